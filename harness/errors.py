@@ -1,0 +1,42 @@
+"""Errors written for the person who has to act on them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+class ProofmarkError(Exception):
+    """A mistake that the user can mend. Its text is complete: no traceback is needed."""
+
+
+class UsageError(ProofmarkError):
+    """The command line, a host file or a vendor package is wrong; nothing has run (exit 4)."""
+
+
+class StepError(ProofmarkError):
+    """A step of a case cannot be done with the data, weights or files it was given."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One thing wrong with a configuration.
+
+    `where` names the file or the option, `key` the entry (empty for the whole file), `what`
+    says what is wrong, what was expected and what to do.
+    """
+
+    where: str
+    key: str
+    what: str
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.key}: {self.what}" if self.key else f"{self.where}: {self.what}"
+
+
+class ConfigurationError(ProofmarkError):
+    """All problems of one configuration at once."""
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        self.problems = tuple(problems)
+        super().__init__("\n".join(str(problem) for problem in self.problems))

@@ -1,0 +1,262 @@
+"""The run record: one typed, versioned JSON per case run. Reports and gates read nothing else."""
+
+from __future__ import annotations
+
+import json
+import os
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from harness.errors import UsageError
+
+SCHEMA_VERSION = 1
+
+STEPS = (
+    "init",
+    "data_and_model",
+    "framework_validation",
+    "export",
+    "compile",
+    "engine_inference",
+    "summary",
+)
+"""The seven steps of an inference case, in order."""
+
+StepStatus = Literal["done", "skipped", "failed", "not_reached"]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class VerdictKind(StrEnum):
+    """What the referee says of a case run."""
+
+    PASS = "PASS"
+    UNSUPPORTED = "UNSUPPORTED"
+    AMBIGUOUS = "AMBIGUOUS"
+    INSUFFICIENT = "INSUFFICIENT"
+    FAIL_PERF = "FAIL_PERF"
+    FAIL_ACCURACY = "FAIL_ACCURACY"
+    FAIL_HONESTY = "FAIL_HONESTY"
+    FAIL_LEGALITY = "FAIL_LEGALITY"
+    ERROR = "ERROR"
+
+
+class Verdict(_Part):
+    """The kind, and every reason that led to it in full sentences."""
+
+    kind: VerdictKind
+    reasons: tuple[str, ...] = ()
+
+
+class Step(_Part):
+    """One of the seven steps. `reason` says why it was skipped or how it failed."""
+
+    name: str
+    status: StepStatus
+    seconds: float | None = None
+    reason: str | None = None
+    kind: Literal["unsupported", "error"] | None = None
+    detail: str | None = Field(None, description="the traceback of a failed step")
+
+
+class OverrideEntry(_Part):
+    """A legal override: what was in force, what took its place, and who asked."""
+
+    key: str
+    old: Any
+    new: Any
+    origin: str
+    kind: Literal["changed", "added"]
+
+
+class ProblemEntry(_Part):
+    """Something illegal about the configuration."""
+
+    where: str
+    key: str
+    what: str
+
+
+class Identity(_Part):
+    """What a dataset or a set of weights is, whatever it is called and wherever it lies."""
+
+    name: str
+    sha256: str
+    items: int | None = None
+    origin: str | None = None
+
+
+class Peak(_Part):
+    """A chip's dense peak at one precision, FLOP/s, for all units that the run may use."""
+
+    flops_per_second: float
+    precision: str
+    source: str
+    achievable: float | None = None
+
+
+class Chip(_Part):
+    """The chip that was detected. `peak` is null, with a reason, when the chip's file doesn't know it."""
+
+    name: str
+    units: int = 1
+    peak: Peak | None = None
+    peak_missing: str | None = None
+
+
+class Host(_Part):
+    """The machine of the run."""
+
+    name: str
+    system: str
+    processor: str
+    cores: int
+    memory_bytes: int
+
+
+class Spread(_Part):
+    """A figure over the rounds. `stdev` is the sample standard deviation, null for one round."""
+
+    mean: float
+    stdev: float | None
+    min: float
+    max: float
+
+
+class Round(_Part):
+    """One pass over the data set. Seconds; `core` is the sum of the synchronised compute windows."""
+
+    items: int
+    batches: int
+    whole_seconds: float
+    core_seconds: float
+    evaluation_seconds: float
+    accuracy: float | None
+    started: float = Field(description="seconds since the epoch")
+
+
+class Measurement(_Part):
+    """All timed rounds of the framework or of the engine. Throughputs are items per second."""
+
+    rounds: tuple[Round, ...]
+    warmup_batches: int
+    warmup_seconds: float
+    whole: Spread
+    core: Spread
+    loader: float = Field(description="items per second of the data loader alone")
+    bound_by: Literal["loader", "compute", "evaluation"]
+    latency_ms: dict[str, float] = Field(
+        default_factory=dict, description="per batch: mean and the percentiles that the count supports"
+    )
+    latency_batches: int = 0
+
+
+class Accuracy(_Part):
+    """Scores of the metric, each the worst over its rounds. Null: that step did not run."""
+
+    metric: str
+    target: float
+    gate: float = Field(description="share of the framework's accuracy that the engine must keep")
+    framework_fp32: float | None = None
+    framework: float | None = None
+    engine: float | None = None
+
+
+class Flops(_Part):
+    """Floating-point operations per item, a multiply-add counted as two."""
+
+    declared: float
+    counted: float | None = None
+
+
+class Utilisation(_Part):
+    """Model FLOPs utilisation: share of the chip's dense peak, or null with a reason."""
+
+    mfu: float | None = None
+    reason: str | None = None
+
+
+class Memory(_Part):
+    """Bytes; null where nothing could read it."""
+
+    host_peak_bytes: int | None = None
+    device_peak_bytes: int | None = None
+    device_total_bytes: int | None = None
+
+
+class RunRecord(_Part):
+    """Everything about one run of one case."""
+
+    schema_version: Literal[1] = SCHEMA_VERSION
+    suite: str
+    case: str
+    profile: str
+    vendor: str
+    compiler: str | None
+    precision: str
+    item: str
+    started: float = Field(description="seconds since the epoch")
+    seconds: float
+    config_hash: str
+    config: dict[str, Any]
+    overrides: tuple[OverrideEntry, ...] = ()
+    problems: tuple[ProblemEntry, ...] = ()
+    versions: dict[str, str]
+    host: Host
+    chip: Chip
+    seed: int
+    dataset: Identity | None = None
+    weights: Identity | None = None
+    steps: tuple[Step, ...]
+    framework: Measurement | None = None
+    engine: Measurement | None = None
+    accuracy: Accuracy
+    flops: Flops
+    utilisation: Utilisation = Utilisation()
+    memory: Memory = Memory()
+    dishonest: tuple[str, ...] = Field((), description="what an engine did that an honest one does not")
+    interrupted: str | None = None
+    verdict: Verdict | None = None
+
+    def measured(self) -> Measurement | None:
+        """The measurement that the case is ranked by: the engine's, or the framework's without one."""
+        return self.engine if self.compiler is not None else self.framework
+
+    def step(self, name: str) -> Step:
+        """The step called `name`."""
+        return next(step for step in self.steps if step.name == name)
+
+    def save(self, path: Path) -> None:
+        """Write the record whole or not at all.
+
+        Raises:
+            OSError: no space, no permission.
+        """
+        text = self.model_dump_json(indent=1)
+        draft = path.with_suffix(".json.tmp")
+        with draft.open("w", encoding="utf-8") as stream:
+            stream.write(text + "\n")
+            stream.flush()
+            os.fsync(stream.fileno())
+        draft.replace(path)
+
+    @classmethod
+    def load(cls, path: Path) -> RunRecord:
+        """Read a record back.
+
+        Raises:
+            UsageError: unreadable, of another schema version, or not a record.
+        """
+        try:
+            raw = json.loads(path.read_text(encoding="utf-8"))
+            version = raw.get("schema_version") if isinstance(raw, dict) else None
+            if version != SCHEMA_VERSION:
+                raise UsageError(f"{path}: schema version {version!r}, this Proofmark reads {SCHEMA_VERSION}")
+            return cls.model_validate(raw)
+        except (OSError, ValueError) as error:
+            raise UsageError(f"{path}: not a run record: {str(error).splitlines()[0]}") from None

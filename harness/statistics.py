@@ -1,0 +1,68 @@
+"""Spreads and percentiles that say no more than their sample supports."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+
+from harness.record import Spread
+
+CONFIDENCE = 0.99
+
+
+def spread(values: Sequence[float]) -> Spread:
+    """Mean, sample standard deviation, smallest and largest of at least one value."""
+    return Spread(
+        mean=statistics.fmean(values),
+        stdev=statistics.stdev(values) if len(values) > 1 else None,
+        min=min(values),
+        max=max(values),
+    )
+
+
+def samples_needed(percentile: float, discarded: int = 1) -> int:
+    """Smallest n at which `discarded` of n samples above a percentile is significant.
+
+    Source: MLPerf LoadGen's early stopping: the smallest n with
+    P[Binomial(n, 1 - p) <= t] <= 1 - c, for c = 0.99 and t = `discarded`. One discarded sample gives
+    64 for p90 and 662 for p99.
+
+    Args:
+        percentile: in (0, 100), such as 99.
+        discarded: t, how many samples may lie above.
+    """
+    tail = 1 - percentile / 100
+    low, high = discarded + 1, discarded + 2
+    while _binomial_cdf(high, tail, discarded) > 1 - CONFIDENCE:
+        low, high = high, high * 2
+    while low < high:
+        middle = (low + high) // 2
+        if _binomial_cdf(middle, tail, discarded) <= 1 - CONFIDENCE:
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+def _binomial_cdf(n: int, p: float, k: int) -> float:
+    """P[Binomial(n, p) <= k], by logarithms so that large n does not overflow."""
+    log_p, log_q = math.log(p), math.log1p(-p)
+    return math.fsum(
+        math.exp(
+            math.lgamma(n + 1) - math.lgamma(i + 1) - math.lgamma(n - i + 1) + i * log_p + (n - i) * log_q
+        )
+        for i in range(min(k, n) + 1)
+    )
+
+
+def supported_percentiles(
+    values: Sequence[float], wanted: Sequence[float] = (50, 90, 95, 99, 99.9)
+) -> dict[str, float]:
+    """The nearest-rank percentiles for which there are enough samples, named p50, p90, ..."""
+    ordered = sorted(values)
+    return {
+        f"p{percentile:g}": ordered[math.ceil(percentile / 100 * len(ordered)) - 1]
+        for percentile in wanted
+        if len(ordered) >= samples_needed(percentile)
+    }

@@ -1,0 +1,131 @@
+"""The verdict: a pure function of a run record. An old record gives the same verdict again."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from harness.record import Measurement, RunRecord, Verdict, VerdictKind
+
+FLOPS_TOLERANCE = 0.05
+"""How far the declared FLOPs may be from the counted ones."""
+
+EXIT_CODES = {
+    VerdictKind.PASS: 0,
+    VerdictKind.UNSUPPORTED: 10,
+    VerdictKind.AMBIGUOUS: 11,
+    VerdictKind.INSUFFICIENT: 12,
+    VerdictKind.FAIL_PERF: 13,
+    VerdictKind.FAIL_ACCURACY: 14,
+    VerdictKind.FAIL_HONESTY: 15,
+    VerdictKind.FAIL_LEGALITY: 16,
+    VerdictKind.ERROR: 17,
+}
+"""Exit codes above pytest's own (0 to 5), in rising order of gravity."""
+
+
+def judge(record: RunRecord) -> Verdict:
+    """Judge a run: legality first, then whether it ran, then honesty, then accuracy.
+
+    The first stage with a complaint decides the kind; all its complaints are reasons.
+    """
+    stages = (
+        (VerdictKind.FAIL_LEGALITY, [f"{p.where}: {p.key}: {p.what}" for p in record.problems]),
+        (VerdictKind.UNSUPPORTED, _unsupported(record)),
+        (VerdictKind.ERROR, _unfinished(record)),
+        (VerdictKind.FAIL_HONESTY, list(record.dishonest)),
+        (VerdictKind.ERROR, _impossible_figures(record)),
+        (VerdictKind.FAIL_ACCURACY, _accuracy_shortfalls(record)),
+    )
+    for kind, reasons in stages:
+        if reasons:
+            return Verdict(kind=kind, reasons=tuple(reasons))
+    return Verdict(kind=VerdictKind.PASS)
+
+
+def exit_code(verdicts: Sequence[Verdict]) -> int:
+    """One exit code for a session: the gravest verdict's. UNSUPPORTED beside a PASS is not grave."""
+    kinds = {verdict.kind for verdict in verdicts}
+    if VerdictKind.PASS in kinds:
+        kinds.discard(VerdictKind.UNSUPPORTED)
+    return max((EXIT_CODES[kind] for kind in kinds), default=0)
+
+
+def _unsupported(record: RunRecord) -> list[str]:
+    return [step.reason or "" for step in record.steps if step.kind == "unsupported"]
+
+
+def _unfinished(record: RunRecord) -> list[str]:
+    """Whatever kept a measurement that should be there from being there."""
+    reasons = [
+        f"step {step.name} failed: {step.reason}" for step in record.steps if step.status == "failed" and step.reason
+    ]
+    if record.interrupted:
+        reasons.append(f"interrupted in step {record.interrupted}")
+    if reasons:
+        return reasons
+    if record.measured() is None:
+        reasons.append("nothing was measured")
+    scores = record.accuracy
+    for name, step, score in (
+        ("framework", "framework_validation", scores.framework),
+        ("fp32 framework", "framework_validation", scores.framework_fp32),
+        ("engine", "engine_inference", scores.engine),
+    ):
+        if record.step(step).status == "done" and (score is None or not math.isfinite(score)):
+            reasons.append(f"the {name}'s {scores.metric} is missing or not a number: {score}")
+    return reasons
+
+
+def _impossible_figures(record: RunRecord) -> list[str]:
+    """Figures that cannot be true, so that something was not measured as it should be."""
+    reasons = []
+    for name, measurement in (("framework", record.framework), ("engine", record.engine)):
+        reasons += _impossible_measurement(name, measurement) if measurement else []
+    flops = record.flops
+    if flops.counted and abs(flops.declared - flops.counted) > FLOPS_TOLERANCE * flops.counted:
+        reasons.append(
+            f"the case declares {flops.declared:.4g} FLOPs per {record.item}, counted were {flops.counted:.4g}: "
+            f"more than {FLOPS_TOLERANCE:.0%} apart"
+        )
+    mfu, peak = record.utilisation.mfu, record.chip.peak
+    if mfu is not None and mfu > 1:
+        reasons.append(f"MFU {mfu:.1%} is above 100 %: wrong FLOPs, a wrong peak, or a device that was not waited for")
+    elif mfu is not None and peak and peak.achievable and mfu * peak.flops_per_second > peak.achievable:
+        reasons.append(
+            f"{mfu * peak.flops_per_second:.4g} FLOP/s is above the chip's measured achievable {peak.achievable:.4g}"
+        )
+    return reasons
+
+
+def _impossible_measurement(name: str, measurement: Measurement) -> list[str]:
+    reasons = []
+    for number, timed in enumerate(measurement.rounds, 1):
+        if not 0 < timed.core_seconds <= timed.whole_seconds:
+            reasons.append(
+                f"{name} round {number}: core time {timed.core_seconds:.6g} s is not within the whole "
+                f"{timed.whole_seconds:.6g} s"
+            )
+        if timed.accuracy is None or not math.isfinite(timed.accuracy):
+            reasons.append(f"{name} round {number}: accuracy is missing or not a number: {timed.accuracy}")
+    return reasons
+
+
+def _accuracy_shortfalls(record: RunRecord) -> list[str]:
+    """The published gate: at least the target, and a share of what the framework reached."""
+    scores = record.accuracy
+    reasons = []
+    for name, score in (
+        ("fp32 framework", scores.framework_fp32),
+        ("engine" if record.compiler else "framework", scores.engine if record.compiler else scores.framework),
+    ):
+        if score is not None and score < scores.target:
+            reasons.append(f"{name} {scores.metric} {score:.5f} is below the target {scores.target}")
+    if scores.engine is not None and scores.framework_fp32 is not None:
+        floor = scores.gate * scores.framework_fp32
+        if scores.engine < floor:
+            reasons.append(
+                f"engine {scores.metric} {scores.engine:.5f} is below {scores.gate:.1%} of the fp32 framework's "
+                f"{scores.framework_fp32:.5f} ({floor:.5f})"
+            )
+    return reasons
