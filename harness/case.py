@@ -1,0 +1,88 @@
+"""What a case says about its model. The harness does the rest."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import torch
+
+    from harness.config import EffectiveConfig
+    from harness.record import Identity
+
+    Batch = tuple[list[torch.Tensor], torch.Tensor]
+
+
+class Loader(Protocol):
+    """What `build_dataloader` returns: torch's DataLoader is one.
+
+    It yields `(inputs, targets)`: `inputs` is the list of the model's positional inputs, CPU
+    tensors whose first dimension is the batch; `targets` is what the evaluator compares with.
+    Every sample comes once a pass, a last short batch included. Its `dataset` has a length and
+    an `identity` (name, SHA-256 of the content, number of items).
+    """
+
+    @property
+    def dataset(self) -> IdentifiedDataset:
+        """The data that is loaded."""
+
+    def __iter__(self) -> Iterator[Batch]: ...
+
+    def __len__(self) -> int: ...
+
+
+class IdentifiedDataset(Protocol):
+    """A dataset that can say what it is."""
+
+    identity: Identity
+
+    def __len__(self) -> int: ...
+
+
+class InferenceCase(ABC):
+    """A model, its data and its metric. Import torch inside the methods, not at the module's top."""
+
+    input_names: tuple[str, ...] = ("input",)
+    """Names of the model's inputs in the exported ONNX file."""
+
+    output_names: tuple[str, ...] = ("logits",)
+    """Names of its outputs."""
+
+    @abstractmethod
+    def build_dataloader(self, config: EffectiveConfig, split: str = "validation") -> Loader:
+        """The data. `split` is 'train' only to train the embedded profile's weights.
+
+        Raises:
+            StepError: the data directory is not what the case expects.
+        """
+
+    @abstractmethod
+    def create_model(self, config: EffectiveConfig) -> torch.nn.Module:
+        """The model: called with tensors, returns a tensor or a tuple of tensors.
+
+        With `config.host.weights` it is loaded from there; without, it is initialised from the
+        seed that the harness set.
+
+        Raises:
+            StepError: the weights are not there or don't fit.
+        """
+
+    @abstractmethod
+    def evaluator(self, outputs: list[torch.Tensor], targets: torch.Tensor) -> tuple[float, float]:
+        """Score one batch on the CPU: the metric's sum over it, and how many it sums over.
+
+        The metric of a run is the quotient of the two totals: (correct, images) for top-1.
+        """
+
+    def loss(self, outputs: list[torch.Tensor], targets: torch.Tensor) -> torch.Tensor:
+        """What training the embedded weights minimises: cross entropy over the last dimension.
+
+        Targets of -100 don't count.
+        """
+        import torch.nn.functional as functional
+
+        logits = outputs[0]
+        return functional.cross_entropy(logits.reshape(-1, logits.shape[-1]), targets.reshape(-1))
