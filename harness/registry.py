@@ -1,0 +1,122 @@
+"""Finding a vendor by name: a folder under vendors/, or an entry point of an installed package."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import importlib.util
+import traceback
+from importlib.metadata import entry_points
+from pathlib import Path
+from types import ModuleType
+
+from harness.errors import UsageError
+from harness.vendor import Compiler, InferModel, Vendor
+
+GROUP = "proofmark.vendors"
+
+
+class FoundVendor:
+    """A vendor with the place it came from."""
+
+    def __init__(self, name: str, package: ModuleType, vendor: Vendor) -> None:
+        self.name = name
+        self.package = package
+        self.vendor = vendor
+        self.directory = Path(package.__file__ or ".").resolve().parent
+
+    @property
+    def chips_file(self) -> Path:
+        """Peaks of the vendor's chips."""
+        return self.directory / "chips.yaml"
+
+    def overrides_file(self, suite: str, case: str) -> Path:
+        """Where the vendor's overrides of one case are; need not exist."""
+        return self.directory / "configs" / suite / f"{case}.yaml"
+
+    def compiler(self, name: str) -> tuple[str, Compiler]:
+        """Resolve a compiler's name, `default` included.
+
+        Raises:
+            UsageError: the vendor has none of that name.
+        """
+        resolved = self.vendor.default_compiler if name == "default" else name
+        if resolved not in self.vendor.compilers:
+            known = ", ".join(sorted(self.vendor.compilers))
+            raise UsageError(
+                f"unknown compiler '{name}' of vendor {self.name}: it has {known}{_hint(name, self.vendor.compilers)}"
+            )
+        return resolved, self.vendor.compilers[resolved]
+
+    def infer_model(self, compiler: str) -> type[InferModel]:
+        """The InferModel class of a compiler's module.
+
+        Raises:
+            UsageError: the module can't be imported or holds no such class.
+        """
+        module = _import(f"{self.package.__name__}.{compiler}", f"compiler '{compiler}' of vendor {self.name}")
+        found = getattr(module, "InferModel", None)
+        if not isinstance(found, type) or not callable(getattr(found, "__call__", None)):
+            raise UsageError(f"{module.__file__}: expected a class InferModel with __init__ and __call__")
+        return found
+
+
+def available_vendors(vendors_dir: Path) -> list[str]:
+    """All names that `find_vendor` knows, broken ones included."""
+    local = {path.parent.name for path in vendors_dir.glob("*/__init__.py")}
+    return sorted(local | {entry.name for entry in entry_points(group=GROUP)})
+
+
+def find_vendor(name: str, vendors_dir: Path) -> FoundVendor:
+    """Import a vendor and check that it fulfils the contract.
+
+    Raises:
+        UsageError: unknown, ambiguous, broken on import, or not what the contract asks for.
+    """
+    entries = [entry for entry in entry_points(group=GROUP) if entry.name == name]
+    local = (vendors_dir / name / "__init__.py").is_file() and name.isidentifier()
+    if len(entries) + local > 1:
+        places = [str(vendors_dir / name)] * local + [entry.value for entry in entries]
+        raise UsageError(f"vendor '{name}' is there more than once: {', '.join(places)}; remove all but one")
+    if not local and not entries:
+        known = available_vendors(vendors_dir)
+        raise UsageError(f"unknown vendor '{name}': there are {', '.join(known)}{_hint(name, known)}")
+    target = f"vendors.{name}" if local else entries[0].value.partition(":")[0]
+    package = _import(target, f"vendor '{name}'")
+    return FoundVendor(name, package, _checked(package, name))
+
+
+def _import(target: str, what: str) -> ModuleType:
+    try:
+        return importlib.import_module(target)
+    except Exception as error:
+        frames = traceback.extract_tb(error.__traceback__)
+        file, line = (frames[-1].filename, frames[-1].lineno) if frames else (target, 0)
+        if isinstance(error, SyntaxError):
+            file, line = error.filename or file, error.lineno or line
+        reason = str(error).splitlines()[0] if str(error) else ""
+        raise UsageError(f"{what} cannot be imported: {type(error).__name__}: {reason} ({file}:{line})") from None
+
+
+def _checked(package: ModuleType, name: str) -> Vendor:
+    where = f"{package.__file__}: vendor '{name}'"
+    candidate = getattr(package, "vendor", None)
+    if isinstance(candidate, type) and issubclass(candidate, Vendor):
+        raise UsageError(f"{where}: 'vendor' is a class; expected an instance of it: vendor = {candidate.__name__}()")
+    if not isinstance(candidate, Vendor):
+        raise UsageError(f"{where}: expected an attribute 'vendor', an instance of harness.vendor.Vendor")
+    compilers = candidate.compilers
+    if not isinstance(compilers, dict) or not all(isinstance(value, Compiler) for value in compilers.values()):
+        raise UsageError(f"{where}: 'compilers' must be a dict of names to harness.vendor.Compiler")
+    if getattr(candidate, "default_compiler", None) not in compilers:
+        raise UsageError(f"{where}: 'default_compiler' must be one of {', '.join(sorted(compilers)) or '(none)'}")
+    directory = Path(package.__file__ or ".").parent
+    for compiler in compilers:
+        if not (directory / f"{compiler}.py").is_file():
+            raise UsageError(f"{where}: compiler '{compiler}' has no module {directory / compiler}.py")
+    return candidate
+
+
+def _hint(name: str, known: object) -> str:
+    near = difflib.get_close_matches(name, list(known), 1)  # type: ignore[call-overload]
+    return f"; did you mean '{near[0]}'?" if near else ""

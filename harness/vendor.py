@@ -1,0 +1,111 @@
+"""The vendor-facing contract. A vendor's package imports this module and nothing else of the harness.
+
+A vendor is a package `vendors/<name>` or an installed package behind the entry point
+`proofmark.vendors: <name>`, with an attribute `vendor`: an instance of a subclass of `Vendor`.
+Each compiler is one module of that package, named as the compiler and holding a class `InferModel`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, Protocol
+
+from harness.config import EffectiveConfig
+from harness.errors import StepError
+
+if TYPE_CHECKING:
+    import torch
+
+__all__ = ["Compiler", "Device", "EffectiveConfig", "InferModel", "StepError", "Vendor"]
+
+
+@dataclass(frozen=True)
+class Compiler:
+    """What a compiler module takes and can do.
+
+    Attributes:
+        precisions: those it declares support for. Any other is UNSUPPORTED, strictly: the run
+            tries all the same, and an undeclared precision that works is an error.
+        consumes: 'onnx' if it compiles the ONNX file, 'model' if it compiles the torch module.
+        loads_compiled: whether it can start from `exist_compiler_path`.
+        package: the distribution whose version the record names.
+    """
+
+    precisions: frozenset[str]
+    consumes: Literal["onnx", "model"]
+    loads_compiled: bool = False
+    package: str | None = None
+
+
+@dataclass(frozen=True)
+class Device:
+    """One device that a run may use: `index` as the visible-devices variable counts."""
+
+    index: int
+    name: str
+
+
+class InferModel(Protocol):
+    """A compiled model, one class per compiler module."""
+
+    def __init__(self, config: EffectiveConfig, onnx_path: Path | None, model: torch.nn.Module | None) -> None:
+        """Compile, or load `config.exist_compiler_path`. Untimed.
+
+        Args:
+            config: the frozen configuration.
+            onnx_path: the exported or given ONNX file; None where the compiler consumes the model.
+            model: the framework's model in float32 on the CPU; None with `no_validation`.
+        """
+
+    def __call__(self, inputs: list[torch.Tensor]) -> tuple[list[torch.Tensor], float]:
+        """Run one batch: CPU tensors in, (outputs, foo_time) out.
+
+        Outputs are new tensors at every call. `foo_time` is the part of the call, in seconds, that
+        is not inference; it must be 0.0 in timed rounds.
+        """
+
+
+class Vendor(ABC):
+    """How one vendor's devices are found, waited for and described."""
+
+    compilers: Mapping[str, Compiler] = {}
+    """Compiler modules of the package, by name."""
+
+    default_compiler: str
+    """The one that `compiler: default` means."""
+
+    framework_precisions: frozenset[str] = frozenset({"fp32"})
+    """Precisions at which the framework itself runs on `torch_device`."""
+
+    visible_devices_variable: str | None = None
+    """The environment variable that limits a process to some devices, such as CUDA_VISIBLE_DEVICES."""
+
+    container_options: tuple[str, ...] = ()
+    """Options that give a container access to the devices."""
+
+    @abstractmethod
+    def devices(self) -> list[Device]:
+        """The devices of this machine, empty if there are none. Must not initialise a device."""
+
+    @abstractmethod
+    def synchronize(self) -> None:
+        """Return when all work given to the device is done."""
+
+    def torch_device(self) -> str:
+        """The torch device for framework validation and training."""
+        return "cpu"
+
+    @abstractmethod
+    def chip(self) -> str:
+        """The detected chip's name, as precise as can be read; `chips.yaml` is searched for it."""
+
+    def chip_units(self) -> int:
+        """By how many units a peak in `chips.yaml` is multiplied: cores of a CPU, otherwise 1."""
+        return 1
+
+    def memory(self) -> tuple[int | None, int | None]:
+        """(peak bytes used by this process on the device, total bytes); None where not readable."""
+        return None, None

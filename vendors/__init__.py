@@ -1,0 +1,1 @@
+"""How chips run it: one package per vendor."""

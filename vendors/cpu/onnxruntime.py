@@ -1,0 +1,32 @@
+"""ONNX Runtime's CPU provider."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import onnxruntime
+import torch
+
+from harness.vendor import EffectiveConfig, StepError
+
+
+class InferModel:
+    """A session over the ONNX file, or over an optimised model that an earlier run saved."""
+
+    def __init__(self, config: EffectiveConfig, onnx_path: Path | None, model: torch.nn.Module | None) -> None:
+        if config.effective_precision != "fp32":
+            raise StepError(f"this compiler cannot run {config.effective_precision} on a CPU")
+        options = onnxruntime.SessionOptions()
+        options.log_severity_level = 3
+        source = Path(config.exist_compiler_path) if config.exist_compiler_path else onnx_path
+        if config.exist_compiler_path:
+            options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+        try:
+            self.session = onnxruntime.InferenceSession(str(source), options, providers=["CPUExecutionProvider"])
+        except Exception as error:
+            raise StepError(f"{source}: ONNX Runtime cannot load it: {str(error).splitlines()[0]}") from None
+        self.names = [node.name for node in self.session.get_inputs()]
+
+    def __call__(self, inputs: list[torch.Tensor]) -> tuple[list[torch.Tensor], float]:
+        feed = {name: tensor.numpy() for name, tensor in zip(self.names, inputs, strict=True)}
+        return [torch.from_numpy(output) for output in self.session.run(None, feed)], 0.0
