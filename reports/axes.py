@@ -1,0 +1,106 @@
+"""Axes: from data to pixels, with round ticks. Every plot draws on these."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from reports import svg
+
+FAINT = 0.15
+
+
+@dataclass(frozen=True)
+class Axis:
+    """A range of data with its ticks. `transform` is applied to data first: math.log10 for decades."""
+
+    label: str
+    low: float
+    high: float
+    ticks: tuple[tuple[float, str], ...]
+    transform: Callable[[float], float] = float
+
+    def share(self, value: float) -> float:
+        """How far along the axis a value lies: 0 at `low`, 1 at `high`."""
+        low, high = self.transform(self.low), self.transform(self.high)
+        return (self.transform(value) - low) / (high - low)
+
+
+@dataclass(frozen=True)
+class Area:
+    """The rectangle that data is drawn in, in pixels from the drawing's top left corner."""
+
+    left: float
+    top: float
+    right: float
+    bottom: float
+
+    def x(self, axis: Axis, value: float) -> float:
+        """The horizontal pixel of a value."""
+        return self.left + axis.share(value) * (self.right - self.left)
+
+    def y(self, axis: Axis, value: float) -> float:
+        """The vertical pixel of a value; larger values are higher up."""
+        return self.bottom - axis.share(value) * (self.bottom - self.top)
+
+
+def linear_axis(label: str, values: Sequence[float], count: int = 4) -> Axis:
+    """An axis from and to round numbers around all of at least one value, with about `count` steps."""
+    low, high = min(values), max(values)
+    if low == high:
+        low, high = low - abs(low) * 0.01 - 1e-6, high + abs(high) * 0.01 + 1e-6
+    step = _round_step((high - low) / count)
+    first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
+    decimals = max(0, -math.floor(math.log10(step) + 1e-9))
+    if step * 10**decimals % 1 > 1e-6:
+        decimals += 1
+    ticks = tuple((index * step, f"{index * step:,.{decimals}f}") for index in range(first, last + 1))
+    return Axis(label, ticks[0][0], ticks[-1][0], ticks)
+
+
+def counting_axis(label: str, count: int, most_ticks: int = 8) -> Axis:
+    """An axis for the whole numbers 1 to `count`, with half a place to spare on both sides."""
+    every = math.ceil(count / most_ticks)
+    return Axis(label, 0.5, count + 0.5, tuple((n, str(n)) for n in range(1, count + 1, every)))
+
+
+def draw_bottom(area: Area, axis: Axis) -> str:
+    """The horizontal axis below the area: base line, ticks, tick labels, and the axis's label."""
+    parts = [svg.line(area.left, area.bottom, area.right, area.bottom)]
+    for value, name in axis.ticks:
+        x = area.x(axis, value)
+        parts += [svg.line(x, area.bottom, x, area.bottom + 4), svg.label(x, area.bottom + 17, name, "middle")]
+    parts.append(svg.label((area.left + area.right) / 2, area.bottom + 33, axis.label, "middle"))
+    return "".join(parts)
+
+
+def draw_left(area: Area, axis: Axis) -> str:
+    """The vertical axis: faint lines across the area, tick labels, and the axis's label on top."""
+    parts = [svg.label(0, area.top - 12, axis.label)]
+    for value, name in axis.ticks:
+        y = area.y(axis, value)
+        parts.append(svg.line(area.left, y, area.right, y, stroke_opacity=FAINT))
+        parts.append(svg.label(area.left - 6, y + 4, name, "end"))
+    return "".join(parts)
+
+
+def apart(places: Sequence[float], gap: float, low: float, high: float) -> list[float]:
+    """`places` moved as little as need be to lie `gap` apart between `low` and `high`, in their order."""
+    order = sorted(range(len(places)), key=places.__getitem__)
+    moved = list(places)
+    floor = low
+    for index in order:
+        moved[index] = floor = max(moved[index], floor)
+        floor += gap
+    ceiling = high
+    for index in reversed(order):
+        moved[index] = ceiling = min(moved[index], ceiling)
+        ceiling -= gap
+    return moved
+
+
+def _round_step(step: float) -> float:
+    """The smallest of 1, 2, 2.5, 5 and 10 times a power of ten that is at least `step`."""
+    power = 10.0 ** math.floor(math.log10(step))
+    return next(factor * power for factor in (1, 2, 2.5, 5, 10) if factor * power >= step * (1 - 1e-9))

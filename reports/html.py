@@ -1,0 +1,108 @@
+"""The HTML report: one file that needs nothing but itself."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from functools import cache
+from pathlib import Path
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from harness.record import RunRecord, VerdictKind
+from reports import provenance, text
+from reports.plots import plots
+from reports.view import SIDES, CaseView, Figure
+
+_TEMPLATES = Path(__file__).parent / "templates"
+
+_MARKS = {
+    VerdictKind.PASS: ("✓", "pass"),
+    VerdictKind.UNSUPPORTED: ("○", "open"),
+    VerdictKind.AMBIGUOUS: ("?", "open"),
+    VerdictKind.INSUFFICIENT: ("?", "open"),
+}
+_FAILED = ("✗", "fail")
+_STEP_MARKS = {"done": "✓", "skipped": text.MISSING, "failed": "✗", "not_reached": "·"}
+
+
+class Notes:
+    """Footnotes of a table: equal reasons share a number."""
+
+    def __init__(self) -> None:
+        self.reasons: list[str] = []
+
+    def number(self, reason: str) -> int:
+        """The number of a reason, counted from 1."""
+        if reason not in self.reasons:
+            self.reasons.append(reason)
+        return self.reasons.index(reason) + 1
+
+
+def write_html(records: Sequence[RunRecord], path: Path) -> None:
+    """Write the report on all records to `path`, whole or not at all. UTF-8.
+
+    Throughputs are items per second, latencies milliseconds per batch, memory GiB (2**30 bytes).
+
+    Raises:
+        OSError: no space, no permission.
+    """
+    draft = path.with_name(f"{path.name}.tmp")
+    draft.write_text(render(records), encoding="utf-8")
+    os.replace(draft, path)
+
+
+def render(records: Sequence[RunRecord]) -> str:
+    """The report on all records as a page. Depends on nothing but them."""
+    views = [CaseView(record) for record in records]
+    return (
+        _environment()
+        .get_template("report.html.j2")
+        .render(
+            views=views,
+            notes=Notes(),
+            mark=lambda view: _MARKS.get(view.verdict.kind, _FAILED),
+            step_mark=_STEP_MARKS.__getitem__,
+            against_target=against_target,
+            measured_rows=measured_rows,
+            plots=lambda view: {title: Markup(drawing) for title, drawing in plots(view).items()},
+            text=text,
+            provenance=provenance,
+        )
+    )
+
+
+@cache
+def _environment() -> Environment:
+    return Environment(
+        loader=FileSystemLoader(_TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+def against_target(view: CaseView) -> Figure:
+    """The ranked accuracy and how it compares with the target."""
+    score, target = view.ranked_score, view.record.accuracy.target
+    if score.value is None:
+        return score
+    return Figure(f"{score.text} {'≥' if score.value >= target else '<'} {target:g}", score.value)
+
+
+def measured_rows(view: CaseView) -> list[tuple[str, list[Figure]]]:
+    """The figures of framework and engine side by side, by what they are."""
+
+    def both(form: Callable[..., Figure], *arguments: str) -> list[Figure]:
+        return [form(side, *arguments) for side in SIDES]
+
+    rows = [
+        ("whole", both(view.speed, "whole")),
+        ("core", both(view.speed, "core")),
+        ("loader alone", both(view.loader)),
+        ("bound by", both(view.bound_by)),
+    ]
+    rows += [(f"latency per batch, {name}", both(view.latency, name)) for name in view.latencies]
+    return rows

@@ -1,0 +1,81 @@
+"""Where a result comes from: its configuration with what was overridden, and its identities."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from harness.record import Chip, Identity, OverrideEntry, RunRecord
+from reports import text
+
+
+@dataclass(frozen=True)
+class ConfigRow:
+    """A key of the effective configuration. `overrides`: what took its place, oldest first."""
+
+    key: str
+    value: str
+    overrides: tuple[str, ...] = ()
+
+
+def config_rows(record: RunRecord) -> list[ConfigRow]:
+    """The effective configuration, nested keys joined by dots, each with its overrides."""
+    by_key: dict[str, list[str]] = {}
+    for entry in record.overrides:
+        by_key.setdefault(entry.key, []).append(f"{entry.kind}: {override_line(entry)}")
+    return [ConfigRow(key, text.literal(value), tuple(by_key.get(key, ()))) for key, value in _flat(record.config)]
+
+
+def override_line(entry: OverrideEntry) -> str:
+    """One line for an override: what was in force, what took its place, and who asked."""
+    if entry.kind == "added":
+        return f"{text.literal(entry.new)}, a key that the case does not have ({entry.origin})"
+    return f"{text.literal(entry.old)} -> {text.literal(entry.new)} ({entry.origin})"
+
+
+def override_level(entry: OverrideEntry) -> str:
+    """INFO for a changed value, WARNING for a key that the case does not have."""
+    return "WARNING" if entry.kind == "added" else "INFO"
+
+
+def identity_rows(record: RunRecord) -> list[tuple[str, str]]:
+    """What was run on what, by whom: labels and texts."""
+    host = record.host
+    cores = f"{host.cores} core{'' if host.cores == 1 else 's'}"
+    return [
+        ("dataset", _identity(record.dataset)),
+        ("weights", _identity(record.weights)),
+        ("configuration SHA-256", record.config_hash),
+        ("seed", str(record.seed)),
+        ("chip", chip(record.chip)),
+        ("host", f"{host.name}: {host.processor}, {cores}, {text.gibibytes(host.memory_bytes)}, {host.system}"),
+        ("started", text.instant(record.started)),
+        ("versions", ", ".join(f"{name} {version}" for name, version in sorted(record.versions.items()))),
+    ]
+
+
+def chip(found: Chip) -> str:
+    """The detected chip, its units and its dense peak with the source, or why there is no peak."""
+    name = f"{found.units} x {found.name}" if found.units > 1 else found.name
+    if found.peak is None:
+        return f"{name}; peak {text.MISSING} ({found.peak_missing or 'no reason recorded'})"
+    peak = found.peak
+    achievable = f", {text.scaled(peak.achievable, 'FLOP/s')} achievable" if peak.achievable else ""
+    return f"{name}; {peak.precision} peak {text.scaled(peak.flops_per_second, 'FLOP/s')}{achievable} ({peak.source})"
+
+
+def _identity(identity: Identity | None) -> str:
+    if identity is None:
+        return f"{text.MISSING} (not identified)"
+    items = f", {identity.items:,} items" if identity.items is not None else ""
+    origin = f", from {identity.origin}" if identity.origin else ""
+    return f"{identity.name}{items}{origin}; SHA-256 {identity.sha256}"
+
+
+def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for key, value in values.items():
+        if isinstance(value, dict) and value:
+            yield from _flat(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", value

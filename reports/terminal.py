@@ -1,0 +1,106 @@
+"""The summary at the end of a terminal session: the fields of FlagPerf's "Finish Info", and the verdict."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from harness.record import RunRecord
+from reports import text
+from reports.provenance import override_level, override_line
+from reports.view import SIDES, CaseView, Figure, Side
+
+WIDTH = 80
+_LABEL = 24
+_INFIX = {"framework": "validation", "engine": "inference"}
+
+
+def summary_lines(records: Sequence[RunRecord], run_dir: Path) -> list[str]:
+    """Every case's figures, overrides and verdict, then all verdicts, at most 80 columns wide.
+
+    Throughputs are items per second, latencies milliseconds per batch, memory GiB (2**30 bytes).
+    """
+    views = [CaseView(record) for record in records]
+    lines = [line for view in views for line in _case_lines(view)]
+    if len(views) > 1:
+        lines.append(_rule("verdicts"))
+        for view in views:
+            what = f"{view.name}  {view.record.vendor}, {view.compiler}, {view.record.precision}"
+            lines += _wrapped(f"{view.verdict.kind:<14}", what, 14)
+    return [*lines, *_wrapped("results in", str(run_dir), 11)]
+
+
+def _case_lines(view: CaseView) -> Iterator[str]:
+    yield _rule(f"{view.name}, profile {view.record.profile}")
+    for label, value in _fields(view):
+        yield from _wrapped(label, value, _LABEL)
+    for entry in view.record.overrides:
+        yield from _wrapped(override_level(entry), f"{entry.key}: {override_line(entry)}", 8)
+    reasons = view.verdict.reasons
+    yield f"VERDICT {view.verdict.kind}"
+    for reason in reasons:
+        yield from _wrapped("  -", reason, 4)
+    yield ""
+
+
+def _fields(view: CaseView) -> Iterator[tuple[str, str]]:
+    record = view.record
+    yield "vendor", record.vendor
+    yield "chip", record.chip.name
+    yield "compiler", view.compiler
+    yield "precision", record.precision
+    yield "batchsize", str(view.batch_size)
+    yield "flops", str(view.flops_rate)
+    yield "", view.flops_per_item
+    yield "e2e_time(second)", text.number(record.seconds)
+    for side in SIDES:
+        yield f"p_{_INFIX[side]}_whole", str(view.speed(side, "whole"))
+        star = "*" if side == "engine" else ""
+        yield f"{star}p_{_INFIX[side]}_core", str(view.speed(side, "core"))
+    yield "loader", str(view.loader(view.ranked))
+    yield "bound_by", str(view.bound_by(view.ranked))
+    for side in SIDES:
+        yield from _latency(view, side)
+    yield from _accuracy(view)
+    yield "*MFU", str(view.mfu)
+    yield from ((f"memory, {name}", str(figure)) for name, figure in view.memory.items())
+
+
+def _latency(view: CaseView, side: Side) -> Iterator[tuple[str, str]]:
+    """One line for all latencies of a side that was measured, in ms per batch."""
+    if view.measurement(side) is None or not view.latencies:
+        return
+    figures = [(name, view.latency(side, name)) for name in view.latencies]
+    shown = ", ".join(f"{name} {figure.text}" for name, figure in figures if figure.value is not None)
+    yield f"{side} latency", view.withheld or shown or text.MISSING
+
+
+def _accuracy(view: CaseView) -> Iterator[tuple[str, str]]:
+    accuracy = view.record.accuracy
+    precision = view.record.precision
+    yield "val accuracy, fp32", _scored(view.score("framework", accuracy.framework_fp32), accuracy.metric)
+    if f"framework at {precision}" in view.scores:
+        yield f"val accuracy, {precision}", _scored(view.score("framework", accuracy.framework), accuracy.metric)
+    yield "infer accuracy", _scored(view.score("engine", accuracy.engine), accuracy.metric)
+    floor = f", the engine at least {text.score(view.floor)}" if view.floor is not None else ""
+    yield "target", f"{accuracy.metric} {accuracy.target:g}{floor}"
+
+
+def _scored(figure: Figure, metric: str) -> str:
+    return str(figure) if figure.value is None else f"{metric} {figure}"
+
+
+def _rule(title: str) -> str:
+    title = text.printable(title)
+    if len(title) > WIDTH - 6:
+        title = f"{title[: WIDTH - 9]}..."
+    return f"-- {title} ".ljust(WIDTH, "-")
+
+
+def _wrapped(label: str, value: str, indent: int) -> list[str]:
+    """`label`, then `value` from column `indent` on, wrapped and free of control characters."""
+    head = f"{text.printable(label):<{indent - 1}} "
+    body = text.printable(value) or text.MISSING
+    hanging = " " * indent
+    return textwrap.wrap(body, WIDTH, initial_indent=head, subsequent_indent=hanging, break_on_hyphens=False)

@@ -1,0 +1,65 @@
+"""Numbers, units and values as readers see them."""
+
+from __future__ import annotations
+
+import json
+import math
+from datetime import UTC, datetime
+from typing import Any
+
+MISSING = "\N{EN DASH}"
+"""What stands where a figure is null. Never 0."""
+
+_PREFIXES = ((1e18, "E"), (1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
+
+
+def number(value: float, digits: int = 4) -> str:
+    """`digits` significant digits, thousands separated: 12,699 and 418.1 and 0.02340."""
+    if value == 0 or not math.isfinite(value):
+        return f"{value:g}"
+    rounded = float(f"{value:.{digits - 1}e}")
+    decimals = max(0, digits - 1 - math.floor(math.log10(abs(rounded))))
+    return f"{rounded if decimals else value:,.{decimals}f}"
+
+
+def score(value: float) -> str:
+    """An accuracy, to the five decimals that the verdict's reasons have."""
+    return f"{value:.5f}"
+
+
+def percent(share: float, digits: int = 3) -> str:
+    """A share of 1 in percent."""
+    return f"{number(100 * share, digits)} %"
+
+
+def scaled(value: float, unit: str) -> str:
+    """`value` of `unit` with a decimal prefix: 8.18e9 FLOP is 8.180 GFLOP."""
+    for factor, prefix in _PREFIXES:
+        if abs(value) >= factor:
+            return f"{number(value / factor)} {prefix}{unit}"
+    return f"{number(value)} {unit}"
+
+
+def gibibytes(size: int) -> str:
+    """Bytes as GiB (2**30), to three significant digits."""
+    return f"{number(size / 2**30, 3)} GiB"
+
+
+def instant(epoch: float) -> str:
+    """Seconds since the epoch as a date and time in UTC."""
+    return f"{datetime.fromtimestamp(epoch, UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
+def plural(item: str) -> str:
+    """What several of a case's items are called: image gives images."""
+    return item if item.endswith("s") else f"{item}s"
+
+
+def literal(value: Any) -> str:
+    """A configuration's value as JSON, so that null, "null", 1 and true don't look alike."""
+    return json.dumps(value, ensure_ascii=False, default=str)
+
+
+def printable(text: str) -> str:
+    """`text` without control characters: harmless on a terminal and legal in XML."""
+    return "".join(character if character.isprintable() else " " for character in text)

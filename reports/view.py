@@ -1,0 +1,243 @@
+"""What may be shown of a run record, and how. Every report looks at records through this.
+
+The rule that a run without a valid result shows no speed lives here and nowhere else.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from harness.record import Measurement, RunRecord, Verdict, VerdictKind
+from harness.verdict import judge
+from reports import text
+
+Side = Literal["framework", "engine"]
+SIDES: tuple[Side, Side] = ("framework", "engine")
+
+WITHHOLDING = frozenset(
+    {
+        VerdictKind.FAIL_ACCURACY,
+        VerdictKind.FAIL_HONESTY,
+        VerdictKind.FAIL_LEGALITY,
+        VerdictKind.ERROR,
+        VerdictKind.UNSUPPORTED,
+    }
+)
+"""Verdicts after which a speed means nothing: a wrong or illegal answer has no throughput."""
+
+_STEPS: Mapping[Side, str] = {"framework": "framework_validation", "engine": "engine_inference"}
+_BEYOND_SPEED = ("warmup_batches", "latency_batches")
+_ROUND_BEYOND_SPEED = ("items", "batches", "accuracy")
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One figure: its text with its unit, the bare value, and where there is none, why."""
+
+    text: str
+    value: float | None = None
+    reason: str | None = None
+
+    def __str__(self) -> str:
+        return f"{self.text} ({self.reason})" if self.reason else self.text
+
+
+def missing(reason: str | None) -> Figure:
+    """A figure that nobody has, and why."""
+    return Figure(text.MISSING, reason=reason or "no reason recorded")
+
+
+class CaseView:
+    """A run record as readers may see it."""
+
+    def __init__(self, record: RunRecord) -> None:
+        self.record = record
+        self.verdict: Verdict = record.verdict or judge(record)
+
+    @property
+    def name(self) -> str:
+        """Suite and case."""
+        return f"{self.record.suite}/{self.record.case}"
+
+    @property
+    def compiler(self) -> str:
+        """The compiler's name, or that there was none."""
+        return self.record.compiler or "none (framework only)"
+
+    @property
+    def ranked(self) -> Side:
+        """The side that the case is ranked by."""
+        return "framework" if self.record.compiler is None else "engine"
+
+    @property
+    def items(self) -> str:
+        """What the case's items are called, several of them."""
+        return text.plural(self.record.item)
+
+    @property
+    def withheld(self) -> str | None:
+        """What stands in place of a speed, or None where speeds may be shown."""
+        return f"withheld: {self.verdict.kind}" if self.verdict.kind in WITHHOLDING else None
+
+    @property
+    def batch_size(self) -> Figure:
+        """Items per batch."""
+        value = self.record.config.get("batch_size")
+        return missing("the case has no batch_size") if value is None else Figure(text.literal(value))
+
+    def measurement(self, side: Side) -> Measurement | None:
+        """The framework's or the engine's measurement."""
+        return self.record.framework if side == "framework" else self.record.engine
+
+    def speed(self, side: Side, name: Literal["whole", "core"]) -> Figure:
+        """Throughput in items per second: mean, and the standard deviation over the rounds."""
+
+        def form(measured: Measurement) -> Figure:
+            spread = measured.whole if name == "whole" else measured.core
+            if spread.stdev is None:
+                return Figure(f"{text.number(spread.mean)} {self.items}/s (one round)", spread.mean)
+            return Figure(f"{text.number(spread.mean)} ± {text.number(spread.stdev, 2)} {self.items}/s", spread.mean)
+
+        return self._speed(side, form)
+
+    def loader(self, side: Side) -> Figure:
+        """Items per second of the data loader alone."""
+        return self._speed(side, lambda m: Figure(f"{text.number(m.loader)} {self.items}/s", m.loader))
+
+    def bound_by(self, side: Side) -> Figure:
+        """What the whole throughput is limited by."""
+        return self._speed(side, lambda m: Figure(m.bound_by))
+
+    @property
+    def latencies(self) -> list[str]:
+        """Names of the latency figures that either side has: mean, and percentiles."""
+        sides = [measured.latency_ms for side in SIDES if (measured := self.measurement(side))]
+        return list(dict.fromkeys(name for latency_ms in sides for name in latency_ms))
+
+    def latency(self, side: Side, name: str) -> Figure:
+        """Milliseconds per batch: the mean or a percentile."""
+
+        def form(measured: Measurement) -> Figure:
+            value = measured.latency_ms.get(name)
+            if value is None:
+                return missing(f"{measured.latency_batches} batches are too few")
+            return Figure(f"{text.number(value)} ms", value)
+
+        return self._speed(side, form)
+
+    @property
+    def mfu(self) -> Figure:
+        """Model FLOPs utilisation, a share of the chip's dense peak."""
+        utilisation = self.record.utilisation
+        if utilisation.mfu is None:
+            return missing(utilisation.reason or self.record.chip.peak_missing)
+        return Figure(self.withheld) if self.withheld else Figure(text.percent(utilisation.mfu), utilisation.mfu)
+
+    @property
+    def flops_rate(self) -> Figure:
+        """FLOP/s reached: the declared FLOPs per item times the core throughput."""
+        declared = self.record.flops.declared
+        if not declared:
+            return missing("the case declares no FLOPs")
+
+        def form(measured: Measurement) -> Figure:
+            rate = declared * measured.core.mean
+            return Figure(text.scaled(rate, "FLOP/s"), rate)
+
+        return self._speed(self.ranked, form)
+
+    @property
+    def flops_per_item(self) -> str:
+        """FLOPs per item: declared by the case, and counted."""
+        flops = self.record.flops
+        counted = "not counted" if flops.counted is None else f"{text.scaled(flops.counted, 'FLOP')} counted"
+        return f"{text.scaled(flops.declared, 'FLOP')} per {self.record.item} declared, {counted}"
+
+    @property
+    def memory(self) -> dict[str, Figure]:
+        """GiB at the peak, of the host and of the device."""
+        memory = self.record.memory
+        host, peak, total = memory.host_peak_bytes, memory.device_peak_bytes, memory.device_total_bytes
+        of = f" of {text.gibibytes(total)}" if total is not None else ""
+        return {
+            "host": _bytes(host, "", "nothing read the host's memory"),
+            "device": _bytes(peak, of, "nothing read the device's memory"),
+        }
+
+    @property
+    def scores(self) -> dict[str, Figure]:
+        """Accuracies by who reached them. At fp32 the framework has only one."""
+        accuracy, precision = self.record.accuracy, self.record.precision
+        scores = {"fp32 framework": self.score("framework", accuracy.framework_fp32)}
+        if precision != "fp32" or accuracy.framework != accuracy.framework_fp32:
+            scores[f"framework at {precision}"] = self.score("framework", accuracy.framework)
+        scores[f"engine at {precision}"] = self.score("engine", accuracy.engine)
+        return scores
+
+    @property
+    def ranked_score(self) -> Figure:
+        """The accuracy that the verdict goes by."""
+        accuracy = self.record.accuracy
+        return self.score(self.ranked, accuracy.engine if self.ranked == "engine" else accuracy.framework)
+
+    @property
+    def floor(self) -> float | None:
+        """The accuracy that the engine must keep, or None without an engine or a framework to hold it to."""
+        accuracy = self.record.accuracy
+        fp32 = accuracy.framework_fp32
+        if self.ranked == "framework" or fp32 is None or not math.isfinite(fp32):
+            return None
+        return accuracy.gate * fp32
+
+    def rounds(self, side: Side, name: Literal["whole", "core"]) -> list[float]:
+        """Throughput of each round, items per second. Empty where it is withheld or was not measured."""
+        measured = self.measurement(side)
+        if measured is None or self.withheld:
+            return []
+        spans = [(r.items, r.whole_seconds if name == "whole" else r.core_seconds) for r in measured.rounds]
+        return [items / seconds for items, seconds in spans if seconds > 0]
+
+    def why_not(self, side: Side) -> str:
+        """Why a side was not measured."""
+        if side == "engine" and self.record.compiler is None:
+            return "no compiler: framework only"
+        step = next((step for step in self.record.steps if step.name == _STEPS[side]), None)
+        if step is None:
+            return f"the record has no step {_STEPS[side]}"
+        status = step.status.replace("_", " ")
+        return f"{step.name} {status}" + (f": {step.reason}" if step.reason else "")
+
+    def public(self) -> dict[str, Any]:
+        """The record as plain JSON values, without speeds where they are withheld."""
+        raw = self.record.model_dump(mode="json")
+        if not self.withheld:
+            return raw
+        for side in SIDES:
+            if raw[side]:
+                rounds = [{key: r[key] for key in _ROUND_BEYOND_SPEED} for r in raw[side]["rounds"]]
+                raw[side] = {key: raw[side][key] for key in _BEYOND_SPEED} | {"rounds": rounds, "speed": self.withheld}
+        if raw["utilisation"]["mfu"] is not None:
+            raw["utilisation"]["mfu"] = self.withheld
+        return raw
+
+    def _speed(self, side: Side, form: Callable[[Measurement], Figure]) -> Figure:
+        """The one place where a speed is shown, withheld, or missing."""
+        measured = self.measurement(side)
+        if measured is None:
+            return missing(self.why_not(side))
+        return Figure(self.withheld) if self.withheld else form(measured)
+
+    def score(self, side: Side, value: float | None) -> Figure:
+        """An accuracy that a side reached."""
+        if value is None:
+            return missing(self.why_not(side))
+        if not math.isfinite(value):
+            return missing("not a number")
+        return Figure(text.score(value), value)
+
+
+def _bytes(size: int | None, suffix: str, reason: str) -> Figure:
+    return missing(reason) if size is None else Figure(f"{text.gibibytes(size)}{suffix}", size)

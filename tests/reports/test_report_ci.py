@@ -1,0 +1,139 @@
+"""What goes to JUnit and Allure, and that no report gives a withheld speed away."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import allure_commons
+import pytest
+
+from harness.record import RunRecord
+from reports import text
+from reports.allure import describe
+from reports.html import render
+from reports.junit import properties
+from reports.terminal import summary_lines
+
+
+def speeds(record: RunRecord) -> list[str]:
+    """A record's speeds, each as one report or another would show it."""
+    figures = [9753.1, 8.642, 8.531, record.flops.declared * 415.4e-9]
+    for measured in filter(None, (record.framework, record.engine)):
+        figures += [measured.whole.mean, measured.core.mean]
+        figures += [r.items / r.core_seconds for r in measured.rounds]
+    shown = {form for figure in figures for form in (text.number(figure), f"{figure:.4g}", f"{figure:.6g}")}
+    return [*shown, "30.2 %", "0.3019"]
+
+
+class Recorder:
+    """Stands in for Allure's listener: keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.labels: dict[str, tuple[str, ...]] = {}
+        self.parameters: dict[str, str] = {}
+        self.bodies: dict[str, str] = {}
+        self.files: dict[str, str] = {}
+        self.description = ""
+
+    @allure_commons.hookimpl
+    def attach_data(self, body, name, attachment_type, extension):
+        self.bodies[name] = body
+
+    @allure_commons.hookimpl
+    def attach_file(self, source, name, attachment_type, extension):
+        self.files[name] = source
+
+    @allure_commons.hookimpl
+    def add_label(self, label_type, labels):
+        self.labels[str(label_type)] = labels
+
+    @allure_commons.hookimpl
+    def add_parameter(self, name, value, excluded, mode):
+        self.parameters[name] = value
+
+    @allure_commons.hookimpl
+    def add_description(self, test_description):
+        self.description = test_description
+
+
+@pytest.fixture
+def allure():
+    """Allure recording to memory, and nowhere else."""
+    manager = allure_commons.plugin_manager
+    others = [impl.plugin for impl in manager.hook.attach_data.get_hookimpls()]
+    for plugin in others:
+        manager.unregister(plugin)
+    recorder = Recorder()
+    manager.register(recorder)
+    yield recorder
+    manager.unregister(recorder)
+    for plugin in others:
+        manager.register(plugin)
+
+
+def everything(record, recorder: Recorder) -> dict[str, str]:
+    """What each of the four reports says of a record."""
+    describe(record)
+    return {
+        "terminal": "\n".join(summary_lines([record], Path("run"))),
+        "html": render([record]),
+        "junit": str(properties(record)),
+        "allure": str(vars(recorder)),
+    }
+
+
+@pytest.mark.parametrize("name", ["fail_accuracy", "error", "unsupported"])
+def test_no_report_gives_a_withheld_speed_away(records, allure, name):
+    for report, content in everything(records[name], allure).items():
+        assert [speed for speed in speeds(records[name]) if speed in content] == [], report
+        assert f"withheld: {records[name].verdict.kind}" in content or report == "junit"
+
+
+def test_every_report_shows_a_valid_speed(records, allure):
+    for report, content in everything(records["pass"], allure).items():
+        assert any(speed in content for speed in ("415.4", "415.408")), report
+        assert "withheld" not in content, report
+
+
+def test_junit_properties_are_plain(records):
+    found = dict(properties(records["pass"]))
+    assert found["verdict"] == "PASS"
+    assert found["core"] == "415.408"
+    assert found["loader"] == "9753.1"
+    assert found["mfu"] == "0.3019"
+    assert found["accuracy_engine"] == "0.9816"
+    assert found["bound_by"] == "compute"
+    assert found["dataset_sha256"] == "da7a" * 16
+
+
+def test_junit_has_the_same_properties_for_every_run(records):
+    names = {tuple(name for name, _ in properties(record)) for record in records.values()}
+    assert len(names) == 1
+    failed = dict(properties(records["fail_accuracy"]))
+    assert failed["core"] == failed["mfu"] == failed["bound_by"] == "withheld: FAIL_ACCURACY"
+    assert dict(properties(records["one_round"]))["mfu"] == "null: no peak for this chip at fp16"
+    assert dict(properties(records["framework_only"]))["accuracy_engine"].startswith("null: ")
+
+
+def test_allure_gets_labels_parameters_and_attachments(records, allure, tmp_path):
+    log = tmp_path / "events.jsonl"
+    log.write_text("{}\n")
+    describe(records["pass"], {"events": log})
+    assert allure.labels["feature"] == ("inference",)
+    assert allure.labels["story"] == ("resnet50",)
+    assert set(allure.parameters) == {"vendor", "chip", "compiler", "precision", "profile"}
+    assert allure.parameters["compiler"] == "onnxruntime"
+    assert json.loads(allure.bodies["run record"])["case"] == "resnet50"
+    assert allure.bodies["throughput per round"].startswith("<svg")
+    assert allure.files == {"events": str(log)}
+    assert "**PASS**" in allure.description
+
+
+def test_nothing_is_drawn_for_an_allure_that_does_not_listen(records, allure, monkeypatch):
+    allure_commons.plugin_manager.unregister(allure)
+    monkeypatch.setattr("reports.allure.plots", lambda view: pytest.fail("drawn for nobody"))
+    try:
+        describe(records["pass"])
+    finally:
+        allure_commons.plugin_manager.register(allure)

@@ -1,0 +1,122 @@
+"""The HTML page: complete, contained, escaped, and silent about speeds that mean nothing."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+
+import pytest
+
+from harness.record import OverrideEntry, Verdict, VerdictKind
+from reports.html import render, write_html
+
+VOID = {"meta", "br", "link", "img", "input", "hr"}
+
+
+class Outline(HTMLParser):
+    """Checks that tags are balanced and collects the text and the attributes."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.attributes: list[tuple[str, str | None]] = []
+        self.text = ""
+        self.feed(page)
+        self.close()
+
+    def handle_starttag(self, tag, attrs):
+        self.attributes += attrs
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.attributes += attrs
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.text += data
+
+
+@pytest.fixture
+def page(records):
+    return render(list(records.values()))
+
+
+def test_the_page_is_well_formed(page):
+    outline = Outline(page)
+    assert outline.open == []
+    names = [value for key, value in outline.attributes if key == "id"]
+    assert len(names) == len(set(names))
+
+
+def test_the_page_needs_nothing_but_itself(page):
+    without_namespace = page.replace("http://www.w3.org/2000/svg", "")
+    assert not re.search(r"https?://|<link|<script|<img|<iframe|@import|url\(", without_namespace)
+    assert "default-src 'none'" in page
+    links = [value for key, value in Outline(page).attributes if key in ("href", "src")]
+    assert links and all(link.startswith("#") for link in links)
+
+
+def test_a_valid_run_is_all_there(records):
+    shown = Outline(render([records["pass"]])).text
+    for content in ("415.4 ± 2.9 images/s", "0.98160 ≥ 0.97", "30.2 %", "8.531 ms", "32 -> 64", "da7a" * 16):
+        assert content in shown
+    for content in ("bench-7", "onnxruntime 1.23.2", "training.epochs", "engine core", "engine's floor 0.98152"):
+        assert content in shown
+
+
+@pytest.mark.parametrize("name", ["error", "unsupported", "framework_only", "one_round", "long_names"])
+def test_every_kind_of_run_has_its_verdict_and_reasons(records, name):
+    shown = Outline(render([records[name]])).text
+    assert records[name].verdict.kind in shown
+    assert all(reason in shown for reason in records[name].verdict.reasons)
+
+
+def test_a_failed_step_shows_its_reason_and_traceback(records):
+    shown = Outline(render([records["error"]])).text
+    assert "✗ failed" in shown and "killed" in shown and "Traceback:\n  x" in shown
+    assert "· not reached" in shown
+
+
+def test_a_missing_figure_has_a_footnote(records):
+    page = render([records["one_round"]])
+    assert "–<sup>1</sup>" in page
+    assert "<li>no peak for this chip at fp16</li>" in page
+
+
+def test_names_are_escaped_wherever_they_come_from(make_record):
+    bad = "<script>alert('x')</script>"
+    record = make_record(
+        case=bad,
+        vendor=bad,
+        precision=bad,
+        item=bad,
+        config={bad: bad},
+        overrides=(OverrideEntry(key=bad, old=None, new=bad, origin=bad, kind="changed"),),
+        versions={bad: bad},
+        verdict=Verdict(kind=VerdictKind.FAIL_PERF, reasons=(bad,)),
+    )
+    page = render([record])
+    assert "<script" not in page
+    assert page.count("&lt;script&gt;") > 10
+
+
+@pytest.mark.parametrize("kind", VerdictKind)
+def test_every_verdict_has_a_mark_of_its_own_kind(make_record, kind):
+    page = render([make_record(verdict=Verdict(kind=kind))])
+    assert re.search(rf'<span class="verdict (pass|open|fail)">[✓○?✗] {kind}</span>', page)
+
+
+def test_no_case():
+    assert "No case was run" in render([])
+
+
+def test_the_file_is_written_whole_and_the_same_every_time(records, tmp_path):
+    path = tmp_path / "report.html"
+    write_html([records["pass"]], path)
+    first = path.read_bytes()
+    write_html([records["pass"]], path)
+    assert path.read_bytes() == first
+    assert [entry.name for entry in tmp_path.iterdir()] == ["report.html"]

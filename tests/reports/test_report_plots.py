@@ -1,0 +1,87 @@
+"""Plots: legal XML, round ticks, and readable labels."""
+
+from __future__ import annotations
+
+from xml.etree import ElementTree
+
+import pytest
+
+from harness.record import Accuracy
+from reports.axes import Area, apart, counting_axis, linear_axis
+from reports.plots import accuracy_plot, plots, throughput_plot
+from reports.view import CaseView
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+@pytest.mark.parametrize(
+    ("values", "ticks"),
+    [
+        ([0, 415.4], ["0", "200", "400", "600"]),
+        ([0, 12698.7], ["0", "5,000", "10,000", "15,000"]),
+        ([0.97, 0.9825], ["0.970", "0.975", "0.980", "0.985"]),
+        ([0, 10], ["0.0", "2.5", "5.0", "7.5", "10.0"]),
+        ([0.1, 1], ["0.00", "0.25", "0.50", "0.75", "1.00"]),
+    ],
+)
+def test_ticks_are_round_and_hold_all_values(values, ticks):
+    axis = linear_axis("", values)
+    assert [name for _, name in axis.ticks] == ticks
+    assert axis.low <= min(values) and max(values) <= axis.high
+
+
+@pytest.mark.parametrize("value", [0.0, 0.97, 1e9, -3.0])
+def test_one_value_still_makes_an_axis(value):
+    axis = linear_axis("", [value])
+    assert axis.low < axis.high
+    assert 0 <= axis.share(value) <= 1
+
+
+def test_data_goes_to_pixels_with_up_upwards():
+    area = Area(left=10, top=20, right=110, bottom=220)
+    axis = linear_axis("", [0, 400])
+    assert (area.x(axis, 0), area.x(axis, 400)) == (10, 110)
+    assert (area.y(axis, 0), area.y(axis, 400)) == (220, 20)
+
+
+def test_many_rounds_get_few_ticks():
+    axis = counting_axis("round", 100)
+    assert len(axis.ticks) <= 8
+    assert axis.ticks[0] == (1, "1")
+
+
+def test_labels_are_moved_apart_within_bounds():
+    assert apart([50, 51, 10], 15, 0, 100) == [50, 65, 10]
+    assert apart([99, 98], 15, 0, 100) == [100, 85]
+
+
+def test_every_plot_is_xml_of_its_own(records):
+    for record in records.values():
+        for drawing in plots(CaseView(record)).values():
+            root = ElementTree.fromstring(drawing)
+            assert root.tag == f"{SVG}svg"
+            assert root.find(f"{SVG}title") is not None and root.find(f"{SVG}desc") is not None
+
+
+def test_control_characters_leave_a_plot_legal(make_record):
+    accuracy = Accuracy(metric='a\x00b<&"', target=0.5, gate=0.9, framework=0.6, framework_fp32=0.6, engine=0.6)
+    ElementTree.fromstring(accuracy_plot(CaseView(make_record(accuracy=accuracy))))
+
+
+def test_accuracies_say_what_they_fall_short_of(make_record, records):
+    assert "below target" in accuracy_plot(CaseView(records["fail_accuracy"]))
+    near = Accuracy(metric="top1", target=0.97, gate=0.999, framework_fp32=0.99, framework=0.99, engine=0.98)
+    assert "below floor" in accuracy_plot(CaseView(make_record(accuracy=near)))
+    assert "below" not in accuracy_plot(CaseView(records["pass"]))
+
+
+def test_no_data_no_plot(make_record, records):
+    nothing = Accuracy(metric="top1", target=0.97, gate=0.999)
+    assert plots(CaseView(make_record(accuracy=nothing, framework=None, engine=None))) == {}
+    assert throughput_plot(CaseView(records["fail_accuracy"])) is None
+
+
+def test_framework_and_engine_differ_without_colour(records):
+    root = ElementTree.fromstring(throughput_plot(CaseView(records["pass"])))
+    dashed = ["dasharray" in line.get("style") for line in root.iter(f"{SVG}polyline")]
+    assert dashed == [True, True, False, False]

@@ -1,0 +1,98 @@
+"""What may be shown of a record."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import pytest
+
+from harness.record import Accuracy, Verdict, VerdictKind
+from reports import text
+from reports.view import WITHHOLDING, CaseView
+
+
+@pytest.mark.parametrize("kind", VerdictKind)
+def test_a_speed_is_shown_exactly_when_the_result_is_valid(make_record, kind):
+    view = CaseView(make_record(verdict=Verdict(kind=kind, reasons=("because",))))
+    shown = [view.speed("engine", "whole"), view.speed("engine", "core"), view.loader("engine"), view.mfu]
+    shown += [view.bound_by("engine"), view.latency("engine", "p50"), view.flops_rate]
+    if kind in WITHHOLDING:
+        assert {figure.text for figure in shown} == {f"withheld: {kind}"}
+        assert all(figure.value is None for figure in shown)
+        assert view.rounds("engine", "core") == []
+    else:
+        assert not any("withheld" in figure.text for figure in shown)
+        assert len(view.rounds("engine", "core")) == 3
+
+
+def test_performance_and_doubt_do_not_withhold():
+    assert set(VerdictKind) - WITHHOLDING == {"PASS", "FAIL_PERF", "AMBIGUOUS", "INSUFFICIENT"}
+
+
+def test_a_record_that_nobody_judged_is_judged(records):
+    unjudged = records["fail_accuracy"].model_copy(update={"verdict": None})
+    assert CaseView(unjudged).verdict.kind == "FAIL_ACCURACY"
+
+
+def test_a_missing_figure_says_why_and_is_never_zero(records):
+    view = CaseView(records["framework_only"])
+    assert str(view.speed("engine", "core")) == "– (no compiler: framework only)"
+    assert view.ranked == "framework"
+    assert str(CaseView(records["one_round"]).mfu) == "– (no peak for this chip at fp16)"
+    assert str(CaseView(records["error"]).mfu) == "– (no reason recorded)"
+    assert "engine_inference not reached" in str(CaseView(records["error"]).loader("engine"))
+
+
+def test_an_accuracy_that_is_not_a_number_is_missing(make_record):
+    accuracy = Accuracy(metric="top1", target=0.97, gate=0.999, framework_fp32=math.nan, engine=0.98)
+    view = CaseView(make_record(accuracy=accuracy))
+    assert str(view.scores["fp32 framework"]) == "– (not a number)"
+    assert view.floor is None
+
+
+def test_at_fp32_the_framework_has_one_score(make_record):
+    same = Accuracy(metric="top1", target=0.97, gate=0.999, framework_fp32=0.98, framework=0.98, engine=0.98)
+    assert list(CaseView(make_record(precision="fp32", accuracy=same)).scores) == ["fp32 framework", "engine at fp32"]
+
+
+def test_one_round_has_no_deviation(records):
+    assert str(CaseView(records["one_round"]).speed("engine", "core")) == "415.9 images/s (one round)"
+
+
+def test_the_public_record_of_a_failed_run_gives_no_speed_away(records):
+    record = records["fail_accuracy"]
+    public = json.dumps(CaseView(record).public())
+    for secret in ("whole_seconds", "core_seconds", 'started": 179', 'loader":', "latency_ms", "0.3019"):
+        assert (secret in public) == (secret == 'started": 179')
+    assert public.count('"started"') == 1
+    assert "withheld: FAIL_ACCURACY" in public
+
+
+def test_the_public_record_of_a_valid_run_is_the_record(records):
+    assert CaseView(records["pass"]).public() == records["pass"].model_dump(mode="json")
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (12698.7, "12,699"),
+        (1391.4, "1,391"),
+        (418.1, "418.1"),
+        (9.9999, "10.00"),
+        (0.0234, "0.02340"),
+        (0, "0"),
+        (math.nan, "nan"),
+    ],
+)
+def test_four_significant_digits(value, shown):
+    assert text.number(value) == shown
+
+
+def test_units():
+    assert text.scaled(8.18e9, "FLOP") == "8.180 GFLOP"
+    assert text.scaled(2, "FLOP") == "2.000 FLOP"
+    assert text.percent(0.168) == "16.8 %"
+    assert text.plural("image") == text.plural("images") == "images"
+    assert text.literal(None) == "null" and text.literal("null") == '"null"'
+    assert text.printable("a\x1b[31mb\n") == "a [31mb "
