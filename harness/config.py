@@ -16,11 +16,15 @@ from harness.legality import Override, OverrideLayer, hold_against
 
 @dataclass(frozen=True)
 class HostSettings:
-    """Where things are on this machine. Not part of the task: kept out of the hash."""
+    """Where things are on this machine. Not part of the task: kept out of the hash.
+
+    `artifact_dir` is where a compiler may leave its compiled engine.
+    """
 
     data_dir: str | None = None
     weights: str | None = None
     cache_dir: str = ".cache"
+    artifact_dir: str | None = None
 
 
 @dataclass(frozen=True)
@@ -117,9 +121,13 @@ def resolve(
     case: CaseFile,
     vendor: str,
     layers: Sequence[OverrideLayer],
+    default_compiler: str,
     host: HostSettings | None = None,
 ) -> Resolution:
-    """Lay the vendor's and the user's overrides over a case, in order, and hold each to the rules."""
+    """Lay the vendor's and the user's overrides over a case, in order, and hold each to the rules.
+
+    `default_compiler` is what `compiler: default` comes to in the end.
+    """
     parameters = case.parameters.model_dump()
     values = {key: setting.value for key, setting in case.settings.items()}
     overrides: list[Override] = []
@@ -129,6 +137,9 @@ def resolve(
         values.update({override.key: override.new for override in held.applied})
         overrides += held.applied
         problems += held.problems
+    if values.get("compiler") == "default":
+        overrides.append(Override("compiler", "default", default_compiler, f"vendor {vendor}", "changed"))
+        values["compiler"] = default_compiler
     if values.get("fp16") and values.get("precision") not in (None, "fp16"):
         what = f"contradicts fp16: true (precision is {values['precision']!r}); set one of them"
         problems.append(Problem(case.path, "precision", what))

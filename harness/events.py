@@ -21,14 +21,14 @@ class EventLog:
         self.path = path
         self._stream = path.open("ab", buffering=0)
 
-    def write(self, name: str, **fields: Any) -> None:
+    def write(self, kind: str, /, **fields: Any) -> None:
         """Append one event.
 
         Raises:
             OSError: the disk is full or gone.
             ValueError: a field is not plain JSON (NaN and infinity are not).
         """
-        event = {"event": name, "time": time.time(), "clock": time.perf_counter_ns(), **fields}
+        event = {"event": kind, "time": time.time(), "clock": time.perf_counter_ns(), **fields}
         self._stream.write((json.dumps(event, allow_nan=False, separators=(",", ":")) + "\n").encode())
 
     def close(self) -> None:

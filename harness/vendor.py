@@ -15,11 +15,21 @@ from typing import TYPE_CHECKING, Literal, Protocol
 
 from harness.config import EffectiveConfig
 from harness.errors import StepError
+from harness.machine import processor_name, usable_cores
 
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["Compiler", "Device", "EffectiveConfig", "InferModel", "StepError", "Vendor"]
+__all__ = [
+    "Compiler",
+    "Device",
+    "EffectiveConfig",
+    "InferModel",
+    "StepError",
+    "Vendor",
+    "processor_name",
+    "usable_cores",
+]
 
 
 @dataclass(frozen=True)

@@ -68,7 +68,6 @@ def _unfinished(record: RunRecord) -> list[str]:
         reasons.append("nothing was measured")
     scores = record.accuracy
     for name, step, score in (
-        ("framework", "framework_validation", scores.framework),
         ("fp32 framework", "framework_validation", scores.framework_fp32),
         ("engine", "engine_inference", scores.engine),
     ):

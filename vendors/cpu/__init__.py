@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-
-from harness.vendor import Compiler, Device, Vendor
+from harness.vendor import Compiler, Device, Vendor, processor_name, usable_cores
 
 
 class Cpu(Vendor):
@@ -26,17 +23,10 @@ class Cpu(Vendor):
         pass
 
     def chip(self) -> str:
-        fields: dict[str, str] = {}
-        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
-            key, _, value = line.partition(":")
-            fields.setdefault(key.strip(), value.strip())
-        name = fields.get("model name", "unknown CPU")
-        if "cpu family" in fields:
-            name += f" (family {fields['cpu family']} model {fields['model']})"
-        return name
+        return processor_name()
 
     def chip_units(self) -> int:
-        return len(os.sched_getaffinity(0))
+        return usable_cores()
 
 
 vendor = Cpu()

@@ -21,6 +21,8 @@ class InferModel:
         source = Path(config.exist_compiler_path) if config.exist_compiler_path else onnx_path
         if config.exist_compiler_path:
             options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+        elif config.host.artifact_dir:
+            options.optimized_model_filepath = str(Path(config.host.artifact_dir) / "model.optimized.onnx")
         try:
             self.session = onnxruntime.InferenceSession(str(source), options, providers=["CPUExecutionProvider"])
         except Exception as error:

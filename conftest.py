@@ -1,0 +1,9 @@
+"""Proofmark's fixtures and options, for every suite and every vendor's own tests."""
+
+pytest_plugins = [
+    "fixtures.options",
+    "fixtures.house",
+    "fixtures.reporting",
+    "fixtures.benchmark",
+    "fixtures.steps",
+]

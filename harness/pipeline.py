@@ -1,0 +1,225 @@
+"""Steps 2 to 6 of an inference case, each leaving its result in the event log."""
+
+from __future__ import annotations
+
+import gc
+import math
+import random
+import time
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from harness.case import InferenceCase
+from harness.config import EffectiveConfig
+from harness.errors import StepError
+from harness.events import EventLog
+from harness.export import check_onnx, export_onnx
+from harness.loop import Compute, TimedRound, check_outputs, loader_rate, share_memory, timed_round
+from harness.memory import peak_resident_bytes, reset_peak
+from harness.precision import count_flops, framework_compute
+from harness.registry import FoundVendor
+from harness.vendor import Compiler
+from harness.weights import embedded_weights, identify
+
+if TYPE_CHECKING:
+    import torch
+
+    from harness.case import Loader
+
+Report = Callable[..., None]
+
+
+class _Unsupported(StepError):
+    """What is asked for is not among what the vendor declares."""
+
+
+class Pipeline:
+    """What the steps of one case run hand on to each other, inside the case's own process."""
+
+    def __init__(
+        self,
+        case: InferenceCase,
+        found: FoundVendor,
+        compiler: Compiler | None,
+        config: EffectiveConfig,
+        run_dir: Path,
+        log: EventLog,
+        report: Report,
+    ) -> None:
+        self.case = case
+        self.found = found
+        self.compiler = compiler
+        self.config = config
+        self.run_dir = run_dir
+        self.log = log
+        self.report = report
+        self.loader: Loader
+        self.first: list[torch.Tensor] = []
+        self.model: torch.nn.Module | None = None
+        self.onnx_path: Path | None = None
+        self.engine: Compute | None = None
+
+    def run(self, step: str) -> dict[str, Any]:
+        """Run a step; its end, good or bad, is an event and the answer."""
+        begun = time.perf_counter()
+        outcome: dict[str, Any] = {"status": "done", "reason": None, "kind": None, "detail": None}
+        try:
+            getattr(self, step)()
+        except _Unsupported as error:
+            outcome |= {"status": "failed", "reason": str(error), "kind": "unsupported"}
+        except StepError as error:
+            outcome |= {"status": "failed", "reason": str(error), "kind": "error"}
+        except Exception as error:
+            reason = f"{type(error).__name__}: {str(error).strip().splitlines()[0] if str(error).strip() else ''}"
+            outcome |= {"status": "failed", "reason": reason, "kind": "error", "detail": traceback.format_exc()}
+        if outcome["status"] == "failed" and step in ("compile", "engine_inference") and self._undeclared():
+            reason = f"{self._undeclared()} is not among the precisions that it declares ({outcome['reason']})"
+            outcome |= {"reason": f"compiler {self.config.compiler}: {reason}", "kind": "unsupported"}
+        self.log.write("step_end", step=step, seconds=time.perf_counter() - begun, **outcome)
+        return outcome
+
+    def data_and_model(self) -> None:
+        """Step 2: the loader and, unless `no_validation`, the model with its weights."""
+        import torch
+
+        config = self.config
+        random.seed(config.seed)
+        torch.manual_seed(config.seed)
+        self.loader = self.case.build_dataloader(config)
+        if not len(self.loader.dataset):
+            raise StepError("the data set is empty")
+        self.log.write("dataset", **self.loader.dataset.identity.model_dump())
+        self.first = list(next(iter(self.loader))[0])
+        if config.no_validation:
+            return
+        torch.manual_seed(config.seed)
+        model = self.case.create_model(config)
+        if config.host.weights:
+            identity = identify(model, config.host.weights)
+        else:
+            identity = embedded_weights(
+                self.case, model, config, lambda text: self.report(note=text), self._training_progress
+            )
+        self.model = model.eval()
+        self.log.write("weights", **identity.model_dump())
+        self.log.write("flops", counted=count_flops(self.model, self.first))
+
+    def framework_validation(self) -> None:
+        """Step 3: the framework's accuracy in fp32 and its accuracy and speed at the tested precision."""
+        assert self.model is not None
+        vendor, precision = self.found.vendor, self.config.effective_precision
+        tested = precision if precision in vendor.framework_precisions else "fp32"
+        if self.compiler is None and tested != precision:
+            raise _Unsupported(f"the framework runs no {precision} on vendor {self.found.name}, and compiler is null")
+        if tested != "fp32":
+            compute = framework_compute(self.model, vendor.torch_device(), "fp32")
+            self._measure("framework_fp32", compute, rounds=1)
+        compute = framework_compute(self.model, vendor.torch_device(), tested)
+        self._measure("framework", compute, rounds=self.config.repeat, precision=tested)
+
+    def export(self) -> None:
+        """Step 4: the model as an ONNX file."""
+        assert self.model is not None
+        path = self.run_dir / "model.onnx"
+        export_onnx(self.model, self.first, path, self.case.input_names, self.case.output_names)
+        self.onnx_path = path
+
+    def compile(self) -> None:
+        """Step 5: the vendor's InferModel, compiled."""
+        assert self.compiler is not None
+        if self.compiler.consumes == "onnx" and self.config.exist_onnx_path:
+            self.onnx_path = Path(self.config.exist_onnx_path)
+            check_onnx(self.onnx_path)
+        self._load_engine()
+
+    def _load_engine(self) -> None:
+        engine = self.found.infer_model(self.config.compiler)
+        self.engine = engine(self.config, self.onnx_path, self.model)
+
+    def engine_inference(self) -> None:
+        """Step 6: the engine's accuracy and speed, in the same rounds."""
+        if self.engine is None:
+            self._load_engine()
+        assert self.engine is not None
+        self._measure("engine", self.engine, rounds=self.config.repeat)
+        if self._undeclared():
+            raise StepError(
+                f"compiler {self.config.compiler} does not declare {self._undeclared()}, yet it ran: "
+                "add it to the compiler's precisions"
+            )
+
+    def _undeclared(self) -> str | None:
+        """The tested precision, if the vendor does not declare that the compiler supports it."""
+        precision: str = self.config.effective_precision
+        return None if self.compiler is None or precision in self.compiler.precisions else precision
+
+    def _measure(self, name: str, compute: Compute, rounds: int, **facts: Any) -> None:
+        """The loader alone, the warm-up, then the timed rounds."""
+        self.log.write("loader", of=name, items_per_second=loader_rate(self.loader), **facts)
+        reset_peak()
+        self._warm_up(name, compute)
+        for number in range(1, rounds + 1):
+            gc.collect()
+            result = timed_round(
+                self.loader,
+                compute,
+                self.found.vendor.synchronize,
+                self.case.evaluator,
+                lambda batches, items, n=number: self._round_progress(name, n, rounds, batches, items),  # type: ignore[misc]
+            )
+            self._log_round(name, number, result)
+        device_peak, device_total = self.found.vendor.memory()
+        self.log.write(
+            "memory",
+            of=name,
+            host_peak_bytes=peak_resident_bytes(),
+            device_peak_bytes=device_peak,
+            device_total_bytes=device_total,
+        )
+
+    def _warm_up(self, name: str, compute: Compute) -> None:
+        """Untimed calls at both batch sizes that the data has, so that nothing compiles under the clock."""
+        begun = time.perf_counter()
+        remainder = len(self.loader.dataset) % len(self.first[0])
+        batches = [self.first] * self.config.warmup
+        if remainder and len(self.loader) > 1:
+            batches += [[tensor[:remainder] for tensor in self.first]] * 2
+        previous: list[torch.Tensor] = []
+        for inputs in batches:
+            outputs, _ = compute(inputs)
+            self.found.vendor.synchronize()
+            check_outputs(outputs, len(inputs[0]))
+            if share_memory(previous, outputs):
+                self.log.write("dishonest", what=f"the {name} answers in the memory of its previous answer")
+            previous = outputs
+        self.log.write("warmup", of=name, batches=len(batches), seconds=time.perf_counter() - begun)
+
+    def _log_round(self, name: str, number: int, result: TimedRound) -> None:
+        accuracy = result.accuracy
+        self.log.write(
+            "round",
+            of=name,
+            number=number,
+            started=result.started,
+            items=result.items,
+            whole_ns=result.whole_ns,
+            batch_ns=result.batch_ns,
+            evaluation_ns=result.evaluation_ns,
+            accuracy=accuracy if accuracy is not None and math.isfinite(accuracy) else None,
+        )
+        if result.items != len(self.loader.dataset):
+            raise StepError(f"round {number} ran {result.items} of {len(self.loader.dataset)} samples")
+        if result.reused_memory:
+            self.log.write("dishonest", what=f"the {name} answers in the memory of its previous answer")
+        if result.foo_seconds:
+            what = f"the {name} reports {result.foo_seconds:.6g} s of foo_time in timed round {number}; expected 0.0"
+            self.log.write("dishonest", what=what)
+
+    def _round_progress(self, name: str, number: int, rounds: int, batches: int, items: int) -> None:
+        if batches % self.config.log_freq == 0:
+            self.report(phase=f"{name} round {number}/{rounds}", step=batches, steps=len(self.loader), items=items)
+
+    def _training_progress(self, **figures: Any) -> None:
+        self.report(phase="training embedded weights", **figures)

@@ -1,0 +1,98 @@
+"""What the four switches leave of the seven steps, and which combinations cannot be run.
+
+Source: the FlagPerf inference specification, section 2.2.3. `compiler: null` ends after framework
+validation; `no_validation` skips the model, its validation and export and demands `exist_onnx_path`;
+`exist_onnx_path` skips export; `exist_compiler_path` skips compilation.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from harness.config import EffectiveConfig
+from harness.errors import Problem
+from harness.vendor import Compiler
+
+
+@dataclass
+class Plan:
+    """Which steps are skipped and why; `problems` is what makes the combination impossible."""
+
+    skipped: dict[str, str] = field(default_factory=dict)
+    problems: list[Problem] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+
+def make_plan(config: EffectiveConfig, compiler: Compiler | None) -> Plan:
+    """Plan a case run.
+
+    Args:
+        config: the effective configuration.
+        compiler: what the vendor declares of the compiler, None where `compiler` is null.
+    """
+    plan = Plan()
+    if config.no_validation:
+        plan.skipped["framework_validation"] = "no_validation is true"
+        plan.skipped["export"] = "no_validation is true"
+    if config.exist_onnx_path is not None:
+        plan.skipped["export"] = f"exist_onnx_path is {config.exist_onnx_path}"
+    if compiler is not None and compiler.consumes == "model":
+        plan.skipped.setdefault("export", f"compiler {config.compiler} takes the framework's model")
+    if config.exist_compiler_path is not None:
+        plan.skipped["compile"] = f"exist_compiler_path is {config.exist_compiler_path}"
+        plan.skipped.setdefault("export", "exist_compiler_path makes it unnecessary")
+    if compiler is None:
+        plan.skipped |= dict.fromkeys(("export", "compile", "engine_inference"), "compiler is null")
+        plan.warnings += [
+            f"{key} has no effect while compiler is null"
+            for key in ("exist_onnx_path", "exist_compiler_path")
+            if config[key] is not None
+        ]
+    plan.problems += _contradictions(config, compiler) + _missing_files(config, compiler) + _missing_host(config)
+    return plan
+
+
+def _contradictions(config: EffectiveConfig, compiler: Compiler | None) -> list[Problem]:
+    where = f"case {config.case}"
+    problems = []
+    if config.no_validation and config.exist_onnx_path is None:
+        problems.append(Problem(where, "no_validation", "true demands exist_onnx_path: there is no model to export"))
+    if config.no_validation and compiler is None:
+        what = "true and compiler null leave nothing to measure; set one of them otherwise"
+        problems.append(Problem(where, "no_validation", what))
+    if config.no_validation and compiler is not None and compiler.consumes == "model":
+        what = f"true leaves no model, which compiler {config.compiler} takes; use a compiler that takes ONNX"
+        problems.append(Problem(where, "no_validation", what))
+    if config.exist_compiler_path is not None and compiler is not None and not compiler.loads_compiled:
+        what = f"compiler {config.compiler} cannot load a compiled engine; remove it"
+        problems.append(Problem(where, "exist_compiler_path", what))
+    return problems
+
+
+def _missing_files(config: EffectiveConfig, compiler: Compiler | None) -> list[Problem]:
+    """Files that the run will open. The ONNX path may be any word where no ONNX file is read."""
+    problems = []
+    reads_onnx = compiler is not None and compiler.consumes == "onnx" and config.exist_compiler_path is None
+    for key, read in (("exist_onnx_path", reads_onnx), ("exist_compiler_path", compiler is not None)):
+        if read and config[key] is not None and not Path(config[key]).is_file():
+            problems.append(Problem(f"case {config.case}", key, f"no such file: {config[key]}"))
+    return problems
+
+
+def _missing_host(config: EffectiveConfig) -> list[Problem]:
+    """The standard profile measures published tasks: it needs the user's data and weights."""
+    where = f"case {config.case}"
+    problems = []
+    if config.profile == "embedded":
+        if config.host.data_dir:
+            what = "the embedded profile brings its own data; add --profile standard"
+            problems.append(Problem(where, "--data-dir", what))
+        return problems
+    if not config.host.data_dir:
+        what = f"profile {config.profile} needs the data set: --data-dir DIR"
+        problems.append(Problem(where, "--data-dir", what))
+    if not config.host.weights and not config.no_validation:
+        what = f"profile {config.profile} needs trained weights: --weights DIR (a transformers model directory)"
+        problems.append(Problem(where, "--weights", what))
+    return problems

@@ -1,0 +1,49 @@
+"""Numeric precisions of the framework's model."""
+
+from __future__ import annotations
+
+import copy
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import torch
+
+    from harness.loop import Compute
+
+
+def framework_compute(model: torch.nn.Module, device: str, precision: str) -> Compute:
+    """A callable over a copy of `model` on `device` at `precision` (fp32, tf32, fp16, bf16).
+
+    Inputs are moved and floating-point ones converted inside the call: that is part of `core`,
+    as it is for an engine.
+    """
+    import torch
+
+    dtypes = {"fp16": torch.float16, "bf16": torch.bfloat16}
+    dtype = dtypes.get(precision, torch.float32)
+    torch.set_float32_matmul_precision("high" if precision == "tf32" else "highest")
+    torch.backends.cudnn.allow_tf32 = precision == "tf32"
+    placed = model if (dtype, device) == (torch.float32, "cpu") else copy.deepcopy(model).to(device, dtype)
+
+    @torch.inference_mode()
+    def compute(inputs: list[torch.Tensor]) -> tuple[list[torch.Tensor], float]:
+        moved = [i.to(device, dtype if i.is_floating_point() else None, non_blocking=True) for i in inputs]
+        output = placed(*moved)
+        return [output] if isinstance(output, torch.Tensor) else list(output), 0.0
+
+    return compute
+
+
+def count_flops(model: torch.nn.Module, inputs: list[torch.Tensor]) -> float:
+    """Floating-point operations of one item, a multiply-add as two, by torch's flop counter.
+
+    Args:
+        inputs: one batch; its first item is used.
+    """
+    import torch
+    from torch.utils.flop_counter import FlopCounterMode
+
+    counter = FlopCounterMode(display=False)
+    with torch.no_grad(), counter:
+        model(*(tensor[:1] for tensor in inputs))
+    return float(counter.get_total_flops())

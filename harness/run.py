@@ -1,0 +1,181 @@
+"""One run of one case, from its directory to its record. The parent's side."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from harness.chips import describe_chip
+from harness.collect import collect
+from harness.config import EffectiveConfig
+from harness.errors import Problem
+from harness.events import EventLog
+from harness.machine import describe_host, installed_versions
+from harness.plan import Plan
+from harness.record import RunRecord
+from harness.registry import FoundVendor
+from harness.worker import CaseWorker, Progress, WorkerLost, WorkerSpec
+
+PACKAGES = ("torch", "transformers", "onnx", "numpy", "pytest", "pytest-benchmark")
+
+ARTIFACTS = ("*.onnx", "*.onnx.data", "engine")
+"""What a run leaves beside its results: large, and made again by the next one."""
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """What the user decides about a run, beside its configuration.
+
+    `gate` is the share of the framework's accuracy that the engine must keep; `step_timeout` in seconds.
+    """
+
+    gate: float = 0.99
+    step_timeout: float | None = None
+    keep_artifacts: bool = False
+
+
+class CaseRun:
+    """Runs the steps that are asked for, in order, once; `finish` turns what happened into a record."""
+
+    def __init__(
+        self,
+        config: EffectiveConfig,
+        problems: Sequence[Problem],
+        plan: Plan,
+        found: FoundVendor,
+        case: tuple[str, str],
+        run_dir: Path,
+        options: RunOptions,
+        on_progress: Progress,
+    ) -> None:
+        self.config = config
+        self.run_dir = run_dir
+        self.record: RunRecord | None = None
+        self._problems = tuple(problems) + tuple(plan.problems)
+        self._plan = plan
+        self._found = found
+        self._case = case
+        self._options = options
+        self._on_progress = on_progress
+        self._outcomes: dict[str, dict[str, Any]] = {}
+        self._worker: CaseWorker | None = None
+        self._log = EventLog(run_dir / "events.jsonl")
+
+    def __enter__(self) -> CaseRun:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        self.finish()
+
+    def begin(self) -> dict[str, Any]:
+        """Step 1: write down what is to be run, and start the case's process unless it is illegal."""
+        if "init" in self._outcomes:
+            return self._outcomes["init"]
+        self._log.write("run_begin", **self._facts())
+        self._log.write("step_begin", step="init")
+        if self._problems:
+            lines = "\n".join(map(str, self._problems))
+            return self._end("init", {"status": "failed", "reason": lines, "kind": None})
+        (self.run_dir / "engine").mkdir()
+        self._worker = CaseWorker(self._spec())
+        return self._end("init", {"status": "done"})
+
+    def step(self, name: str) -> dict[str, Any]:
+        """Run one of the steps 2 to 6 and return its outcome: status, reason, kind, detail.
+
+        After a failed step the rest is not reached. An interrupt is noted, ends the process, and goes on.
+        """
+        if name in self._outcomes:
+            return self._outcomes[name]
+        broken = next((n for n, outcome in self._outcomes.items() if outcome["status"] == "failed"), None)
+        if broken:
+            reason = f"step {broken} failed: {self._outcomes[broken]['reason']}"
+            return {"status": "not_reached", "reason": reason, "kind": self._outcomes[broken]["kind"]}
+        if name in self._plan.skipped:
+            return self._end(name, {"status": "skipped", "reason": self._plan.skipped[name]})
+        assert self._worker is not None
+        self._log.write("step_begin", step=name)
+        try:
+            outcome = self._worker.run(name, self._options.step_timeout, self._on_progress)
+        except WorkerLost as lost:
+            return self._end(name, {"status": "failed", "reason": str(lost), "kind": "error"})
+        except BaseException:
+            self._worker.kill()
+            self._log.write("interrupted", step=name)
+            self._outcomes[name] = {"status": "failed", "reason": "interrupted", "kind": "error"}
+            raise
+        self._outcomes[name] = outcome
+        return outcome
+
+    def finish(self) -> RunRecord:
+        """Step 7: end the process, collect the log, judge, and save the record.
+
+        Raises:
+            OSError: the record can't be written.
+        """
+        if self.record is not None:
+            return self.record
+        if self._worker:
+            self._worker.close()
+        if "init" not in self._outcomes:
+            self._log.write("run_begin", **self._facts())
+            self._log.write("interrupted", step="init")
+        self._end("summary", {"status": "done"})
+        self._log.close()
+        self.record = collect(self.run_dir / "events.jsonl")
+        if not self._options.keep_artifacts:
+            self._remove_artifacts()
+        self.record.save(self.run_dir / "record.json")
+        return self.record
+
+    def _end(self, step: str, outcome: Mapping[str, Any]) -> dict[str, Any]:
+        full = {"reason": None, "kind": None, "detail": None, **outcome}
+        self._outcomes[step] = full
+        self._log.write("step_end", step=step, seconds=None, **full)
+        return full
+
+    def so_far(self) -> RunRecord:
+        """What the log says at this moment, without ending anything."""
+        return collect(self.run_dir / "events.jsonl")
+
+    def _remove_artifacts(self) -> None:
+        for pattern in ARTIFACTS:
+            for path in self.run_dir.glob(pattern):
+                if path.is_dir():
+                    shutil.rmtree(path, ignore_errors=True)
+                else:
+                    with contextlib.suppress(OSError):
+                        path.unlink()
+
+    def _facts(self) -> dict[str, Any]:
+        vendor, precision = self._found.vendor, self.config.effective_precision
+        compiler = self.config.compiler
+        declared = vendor.compilers.get(compiler) if compiler else None
+        packages = [*PACKAGES, *([declared.package] if declared and declared.package else [])]
+        chip = describe_chip(vendor.chip(), vendor.chip_units(), precision, self._found.chips_file)
+        return {
+            "config": self.config.as_dict(),
+            "compiler": compiler,
+            "precision": precision,
+            "gate": self._options.gate,
+            "problems": [vars(problem) for problem in self._problems],
+            "versions": installed_versions(packages),
+            "host": describe_host().model_dump(),
+            "chip": chip.model_dump(),
+        }
+
+    def _spec(self) -> WorkerSpec:
+        return WorkerSpec(
+            case_module=self._case[0],
+            case_class=self._case[1],
+            vendor=self._found.name,
+            vendors_dir=str(self._found.directory.parent),
+            compiler=self.config.compiler,
+            config=self.config.as_dict(),
+            run_dir=str(self.run_dir),
+        )

@@ -1,0 +1,121 @@
+"""Weights that the suite trains itself, cached under a hash of everything that made them."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import importlib.metadata
+import inspect
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from harness import fit as fit_module
+from harness.errors import StepError
+from harness.fit import Recipe, fit
+from harness.record import Identity
+
+if TYPE_CHECKING:
+    import torch
+
+    from harness.case import InferenceCase
+    from harness.config import EffectiveConfig
+
+Note = Callable[[str], None]
+
+
+def identify(model: torch.nn.Module, origin: str) -> Identity:
+    """SHA-256 over the names, types, shapes and bytes of a model's parameters and buffers."""
+    import torch
+
+    digest = hashlib.sha256()
+    for name, tensor in sorted(model.state_dict().items()):
+        digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
+        digest.update(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
+    return Identity(name="weights", sha256=digest.hexdigest(), origin=origin)
+
+
+def embedded_weights(
+    case: InferenceCase,
+    model: torch.nn.Module,
+    config: EffectiveConfig,
+    note: Note,
+    progress: Callable[..., None],
+) -> Identity:
+    """Put the embedded profile's weights into `model`: from the cache, or by training them now.
+
+    A cached entry that is stale (made by other code, parameters or versions) or corrupt is named
+    in a note and trained again. Two runs at once train once.
+
+    Raises:
+        StepError: the case's profile has no recipe.
+        OSError: the cache can't be written.
+    """
+    from safetensors.torch import load_model, save_model
+
+    if "training" not in config.parameters:
+        raise StepError(f"profile {config.profile} of case {config.case} has no 'training' parameters")
+    directory = Path(config.host.cache_dir) / "weights" / config.suite
+    directory.mkdir(parents=True, exist_ok=True)
+    entry = directory / f"{config.case}-{config.profile}"
+    key = _key(case, config)
+    with _locked(entry.with_suffix(".lock")):
+        wrong = _what_is_wrong(entry, key)
+        if wrong is None:
+            load_model(model, entry.with_suffix(".safetensors"), strict=True)
+            return identify(model, f"trained by the suite (cached as {key[:12]})")
+        note(wrong)
+        entry.with_suffix(".json").unlink(missing_ok=True)
+        recipe = Recipe.model_validate(dict(config.parameters["training"]))
+        fit(case, model, config, recipe, progress)
+        draft = entry.with_suffix(".draft")
+        save_model(model, str(draft))
+        draft.replace(entry.with_suffix(".safetensors"))
+        manifest = {"key": key, "sha256": _file_digest(entry.with_suffix(".safetensors"))}
+        draft.write_text(json.dumps(manifest) + "\n", encoding="utf-8")
+        draft.replace(entry.with_suffix(".json"))
+        return identify(model, f"trained by the suite (as {key[:12]})")
+
+
+def _key(case: InferenceCase, config: EffectiveConfig) -> str:
+    """A hash of what decides the weights: parameters, code of case and training, data, versions."""
+    loader = case.build_dataloader(config, "train")
+    made_by: dict[str, Any] = {
+        "parameters": config.as_dict()["parameters"],
+        "case": inspect.getsource(sys.modules[type(case).__module__]),
+        "training": inspect.getsource(fit_module),
+        "data": loader.dataset.identity.sha256,
+        "versions": {name: importlib.metadata.version(name) for name in ("torch", "transformers", "numpy")},
+    }
+    return hashlib.sha256(json.dumps(made_by, sort_keys=True).encode()).hexdigest()
+
+
+def _what_is_wrong(entry: Path, key: str) -> str | None:
+    """Why a cached entry can't be used, or None."""
+    manifest, weights = entry.with_suffix(".json"), entry.with_suffix(".safetensors")
+    if not manifest.exists() and not weights.exists():
+        return f"no cached weights for {entry.name}: training them"
+    try:
+        content = json.loads(manifest.read_text(encoding="utf-8"))
+        if content["key"] != key:
+            return f"cached weights {weights} are stale (made by other code, parameters or versions): training again"
+        if content["sha256"] != _file_digest(weights):
+            return f"cached weights {weights} are corrupt (checksum differs): training again"
+    except (OSError, ValueError, KeyError, TypeError):
+        return f"cached weights {weights} are incomplete: training again"
+    return None
+
+
+def _file_digest(path: Path) -> str:
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    with path.open("w") as stream:
+        fcntl.flock(stream, fcntl.LOCK_EX)
+        yield

@@ -1,0 +1,155 @@
+"""Each case run has a process of its own: a crash, a leak or a stuck device stays inside it.
+
+The parent sends the name of a step as a line and reads JSON lines: progress, then the step's outcome.
+The child leads a process group, which ends with the parent, however that ends: the child sees its
+command pipe close and kills the group.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import selectors
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+Progress = Callable[[dict[str, Any]], None]
+
+
+@dataclass(frozen=True)
+class WorkerSpec:
+    """What a child needs to rebuild the case. All plain values."""
+
+    case_module: str
+    case_class: str
+    vendor: str
+    vendors_dir: str
+    compiler: str | None
+    config: dict[str, Any]
+    run_dir: str
+    sys_path: tuple[str, ...] = field(default_factory=lambda: tuple(sys.path))
+
+
+class WorkerLost(Exception):
+    """The child died, or took too long and was killed; the text says which, in a full sentence."""
+
+
+class CaseWorker:
+    """The parent's end of a case's process."""
+
+    def __init__(self, spec: WorkerSpec, environment: Mapping[str, str] | None = None) -> None:
+        answer_read, answer_write = os.pipe()
+        log = (Path(spec.run_dir) / "worker.log").open("ab")
+        try:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "harness.worker_main", str(answer_write)],
+                stdin=subprocess.PIPE,
+                stdout=log,
+                stderr=log,
+                pass_fds=[answer_write],
+                start_new_session=True,
+                env={**os.environ, **(environment or {}), "PYTHONPATH": os.pathsep.join(spec.sys_path)},
+            )
+        finally:
+            os.close(answer_write)
+            log.close()
+        self._answers = os.fdopen(answer_read, "rb", buffering=0)
+        self._buffer = b""
+        self._send(asdict(spec))
+
+    def run(self, step: str, timeout: float | None, on_progress: Progress) -> dict[str, Any]:
+        """Run one step and return its outcome: status, reason, kind, detail.
+
+        Raises:
+            WorkerLost: the child died, or outlasted `timeout` seconds and was killed.
+        """
+        deadline = None if timeout is None else time.monotonic() + timeout
+        self._send({"step": step})
+        try:
+            while True:
+                answer = self._receive(deadline)
+                if answer is None:
+                    raise WorkerLost(self._cause_of_death())
+                if "outcome" in answer:
+                    return dict(answer["outcome"])
+                on_progress(answer)
+        except TimeoutError:
+            self.kill()
+            raise WorkerLost(f"took longer than the {timeout:g} s of --step-timeout and was ended") from None
+
+    def close(self) -> None:
+        """Let the child leave by itself, then end whatever is left of its group."""
+        with contextlib.suppress(OSError):
+            self._send({"step": None})
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            _wait_without_reaping(self._process.pid, 10)
+        self.kill()
+
+    def kill(self) -> None:
+        """End the group now. The leader is reaped last, so that its id can't have gone to another."""
+        if self._process.returncode is None:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
+        for stream in (self._process.stdin, self._answers):
+            with contextlib.suppress(OSError):
+                if stream:
+                    stream.close()
+
+    def _send(self, message: Mapping[str, Any]) -> None:
+        assert self._process.stdin is not None
+        with contextlib.suppress(BrokenPipeError, ValueError):
+            self._process.stdin.write((json.dumps(message) + "\n").encode())
+            self._process.stdin.flush()
+
+    def _receive(self, deadline: float | None) -> dict[str, Any] | None:
+        """The next line, None at the end of the child."""
+        if self._answers.closed:
+            return None
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._answers, selectors.EVENT_READ)
+            while b"\n" not in self._buffer:
+                left = None if deadline is None else deadline - time.monotonic()
+                if (left is not None and left <= 0) or not selector.select(left):
+                    raise TimeoutError
+                chunk = os.read(self._answers.fileno(), 65536)
+                if not chunk:
+                    return None
+                self._buffer += chunk
+        line, self._buffer = self._buffer.split(b"\n", 1)
+        answer: dict[str, Any] = json.loads(line)
+        return answer
+
+    def _cause_of_death(self) -> str:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            _wait_without_reaping(self._process.pid, 10)
+        self.kill()
+        code = self._process.returncode
+        if code is not None and code < 0:
+            name = signal.Signals(-code).name if -code in set(signal.Signals) else str(-code)
+            return f"the case's process died of signal {-code} ({name}); its output is in worker.log"
+        return f"the case's process ended with exit code {code}; its output is in worker.log"
+
+
+def _wait_without_reaping(pid: int, seconds: float) -> None:
+    """Wait until a child has ended, leaving its id taken.
+
+    Raises:
+        subprocess.TimeoutExpired: it runs on.
+    """
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        try:
+            if os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT | os.WNOHANG):
+                return
+        except ChildProcessError:
+            return
+        time.sleep(0.01)
+    raise subprocess.TimeoutExpired("case process", seconds)

@@ -1,0 +1,90 @@
+"""The child's end of a case's process: `python -m harness.worker_main ANSWER_FD`."""
+
+from __future__ import annotations
+
+import faulthandler
+import importlib
+import json
+import os
+import queue
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+from harness.case import InferenceCase
+from harness.config import EffectiveConfig
+from harness.errors import ProofmarkError
+from harness.events import EventLog
+from harness.pipeline import Pipeline
+from harness.registry import find_vendor
+
+
+def main() -> None:
+    """Read commands until the parent says stop; if the parent is gone, take the group along."""
+    faulthandler.enable()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    answers = _Answers(int(sys.argv[1]))
+    commands: queue.Queue[dict[str, Any]] = queue.Queue()
+    threading.Thread(target=_read_commands, args=(commands,), daemon=True).start()
+    spec = commands.get()
+    pipeline: Pipeline | ProofmarkError | None = None
+    while (step := commands.get()["step"]) is not None:
+        if pipeline is None:
+            pipeline = _make_pipeline(spec, answers)
+        answers.send(outcome=_run(pipeline, step))
+
+
+def _run(pipeline: Pipeline | ProofmarkError, step: str) -> dict[str, Any]:
+    if isinstance(pipeline, ProofmarkError):
+        return {"status": "failed", "reason": str(pipeline), "kind": "error", "detail": None}
+    try:
+        return pipeline.run(step)
+    except OSError as error:
+        return {"status": "failed", "reason": f"the event log cannot be written: {error}", "kind": "error"}
+
+
+def _make_pipeline(spec: dict[str, Any], answers: _Answers) -> Pipeline | ProofmarkError:
+    try:
+        found = find_vendor(spec["vendor"], Path(spec["vendors_dir"]))
+        compiler = found.compiler(spec["compiler"])[1] if spec["compiler"] else None
+    except ProofmarkError as error:
+        return error
+    case_class = getattr(importlib.import_module(spec["case_module"]), spec["case_class"])
+    case: InferenceCase = case_class()
+    run_dir = Path(spec["run_dir"])
+    config = EffectiveConfig.from_dict(spec["config"])
+    return Pipeline(case, found, compiler, config, run_dir, EventLog(run_dir / "events.jsonl"), answers.progress)
+
+
+def _read_commands(commands: queue.Queue[dict[str, Any]]) -> None:
+    for line in sys.stdin.buffer:
+        command = json.loads(line)
+        commands.put(command)
+        if "step" in command and command["step"] is None:
+            return
+    os.killpg(0, signal.SIGKILL)
+
+
+class _Answers:
+    """The pipe back. Progress is held to twice a second, so that it costs the measured loop nothing."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._last = 0.0
+        os.set_inheritable(descriptor, False)
+
+    def send(self, **message: Any) -> None:
+        os.write(self._descriptor, (json.dumps(message) + "\n").encode())
+
+    def progress(self, **message: Any) -> None:
+        now = time.monotonic()
+        if "note" in message or now - self._last > 0.5:
+            self._last = now
+            self.send(**message)
+
+
+if __name__ == "__main__":
+    main()

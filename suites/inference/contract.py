@@ -1,0 +1,86 @@
+"""What every inference case is held to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+
+from fixtures.benchmark import Recorder, replayed_clock
+from harness.case import InferenceCase
+from harness.record import RunRecord, VerdictKind
+from harness.run import CaseRun
+
+WITHHOLDING = set(VerdictKind) - {VerdictKind.PASS, VerdictKind.FAIL_PERF, VerdictKind.AMBIGUOUS}
+
+
+class InferenceContract(InferenceCase):
+    """Inherit it as `Test<Case>` in `test_<case>.py` beside `<case>.yaml`, and say what is special."""
+
+    suite: ClassVar[str] = "inference"
+    common_file: ClassVar[Path] = Path(__file__).with_suffix(".yaml")
+
+    def test_overrides_legal(self, effective_config: dict[str, Any]) -> None:
+        """Every override is one that a vendor or a user may make, and the switches fit together."""
+        _done(effective_config)
+
+    def test_framework_accuracy(self, framework_validation: dict[str, Any], case_run: CaseRun) -> None:
+        """The framework reaches the target in float32."""
+        _done(framework_validation)
+        scores = case_run.so_far().accuracy
+        if scores.framework_fp32 is None or scores.framework_fp32 < scores.target:
+            pytest.fail(f"{scores.metric} {scores.framework_fp32} is below the target {scores.target}", pytrace=False)
+
+    def test_engine_accuracy(self, run_record: RunRecord, engine_inference: dict[str, Any]) -> None:
+        """The engine keeps the framework's accuracy, and the target, in the very rounds that are timed."""
+        _done(engine_inference)
+        _not_judged(run_record, VerdictKind.FAIL_ACCURACY)
+
+    def test_honest_engine(self, run_record: RunRecord, engine_inference: dict[str, Any]) -> None:
+        """The engine did the work that it was timed for."""
+        _done(engine_inference)
+        _not_judged(run_record, VerdictKind.FAIL_HONESTY)
+
+    @pytest.mark.benchmark(group="whole", timer=replayed_clock)
+    def test_whole_throughput(self, run_record: RunRecord, record_rounds: Recorder) -> None:
+        """Loading, compute and evaluation together."""
+        _rankable(run_record)
+        record_rounds(run_record, "whole")
+
+    @pytest.mark.benchmark(group="core", timer=replayed_clock)
+    def test_core_throughput(self, run_record: RunRecord, record_rounds: Recorder) -> None:
+        """Compute alone, synchronised on both sides."""
+        _rankable(run_record)
+        record_rounds(run_record, "core")
+
+    def test_verdict(self, run_record: RunRecord) -> None:
+        """Everything that the referee has to say of the run."""
+        assert run_record.verdict is not None
+        if run_record.verdict.kind is VerdictKind.UNSUPPORTED:
+            pytest.skip(f"UNSUPPORTED: {'; '.join(run_record.verdict.reasons)}")
+        if run_record.verdict.kind is not VerdictKind.PASS:
+            reasons = "\n".join(f"  {reason}" for reason in run_record.verdict.reasons)
+            pytest.fail(f"{run_record.verdict.kind}\n{reasons}", pytrace=False)
+
+
+def _done(outcome: dict[str, Any]) -> None:
+    """Skip where a switch skips the step or the vendor declares it unsupported; fail where it failed."""
+    if outcome["status"] == "skipped":
+        pytest.skip(outcome["reason"])
+    if outcome["kind"] == "unsupported":
+        pytest.skip(f"UNSUPPORTED: {outcome['reason']}")
+    if outcome["status"] != "done":
+        pytest.fail("\n".join(filter(None, (outcome["reason"], outcome.get("detail")))), pytrace=False)
+
+
+def _not_judged(record: RunRecord, kind: VerdictKind) -> None:
+    if record.verdict and record.verdict.kind is kind:
+        pytest.fail("\n".join(record.verdict.reasons), pytrace=False)
+
+
+def _rankable(record: RunRecord) -> None:
+    """Accuracy first: a run that fails has no speed."""
+    assert record.verdict is not None
+    if record.verdict.kind in WITHHOLDING:
+        pytest.skip(f"speed withheld: {record.verdict.kind}")
