@@ -6,13 +6,13 @@ import json
 import os
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from harness.errors import UsageError
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION: Final = 1
 
 STEPS = (
     "init",
@@ -29,7 +29,7 @@ StepStatus = Literal["done", "skipped", "failed", "not_reached"]
 
 
 class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 class VerdictKind(StrEnum):

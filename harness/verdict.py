@@ -23,6 +23,14 @@ EXIT_CODES = {
 }
 """Exit codes above pytest's own (0 to 5), in rising order of gravity."""
 
+WITHHOLDS_SPEED = frozenset(VerdictKind) - {
+    VerdictKind.PASS,
+    VerdictKind.FAIL_PERF,
+    VerdictKind.AMBIGUOUS,
+    VerdictKind.INSUFFICIENT,
+}
+"""Accuracy first: a run with one of these verdicts has no speed to show."""
+
 
 def judge(record: RunRecord) -> Verdict:
     """Judge a run: legality first, then whether it ran, then honesty, then accuracy.
@@ -52,13 +60,15 @@ def exit_code(verdicts: Sequence[Verdict]) -> int:
 
 
 def _unsupported(record: RunRecord) -> list[str]:
-    return [step.reason or "" for step in record.steps if step.kind == "unsupported"]
+    return [step.reason or step.name for step in record.steps if step.kind == "unsupported"]
 
 
 def _unfinished(record: RunRecord) -> list[str]:
     """Whatever kept a measurement that should be there from being there."""
     reasons = [
-        f"step {step.name} failed: {step.reason}" for step in record.steps if step.status == "failed" and step.reason
+        f"step {step.name} failed: {step.reason or 'no reason recorded'}"
+        for step in record.steps
+        if step.status == "failed"
     ]
     if record.interrupted:
         reasons.append(f"interrupted in step {record.interrupted}")

@@ -1,6 +1,6 @@
 """What may be shown of a run record, and how. Every report looks at records through this.
 
-The rule that a run without a valid result shows no speed lives here and nowhere else.
+The rule that a run without a valid result shows no speed is applied here and nowhere else.
 """
 
 from __future__ import annotations
@@ -10,23 +10,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from harness.record import Measurement, RunRecord, Verdict, VerdictKind
-from harness.verdict import judge
+from harness.record import Measurement, RunRecord, Verdict
+from harness.verdict import WITHHOLDS_SPEED, judge
 from reports import text
 
 Side = Literal["framework", "engine"]
 SIDES: tuple[Side, Side] = ("framework", "engine")
-
-WITHHOLDING = frozenset(
-    {
-        VerdictKind.FAIL_ACCURACY,
-        VerdictKind.FAIL_HONESTY,
-        VerdictKind.FAIL_LEGALITY,
-        VerdictKind.ERROR,
-        VerdictKind.UNSUPPORTED,
-    }
-)
-"""Verdicts after which a speed means nothing: a wrong or illegal answer has no throughput."""
 
 _STEPS: Mapping[Side, str] = {"framework": "framework_validation", "engine": "engine_inference"}
 _BEYOND_SPEED = ("warmup_batches", "latency_batches")
@@ -80,7 +69,7 @@ class CaseView:
     @property
     def withheld(self) -> str | None:
         """What stands in place of a speed, or None where speeds may be shown."""
-        return f"withheld: {self.verdict.kind}" if self.verdict.kind in WITHHOLDING else None
+        return f"withheld: {self.verdict.kind}" if self.verdict.kind in WITHHOLDS_SPEED else None
 
     @property
     def batch_size(self) -> Figure:

@@ -11,8 +11,7 @@ from fixtures.benchmark import Recorder, replayed_clock
 from harness.case import InferenceCase
 from harness.record import RunRecord, VerdictKind
 from harness.run import CaseRun
-
-WITHHOLDING = set(VerdictKind) - {VerdictKind.PASS, VerdictKind.FAIL_PERF, VerdictKind.AMBIGUOUS}
+from harness.verdict import WITHHOLDS_SPEED
 
 
 class InferenceContract(InferenceCase):
@@ -82,5 +81,5 @@ def _not_judged(record: RunRecord, kind: VerdictKind) -> None:
 def _rankable(record: RunRecord) -> None:
     """Accuracy first: a run that fails has no speed."""
     assert record.verdict is not None
-    if record.verdict.kind in WITHHOLDING:
+    if record.verdict.kind in WITHHOLDS_SPEED:
         pytest.skip(f"speed withheld: {record.verdict.kind}")

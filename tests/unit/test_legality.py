@@ -1,0 +1,208 @@
+"""Every row of the legality table, for a vendor's file and for the command line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.case_file import CaseFile, Parameters, Setting
+from harness.config import EffectiveConfig, Resolution, resolve
+from harness.legality import HOST_SETTINGS, RESERVED, OverrideLayer
+
+FILE, COMMAND_LINE = "vendors/acme/configs/inference/net.yaml", "--set"
+
+
+def case_file() -> CaseFile:
+    return CaseFile(
+        suite="inference",
+        case="net",
+        profile="embedded",
+        path="net.yaml",
+        parameters=Parameters(
+            metric="top1", target=0.9, seed=0, flops=1e6, item="image", warmup=3, image_size=32, training={"epochs": 1}
+        ),
+        settings={
+            "batch_size": Setting(type="int", value=8, min=1, max=1024),
+            "fp16": Setting(type="bool", value=False),
+            "precision": Setting(type="str", nullable=True, choices=("fp32", "fp16", "bf16")),
+            "compiler": Setting(type="str", value="default", nullable=True),
+            "repeat": Setting(type="int", value=3, min=1),
+            "scale": Setting(type="float", value=1.0),
+            "exist_onnx_path": Setting(type="str", nullable=True),
+        },
+    )
+
+
+def held(values: dict[str, Any], origin: str = FILE, closed: bool = False) -> Resolution:
+    return resolve(case_file(), "acme", [OverrideLayer(origin, values, closed)], "engine")
+
+
+def problem_of(values: dict[str, Any], origin: str, closed: bool = False) -> str:
+    resolution = held(values, origin, closed)
+    assert len(resolution.problems) == 1, resolution.problems
+    problem = resolution.problems[0]
+    assert problem.where == origin
+    assert problem.key in values
+    base = case_file()
+    key = problem.key
+    if key in base.settings:
+        assert resolution.config[key] == held({}).config[key]
+    return problem.what
+
+
+@pytest.mark.parametrize("origin", [FILE, COMMAND_LINE])
+class TestTable:
+    def test_equal_in_type_and_value_is_an_error(self, origin: str) -> None:
+        assert "does nothing" in problem_of({"batch_size": 8}, origin)
+
+    def test_null_over_null_is_equal_too(self, origin: str) -> None:
+        assert "does nothing" in problem_of({"exist_onnx_path": None}, origin)
+
+    def test_whole_number_for_a_float_is_equal_too(self, origin: str) -> None:
+        assert "does nothing" in problem_of({"scale": 1}, origin)
+
+    def test_different_value_is_applied_and_recorded(self, origin: str) -> None:
+        resolution = held({"batch_size": 16}, origin)
+        assert not resolution.problems
+        assert resolution.config.batch_size == 16
+        (override,) = [o for o in resolution.config.overrides if o.key == "batch_size"]
+        assert (override.old, override.new, override.origin, override.kind) == (8, 16, origin, "changed")
+        assert override.describe().startswith("INFO")
+
+    def test_unknown_key_is_applied_with_a_warning(self, origin: str) -> None:
+        resolution = held({"tensor_cores": True}, origin)
+        assert not resolution.problems
+        assert resolution.config.tensor_cores is True
+        assert len(resolution.warnings) == 1
+        assert "WARNING" in resolution.warnings[0] and "tensor_cores" in resolution.warnings[0]
+
+    def test_unknown_key_is_an_error_where_the_list_is_closed(self, origin: str) -> None:
+        assert "did you mean 'batch_size'" in problem_of({"batchsize": 16}, origin, closed=True)
+
+    @pytest.mark.parametrize("key, value", [("image_size", 16), ("metric", "top5"), ("training", {}), ("flops", 1.0)])
+    def test_parameter_is_an_error(self, origin: str, key: str, value: Any) -> None:
+        assert "parameter of the task" in problem_of({key: value}, origin)
+
+    @pytest.mark.parametrize("key", ["target", "seed", "target_acc1", "my_seed", "TARGET_mAP"])
+    def test_target_or_seed_is_an_error(self, origin: str, key: str) -> None:
+        what = problem_of({key: 0.1}, origin)
+        assert "target or a seed" in what or "parameter of the task" in what
+
+    @pytest.mark.parametrize("key", sorted(HOST_SETTINGS))
+    def test_host_setting_is_an_error(self, origin: str, key: str) -> None:
+        assert "host setting" in problem_of({key: "x"}, origin)
+
+    @pytest.mark.parametrize("key", sorted(RESERVED))
+    def test_reserved_name_is_an_error(self, origin: str, key: str) -> None:
+        assert "reserved" in problem_of({key: "x"}, origin)
+
+    @pytest.mark.parametrize(
+        "key, value",
+        [
+            ("batch_size", "8"),
+            ("batch_size", 16.0),
+            ("batch_size", True),
+            ("batch_size", None),
+            ("batch_size", [8]),
+            ("fp16", 1),
+            ("fp16", "yes"),
+            ("compiler", 7),
+            ("scale", "2"),
+            ("scale", float("nan")),
+        ],
+    )
+    def test_wrong_type_is_an_error_that_names_both_values(self, origin: str, key: str, value: Any) -> None:
+        what = problem_of({key: value}, origin)
+        assert "in force" in what and repr(case_file().settings[key].value) in what
+
+    @pytest.mark.parametrize("key, value", [("batch_size", 0), ("batch_size", 4096), ("precision", "fp12")])
+    def test_outside_its_constraint_is_an_error(self, origin: str, key: str, value: Any) -> None:
+        assert "expected" in problem_of({key: value}, origin)
+
+    def test_nothing_is_no_override(self, origin: str) -> None:
+        assert held({}, origin).config == held({}, COMMAND_LINE).config
+
+    def test_null_is_a_value(self, origin: str) -> None:
+        resolution = held({"compiler": None}, origin)
+        assert not resolution.problems
+        assert resolution.config.compiler is None
+
+    def test_all_problems_at_once(self, origin: str) -> None:
+        resolution = held({"batch_size": 0, "seed": 1, "fp16": False, "repeat": 5, "a-b": 1}, origin)
+        assert {problem.key for problem in resolution.problems} == {"batch_size", "seed", "fp16", "a-b"}
+        assert resolution.config.repeat == 5
+
+
+def test_the_command_line_is_held_against_what_the_vendor_set() -> None:
+    layers = [OverrideLayer(FILE, {"repeat": 5}), OverrideLayer("--repeat", {"repeat": 3})]
+    resolution = resolve(case_file(), "acme", layers, "engine")
+    assert not resolution.problems
+    assert resolution.config.repeat == 3
+    again = resolve(case_file(), "acme", [layers[0], OverrideLayer("--repeat", {"repeat": 5})], "engine")
+    assert [problem.where for problem in again.problems] == ["--repeat"]
+
+
+def test_default_compiler_is_resolved_and_recorded() -> None:
+    config = held({}).config
+    assert config.compiler == "engine"
+    assert [(o.key, o.new) for o in config.overrides] == [("compiler", "engine")]
+
+
+def test_naming_the_default_compiler_is_no_error() -> None:
+    assert not held({"compiler": "engine"}).problems
+
+
+def test_fp16_and_another_precision_contradict() -> None:
+    assert "contradicts" in held({"fp16": True, "precision": "bf16"}).problems[0].what
+    assert held({"fp16": True}).config.effective_precision == "fp16"
+    assert held({"precision": "bf16"}).config.effective_precision == "bf16"
+    assert held({}).config.effective_precision == "fp32"
+
+
+class TestFrozen:
+    def test_nothing_can_be_set(self) -> None:
+        config = held({}).config
+        with pytest.raises(AttributeError):
+            config.batch_size = 1
+        with pytest.raises(TypeError):
+            config.configurations["batch_size"] = 1
+        with pytest.raises(TypeError):
+            config.parameters["training"]["epochs"] = 99
+
+    def test_unknown_attribute_names_the_case(self) -> None:
+        with pytest.raises(AttributeError, match="case net has no parameter or configuration 'resnet50_fuse'"):
+            held({}).config.resnet50_fuse
+
+    def test_hash_follows_the_task_and_nothing_else(self, tmp_path: Path) -> None:
+        one, same, other = held({}).config, held({}, COMMAND_LINE).config, held({"batch_size": 16}).config
+        assert one.hash == same.hash != other.hash
+        assert len(one.hash) == 64
+
+    def test_survives_a_process_boundary(self) -> None:
+        config = held({"batch_size": 16, "extra": [1, {"a": None}]}).config
+        again = EffectiveConfig.from_dict(config.as_dict())
+        assert again.hash == config.hash
+        assert again.as_dict() == config.as_dict()
+
+
+plain = st.recursive(
+    st.none() | st.booleans() | st.integers(-9, 9) | st.floats() | st.text(max_size=4),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=3), inner, max_size=2),
+    max_leaves=4,
+)
+names = st.sampled_from([*case_file().settings, "target", "seed", "VENDOR", "vendor", "warmup"]) | st.text(max_size=8)
+
+
+@given(st.dictionaries(names, plain, max_size=5))
+def test_every_override_is_applied_or_refused_and_never_both(values: dict[str, Any]) -> None:
+    resolution = held(values)
+    refused = {problem.key for problem in resolution.problems if problem.where == FILE}
+    applied = {override.key for override in resolution.config.overrides if override.origin == FILE}
+    assert refused | applied == set(values)
+    assert not refused & applied
+    assert resolution.config.parameters == held({}).config.parameters
+    assert len(resolution.config.hash) == 64

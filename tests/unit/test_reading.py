@@ -1,0 +1,226 @@
+"""YAML, numbers, case files, chips and host files: what is read, and what is refused."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.arithmetic import parse_product
+from harness.case_file import load_case_file
+from harness.chips import describe_chip, load_chips
+from harness.errors import ConfigurationError
+from harness.host_file import load_host_file
+from harness.strict_yaml import load_mapping, parse
+
+ROOT = Path(__file__).parents[2]
+
+
+def written(path: Path, text: str) -> Path:
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+class TestYaml:
+    @pytest.mark.parametrize(
+        "text, told",
+        [
+            ("a: [1", "line"),
+            ("a: 1\na: 2", "duplicate key 'a' on line 2"),
+            ("a: {b: 1, b: 2}", "duplicate key 'b'"),
+            ("- 1", "expected a mapping"),
+            ("1: a", "not a string"),
+            ("a: !!python/object/apply:os.system [x]", "could not determine a constructor"),
+            ("a: &x [*x]\nb: !!set", "not valid YAML"),
+            ("[" * 2000, "not valid YAML"),
+        ],
+    )
+    def test_refused(self, tmp_path: Path, text: str, told: str) -> None:
+        path = written(tmp_path / "x.yaml", text)
+        with pytest.raises(ConfigurationError, match="x.yaml") as caught:
+            load_mapping(path)
+        assert told in str(caught.value)
+
+    def test_empty_is_an_empty_mapping(self, tmp_path: Path) -> None:
+        assert load_mapping(written(tmp_path / "x.yaml", "# nothing\n")) == {}
+
+    def test_missing_and_not_text(self, tmp_path: Path) -> None:
+        with pytest.raises(ConfigurationError, match="cannot be read"):
+            load_mapping(tmp_path / "none.yaml")
+        (tmp_path / "b.yaml").write_bytes(b"\xff\xfe\x00")
+        with pytest.raises(ConfigurationError, match="cannot be read"):
+            load_mapping(tmp_path / "b.yaml")
+
+    @given(st.text(max_size=60))
+    def test_any_text_is_read_or_refused(self, text: str) -> None:
+        try:
+            parse(text, "x")
+        except ConfigurationError:
+            pass
+
+    @given(st.dictionaries(st.text(max_size=5), st.integers() | st.text(max_size=5) | st.booleans(), max_size=4))
+    def test_what_yaml_writes_comes_back(self, values: dict[str, object]) -> None:
+        assert parse(yaml.safe_dump(values), "x") == values
+
+
+class TestProducts:
+    @pytest.mark.parametrize(
+        "text, value", [("2*512*0.33e9", 2 * 512 * 0.33e9), ("4.12e9", 4.12e9), (4.12e9, 4.12e9), ("3", 3), (7, 7)]
+    )
+    def test_read(self, text: object, value: float) -> None:
+        assert parse_product(text) == pytest.approx(value)
+
+    @pytest.mark.parametrize(
+        "text",
+        ["", "2**3", "__import__('os')", "1+1", "-1", "nan", "inf", "1e999", "2*", True, None, [1], "1*" * 200 + "1"],
+    )
+    def test_refused(self, text: object) -> None:
+        with pytest.raises(ValueError):
+            parse_product(text)
+
+    @given(st.lists(st.floats(0, 1e6), min_size=1, max_size=4))
+    def test_product_of_any_numbers(self, factors: list[float]) -> None:
+        assert parse_product("*".join(map(repr, factors))) == pytest.approx(math.prod(factors))
+
+
+COMMON = "parameters: {seed: 0, warmup: 2}\nconfigurations:\n  batch_size: {type: int, value: 1, min: 1}\n"
+CASE = """
+parameters: {metric: top1, item: image, flops: 2*1e6}
+configurations: {batch_size: 4}
+profiles:
+  embedded: {parameters: {target: 0.9}}
+"""
+
+
+class TestCaseFile:
+    def read(self, tmp_path: Path, text: str) -> object:
+        common = written(tmp_path / "contract.yaml", COMMON)
+        return load_case_file(written(tmp_path / "net.yaml", text), "inference", "embedded", common)
+
+    def test_read(self, tmp_path: Path) -> None:
+        case = self.read(tmp_path, CASE)
+        assert case.case == "net"
+        assert case.settings["batch_size"].value == 4
+        assert case.parameters.flops == 2e6
+
+    @pytest.mark.parametrize(
+        "change, key, told",
+        [
+            (("parameters:", "parametres:"), "parametres", "unknown key"),
+            (("target: 0.9", "target: high"), "parameters.target", "high"),
+            (("target: 0.9", "target: .nan"), "parameters.target", ""),
+            (("metric: top1, ", ""), "parameters.metric", "missing"),
+            (("2*1e6", "2+2"), "parameters.flops", "product"),
+            (("batch_size: 4", "batch_size: 0"), "configurations.batch_size", "at least 1"),
+            (("batch_size: 4", "batch_size: four"), "configurations.batch_size", "expected int"),
+            (("batch_size: 4", "colour: red"), "configurations.colour", "not declared"),
+            (("embedded:", "small:"), "profiles", "no profile 'embedded'"),
+            (("item: image", "item: image, batch_size: 3"), "batch_size", "both a parameter and a configuration"),
+        ],
+    )
+    def test_refused_by_file_and_key(self, tmp_path: Path, change: tuple[str, str], key: str, told: str) -> None:
+        with pytest.raises(ConfigurationError) as caught:
+            self.read(tmp_path, CASE.replace(*change))
+        assert any(problem.key == key for problem in caught.value.problems), caught.value
+        assert "net.yaml" in str(caught.value) and told in str(caught.value)
+
+    def test_all_problems_at_once(self, tmp_path: Path) -> None:
+        with pytest.raises(ConfigurationError) as caught:
+            self.read(tmp_path, CASE.replace("target: 0.9", "target: no").replace("batch_size: 4", "batch_size: no"))
+        assert len(caught.value.problems) == 2
+
+    @pytest.mark.parametrize("path", sorted((ROOT / "suites").glob("*/*.yaml")), ids=lambda path: path.stem)
+    @pytest.mark.parametrize("profile", ["embedded", "standard"])
+    def test_shipped_cases(self, path: Path, profile: str) -> None:
+        if path.stem != "contract":
+            load_case_file(path, path.parent.name, profile, path.with_name("contract.yaml"))
+
+
+CHIP = "chips:\n- {name: A, match: 'chip a', peaks: {fp32: {flops: 2*3e9, source: sheet}}}\n"
+
+
+class TestChips:
+    def test_peak_of_the_detected_chip(self, tmp_path: Path) -> None:
+        path = written(tmp_path / "chips.yaml", CHIP)
+        chip = describe_chip("Big CHIP A rev 2", 4, "fp32", path)
+        assert chip.peak is not None
+        assert chip.peak.flops_per_second == 24e9
+
+    @pytest.mark.parametrize("name, precision", [("chip b", "fp32"), ("chip a", "bf16"), ("chip a", "fp12")])
+    def test_unknown_is_null_with_a_reason(self, tmp_path: Path, name: str, precision: str) -> None:
+        chip = describe_chip(name, 1, precision, written(tmp_path / "chips.yaml", CHIP))
+        assert chip.peak is None and chip.peak_missing
+
+    def test_no_file_is_no_chips(self, tmp_path: Path) -> None:
+        assert describe_chip("x", 1, "fp32", tmp_path / "chips.yaml").peak is None
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            ("2*3e9", "-1"),
+            ("2*3e9", "0"),
+            ("2*3e9", "1e30"),
+            ("fp32:", "fp12:"),
+            (", source: sheet", ""),
+            ("'chip a'", "'('"),
+            ("name: A", "name: A, colour: red"),
+        ],
+    )
+    def test_refused(self, tmp_path: Path, change: tuple[str, str]) -> None:
+        with pytest.raises(ConfigurationError, match="chips.yaml"):
+            load_chips(written(tmp_path / "chips.yaml", CHIP.replace(*change)))
+
+    def test_twice_is_refused(self, tmp_path: Path) -> None:
+        with pytest.raises(ConfigurationError, match="more than once"):
+            load_chips(written(tmp_path / "chips.yaml", CHIP + CHIP.partition("\n")[2]))
+
+    @pytest.mark.parametrize("path", sorted((ROOT / "vendors").glob("*/chips.yaml")), ids=lambda p: p.parent.name)
+    def test_shipped(self, path: Path) -> None:
+        assert load_chips(path)
+
+
+class TestHostFile:
+    def test_keys_of_the_source_document(self, tmp_path: Path) -> None:
+        text = """
+FLAGPERF_PATH: "/home/x/FlagPerf/inference"
+FLAGPERF_LOG_PATH: "result"
+VENDOR: "nvidia"
+FLAGPERF_LOG_LEVEL: "INFO"
+LOG_CALL_INFORMATION: True
+HOSTS: ["127.0.0.1"]
+SSH_PORT: "22"
+HOSTS_PORTS: ["2222"]
+MASTER_PORT: "29501"
+SHM_SIZE: "32G"
+ACCE_CONTAINER_OPT: " --gpus all"
+PIP_SOURCE: "x"
+CLEAR_CACHES: True
+ACCE_VISIBLE_DEVICE_ENV_NAME: "CUDA_VISIBLE_DEVICES"
+CASES:
+  "resnet50:pytorch_1.13": "/data/val"
+"""
+        host = load_host_file(written(tmp_path / "host.yaml", text))
+        assert host.data_dirs == {"resnet50": "/data/val"}
+        assert "SHM_SIZE" in host.left_aside
+
+    @pytest.mark.parametrize(
+        "text, key",
+        [
+            ("VENDORS: x", "VENDORS"),
+            ("VENDOR: 3", "VENDOR"),
+            ("HOSTS: ['10.1.2.3']", "HOSTS"),
+            ("HOSTS: ['localhost', 'localhost']", "HOSTS"),
+            ("CASES: {resnet50: x}", "CASES"),
+            ("CASES: {'a:paddle': x}", "CASES"),
+            ("CASES: {'a:pytorch': x, 'a:pytorch_2': y}", "CASES"),
+            ("FLAGPERF_LOG_LEVEL: LOUD", "FLAGPERF_LOG_LEVEL"),
+        ],
+    )
+    def test_refused(self, tmp_path: Path, text: str, key: str) -> None:
+        with pytest.raises(ConfigurationError) as caught:
+            load_host_file(written(tmp_path / "host.yaml", text))
+        assert key in str(caught.value)
