@@ -54,9 +54,9 @@ class Setting(BaseModel):
             return f"expected a finite number, found {value!r}"
         if self.choices is not None and value not in self.choices:
             return f"expected one of {', '.join(map(str, self.choices))}, found {value!r}"
-        if self.min is not None and not isinstance(value, str) and value < self.min:
+        if self.min is not None and isinstance(value, int | float) and value < self.min:
             return f"expected at least {self.min:g}, found {value!r}"
-        if self.max is not None and not isinstance(value, str) and value > self.max:
+        if self.max is not None and isinstance(value, int | float) and value > self.max:
             return f"expected at most {self.max:g}, found {value!r}"
         return None
 

@@ -89,7 +89,7 @@ def _steps(events: Events) -> tuple[Step, ...]:
     for name in STEPS:
         if name in ends:
             fields = {key: ends[name].get(key) for key in ("status", "seconds", "reason", "kind", "detail")}
-            steps.append(Step(name=name, **fields))
+            steps.append(Step.model_validate({"name": name, **fields}))
         elif name in begun:
             steps.append(Step(name=name, status="failed", reason="it began and never ended", kind="error"))
         else:

@@ -62,6 +62,6 @@ def check_onnx(path: Path) -> None:
 
     try:
         onnx.checker.check_model(str(path))
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 (the checker and protobuf raise many types)
         reason = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
         raise StepError(f"{path}: not a valid ONNX model: {reason}") from None

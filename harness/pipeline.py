@@ -71,7 +71,7 @@ class Pipeline:
             outcome |= {"status": "failed", "reason": str(error), "kind": "unsupported"}
         except StepError as error:
             outcome |= {"status": "failed", "reason": str(error), "kind": "error"}
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 (cases and vendors may raise anything)
             reason = f"{type(error).__name__}: {str(error).strip().splitlines()[0] if str(error).strip() else ''}"
             outcome |= {"status": "failed", "reason": reason, "kind": "error", "detail": traceback.format_exc()}
         if outcome["status"] == "failed" and step in ("compile", "engine_inference") and self._undeclared():

@@ -35,7 +35,7 @@ class _Part(BaseModel):
 class VerdictKind(StrEnum):
     """What the referee says of a case run."""
 
-    PASS = "PASS"
+    PASS = "PASS"  # noqa: S105
     UNSUPPORTED = "UNSUPPORTED"
     AMBIGUOUS = "AMBIGUOUS"
     INSUFFICIENT = "INSUFFICIENT"
@@ -61,7 +61,7 @@ class Step(_Part):
     seconds: float | None = None
     reason: str | None = None
     kind: Literal["unsupported", "error"] | None = None
-    detail: str | None = Field(None, description="the traceback of a failed step")
+    detail: str | None = Field(default=None, description="the traceback of a failed step")
 
 
 class OverrideEntry(_Part):

@@ -56,7 +56,7 @@ class FoundVendor:
         """
         module = _import(f"{self.package.__name__}.{compiler}", f"compiler '{compiler}' of vendor {self.name}")
         found = getattr(module, "InferModel", None)
-        if not isinstance(found, type) or not callable(getattr(found, "__call__", None)):
+        if not isinstance(found, type) or "__call__" not in dir(found):
             raise UsageError(f"{module.__file__}: expected a class InferModel with __init__ and __call__")
         return found
 
@@ -89,7 +89,7 @@ def find_vendor(name: str, vendors_dir: Path) -> FoundVendor:
 def _import(target: str, what: str) -> ModuleType:
     try:
         return importlib.import_module(target)
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 (a vendor's package may raise anything)
         frames = traceback.extract_tb(error.__traceback__)
         file, line = (frames[-1].filename, frames[-1].lineno) if frames else (target, 0)
         if isinstance(error, SyntaxError):

@@ -49,9 +49,7 @@ def _binomial_cdf(n: int, p: float, k: int) -> float:
     """P[Binomial(n, p) <= k], by logarithms so that large n does not overflow."""
     log_p, log_q = math.log(p), math.log1p(-p)
     return math.fsum(
-        math.exp(
-            math.lgamma(n + 1) - math.lgamma(i + 1) - math.lgamma(n - i + 1) + i * log_p + (n - i) * log_q
-        )
+        math.exp(math.lgamma(n + 1) - math.lgamma(i + 1) - math.lgamma(n - i + 1) + i * log_p + (n - i) * log_q)
         for i in range(min(k, n) + 1)
     )
 

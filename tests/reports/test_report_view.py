@@ -9,7 +9,8 @@ import pytest
 
 from harness.record import Accuracy, Verdict, VerdictKind
 from reports import text
-from reports.view import WITHHOLDING, CaseView
+from harness.verdict import WITHHOLDS_SPEED
+from reports.view import CaseView
 
 
 @pytest.mark.parametrize("kind", VerdictKind)
@@ -17,7 +18,7 @@ def test_a_speed_is_shown_exactly_when_the_result_is_valid(make_record, kind):
     view = CaseView(make_record(verdict=Verdict(kind=kind, reasons=("because",))))
     shown = [view.speed("engine", "whole"), view.speed("engine", "core"), view.loader("engine"), view.mfu]
     shown += [view.bound_by("engine"), view.latency("engine", "p50"), view.flops_rate]
-    if kind in WITHHOLDING:
+    if kind in WITHHOLDS_SPEED:
         assert {figure.text for figure in shown} == {f"withheld: {kind}"}
         assert all(figure.value is None for figure in shown)
         assert view.rounds("engine", "core") == []
@@ -27,7 +28,7 @@ def test_a_speed_is_shown_exactly_when_the_result_is_valid(make_record, kind):
 
 
 def test_performance_and_doubt_do_not_withhold():
-    assert set(VerdictKind) - WITHHOLDING == {"PASS", "FAIL_PERF", "AMBIGUOUS", "INSUFFICIENT"}
+    assert set(VerdictKind) - WITHHOLDS_SPEED == {"PASS", "FAIL_PERF", "AMBIGUOUS", "INSUFFICIENT"}
 
 
 def test_a_record_that_nobody_judged_is_judged(records):

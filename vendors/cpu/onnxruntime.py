@@ -25,7 +25,7 @@ class InferModel:
             options.optimized_model_filepath = str(Path(config.host.artifact_dir) / "model.optimized.onnx")
         try:
             self.session = onnxruntime.InferenceSession(str(source), options, providers=["CPUExecutionProvider"])
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 (it has many types, none of them public)
             raise StepError(f"{source}: ONNX Runtime cannot load it: {str(error).splitlines()[0]}") from None
         self.names = [node.name for node in self.session.get_inputs()]
 

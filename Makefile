@@ -1,0 +1,40 @@
+# make bench   everything from nothing: environment, install, the main job on this CPU, reports in results/latest
+# make test    everything from nothing: lint, types, import rules, all tests
+# make overhead  what the suite itself costs, as ratios from one interleaved run
+
+PYTHON ?= python3
+BIN := .venv/bin
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+
+.PHONY: bench test lint unit overhead clean
+
+bench: .venv/.bench
+	$(BIN)/python -m pytest suites/inference -k resnet50 \
+	  --junitxml=results/junit.xml --alluredir=results/allure --benchmark-json=results/benchmark.json
+	@echo "open results/latest/report.html"
+
+test: .venv/.test lint
+	$(BIN)/python -m pytest tests
+
+lint: .venv/.test
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+
+overhead: .venv/.test
+	$(BIN)/python -m benchmarks.overhead
+
+clean:
+	rm -rf .venv results .cache
+
+.venv/bin/python:
+	$(PYTHON) -m venv .venv
+
+.venv/.bench: requirements.txt constraints.txt | .venv/bin/python
+	$(INSTALL) -r requirements.txt
+	@touch $@
+
+.venv/.test: requirements-dev.txt requirements.txt constraints.txt | .venv/bin/python
+	$(INSTALL) -r requirements-dev.txt
+	@touch $@

@@ -1,0 +1,124 @@
+"""`make overhead`: the suite's loop against the tightest hand-written one, in interleaved pairs.
+
+Both run the same session or model over the same loader in the same process. A ratio is the hand-written loop's
+time over the suite's: 1 is as good as by hand, 0.98 is 2 % slower. Printed: the median over pairs and its quartiles.
+"""
+
+from __future__ import annotations
+
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+
+from harness.case import Loader
+from harness.case_file import load_case_file
+from harness.config import EffectiveConfig, HostSettings, resolve
+from harness.events import EventLog
+from harness.export import export_onnx
+from harness.loop import Compute, timed_round
+from harness.precision import framework_compute
+from harness.registry import find_vendor
+from suites.inference.test_resnet50 import TestResNet50
+
+ROOT = Path(__file__).resolve().parents[1]
+PAIRS = 25
+
+Times = tuple[float, float]
+"""(whole, core) seconds of a pass."""
+
+
+def main() -> None:
+    """Print one line per ratio."""
+    case = TestResNet50()
+    config = _config(case)
+    loader = case.build_dataloader(config)
+    torch.manual_seed(config.seed)
+    model = case.create_model(config).eval()
+    found = find_vendor("cpu", ROOT / "vendors")
+    with tempfile.TemporaryDirectory() as folder:
+        onnx = Path(folder) / "model.onnx"
+        export_onnx(model, next(iter(loader))[0], onnx, case.input_names, case.output_names)
+        engine = found.infer_model("onnxruntime")(config, onnx, None)
+        _compare("cpu/onnxruntime", case, loader, engine, engine)
+    bare = _bare_torch(model)
+    _compare("framework", case, loader, framework_compute(model, "cpu", "fp32"), bare)
+    _added_per_batch(case, loader)
+
+
+def _config(case: TestResNet50) -> EffectiveConfig:
+    folder = ROOT / "suites" / "inference"
+    case_file = load_case_file(folder / "resnet50.yaml", "inference", "embedded", case.common_file)
+    return resolve(case_file, "cpu", [], "onnxruntime", HostSettings()).config
+
+
+def _bare_torch(model: torch.nn.Module) -> Compute:
+    @torch.inference_mode()
+    def compute(inputs: list[torch.Tensor]) -> tuple[list[torch.Tensor], float]:
+        return [model(*inputs)], 0.0
+
+    return compute
+
+
+def by_hand(case: TestResNet50, loader: Loader, compute: Compute) -> Times:
+    """Load, compute, evaluate, one after the other, and nothing else."""
+    core = correct = 0.0
+    begun = time.perf_counter()
+    for inputs, targets in loader:
+        start = time.perf_counter()
+        outputs, _ = compute(inputs)
+        core += time.perf_counter() - start
+        correct += case.evaluator(outputs, targets)[0]
+    return time.perf_counter() - begun, core
+
+
+def by_suite(case: TestResNet50, loader: Loader, compute: Compute) -> Times:
+    """The same by the suite's loop, its events included."""
+    with tempfile.TemporaryDirectory() as folder:
+        log = EventLog(Path(folder) / "events.jsonl")
+        result = timed_round(loader, compute, lambda: None, case.evaluator)
+        log.write("round", batch_ns=result.batch_ns)
+        log.close()
+    return result.whole_ns / 1e9, result.core_ns / 1e9
+
+
+def _compare(name: str, case: TestResNet50, loader: Loader, suite: Compute, hand: Compute) -> None:
+    for compute in (suite, hand):
+        by_hand(case, loader, compute)
+    pairs: list[tuple[Times, Times]] = []
+    for number in range(PAIRS):
+        first_suite = number % 2 == 0
+        one = by_suite(case, loader, suite) if first_suite else by_hand(case, loader, hand)
+        two = by_hand(case, loader, hand) if first_suite else by_suite(case, loader, suite)
+        pairs.append((two, one) if first_suite else (one, two))
+    for index, figure in enumerate(("whole", "core")):
+        print(f"{name:18} {figure:6} {_quartiles([hand[index] / suite[index] for hand, suite in pairs])}", flush=True)
+
+
+def _added_per_batch(case: TestResNet50, loader: Loader) -> None:
+    """With an engine that costs nothing, what is left is the loop itself."""
+    inputs, _ = next(iter(loader))
+    answer = [torch.zeros(len(inputs[0]), 10) for _ in range(2)]
+    state = {"turn": 0}
+
+    def nothing(batch: list[torch.Tensor]) -> tuple[list[torch.Tensor], float]:
+        state["turn"] ^= 1
+        return [answer[state["turn"]][: len(batch[0])]], 0.0
+
+    def added(loop: Callable[[TestResNet50, Loader, Compute], Times]) -> float:
+        return loop(case, loader, nothing)[0] / len(loader) * 1e6
+
+    differences = [added(by_suite) - added(by_hand) for _ in range(PAIRS)]
+    print(f"{'added per batch':18} {'us':6} {_quartiles(differences)}")
+
+
+def _quartiles(values: list[float]) -> str:
+    low, middle, high = statistics.quantiles(values, n=4)
+    return f"{middle:8.4f}   (quartiles {low:.4f} to {high:.4f}, {len(values)} pairs)"
+
+
+if __name__ == "__main__":
+    main()
