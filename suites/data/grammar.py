@@ -1,0 +1,205 @@
+"""A small seeded grammar of English whose best possible masked-word accuracy is known exactly.
+
+A clause reads "at dawn the old baker quietly cuts the fresh bread near the oven ." Five of its
+words carry meaning and form a Markov chain, when -> who -> does -> what -> where; the words
+between them (`_FILLERS`) are drawn independently and say nothing. One of who, does and what is
+hidden. Guessing it well takes the meaningful word on its left and the one on its right, neither
+of which stands next to it, and even both leave a doubt. `accuracy` enumerates how large.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache
+
+HIDDEN_ROLES = (1, 2, 3)
+"""Who, does, what. One of them is hidden in each clause, each as often."""
+
+# Each word and what may follow it in the chain, the likeliest first; each follower is half as
+# likely as the one before it.
+_WHO = {
+    "dawn": "baker farmer fisher nurse",
+    "morning": "farmer teacher gardener clerk",
+    "noon": "cook carpenter painter teacher",
+    "dusk": "fisher tailor gardener sailor",
+    "night": "nurse sailor baker clerk",
+}
+_DOES = {
+    "baker": "cuts sells weighs",
+    "farmer": "plants sells carries",
+    "fisher": "mends cleans sells",
+    "nurse": "folds washes opens",
+    "teacher": "opens reads counts",
+    "gardener": "plants cuts waters",
+    "clerk": "counts folds reads",
+    "cook": "cleans cuts weighs",
+    "carpenter": "mends carries paints",
+    "painter": "paints cleans opens",
+    "tailor": "folds mends washes",
+    "sailor": "washes paints carries",
+}
+_WHAT = {
+    "cuts": "bread roses cloth",
+    "sells": "fish bread apples",
+    "weighs": "apples flour fish",
+    "plants": "roses beans trees",
+    "carries": "planks flour boxes",
+    "mends": "nets shirts chairs",
+    "cleans": "fish brushes windows",
+    "folds": "shirts letters cloth",
+    "washes": "shirts windows decks",
+    "opens": "windows boxes books",
+    "reads": "letters books maps",
+    "counts": "coins books boxes",
+    "waters": "beans roses trees",
+    "paints": "chairs boats planks",
+}
+_WHERE = {
+    "bread": "oven market",
+    "roses": "gate church",
+    "cloth": "loom market",
+    "fish": "harbour market",
+    "apples": "orchard market",
+    "flour": "mill oven",
+    "beans": "field gate",
+    "trees": "orchard field",
+    "planks": "mill harbour",
+    "boxes": "station harbour",
+    "nets": "harbour bridge",
+    "shirts": "river loom",
+    "chairs": "church school",
+    "brushes": "bridge river",
+    "windows": "church station",
+    "letters": "station school",
+    "decks": "harbour river",
+    "books": "school church",
+    "maps": "station bridge",
+    "coins": "market station",
+    "boats": "river harbour",
+}
+_FOLLOWERS = (_WHO, _DOES, _WHAT, _WHERE)
+
+_FILLERS = {
+    "adjective": ("old", "young", "tall", "tired"),
+    "adverb": ("quietly", "slowly", "quickly", "gladly"),
+    "quality": ("fresh", "small", "fine", "good"),
+    "place": ("near", "behind", "by", "beyond"),
+}
+# A number is a position in the chain, a key of _FILLERS a drawn filler, another word itself.
+_TEMPLATE = ("at", 0, "the", "adjective", 1, "adverb", 2, "the", "quality", 3, "place", "the", 4, ".")
+
+CLAUSE_LENGTH = len(_TEMPLATE)
+"""Words of a clause, its full stop included."""
+
+Chain = tuple[str, ...]
+Visible = Callable[[int, int], bool]
+
+
+@dataclass(frozen=True)
+class Clause:
+    """A clause, its five meaningful words, and which of them (1, 2 or 3) is hidden."""
+
+    words: tuple[str, ...]
+    chain: Chain
+    hidden: int
+
+    @property
+    def position(self) -> int:
+        """Where in `words` the hidden word stands."""
+        return _TEMPLATE.index(self.hidden)
+
+
+def vocabulary() -> list[str]:
+    """Every word of the grammar, sorted."""
+    chain = itertools.chain.from_iterable(words for words, _ in _chains())
+    fixed = (word for word in _TEMPLATE if isinstance(word, str) and word not in _FILLERS)
+    return sorted({*chain, *fixed, *itertools.chain.from_iterable(_FILLERS.values())})
+
+
+def clauses(seed: str) -> Iterator[Clause]:
+    """Clauses without end, the same for the same seed."""
+    draw = random.Random(seed)  # noqa: S311 (not for secrets)
+    chains, weights = zip(*_chains(), strict=True)
+    cumulative = list(itertools.accumulate(float(weight) for weight in weights))
+    while True:
+        chain = draw.choices(chains, cum_weights=cumulative)[0]
+        words = tuple(_word(slot, chain, draw) for slot in _TEMPLATE)
+        yield Clause(words, chain, draw.choice(HIDDEN_ROLES))
+
+
+def best_accuracy() -> float:
+    """The share of hidden words that a guesser who knows the grammar gets right: the ceiling."""
+    return accuracy(lambda hidden, other: True)
+
+
+def accuracy_without_context() -> float:
+    """The same for one who sees only the hidden word's role: all that its neighbours tell."""
+    return accuracy(lambda hidden, other: False)
+
+
+def accuracy_of_one_side() -> tuple[float, float]:
+    """The same for one who sees only what stands before the hidden word, and only what stands after."""
+    return accuracy(lambda hidden, other: other < hidden), accuracy(lambda hidden, other: other > hidden)
+
+
+def accuracy(visible: Visible) -> float:
+    """What the best guesser reaches who sees the words for which `visible(hidden, other)` holds.
+
+    For each role and context the best guess is the likeliest word; its joint probability with
+    the context, summed over the contexts, is the share that it gets right.
+    """
+    total = sum(
+        (max(words.values()) for hidden in HIDDEN_ROLES for words in _joint(hidden, visible).values()), Fraction()
+    )
+    return float(total / len(HIDDEN_ROLES))
+
+
+def best_guess(clause: Clause) -> str:
+    """The likeliest hidden word, given all others."""
+    context = tuple(word for role, word in enumerate(clause.chain) if role != clause.hidden)
+    words = _full_context(clause.hidden)[context]
+    return max(words, key=words.__getitem__)
+
+
+def _joint(hidden: int, visible: Visible) -> dict[Chain, dict[str, Fraction]]:
+    """Probability of each context (the visible words) together with each hidden word."""
+    joint: dict[Chain, dict[str, Fraction]] = defaultdict(lambda: defaultdict(Fraction))
+    for chain, probability in _chains():
+        context = tuple(word for role, word in enumerate(chain) if role != hidden and visible(hidden, role))
+        joint[context][chain[hidden]] += probability
+    return joint
+
+
+@cache
+def _full_context(hidden: int) -> dict[Chain, dict[str, Fraction]]:
+    return _joint(hidden, lambda hidden, other: True)
+
+
+@cache
+def _chains() -> tuple[tuple[Chain, Fraction], ...]:
+    """Every chain that the grammar allows, and its exact probability."""
+    chains: list[tuple[Chain, Fraction]] = [((word,), Fraction(1, len(_WHO))) for word in _WHO]
+    for followers in _FOLLOWERS:
+        chains = [
+            ((*chain, word), probability * share)
+            for chain, probability in chains
+            for word, share in _shares(followers[chain[-1]])
+        ]
+    return tuple(chains)
+
+
+def _shares(followers: str) -> list[tuple[str, Fraction]]:
+    words = followers.split()
+    whole = 2 ** len(words) - 1
+    return [(word, Fraction(2 ** (len(words) - 1 - rank), whole)) for rank, word in enumerate(words)]
+
+
+def _word(slot: int | str, chain: Chain, draw: random.Random) -> str:
+    if isinstance(slot, int):
+        return chain[slot]
+    return draw.choice(_FILLERS[slot]) if slot in _FILLERS else slot

@@ -1,0 +1,116 @@
+"""A folder of images in ImageNet's layout: one folder per class, sorted by name, any image files within."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from PIL import Image
+from torch.utils.data import Dataset
+
+from harness.errors import StepError
+from harness.record import Identity
+from suites.data.loading import Batch
+
+_SUFFIXES = {".jpeg", ".jpg", ".png", ".bmp", ".webp", ".ppm", ".tif", ".tiff"}
+_LAYOUT = "expected one folder per class, each with that class's images"
+
+
+class ImageFolder(Dataset[Any]):
+    """Images scaled to `resize` on the shorter side, cropped at the centre, normalised.
+
+    A batch is `([images], labels)` of shapes (batch, 3, image_size, image_size) and (batch,).
+
+    Args:
+        root: the folder that holds one folder per class.
+        classes: how many classes there must be.
+        resize: length of the shorter side after scaling, in pixels.
+        image_size: side of the square that is cropped, in pixels.
+        mean: of each of the three channels, for pixels from 0 to 1.
+        std: likewise.
+
+    Raises:
+        StepError: `root` is not such a folder; on a batch: an image cannot be decoded.
+    """
+
+    def __init__(
+        self, root: str, classes: int, resize: int, image_size: int, mean: Sequence[float], std: Sequence[float]
+    ) -> None:
+        self._files = _find(Path(root), classes)
+        self._resize, self._size = resize, image_size
+        self._mean = torch.tensor(mean).view(3, 1, 1)
+        self._std = torch.tensor(std).view(3, 1, 1)
+        self.identity = _identity(Path(root), [path for path, _ in self._files])
+
+    def __len__(self) -> int:
+        return len(self._files)
+
+    def __getitems__(self, indices: list[int]) -> Batch:
+        chosen = [self._files[index] for index in indices]
+        images = torch.stack([self._load(path) for path, _ in chosen])
+        return [images], torch.tensor([label for _, label in chosen])
+
+    def _load(self, path: Path) -> torch.Tensor:
+        try:
+            with Image.open(path) as image:
+                pixels = _crop(image.convert("RGB"), self._resize, self._size)
+        # Pillow reports broken files by all of these, depending on the format
+        except (OSError, SyntaxError, ValueError, EOFError, Image.DecompressionBombError) as error:
+            raise StepError(f"The image {path} cannot be decoded: {error}. Replace or remove the file.") from error
+        tensor = torch.from_numpy(np.array(pixels)).permute(2, 0, 1).float() / 255
+        return (tensor - self._mean) / self._std
+
+
+def _crop(image: Image.Image, resize: int, size: int) -> Image.Image:
+    """Scale the shorter side to `resize`, then cut a square of `size` from the middle."""
+    scale = resize / min(image.size)
+    width, height = (max(resize, round(side * scale)) for side in image.size)
+    image = image.resize((width, height), Image.Resampling.BILINEAR)
+    left, top = (width - size) // 2, (height - size) // 2
+    return image.crop((left, top, left + size, top + size))
+
+
+def _find(root: Path, classes: int) -> list[tuple[Path, int]]:
+    """Every image with its class's index, sorted."""
+    try:
+        folders = sorted(path for path in root.iterdir() if path.is_dir())
+        files = {folder: _images(folder) for folder in folders}
+    except OSError as error:
+        what = f"The data directory {root} cannot be read ({error.strerror}); {_LAYOUT}."
+        raise StepError(what) from error
+    empty = [folder.name for folder in folders if not files[folder]]
+    if len(empty) == len(folders):
+        raise StepError(f"The data directory {root} holds no images in class folders; {_LAYOUT}.")
+    if len(folders) != classes:
+        raise StepError(f"The data directory {root} holds {len(folders)} class folders, expected {classes}; {_LAYOUT}.")
+    if empty:
+        raise StepError(f"These class folders in {root} hold no images: {', '.join(empty)}.")
+    return [(path, label) for label, folder in enumerate(folders) for path in files[folder]]
+
+
+def _images(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.iterdir() if path.suffix.lower() in _SUFFIXES)
+
+
+def _identity(root: Path, files: list[Path]) -> Identity:
+    """A digest over path, size and content of every file."""
+    digest = hashlib.sha256()
+    # hashing lets go of the interpreter's lock
+    with ThreadPoolExecutor() as pool:
+        for path, (size, content) in zip(files, pool.map(_content, files), strict=True):
+            digest.update(f"{path.relative_to(root).as_posix()}\0{size}\0{content}\n".encode())
+    return Identity(name=root.name, sha256=digest.hexdigest(), items=len(files), origin=str(root))
+
+
+def _content(path: Path) -> tuple[int, str]:
+    try:
+        with path.open("rb") as stream:
+            content = hashlib.file_digest(stream, "sha256").hexdigest()
+            return stream.tell(), content
+    except OSError as error:
+        raise StepError(f"The image {path} cannot be read: {error.strerror}.") from error

@@ -1,0 +1,168 @@
+"""Text with hidden tokens: sentences of the seeded grammar, or a folder of text files."""
+
+from __future__ import annotations
+
+import hashlib
+import random
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch.utils.data import Dataset
+
+from harness.errors import StepError
+from harness.record import Identity
+from suites.data import grammar
+from suites.data.images import data_directory
+from suites.data.loading import Batch, BatchLoader, TensorData, batch_loader
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+    from harness.config import EffectiveConfig
+
+IGNORED = -100
+"""The target of a token that is not hidden."""
+
+_SPECIAL = ("[PAD]", "[CLS]", "[SEP]", "[MASK]")
+
+
+def text_loader(config: EffectiveConfig, split: str) -> BatchLoader:
+    """`grammar`, or `text_folder`: the text files under `--data-dir`, by the tokenizer in `--weights`.
+
+    Inputs are `[input_ids, attention_mask]`; these and the targets have shape (batch, max_seq_length).
+
+    Raises:
+        StepError: there is no data directory or tokenizer, or they are not what was expected.
+    """
+    if config.dataset == "grammar":
+        items = config.train_sequences if split == "train" else config.validation_sequences
+        data = grammar_text(split, items, config.max_seq_length, config.seed)
+        return batch_loader(data, config, split)
+    root = data_directory(config, split, "text files, one sentence or paragraph per line")
+    folder = TextFolder(root, load_tokenizer(config), config.max_seq_length, config.hidden_share, config.seed)
+    return batch_loader(folder, config, split)
+
+
+def vocabulary() -> dict[str, int]:
+    """The id of each special token and word of the grammar."""
+    return {word: index for index, word in enumerate([*_SPECIAL, *grammar.vocabulary()])}
+
+
+def grammar_text(split: str, items: int, max_seq_length: int, seed: int) -> TensorData:
+    """Sequences of as many clauses as fit or one fewer, one word hidden in each clause."""
+    ids = vocabulary()
+    fit = (max_seq_length - 2) // grammar.CLAUSE_LENGTH
+    name = f"grammar/{split}/{seed}"
+    draw = random.Random(f"{name}/lengths")  # noqa: S311 (not for secrets)
+    clauses = grammar.clauses(name)
+    tokens = torch.full((items, max_seq_length), ids["[PAD]"])
+    targets = torch.full_like(tokens, IGNORED)
+    for item in range(items):
+        words = ["[CLS]"]
+        for clause in islice(clauses, draw.randint(max(1, fit - 1), fit)):
+            hidden = len(words) + clause.position
+            words += clause.words
+            targets[item, hidden] = ids[words[hidden]]
+            words[hidden] = "[MASK]"
+        words.append("[SEP]")
+        tokens[item, : len(words)] = torch.tensor([ids[word] for word in words])
+    attention = (tokens != ids["[PAD]"]).long()
+    return TensorData(name, [tokens, attention], targets, origin="suites.data.grammar")
+
+
+class TextFolder(Dataset[Any]):
+    """The lines of a folder's .txt files, in order, each cut to `max_seq_length` tokens.
+
+    The share `hidden_share` of a line's tokens, at least one, is replaced by the mask token; which
+    ones follows from `seed` and the line's number alone.
+
+    Raises:
+        StepError: no text files, none with text in it, or one that is not UTF-8.
+    """
+
+    def __init__(
+        self, root: str, tokenizer: PreTrainedTokenizerBase, max_seq_length: int, hidden_share: float, seed: int
+    ) -> None:
+        self._lines, self.identity = _read(Path(root))
+        self._tokenizer = tokenizer
+        self._length, self._share, self._seed = max_seq_length, hidden_share, seed
+
+    def __len__(self) -> int:
+        return len(self._lines)
+
+    def __getitems__(self, indices: list[int]) -> Batch:
+        lines = [self._lines[index] for index in indices]
+        encoded = self._tokenizer(
+            lines,
+            padding="max_length",
+            truncation=True,
+            max_length=self._length,
+            return_special_tokens_mask=True,
+            return_tensors="pt",
+        )
+        tokens, special = encoded["input_ids"], encoded["special_tokens_mask"].bool()
+        targets = torch.full_like(tokens, IGNORED)
+        for row, index in enumerate(indices):
+            hidden = self._hidden(torch.nonzero(~special[row]).flatten(), index)
+            targets[row, hidden] = tokens[row, hidden]
+            tokens[row, hidden] = self._tokenizer.mask_token_id
+        return [tokens, encoded["attention_mask"]], targets
+
+    def _hidden(self, positions: torch.Tensor, index: int) -> torch.Tensor:
+        if not len(positions):
+            return positions
+        count = max(1, round(self._share * len(positions)))
+        draw = random.Random(f"{self._seed}/{index}")  # noqa: S311 (not for secrets)
+        return torch.tensor(draw.sample(positions.tolist(), count))
+
+
+def load_tokenizer(config: EffectiveConfig) -> PreTrainedTokenizerBase:
+    """The tokenizer that lies beside the weights.
+
+    Raises:
+        StepError: there is none, or it has no mask token.
+    """
+    from transformers import AutoTokenizer
+
+    directory = config.host.weights
+    if directory is None:
+        raise StepError(f"Case {config.case}, profile {config.profile}, needs --weights: the tokenizer lies there.")
+    if not any((Path(directory) / name).is_file() for name in ("tokenizer.json", "vocab.txt")):
+        raise StepError(f"The weights directory {directory} holds no tokenizer: no tokenizer.json and no vocab.txt.")
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(directory, local_files_only=True, trust_remote_code=False)
+    except Exception as error:  # the tokenizers library raises bare Exceptions
+        raise StepError(f"The tokenizer in {directory} cannot be loaded: {error}") from error
+    if tokenizer.mask_token_id is None:
+        raise StepError(f"The tokenizer in {directory} has no mask token, so nothing can be hidden.")
+    return tokenizer
+
+
+def _read(root: Path) -> tuple[list[str], Identity]:
+    if not root.is_dir():
+        raise StepError(f"The data directory {root} cannot be read; expected a folder with .txt files.")
+    files = sorted(root.glob("*.txt"))
+    if not files:
+        raise StepError(f"The data directory {root} holds no .txt files.")
+    lines: list[str] = []
+    digest = hashlib.sha256()
+    for path in files:
+        content = _content(path)
+        digest.update(f"{path.name}\0{len(content)}\0{hashlib.sha256(content).hexdigest()}\n".encode())
+        try:
+            found = [line.strip() for line in content.decode("utf-8").splitlines() if line.strip()]
+        except UnicodeDecodeError as error:
+            raise StepError(f"The text file {path} is not UTF-8: byte {error.start} cannot be decoded.") from error
+        if not found:
+            raise StepError(f"The text file {path} holds no text.")
+        lines += found
+    return lines, Identity(name=root.name, sha256=digest.hexdigest(), items=len(lines), origin=str(root))
+
+
+def _content(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise StepError(f"The text file {path} cannot be read: {error.strerror}.") from error

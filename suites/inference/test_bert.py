@@ -1,0 +1,38 @@
+"""BERT: masked language modelling."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from suites.inference.contract import InferenceContract
+
+if TYPE_CHECKING:
+    import torch
+
+    from harness.case import Loader
+    from harness.config import EffectiveConfig
+
+
+class TestBert(InferenceContract):
+    """Accuracy on hidden words of a seeded grammar (embedded) or hidden tokens of text files (standard)."""
+
+    input_names = ("input_ids", "attention_mask")
+
+    def build_dataloader(self, config: EffectiveConfig, split: str = "validation") -> Loader:
+        """Token ids, attention mask and targets (-100 where nothing is hidden), each (batch, max_seq_length)."""
+        from suites.data.text import text_loader
+
+        return text_loader(config, split)
+
+    def create_model(self, config: EffectiveConfig) -> torch.nn.Module:
+        """Ids and mask to logits of shape (batch, max_seq_length, vocab_size)."""
+        from transformers import BertForMaskedLM
+
+        from suites.models import TextLogits, build_model
+
+        return TextLogits(build_model(BertForMaskedLM, config))
+
+    def evaluator(self, outputs: list[torch.Tensor], targets: torch.Tensor) -> tuple[float, float]:
+        """Hidden tokens that are guessed right, and hidden tokens."""
+        hidden = targets != -100
+        return float((outputs[0].argmax(-1) == targets)[hidden].sum()), float(hidden.sum())

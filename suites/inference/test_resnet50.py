@@ -1,0 +1,42 @@
+"""ResNet-50 v1.5: image classification."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from suites.inference.contract import InferenceContract
+
+if TYPE_CHECKING:
+    import torch
+
+    from harness.case import Loader
+    from harness.config import EffectiveConfig
+
+
+class TestResNet50(InferenceContract):
+    """Top-1 accuracy on scanned digits (embedded) or ImageNet-1k (standard)."""
+
+    def build_dataloader(self, config: EffectiveConfig, split: str = "validation") -> Loader:
+        """Images of shape (batch, channels, image_size, image_size) and their classes, (batch,)."""
+        from suites.data.images import image_loader
+
+        return image_loader(config, split)
+
+    def create_model(self, config: EffectiveConfig) -> torch.nn.Module:
+        """Each bottleneck of a fresh model starts as the identity: it then trains in a few epochs."""
+        import torch
+        from transformers import ResNetForImageClassification
+        from transformers.models.resnet.modeling_resnet import ResNetBottleNeckLayer
+
+        from suites.models import ImageLogits, build_model
+
+        model = build_model(ResNetForImageClassification, config, labels=config.classes)
+        if config.host.weights is None:
+            for module in model.modules():
+                if isinstance(module, ResNetBottleNeckLayer):
+                    torch.nn.init.zeros_(module.get_parameter("layer.2.normalization.weight"))
+        return ImageLogits(model)
+
+    def evaluator(self, outputs: list[torch.Tensor], targets: torch.Tensor) -> tuple[float, float]:
+        """Images whose highest logit is their class's, and images."""
+        return float((outputs[0].argmax(-1) == targets).sum()), float(len(targets))

@@ -1,0 +1,182 @@
+"""Models of the transformers library: built fresh, or loaded from a directory whose weights must fit exactly.
+
+The library initialises at random what a weights directory lacks and only logs it; here that is an error.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from harness.errors import StepError
+from harness.record import Identity
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedConfig, PreTrainedModel
+
+    from harness.config import EffectiveConfig
+
+_NAMED = 5
+
+
+class ImageLogits(torch.nn.Module):
+    """Returns the logits, (batch, classes), of images, (batch, channels, height, width)."""
+
+    def __init__(self, model: torch.nn.Module) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, pixel_values: torch.Tensor) -> torch.Tensor:
+        """Call the model."""
+        logits: torch.Tensor = self.model(pixel_values=pixel_values).logits
+        return logits
+
+
+class TextLogits(torch.nn.Module):
+    """Returns the logits, (batch, tokens, words), of token ids and their mask, each (batch, tokens)."""
+
+    def __init__(self, model: torch.nn.Module) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, input_ids: torch.Tensor, attention_mask: torch.Tensor) -> torch.Tensor:
+        """Call the model."""
+        logits: torch.Tensor = self.model(input_ids=input_ids, attention_mask=attention_mask).logits
+        return logits
+
+
+def build_model(
+    architecture: type[PreTrainedModel], config: EffectiveConfig, labels: int | None = None
+) -> PreTrainedModel:
+    """A model as the case's parameter `model` describes it, with the weights of `--weights` if given, to evaluate.
+
+    Attention is computed by plain matrix products: the flop counter does not know the CPU's fused
+    attention, and an exported file then holds operators that every compiler knows.
+
+    Args:
+        architecture: a model class of transformers.
+        config: `parameters.model` holds the entries of the library's configuration that define the
+            task; `parameters.unused_weights`, where it is given, names modules that a weights file
+            may hold beyond the model.
+        labels: how many classes there are, for a classifier.
+
+    Raises:
+        StepError: the weights are not there, not in safetensors, or don't fit.
+    """
+    declared = config.as_dict()["parameters"]["model"] | ({} if labels is None else {"num_labels": labels})
+    if config.host.weights is None:
+        settings = _config_class(architecture)(**declared)
+        fresh: PreTrainedModel = architecture._from_config(  # type: ignore[no-untyped-call]
+            settings, attn_implementation="eager"
+        )
+        return fresh.eval()
+    directory = Path(config.host.weights)
+    weights_files(directory)
+    settings = _read_settings(directory, architecture)
+    _hold_against(directory, settings, declared)
+    return _load(directory, architecture, settings, config.parameters.get("unused_weights", ()))
+
+
+def weights_identity(directory: str | Path) -> Identity:
+    """A digest over the safetensors files.
+
+    Raises:
+        StepError: there are none.
+    """
+    digest = hashlib.sha256()
+    for path in weights_files(Path(directory)):
+        with path.open("rb") as stream:
+            content = hashlib.file_digest(stream, "sha256").hexdigest()
+        digest.update(f"{path.name}\0{path.stat().st_size}\0{content}\n".encode())
+    return Identity(name=Path(directory).name, sha256=digest.hexdigest(), origin=str(directory))
+
+
+def weights_files(directory: Path) -> list[Path]:
+    """The safetensors files, sorted. Nothing else is read: a pickle can run code.
+
+    Raises:
+        StepError: the directory or the files are missing.
+    """
+    if not directory.is_dir():
+        raise StepError(f"The weights directory {directory} does not exist.")
+    files = sorted(directory.glob("*.safetensors"))
+    if files:
+        return files
+    pickles = sorted(path.name for suffix in ("bin", "pt", "pth", "ckpt") for path in directory.glob(f"*.{suffix}"))
+    if pickles:
+        what = f"holds pickled weights only ({', '.join(pickles[:_NAMED])}), which can run code when loaded"
+        raise StepError(f"The weights directory {directory} {what}; convert them to safetensors.")
+    raise StepError(f"The weights directory {directory} holds no .safetensors file.")
+
+
+def _read_settings(directory: Path, architecture: type[PreTrainedModel]) -> Any:
+    path = directory / "config.json"
+    try:
+        kind = json.loads(path.read_text(encoding="utf-8")).get("model_type")
+        wanted = _config_class(architecture).model_type
+        if kind != wanted:
+            raise StepError(f"The file {path} describes a model of type {kind!r}, the case is of type {wanted!r}.")
+        return _config_class(architecture).from_pretrained(directory, local_files_only=True)
+    except FileNotFoundError:
+        raise StepError(f"The weights directory {directory} holds no config.json.") from None
+    except (OSError, ValueError, AttributeError) as error:
+        raise StepError(f"The file {path} is not a model's configuration: {error}") from error
+
+
+def _hold_against(directory: Path, settings: Any, declared: Mapping[str, Any]) -> None:
+    """Refuse weights of another model than the case's: of other sizes, or for other classes."""
+    wrong = []
+    for key, wanted in declared.items():
+        found = getattr(settings, key, None)
+        found = list(found) if isinstance(found, tuple) else found
+        if found != wanted:
+            wrong.append(f"{key} is {found!r}, the case has {wanted!r}")
+    if wrong:
+        raise StepError(f"The weights in {directory} are of another model: {'; '.join(wrong)}.")
+
+
+def _load(
+    directory: Path, architecture: type[PreTrainedModel], settings: Any, unused: Iterable[str]
+) -> PreTrainedModel:
+    try:
+        load: Any = architecture.from_pretrained  # it answers a pair when asked for loading information
+        model, info = load(
+            directory,
+            config=settings,
+            local_files_only=True,
+            use_safetensors=True,
+            ignore_mismatched_sizes=True,  # to list them all below, instead of one error without names
+            output_loading_info=True,
+            attn_implementation="eager",
+            dtype=torch.float32,
+        )
+    except Exception as error:  # safetensors raises its own type for a damaged file
+        raise StepError(f"The weights in {directory} cannot be loaded: {error}") from error
+    unexpected = [key for key in info["unexpected_keys"] if not any(f"{key}.".startswith(f"{u}.") for u in unused)]
+    wrong = {
+        "missing": info["missing_keys"],
+        "unexpected": unexpected,
+        "of another shape": [key if isinstance(key, str) else key[0] for key in info["mismatched_keys"]],
+    }
+    told = [f"{what}: {_first(keys)}" for what, keys in wrong.items() if keys]
+    if told:
+        raise StepError(f"The weights in {directory} don't fit {architecture.__name__}; {'; '.join(told)}.")
+    loaded: PreTrainedModel = model.eval()
+    return loaded
+
+
+def _config_class(architecture: type[PreTrainedModel]) -> type[PreTrainedConfig]:
+    assert architecture.config_class is not None  # only the library's abstract base has none
+    return architecture.config_class
+
+
+def _first(keys: Iterable[str]) -> str:
+    """The first few names, and how many more there are."""
+    names = sorted(keys)
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return ", ".join(names[:_NAMED]) + more

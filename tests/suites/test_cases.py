@@ -1,0 +1,93 @@
+"""The cases: their declared FLOPs, their metrics, their models and their size."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+
+from harness.case import InferenceCase
+from harness.config import EffectiveConfig
+from suites.inference import test_bert, test_resnet50, test_vit
+from tests.suites.conftest import CASES, config_of
+
+CLASSES: dict[str, type[InferenceCase]] = {
+    "resnet50": test_resnet50.TestResNet50,
+    "vit": test_vit.TestVit,
+    "bert": test_bert.TestBert,
+}
+
+
+def example(config: EffectiveConfig, batch: int = 1) -> list[torch.Tensor | None]:
+    if "max_seq_length" in config:
+        # without a mask: it costs no FLOPs, and its content, which is looked at, is not on the meta device
+        return [torch.zeros(batch, config.max_seq_length, dtype=torch.long), None]
+    return [torch.zeros(batch, config.channels, config.image_size, config.image_size)]
+
+
+@pytest.mark.parametrize("profile", ["embedded", "standard"])
+@pytest.mark.parametrize("name", CLASSES)
+def test_declared_flops_are_the_counted_ones(name: str, profile: str) -> None:
+    config = config_of(name, profile)
+    with torch.device("meta"), torch.no_grad(), FlopCounterMode(display=False) as counter:
+        CLASSES[name]().create_model(config)(*example(config))
+    assert counter.get_total_flops() == pytest.approx(config.flops, rel=0.02)
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_fresh_model_takes_what_the_loader_gives_and_is_scored(name: str) -> None:
+    config = config_of(name, batch_size=4)
+    case = CLASSES[name]()
+    torch.manual_seed(0)
+    model = case.create_model(config).eval()
+    inputs, targets = next(iter(case.build_dataloader(config)))
+    assert len(inputs) == len(case.input_names)
+    with torch.no_grad():
+        outputs = model(*inputs)
+    assert outputs.shape[:-1] == targets.shape
+    right, count = case.evaluator([outputs], targets)
+    assert 0 <= right <= count == (targets != -100).sum()
+    ideal = torch.nn.functional.one_hot(targets.clamp(min=0), outputs.shape[-1]).float()
+    assert case.evaluator([ideal], targets) == (count, count)
+    assert torch.isfinite(case.loss([outputs], targets))
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_same_seed_same_model(name: str) -> None:
+    def state() -> dict[str, torch.Tensor]:
+        torch.manual_seed(3)
+        return CLASSES[name]().create_model(config_of(name)).state_dict()
+
+    first, second = state(), state()
+    assert all(torch.equal(first[key], second[key]) for key in first)
+
+
+def test_each_bottleneck_of_a_fresh_resnet_starts_as_the_identity() -> None:
+    model = CLASSES["resnet50"]().create_model(config_of("resnet50"))
+    zeroed = [
+        key for key, value in model.state_dict().items() if key.endswith("normalization.weight") and not value.any()
+    ]
+    assert len(zeroed) == 16
+    assert all(".layer.2." in key for key in zeroed)
+
+
+@pytest.mark.parametrize("module", [test_resnet50, test_vit, test_bert])
+def test_a_case_is_one_short_module_that_imports_no_framework(module: ModuleType) -> None:
+    source = Path(str(module.__file__)).read_text()
+    assert len(source.splitlines()) <= 60
+    tops = [node for node in ast.parse(source).body if isinstance(node, ast.Import | ast.ImportFrom)]
+    assert not {"torch", "transformers"} & {
+        name.name for node in tops if isinstance(node, ast.Import) for name in node.names
+    }
+
+
+def test_importing_the_cases_imports_no_framework() -> None:
+    lines = [f"import suites.inference.test_{name}" for name in CLASSES]
+    check = "import sys; assert not {'torch', 'transformers', 'sklearn', 'PIL'} & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", "\n".join([*lines, check])], cwd=CASES.parents[1], check=True)

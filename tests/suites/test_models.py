@@ -1,0 +1,152 @@
+"""Loading weights: the ones that fit, and every kind that doesn't."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from harness.errors import StepError
+from suites.models import ImageLogits, TextLogits, build_model, weights_identity
+from tests.suites.conftest import config_of
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+SMALL_VIT = {
+    "image_size": 16,
+    "patch_size": 8,
+    "num_channels": 3,
+    "hidden_size": 16,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+    "intermediate_size": 16,
+}
+SMALL_BERT = {
+    "vocab_size": 40,
+    "max_position_embeddings": 16,
+    "hidden_size": 16,
+    "num_hidden_layers": 1,
+    "num_attention_heads": 2,
+    "intermediate_size": 16,
+}
+
+
+def vit(weights: Path | None = None, labels: int = 10, **values: Any) -> PreTrainedModel:
+    from transformers import ViTForImageClassification
+
+    config = config_of("vit", host={"weights": weights and str(weights)}, model=SMALL_VIT | values)
+    return build_model(ViTForImageClassification, config, labels=labels)
+
+
+def bert(weights: Path | None = None) -> PreTrainedModel:
+    from transformers import BertForMaskedLM
+
+    return build_model(
+        BertForMaskedLM, config_of("bert", "standard", host={"weights": weights and str(weights)}, model=SMALL_BERT)
+    )
+
+
+@pytest.fixture
+def weights(tmp_path: Path) -> Path:
+    torch.manual_seed(1)
+    vit().save_pretrained(tmp_path / "vit")
+    return tmp_path / "vit"
+
+
+def edit(directory: Path, change: Any) -> None:
+    tensors = load_file(directory / "model.safetensors")
+    change(tensors)
+    save_file(tensors, directory / "model.safetensors", metadata={"format": "pt"})
+
+
+def test_saved_weights_give_the_same_logits(weights: Path) -> None:
+    images = torch.rand(2, 3, 16, 16)
+    loaded = ImageLogits(vit(weights)).eval()
+    torch.manual_seed(1)
+    fresh = ImageLogits(vit()).eval()
+    assert torch.equal(fresh(images), loaded(images))
+    assert loaded(images).shape == (2, 10)
+
+
+def test_bert_loads_with_tied_words_and_pretraining_leftovers(tmp_path: Path) -> None:
+    bert().save_pretrained(tmp_path)
+    edit(tmp_path, lambda tensors: tensors.update({"bert.pooler.dense.bias": torch.zeros(16)}))
+    ids = torch.arange(16).view(2, 8)
+    assert TextLogits(bert(tmp_path))(ids, torch.ones_like(ids)).shape == (2, 8, 40)
+
+
+def test_missing_weights_are_listed(weights: Path) -> None:
+    edit(weights, lambda tensors: tensors.pop("classifier.weight"))
+    with pytest.raises(StepError, match=r"don't fit ViTForImageClassification; missing: classifier\.weight\."):
+        vit(weights)
+
+
+def test_unexpected_weights_are_listed(weights: Path) -> None:
+    edit(weights, lambda tensors: tensors.update({f"extra.{index}": torch.zeros(1) for index in range(7)}))
+    with pytest.raises(StepError, match=r"unexpected: extra\.0, extra\.1, .* and 2 more\."):
+        vit(weights)
+
+
+def test_weights_of_another_shape_are_listed(weights: Path) -> None:
+    edit(weights, lambda tensors: tensors.update({"classifier.bias": torch.zeros(11)}))
+    with pytest.raises(StepError, match=r"of another shape: classifier\.bias"):
+        vit(weights)
+
+
+def test_weights_for_other_classes_are_refused(weights: Path) -> None:
+    with pytest.raises(StepError, match="num_labels is 10, the case has 1000"):
+        vit(weights, labels=1000)
+
+
+def test_weights_of_another_size_are_refused(weights: Path) -> None:
+    with pytest.raises(StepError, match="num_attention_heads is 2, the case has 4"):
+        vit(weights, num_attention_heads=4)
+
+
+def test_weights_of_another_kind_are_refused(weights: Path) -> None:
+    with pytest.raises(StepError, match="type 'vit', the case is of type 'bert'"):
+        bert(weights)
+
+
+def test_damaged_weights_are_refused(weights: Path) -> None:
+    path = weights / "model.safetensors"
+    path.write_bytes(path.read_bytes()[:1000])
+    with pytest.raises(StepError, match="cannot be loaded"):
+        vit(weights)
+
+
+def test_pickled_weights_are_never_read(weights: Path) -> None:
+    (weights / "model.safetensors").unlink()
+    torch.save({}, weights / "pytorch_model.bin")
+    with pytest.raises(StepError, match=r"pickled weights only \(pytorch_model\.bin\).*convert them to safetensors"):
+        vit(weights)
+
+
+def test_missing_directory_weights_and_configuration_are_refused(weights: Path, tmp_path: Path) -> None:
+    with pytest.raises(StepError, match="nowhere does not exist"):
+        vit(tmp_path / "nowhere")
+    (weights / "config.json").rename(tmp_path / "config.json")
+    with pytest.raises(StepError, match=r"holds no config\.json"):
+        vit(weights)
+    (weights / "config.json").write_text("[]")
+    with pytest.raises(StepError, match="is not a model's configuration"):
+        vit(weights)
+    (weights / "model.safetensors").unlink()
+    with pytest.raises(StepError, match=r"holds no \.safetensors file"):
+        vit(weights)
+
+
+def test_identity_is_of_the_weights(weights: Path, tmp_path: Path) -> None:
+    first = weights_identity(weights)
+    settings = json.loads((weights / "config.json").read_text())
+    (weights / "config.json").write_text(json.dumps(settings, indent=9))
+    assert weights_identity(weights) == first
+    edit(weights, lambda tensors: tensors["classifier.bias"].add_(1))
+    assert weights_identity(weights).sha256 != first.sha256
+    with pytest.raises(StepError):
+        weights_identity(tmp_path)
