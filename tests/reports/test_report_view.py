@@ -6,6 +6,7 @@ import json
 import math
 
 import pytest
+from pydantic import ValidationError
 
 from harness.record import Accuracy, Verdict, VerdictKind
 from reports import text
@@ -45,11 +46,9 @@ def test_a_missing_figure_says_why_and_is_never_zero(records):
     assert "engine_inference not reached" in str(CaseView(records["error"]).loader("engine"))
 
 
-def test_an_accuracy_that_is_not_a_number_is_missing(make_record):
-    accuracy = Accuracy(metric="top1", target=0.97, gate=0.999, framework_fp32=math.nan, engine=0.98)
-    view = CaseView(make_record(accuracy=accuracy))
-    assert str(view.scores["fp32 framework"]) == "– (not a number)"
-    assert view.floor is None
+def test_a_record_cannot_hold_what_is_not_a_number():
+    with pytest.raises(ValidationError):
+        Accuracy(metric="top1", target=0.97, gate=0.999, framework_fp32=math.nan, engine=0.98)
 
 
 def test_at_fp32_the_framework_has_one_score(make_record):

@@ -1,0 +1,74 @@
+"""Rules of the house that no type checker sees."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+ROOMS = ("harness", "fixtures", "reports", "suites", "vendors")
+VENDORS = sorted(path.parent.name for path in (ROOT / "vendors").glob("*/__init__.py"))
+CASES = sorted(path.stem for path in (ROOT / "suites").glob("*/*.yaml") if path.stem != "contract")
+
+
+def sources(*rooms: str) -> list[Path]:
+    return [path for room in rooms for path in (ROOT / room).rglob("*.py")]
+
+
+def words(path: Path) -> set[str]:
+    return set(re.findall(r"[a-z0-9]+", path.read_text(encoding="utf-8").lower()))
+
+
+@pytest.mark.parametrize("vendor", [name for name in VENDORS if name != "cpu"])  # cpu is a word of everyday use
+def test_a_vendor_is_named_only_in_its_own_room(vendor: str) -> None:
+    others = [path for path in sources(*ROOMS) if not path.is_relative_to(ROOT / "vendors" / vendor)]
+    assert [path for path in others if vendor in words(path)] == []
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_case_is_named_only_in_the_suites(case: str) -> None:
+    assert [path for path in sources("harness", "fixtures", "reports", "vendors") if case in words(path)] == []
+
+
+def test_a_case_is_one_short_module() -> None:
+    for path in (ROOT / "suites").glob("*/test_*.py"):
+        assert len(path.read_text(encoding="utf-8").splitlines()) <= 60, path
+
+
+@pytest.mark.parametrize("path", sources(*ROOMS), ids=lambda path: str(path.relative_to(ROOT)))
+def test_nothing_is_evaluated_unpickled_or_given_to_a_shell(path: Path) -> None:
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Call):
+            name = ast.unparse(node.func)
+            assert name not in ("eval", "exec", "os.system", "os.popen", "torch.load", "yaml.unsafe_load"), path
+            assert not any(k.arg == "shell" and ast.unparse(k.value) != "False" for k in node.keywords), path
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            imported = [alias.name for alias in node.names] + [getattr(node, "module", None) or ""]
+            assert not {"pickle", "marshal", "shelve", "torchvision"} & set(imported), path
+
+
+def test_collection_imports_neither_torch_nor_transformers() -> None:
+    command = [sys.executable, "-X", "importtime", "-m", "pytest", "suites", "--collect-only", "-q", "-s"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stdout
+    imported = {line.rsplit("|", 1)[-1].strip() for line in done.stderr.splitlines() if line.startswith("import time")}
+    assert "harness.config" in imported
+    assert not {"torch", "transformers", "onnx", "onnxruntime", "sklearn", "numpy"} & imported
+
+
+def test_every_option_is_in_the_documentation() -> None:
+    options = re.findall(r'add\(\s*"(--[a-z-]+)"', (ROOT / "fixtures" / "options.py").read_text(encoding="utf-8"))
+    documented = (ROOT / "docs" / "options.md").read_text(encoding="utf-8")
+    assert options
+    assert [option for option in options if f"`{option}" not in documented] == []
+
+
+def test_links_between_documents_lead_somewhere() -> None:
+    for page in [*ROOT.glob("*.md"), *(ROOT / "docs").glob("**/*.md")]:
+        for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text(encoding="utf-8")):
+            assert (page.parent / target).exists(), f"{page.name} -> {target}"
