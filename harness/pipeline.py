@@ -35,6 +35,10 @@ class _Unsupported(StepError):
     """What is asked for is not among what the vendor declares."""
 
 
+class _Undeclared(StepError):
+    """It worked, and the vendor does not declare it: declarations are strict both ways."""
+
+
 class Pipeline:
     """What the steps of one case run hand on to each other, inside the case's own process."""
 
@@ -65,17 +69,21 @@ class Pipeline:
         """Run a step; its end, good or bad, is an event and the answer."""
         begun = time.perf_counter()
         outcome: dict[str, Any] = {"status": "done", "reason": None, "kind": None, "detail": None}
+        undeclared = self._undeclared() if step in ("compile", "engine_inference") else None
         try:
             getattr(self, step)()
         except _Unsupported as error:
             outcome |= {"status": "failed", "reason": str(error), "kind": "unsupported"}
+        except _Undeclared as error:
+            outcome |= {"status": "failed", "reason": str(error), "kind": "error"}
+            undeclared = None
         except StepError as error:
             outcome |= {"status": "failed", "reason": str(error), "kind": "error"}
         except Exception as error:  # noqa: BLE001 (cases and vendors may raise anything)
             reason = f"{type(error).__name__}: {str(error).strip().splitlines()[0] if str(error).strip() else ''}"
             outcome |= {"status": "failed", "reason": reason, "kind": "error", "detail": traceback.format_exc()}
-        if outcome["status"] == "failed" and step in ("compile", "engine_inference") and self._undeclared():
-            reason = f"{self._undeclared()} is not among the precisions that it declares ({outcome['reason']})"
+        if outcome["status"] == "failed" and undeclared:
+            reason = f"{undeclared} is not among the precisions that it declares ({outcome['reason']})"
             outcome |= {"reason": f"compiler {self.config.compiler}: {reason}", "kind": "unsupported"}
         self.log.write("step_end", step=step, seconds=time.perf_counter() - begun, **outcome)
         return outcome
@@ -145,7 +153,7 @@ class Pipeline:
         assert self.engine is not None
         self._measure("engine", self.engine, rounds=self.config.repeat)
         if self._undeclared():
-            raise StepError(
+            raise _Undeclared(
                 f"compiler {self.config.compiler} does not declare {self._undeclared()}, yet it ran: "
                 "add it to the compiler's precisions"
             )
