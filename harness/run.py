@@ -115,23 +115,37 @@ class CaseRun:
     def finish(self) -> RunRecord:
         """Step 7: end the process, collect the log, judge, and save the record.
 
+        An interrupt is noted in the record, which is saved all the same, and goes on.
+
         Raises:
             OSError: the record can't be written.
         """
-        if self.record is not None:
-            return self.record
+        try:
+            if self.record is None:
+                self._conclude({"status": "done"})
+        except KeyboardInterrupt:
+            if self.record is None:
+                if self._worker:
+                    self._worker.kill()
+                self._log.write("interrupted", step="summary")
+                self._conclude({"status": "failed", "reason": "interrupted", "kind": "error"})
+            raise
+        assert self.record is not None
+        return self.record
+
+    def _conclude(self, outcome: Mapping[str, Any]) -> None:
         if self._worker:
             self._worker.close()
         if "init" not in self._outcomes:
             self._log.write("run_begin", **self._facts())
             self._log.write("interrupted", step="init")
-        self._end("summary", {"status": "done"})
-        self._log.close()
-        self.record = collect(self.run_dir / "events.jsonl")
+        self._end("summary", outcome)
+        record = collect(self.run_dir / "events.jsonl")
         if not self._options.keep_artifacts:
             self._remove_artifacts()
-        self.record.save(self.run_dir / "record.json")
-        return self.record
+        record.save(self.run_dir / "record.json")
+        self.record = record
+        self._log.close()
 
     def _end(self, step: str, outcome: Mapping[str, Any]) -> dict[str, Any]:
         full = {"reason": None, "kind": None, "detail": None, **outcome}
