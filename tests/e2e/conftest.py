@@ -1,0 +1,251 @@
+"""A small house of its own for each test: the real referee, a tiny case, and a vendor that misbehaves."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+import yaml
+
+from harness.record import RunRecord
+
+ROOT = Path(__file__).parents[2]
+TEMPLATE = Path(__file__).parent / "house"
+BORROWED = ("harness", "fixtures", "reports")
+COPIED = (
+    "conftest.py pytest.ini suites/__init__.py suites/inference/__init__.py suites/inference/contract.py "
+    "suites/inference/contract.yaml vendors/__init__.py vendors/cpu"
+).split()
+
+collect_ignore = ["house"]
+
+
+@dataclass(frozen=True)
+class Ran:
+    """A session that has ended."""
+
+    code: int
+    output: str
+    results: Path
+
+    @property
+    def run_dir(self) -> Path:
+        """The session's own folder."""
+        (run_dir,) = (path for path in self.results.iterdir() if path.name[0].isdigit())
+        return run_dir
+
+    def case_dir(self, case: str = "tiny") -> Path:
+        """A case's folder."""
+        return self.run_dir / "inference" / case
+
+    def record(self, case: str = "tiny") -> RunRecord:
+        """A case's record."""
+        return RunRecord.load(self.case_dir(case) / "record.json")
+
+    def steps(self, case: str = "tiny") -> dict[str, str]:
+        """How each step ended."""
+        return {step.name: step.status for step in self.record(case).steps}
+
+    def verdict(self, case: str = "tiny") -> tuple[str, str]:
+        """The kind, and all reasons in one text."""
+        verdict = self.record(case).verdict
+        assert verdict is not None
+        return str(verdict.kind), "\n".join(verdict.reasons)
+
+
+class House:
+    """A project directory with the tiny case."""
+
+    def __init__(self, root: Path, cache: Path | None = None) -> None:
+        self.root = root
+        self.cache = cache or root / ".cache"
+        shutil.copytree(TEMPLATE, root)
+        for name in BORROWED:
+            (root / name).symlink_to(ROOT / name)
+        for name in COPIED:
+            copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
+            copy(ROOT / name, root / name)
+
+    @property
+    def case_yaml(self) -> Path:
+        """The tiny case's numbers."""
+        return self.root / "suites/inference/tiny.yaml"
+
+    def vendor_yaml(self, case: str = "tiny", vendor: str = "fake") -> Path:
+        """A vendor's overrides of a case."""
+        path = self.root / "vendors" / vendor / "configs/inference" / f"{case}.yaml"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return path
+
+    def add_case(
+        self, case: str, overrides: Mapping[str, Any] | None = None, vendor: str = "fake", **parameters: Any
+    ) -> None:
+        """A second case like the tiny one, with a vendor's overrides and other parameters."""
+        module = self.case_yaml.with_name(f"test_{case}.py")
+        module.write_text(
+            f"from suites.inference import test_tiny\n\nclass Test{case.title()}(test_tiny.TestTiny):\n    pass\n"
+        )
+        content = yaml.safe_load(self.case_yaml.read_text())
+        content["parameters"] |= parameters
+        self.case_yaml.with_name(f"{case}.yaml").write_text(yaml.safe_dump(content))
+        if overrides:
+            self.vendor_yaml(case, vendor).write_text(yaml.safe_dump(dict(overrides)))
+
+    def start(self, *options: str, trouble: str = "", **popen: Any) -> subprocess.Popen[str]:
+        """Begin a session over all cases, in a process group of its own."""
+        command = [sys.executable, "-m", "pytest", "suites/inference", "--cache-dir", str(self.cache), *options]
+        environment = {
+            key: value for key, value in os.environ.items() if not key.startswith(("PYTEST_", "COV_", "COVERAGE_"))
+        }
+        environment |= {"HOUSE": str(self.root), "TROUBLE": trouble, "TROUBLE_MARK": str(self.mark)}
+        environment |= {"OMP_NUM_THREADS": "1", "COLUMNS": "200"}
+        return subprocess.Popen(
+            command,
+            cwd=self.root,
+            env=environment,
+            text=True,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            **popen,
+        )
+
+    def end(self, session: subprocess.Popen[str], timeout: float = 120) -> Ran:
+        """Wait for a session."""
+        output, _ = session.communicate(timeout=timeout)
+        return Ran(session.returncode, output, self.root / "results")
+
+    def run(self, *options: str, vendor: str = "fake", trouble: str = "") -> Ran:
+        """A whole session."""
+        return self.end(self.start("--vendor", vendor, *options, trouble=trouble))
+
+    @property
+    def mark(self) -> Path:
+        """Appears when trouble begins."""
+        return self.root / "trouble.mark"
+
+    def wait_for_trouble(self, session: subprocess.Popen[str], timeout: float = 60) -> None:
+        """Return when ordered trouble has begun."""
+        deadline = time.monotonic() + timeout
+        while not self.mark.exists():
+            assert session.poll() is None, session.communicate()[0]
+            assert time.monotonic() < deadline, "no trouble in time"
+            time.sleep(0.02)
+
+    def processes(self) -> list[psutil.Process]:
+        """Whatever still runs of this house's sessions."""
+        return [process for process in psutil.process_iter() if self._is_ours(process)]
+
+    def _is_ours(self, process: psutil.Process) -> bool:
+        try:
+            return process.environ().get("HOUSE") == str(self.root) and process.status() != psutil.STATUS_ZOMBIE
+        except psutil.Error:
+            return False
+
+    def becomes_empty(self, seconds: float) -> bool:
+        """Whether all of the house's processes end within `seconds`."""
+        deadline = time.monotonic() + seconds
+        while self.processes():
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(0.1)
+        return True
+
+
+def junit_properties(path: Path) -> dict[str, dict[str, str]]:
+    """The properties of each test in a JUnit file, by class and name."""
+    return {
+        f"{case.attrib['classname'].rpartition('.')[2]}.{case.attrib['name']}": {entry.attrib["name"]: entry.attrib["value"] for entry in case.iter("property")}
+        for case in ElementTree.parse(path).iter("testcase")
+    }
+
+
+def one_line_answer(ran: Ran, *told: str) -> None:
+    """Exit code 4, an ERROR that says all of `told`, no traceback, nothing run."""
+    assert ran.code == 4, ran.output
+    clean(ran)
+    (line,) = [line for line in ran.output.splitlines() if line.startswith("ERROR:")]
+    for words in told:
+        assert words in line, ran.output
+
+
+def clean(ran: Ran) -> None:
+    """No traceback of ours anywhere in the output."""
+    for sign in ("Traceback (most recent", "INTERNALERROR", "site-packages"):
+        assert sign not in ran.output, ran.output
+
+
+@pytest.fixture(scope="session")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A cache that houses share, so that the tiny case is trained once."""
+    return tmp_path_factory.mktemp("trained")
+
+
+@pytest.fixture
+def house(tmp_path: Path, trained: Path) -> Iterator[House]:
+    """A house that is empty of processes afterwards."""
+    built = House(tmp_path / "house", trained)
+    yield built
+    left = built.processes()
+    for process in left:
+        process.send_signal(signal.SIGKILL)
+    assert not left, f"processes were left: {left}"
+
+
+ENGINES = "honest slow foo_time reuses shapes nan random".split()
+FAULTS = {
+    "raises_compiling": "compile=raise",
+    "raises_running": "call=raise",
+    "segfaults": "compile=SIGSEGV",
+    "is_killed": "call=SIGKILL",
+    "leaves": "call=exit",
+    "dies_early": "data=SIGABRT",
+}
+
+
+@dataclass(frozen=True)
+class BadDay:
+    """One session over good and bad engines, with every report switched on."""
+
+    house: House
+    ran: Ran
+    junit: dict[str, dict[str, str]]
+    benchmark: dict[str, Any]
+    allure: Path
+
+
+@pytest.fixture(scope="session")
+def bad_day(tmp_path_factory: pytest.TempPathFactory, trained: Path) -> BadDay:
+    """All engines of the fake vendor and all faults, each in a case of its own, in one session."""
+    house = House(tmp_path_factory.mktemp("bad_day") / "house", trained)
+    for engine in ENGINES[1:]:
+        house.add_case(engine, {"compiler": engine})
+    for case in FAULTS:
+        house.add_case(case)
+    house.add_case("hard", target=1.5)
+    house.add_case("boast", flops=1000)
+    trouble = ",".join(f"{case}.{fault}" for case, fault in FAULTS.items())
+    ran = house.run(
+        "--junitxml=junit.xml", "--alluredir=allure", "--benchmark-json=benchmark.json", trouble=trouble
+    )
+    assert house.becomes_empty(5)
+    return BadDay(
+        house,
+        ran,
+        junit_properties(house.root / "junit.xml"),
+        json.loads((house.root / "benchmark.json").read_text()),
+        house.root / "allure",
+    )

@@ -1,0 +1,44 @@
+"""A vendor whose compilers misbehave, each in its own way."""
+
+from __future__ import annotations
+
+import trouble
+from harness.vendor import Compiler, Device, Vendor
+
+_TAKES_MODEL = Compiler(frozenset({"fp32"}), consumes="model")
+
+
+class Fake(Vendor):
+    """Runs on the CPU."""
+
+    compilers = {
+        "honest": _TAKES_MODEL,
+        "foo_time": _TAKES_MODEL,
+        "reuses": _TAKES_MODEL,
+        "shapes": _TAKES_MODEL,
+        "nan": _TAKES_MODEL,
+        "random": _TAKES_MODEL,
+        "slow": _TAKES_MODEL,
+        "onnx": Compiler(frozenset({"fp32"}), consumes="onnx", loads_compiled=True),
+    }
+    default_compiler = "honest"
+
+    def devices(self) -> list[Device]:
+        return [Device(0, self.chip())]
+
+    def synchronize(self) -> None:
+        pass
+
+    def chip(self) -> str:
+        return "fake chip"
+
+    def chip_units(self) -> int:
+        trouble.at("parent", "init")  # asked once a case, when the run is described
+        return 1
+
+    def torch_device(self) -> str:
+        trouble.at("worker", "framework")  # asked in framework validation and nowhere else
+        return "cpu"
+
+
+vendor = Fake()

@@ -1,0 +1,72 @@
+"""Whatever ends a session early: what was measured is kept, what was started is ended."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+
+import pytest
+
+from tests.e2e.conftest import House, clean
+
+STEPS = {
+    "init": "parent.init",
+    "data_and_model": "tiny.data",
+    "framework_validation": "worker.framework",
+    "export": "tiny.export",
+    "compile": "tiny.compile",
+    "engine_inference": "tiny.call",
+    "summary": "tiny.exit",
+}
+"""Where trouble sleeps in each of the seven steps. The last: the case's process takes its time to leave."""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda number: number.name)
+@pytest.mark.parametrize("step", STEPS)
+def test_interrupt_in_each_step(house: House, step: str, number: signal.Signals) -> None:
+    session = house.start("--vendor", "fake", "--compiler", "onnx", trouble=f"{STEPS[step]}=sleep")
+    house.wait_for_trouble(session)
+    os.kill(session.pid, number)
+    ran = house.end(session, timeout=30)
+    assert house.becomes_empty(1)
+    assert ran.code == 2, ran.output
+    kind, reasons = ran.verdict()
+    assert kind == "ERROR" and f"interrupted in step {step}" in reasons, reasons
+    assert "VERDICT ERROR" in ran.output
+    assert (ran.run_dir / "report.html").exists()
+    clean(ran)
+    if step in ("compile", "engine_inference"):
+        assert ran.record().framework is not None
+
+
+def test_two_interrupts_leave_no_process(house: House) -> None:
+    session = house.start("--vendor", "fake", trouble="tiny.exit=sleep")
+    house.wait_for_trouble(session)
+    os.kill(session.pid, signal.SIGINT)
+    time.sleep(0.05)
+    if session.poll() is None:
+        os.kill(session.pid, signal.SIGINT)
+    house.end(session, timeout=30)
+    assert house.becomes_empty(15)
+
+
+@pytest.mark.parametrize("trouble", ["tiny.data=sleep", "tiny.call=sleep"])
+def test_kill_of_the_session_ends_the_case_too(house: House, trouble: str) -> None:
+    session = house.start("--vendor", "fake", trouble=trouble)
+    house.wait_for_trouble(session)
+    assert len(house.processes()) > 1
+    session.kill()
+    assert house.becomes_empty(15)
+    session.communicate(timeout=5)
+
+
+def test_step_timeout(house: House) -> None:
+    house.add_case("other")
+    ran = house.run("--step-timeout", "8", trouble="tiny.data=sleep")
+    kind, reasons = ran.verdict()
+    assert kind == "ERROR"
+    assert "step data_and_model failed: took longer than the 8 s of --step-timeout" in reasons
+    assert ran.verdict("other")[0] == "PASS"
+    assert ran.code == 17, ran.output
+    clean(ran)

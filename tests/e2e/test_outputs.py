@@ -1,0 +1,114 @@
+"""What a session leaves for others to read: benchmark JSON, JUnit, Allure, report.html, the terminal."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.e2e.conftest import BadDay
+
+WITHHELD = ["random", "hard", "foo_time", "reuses", "nan", "boast"]
+
+
+def benchmark_of(day: BadDay, case: str, figure: str) -> dict[str, Any]:
+    (found,) = (
+        entry
+        for entry in day.benchmark["benchmarks"]
+        if entry["extra_info"]["case"] == case and entry["extra_info"]["figure"] == figure
+    )
+    return dict(found)
+
+
+class TestBenchmarkJson:
+    def test_only_runs_with_a_valid_result_have_a_speed(self, bad_day: BadDay) -> None:
+        found = {(e["extra_info"]["case"], e["group"]) for e in bad_day.benchmark["benchmarks"]}
+        assert found == {(case, figure) for case in ("tiny", "slow") for figure in ("whole", "core")}
+
+    @pytest.mark.parametrize("figure", ["whole", "core"])
+    def test_rounds_are_those_of_the_record(self, bad_day: BadDay, figure: str) -> None:
+        entry = benchmark_of(bad_day, "tiny", figure)
+        engine = bad_day.ran.record().engine
+        assert engine is not None
+        assert entry["stats"]["data"] == pytest.approx([getattr(r, f"{figure}_seconds") for r in engine.rounds])
+        info = entry["extra_info"]
+        assert info["items_per_second"] == pytest.approx(getattr(engine, figure).mean)
+        assert info["unit"] == "point/s"
+        assert info["items_per_round"] == [100, 100]
+        assert (info["vendor"], info["compiler"], info["verdict"]) == ("fake", "honest", "PASS")
+
+    def test_compare_reads_it(self, bad_day: BadDay) -> None:
+        done = subprocess.run(
+            [Path(sys.executable).with_name("py.test-benchmark"), "compare", bad_day.house.root / "benchmark.json"],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            cwd=bad_day.house.root,
+        )
+        assert done.returncode == 0, done.stderr
+        assert "test_whole_throughput" in done.stdout and "test_core_throughput" in done.stdout
+
+
+class TestJUnit:
+    def test_figures_of_a_good_run(self, bad_day: BadDay) -> None:
+        properties = bad_day.junit["TestTiny.test_verdict"]
+        record = bad_day.ran.record()
+        assert record.engine is not None
+        assert properties["verdict"] == "PASS"
+        assert float(properties["whole"]) == pytest.approx(record.engine.whole.mean, rel=1e-4)
+        assert float(properties["core"]) == pytest.approx(record.engine.core.mean, rel=1e-4)
+        assert properties["config_hash"] == record.config_hash
+
+    @pytest.mark.parametrize("case", WITHHELD)
+    def test_speed_is_withheld(self, bad_day: BadDay, case: str) -> None:
+        properties = bad_day.junit[f"Test{case.title()}.test_verdict"]
+        for name in ("whole", "core", "loader", "bound_by"):
+            assert properties[name] == f"withheld: {bad_day.ran.verdict(case)[0]}"
+
+
+class TestAllure:
+    def results(self, day: BadDay, test_class: str) -> list[dict[str, Any]]:
+        found = [json.loads(path.read_text()) for path in day.allure.glob("*-result.json")]
+        return [entry for entry in found if test_class in entry["fullName"]]
+
+    def test_histories_are_kept_apart(self, bad_day: BadDay) -> None:
+        (verdict,) = (e for e in self.results(bad_day, "TestTiny#") if e["name"] == "test_verdict")
+        parameters = {entry["name"]: entry["value"].strip("'") for entry in verdict["parameters"]}
+        assert parameters["vendor"] == "fake"
+        assert parameters["chip"] == "fake chip"
+        assert parameters["compiler"] == "honest"
+        assert parameters["precision"] == "fp32"
+        labels = {entry["name"]: entry["value"] for entry in verdict["labels"]}
+        assert (labels["feature"], labels["story"]) == ("inference", "tiny")
+        assert "run record" in {entry["name"] for entry in verdict["attachments"]}
+
+    @pytest.mark.parametrize("case", WITHHELD)
+    def test_speed_is_withheld_in_what_is_attached(self, bad_day: BadDay, case: str) -> None:
+        (verdict,) = (e for e in self.results(bad_day, f"Test{case.title()}#") if e["name"] == "test_verdict")
+        (record,) = (e for e in verdict["attachments"] if e["name"] == "run record")
+        text = (bad_day.allure / record["source"]).read_text()
+        assert "whole_seconds" not in text and "core_seconds" not in text
+        assert "points/s" not in verdict["description"]
+
+
+class TestForPeople:
+    def test_report_is_one_file_over_all_cases(self, bad_day: BadDay) -> None:
+        html = (bad_day.ran.run_dir / "report.html").read_text()
+        for case in ("tiny", "slow", *WITHHELD, "segfaults"):
+            assert f"inference/{case}" in html
+        assert not re.search(r"(src|href)=.https?:", html)
+
+    @pytest.mark.parametrize("case", WITHHELD)
+    def test_no_speed_of_a_refused_run_is_printed(self, bad_day: BadDay, case: str) -> None:
+        section = bad_day.ran.output.partition(f"-- inference/{case},")[2].partition("\n-- ")[0]
+        assert f"withheld: {bad_day.ran.verdict(case)[0]}" in section
+        assert "points/s" not in section and "FLOP/s" not in section and " ms" not in section
+
+    def test_latest_points_at_the_run(self, bad_day: BadDay) -> None:
+        latest = bad_day.ran.results / "latest"
+        assert latest.is_symlink() and latest.resolve() == bad_day.ran.run_dir.resolve()
