@@ -25,6 +25,8 @@ __all__ = [
     "Device",
     "EffectiveConfig",
     "InferModel",
+    "Monitor",
+    "Reading",
     "StepError",
     "Vendor",
     "processor_name",
@@ -56,6 +58,45 @@ class Device:
 
     index: int
     name: str
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One device at one moment. None is a sensor that can't be read: never 0 in its place.
+
+    Attributes:
+        device: its index.
+        temperature_c: degrees Celsius.
+        power_w: watts.
+        energy_j: joules since some moment, from a cumulative counter.
+        memory_used_bytes: used on the device, by whomever.
+        memory_total_bytes: what the device has.
+        utilization: share of time in which it computed, 0 to 1.
+        clock_mhz: of its compute units.
+        throttled: why it runs slower than it could (heat, power, ...); empty if it doesn't.
+        processes: ids of the processes that use it, as this host counts them.
+    """
+
+    device: int
+    temperature_c: float | None = None
+    power_w: float | None = None
+    energy_j: float | None = None
+    memory_used_bytes: int | None = None
+    memory_total_bytes: int | None = None
+    utilization: float | None = None
+    clock_mhz: float | None = None
+    throttled: tuple[str, ...] | None = None
+    processes: tuple[int, ...] | None = None
+
+
+class Monitor(Protocol):
+    """Reads a vendor's devices. Lives in a process of its own, which samples it once a second."""
+
+    def sample(self) -> list[Reading]:
+        """One reading of each device. What it raises is recorded; the next sample is tried all the same."""
+
+    def close(self) -> None:
+        """Let go of the devices."""
 
 
 class InferModel(Protocol):
@@ -115,6 +156,14 @@ class Vendor(ABC):
     def chip_units(self) -> int:
         """By how many units a peak in `chips.yaml` is multiplied: cores of a CPU, otherwise 1."""
         return 1
+
+    def monitor(self) -> Monitor | None:
+        """What reads the devices while a case runs, or None if nothing can. Called in the monitor's process.
+
+        Raises:
+            Exception: anything; it is recorded as the reason why there are no readings.
+        """
+        return None
 
     def memory(self) -> tuple[int | None, int | None]:
         """(peak bytes used by this process on the device, total bytes); None where not readable."""
