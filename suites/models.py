@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -71,10 +72,8 @@ def build_model(
     declared = config.as_dict()["parameters"]["model"] | ({} if labels is None else {"num_labels": labels})
     if config.host.weights is None:
         settings = _config_class(architecture)(**declared)
-        fresh: PreTrainedModel = architecture._from_config(  # type: ignore[no-untyped-call]
-            settings, attn_implementation="eager"
-        )
-        return fresh.eval()
+        fresh: Any = architecture._from_config  # the library's own way to choose the attention of a fresh model
+        return _evaluating(fresh(settings, attn_implementation="eager"))
     directory = Path(config.host.weights)
     weights_files(directory)
     settings = _read_settings(directory, architecture)
@@ -145,16 +144,17 @@ def _load(
 ) -> PreTrainedModel:
     try:
         load: Any = architecture.from_pretrained  # it answers a pair when asked for loading information
-        model, info = load(
-            directory,
-            config=settings,
-            local_files_only=True,
-            use_safetensors=True,
-            ignore_mismatched_sizes=True,  # to list them all below, instead of one error without names
-            output_loading_info=True,
-            attn_implementation="eager",
-            dtype=torch.float32,
-        )
+        with _quiet():
+            model, info = load(
+                directory,
+                config=settings,
+                local_files_only=True,
+                use_safetensors=True,
+                ignore_mismatched_sizes=True,  # to list them all below, instead of one error without names
+                output_loading_info=True,
+                attn_implementation="eager",
+                dtype=torch.float32,
+            )
     except Exception as error:  # safetensors raises its own type for a damaged file
         raise StepError(f"The weights in {directory} cannot be loaded: {error}") from error
     unexpected = [key for key in info["unexpected_keys"] if not any(f"{key}.".startswith(f"{u}.") for u in unused)]
@@ -166,13 +166,34 @@ def _load(
     told = [f"{what}: {_first(keys)}" for what, keys in wrong.items() if keys]
     if told:
         raise StepError(f"The weights in {directory} don't fit {architecture.__name__}; {'; '.join(told)}.")
-    loaded: PreTrainedModel = model.eval()
-    return loaded
+    return _evaluating(model)
+
+
+def _evaluating(model: Any) -> PreTrainedModel:
+    evaluating: PreTrainedModel = model.eval()
+    return evaluating
 
 
 def _config_class(architecture: type[PreTrainedModel]) -> type[PreTrainedConfig]:
     assert architecture.config_class is not None  # only the library's abstract base has none
     return architecture.config_class
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Without the library's progress bar and its report of what doesn't fit."""
+    from transformers import utils
+
+    logging: Any = utils.logging  # not annotated
+    verbosity, bar = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(verbosity)
+        if bar:
+            logging.enable_progress_bar()
 
 
 def _first(keys: Iterable[str]) -> str:

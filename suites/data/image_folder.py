@@ -6,22 +6,20 @@ import hashlib
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
 from PIL import Image
-from torch.utils.data import Dataset
 
 from harness.errors import StepError
 from harness.record import Identity
-from suites.data.loading import Batch
+from suites.data.loading import Batch, BatchDataset
 
 _SUFFIXES = {".jpeg", ".jpg", ".png", ".bmp", ".webp", ".ppm", ".tif", ".tiff"}
 _LAYOUT = "expected one folder per class, each with that class's images"
 
 
-class ImageFolder(Dataset[Any]):
+class ImageFolder(BatchDataset):
     """Images scaled to `resize` on the shorter side, cropped at the centre, normalised.
 
     A batch is `([images], labels)` of shapes (batch, 3, image_size, image_size) and (batch,).
@@ -50,7 +48,8 @@ class ImageFolder(Dataset[Any]):
     def __len__(self) -> int:
         return len(self._files)
 
-    def __getitems__(self, indices: list[int]) -> Batch:
+    def batch(self, indices: list[int]) -> Batch:
+        """Read the items at `indices`."""
         chosen = [self._files[index] for index in indices]
         images = torch.stack([self._load(path) for path, _ in chosen])
         return [images], torch.tensor([label for _, label in chosen])
@@ -59,8 +58,7 @@ class ImageFolder(Dataset[Any]):
         try:
             with Image.open(path) as image:
                 pixels = _crop(image.convert("RGB"), self._resize, self._size)
-        # Pillow reports broken files by all of these, depending on the format
-        except (OSError, SyntaxError, ValueError, EOFError, Image.DecompressionBombError) as error:
+        except Exception as error:  # which one a broken file raises depends on its format
             raise StepError(f"The image {path} cannot be decoded: {error}. Replace or remove the file.") from error
         tensor = torch.from_numpy(np.array(pixels)).permute(2, 0, 1).float() / 255
         return (tensor - self._mean) / self._std

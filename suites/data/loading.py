@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.utils.data import DataLoader, Dataset
@@ -18,17 +19,34 @@ if TYPE_CHECKING:
 Batch = tuple[list[torch.Tensor], torch.Tensor]
 
 
-class BatchDataset(Protocol):
+class BatchDataset(Dataset[Any], ABC):
     """A dataset that answers a list of indices with one collated batch."""
 
     identity: Identity
 
+    @abstractmethod
     def __len__(self) -> int: ...
 
-    def __getitems__(self, indices: list[int]) -> Batch: ...
+    @abstractmethod
+    def batch(self, indices: list[int]) -> Batch:
+        """The items at `indices`.
+
+        Raises:
+            StepError: one of them cannot be read.
+        """
+
+    def __getitems__(self, indices: list[int]) -> Batch | StepError:
+        """What the loader calls. A StepError is answered, for the loader to raise.
+
+        torch would bury the text of one that a worker raises in that worker's traceback.
+        """
+        try:
+            return self.batch(indices)
+        except StepError as error:
+            return StepError(str(error))
 
 
-class TensorData(Dataset[Any]):
+class TensorData(BatchDataset):
     """Data held in memory, whole; a batch is one indexing of each tensor.
 
     Args:
@@ -46,21 +64,28 @@ class TensorData(Dataset[Any]):
     def __len__(self) -> int:
         return len(self.targets)
 
-    def __getitems__(self, indices: list[int]) -> Batch:
+    def batch(self, indices: list[int]) -> Batch:
+        """One indexing of each tensor."""
         chosen = torch.tensor(indices)
         return [tensor[chosen] for tensor in self.inputs], self.targets[chosen]
 
 
 class BatchLoader(DataLoader[Any]):
-    """torch's DataLoader, which a worker's StepError leaves with its own text and nothing else."""
+    """torch's DataLoader over a BatchDataset: it raises the StepErrors that its workers answer."""
 
-    dataset: BatchDataset  # type: ignore[assignment]
+    dataset: BatchDataset
 
     def __iter__(self) -> Iterator[Any]:  # type: ignore[override]
-        try:
-            yield from super().__iter__()
-        except StepError as error:
-            raise StepError(_told_by_worker(str(error))) from error
+        failure = None
+        for batch in super().__iter__():
+            if isinstance(batch, StepError):
+                failure = str(batch)
+                break
+            yield batch
+        if failure is not None:
+            # ends persistent workers here and now: once only the error's traceback held them, it would take 10 s
+            self._iterator = None
+            raise StepError(failure)
 
 
 def batch_loader(dataset: BatchDataset, config: EffectiveConfig, split: str) -> BatchLoader:
@@ -70,7 +95,7 @@ def batch_loader(dataset: BatchDataset, config: EffectiveConfig, split: str) -> 
     """
     train = split == "train"
     return BatchLoader(
-        dataset,  # type: ignore[arg-type]
+        dataset,
         batch_size=config.training["batch_size"] if train else config.batch_size,
         shuffle=train,
         # its own generator also for validation: the loader draws a worker seed from it on each pass
@@ -83,11 +108,6 @@ def batch_loader(dataset: BatchDataset, config: EffectiveConfig, split: str) -> 
 
 def _as_is(batch: Any) -> Any:
     return batch
-
-
-def _told_by_worker(text: str) -> str:
-    """What follows the last line that names the exception in a worker's traceback."""
-    return text.rpartition(f"{StepError.__module__}.{StepError.__qualname__}: ")[2].strip()
 
 
 def _digest(tensors: Sequence[torch.Tensor]) -> str:

@@ -6,16 +6,15 @@ import hashlib
 import random
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
-from torch.utils.data import Dataset
 
 from harness.errors import StepError
 from harness.record import Identity
 from suites.data import grammar
 from suites.data.images import data_directory
-from suites.data.loading import Batch, BatchLoader, TensorData, batch_loader
+from suites.data.loading import Batch, BatchDataset, BatchLoader, TensorData, batch_loader
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -72,7 +71,7 @@ def grammar_text(split: str, items: int, max_seq_length: int, seed: int) -> Tens
     return TensorData(name, [tokens, attention], targets, origin="suites.data.grammar")
 
 
-class TextFolder(Dataset[Any]):
+class TextFolder(BatchDataset):
     """The lines of a folder's .txt files, in order, each cut to `max_seq_length` tokens.
 
     The share `hidden_share` of a line's tokens, at least one, is replaced by the mask token; which
@@ -92,7 +91,8 @@ class TextFolder(Dataset[Any]):
     def __len__(self) -> int:
         return len(self._lines)
 
-    def __getitems__(self, indices: list[int]) -> Batch:
+    def batch(self, indices: list[int]) -> Batch:
+        """Read the items at `indices`."""
         lines = [self._lines[index] for index in indices]
         encoded = self._tokenizer(
             lines,
@@ -122,7 +122,7 @@ def load_tokenizer(config: EffectiveConfig) -> PreTrainedTokenizerBase:
     """The tokenizer that lies beside the weights.
 
     Raises:
-        StepError: there is none, or it has no mask token.
+        StepError: there is none, or it doesn't fit the case's model.
     """
     from transformers import AutoTokenizer
 
@@ -137,6 +137,9 @@ def load_tokenizer(config: EffectiveConfig) -> PreTrainedTokenizerBase:
         raise StepError(f"The tokenizer in {directory} cannot be loaded: {error}") from error
     if tokenizer.mask_token_id is None:
         raise StepError(f"The tokenizer in {directory} has no mask token, so nothing can be hidden.")
+    known = config.model["vocab_size"]
+    if len(tokenizer) > known:
+        raise StepError(f"The tokenizer in {directory} has {len(tokenizer)} tokens, the case's model knows {known}.")
     return tokenizer
 
 

@@ -73,9 +73,16 @@ def test_saved_weights_give_the_same_logits(weights: Path) -> None:
     assert loaded(images).shape == (2, 10)
 
 
-def test_bert_loads_with_tied_words_and_pretraining_leftovers(tmp_path: Path) -> None:
+def test_bert_loads_published_weights(tmp_path: Path) -> None:
+    """With the words of input and output tied, the old names of the norms, and heads of pre-training."""
+
+    def as_published(tensors: dict[str, torch.Tensor]) -> None:
+        for key in [key for key in tensors if "LayerNorm" in key]:
+            tensors[key.replace("Norm.weight", "Norm.gamma").replace("Norm.bias", "Norm.beta")] = tensors.pop(key)
+        tensors |= {"bert.pooler.dense.bias": torch.zeros(16), "cls.seq_relationship.bias": torch.zeros(2)}
+
     bert().save_pretrained(tmp_path)
-    edit(tmp_path, lambda tensors: tensors.update({"bert.pooler.dense.bias": torch.zeros(16)}))
+    edit(tmp_path, as_published)
     ids = torch.arange(16).view(2, 8)
     assert TextLogits(bert(tmp_path))(ids, torch.ones_like(ids)).shape == (2, 8, 40)
 

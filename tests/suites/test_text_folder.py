@@ -77,6 +77,8 @@ def test_missing_or_damaged_tokenizer_is_refused(text: Path, tmp_path: Path, tok
         loader_of(text, None)
     with pytest.raises(StepError, match="holds no tokenizer: no tokenizer.json"):
         loader_of(text, tmp_path)
+    with pytest.raises(StepError, match=r"has \d+ tokens, the case's model knows 9"):
+        loader_of(text, tokenizer_files, model={"vocab_size": 9})
     (tokenizer_files / "tokenizer.json").write_text("{")
     with pytest.raises(StepError, match="cannot be loaded"):
         loader_of(text, tokenizer_files)
