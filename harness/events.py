@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -29,7 +31,9 @@ class EventLog:
             ValueError: a field is not plain JSON (NaN and infinity are not).
         """
         event = {"event": kind, "time": time.time(), "clock": time.perf_counter_ns(), **fields}
-        self._stream.write((json.dumps(event, allow_nan=False, separators=(",", ":")) + "\n").encode())
+        line = (json.dumps(event, allow_nan=False, separators=(",", ":")) + "\n").encode()
+        if self._stream.write(line) != len(line):  # a disk that fills up takes a part, without a complaint
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.path))
 
     def close(self) -> None:
         """Close the file."""

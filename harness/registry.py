@@ -89,7 +89,7 @@ def find_vendor(name: str, vendors_dir: Path) -> FoundVendor:
 def _import(target: str, what: str) -> ModuleType:
     try:
         return importlib.import_module(target)
-    except Exception as error:  # noqa: BLE001 (a vendor's package may raise anything)
+    except (Exception, SystemExit) as error:  # noqa: BLE001 (a vendor's module may raise anything)
         frames = traceback.extract_tb(error.__traceback__)
         file, line = (frames[-1].filename, frames[-1].lineno) if frames else (target, 0)
         if isinstance(error, SyntaxError):

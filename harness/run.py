@@ -78,6 +78,8 @@ class CaseRun:
             return self._outcomes["init"]
         self._log.write("run_begin", **self._facts())
         self._log.write("step_begin", step="init")
+        for warning in self._plan.warnings:
+            self._on_progress({"note": f"WARNING {warning}"})
         if self._problems:
             lines = "\n".join(map(str, self._problems))
             return self._end("init", {"status": "failed", "reason": lines, "kind": None})

@@ -74,8 +74,12 @@ def _unfinished(record: RunRecord) -> list[str]:
         reasons.append(f"interrupted in step {record.interrupted}")
     if reasons:
         return reasons
-    if record.measured() is None:
+    measured, rounds = record.measured(), record.config.get("repeat")
+    if measured is None:
         reasons.append("nothing was measured")
+    elif rounds is not None and len(measured.rounds) != rounds:
+        reasons.append(f"{len(measured.rounds)} of {rounds} rounds are in the record")
+    reasons += [f"step {step.name} was not reached" for step in record.steps if step.status == "not_reached"]
     scores = record.accuracy
     for name, step, score in (
         ("fp32 framework", "framework_validation", scores.framework_fp32),

@@ -38,13 +38,13 @@ class Ran:
 
     code: int
     output: str
-    results: Path
+    run_dir: Path
+    """The session's own folder; does not exist where nothing was run."""
 
     @property
-    def run_dir(self) -> Path:
-        """The session's own folder."""
-        (run_dir,) = (path for path in self.results.iterdir() if path.name[0].isdigit())
-        return run_dir
+    def results(self) -> Path:
+        """The folder of all sessions."""
+        return self.run_dir.parent
 
     def case_dir(self, case: str = "tiny") -> Path:
         """A case's folder."""
@@ -123,10 +123,10 @@ class House:
             **popen,
         )
 
-    def end(self, session: subprocess.Popen[str], timeout: float = 120) -> Ran:
+    def end(self, session: subprocess.Popen[str], timeout: float = 120, results: str = "results") -> Ran:
         """Wait for a session."""
         output, _ = session.communicate(timeout=timeout)
-        return Ran(session.returncode, output, self.root / "results")
+        return Ran(session.returncode, output, (self.root / results / "latest").resolve())
 
     def run(self, *options: str, vendor: str = "fake", trouble: str = "") -> Ran:
         """A whole session."""

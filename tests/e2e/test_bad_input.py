@@ -1,0 +1,99 @@
+"""A command line that is wrong gets one line and exit code 4."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.conftest import House, clean, one_line_answer
+
+
+@pytest.mark.parametrize(
+    "options, told",
+    [
+        (["--vendor=faker"], ["unknown vendor 'faker'", "did you mean 'fake'?"]),
+        (["--vendor=../fake"], ["unknown vendor '../fake'"]),
+        (["--compiler=honset"], ["unknown compiler 'honset' of vendor fake", "did you mean 'honest'?"]),
+        (["--set", "batch_size"], ["--set batch_size: expected KEY=VALUE"]),
+        (["--set", "=8"], ["--set =8: expected KEY=VALUE"]),
+        (["--set", "a=[1"], ["--set a=[1: not valid YAML"]),
+        (["--set", "repeat=4", "--repeat=5"], ["the command line sets repeat more than once"]),
+        (["--accuracy-gate=0.5"], ["--accuracy-gate: expected 0.99 to 1, found 0.5"]),
+        (["--accuracy-gate=nan"], ["--accuracy-gate"]),
+        (["--step-timeout=0"], ["--step-timeout"]),
+        (["--step-timeout=nan"], ["--step-timeout"]),
+        (["--data-dir=/none"], ["--data-dir: no such directory: /none"]),
+        (["--weights=/none"], ["--weights: no such directory: /none"]),
+        (["--host-config=none.yaml"], ["none.yaml", "cannot be read"]),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) and value[0].startswith("--") else "",
+)
+def test_one_clear_line(house: House, options: list[str], told: list[str]) -> None:
+    ran = house.run(*options)
+    one_line_answer(ran, *told)
+    assert not ran.results.exists()
+
+
+@pytest.mark.parametrize(
+    "options, told",
+    [
+        (["--profile=tiny"], "argument --profile: invalid choice: 'tiny'"),
+        (["--precision=fp12"], "argument --precision: invalid choice: 'fp12'"),
+        (["--repeat=many"], "argument --repeat: invalid int value: 'many'"),
+        (["--accuracy-gate=high"], "argument --accuracy-gate: invalid float value: 'high'"),
+    ],
+)
+def test_value_that_the_parser_refuses(house: House, options: list[str], told: str) -> None:
+    ran = house.run(*options)
+    assert ran.code == 4 and told in ran.output, ran.output
+    clean(ran)
+
+
+@pytest.mark.parametrize(
+    "text, told",
+    [
+        ("import nonesuch\n", "cannot be imported: ModuleNotFoundError"),
+        ("def x(:\n", "cannot be imported: SyntaxError"),
+        ("vendor = 7\n", "expected an attribute 'vendor'"),
+        ("raise SystemExit(0)\n", "cannot be imported: SystemExit"),
+    ],
+)
+def test_broken_vendor(house: House, text: str, told: str) -> None:
+    (house.root / "vendors/broken").mkdir()
+    (house.root / "vendors/broken/__init__.py").write_text(text)
+    one_line_answer(house.run(vendor="broken"), "vendor 'broken'", told)
+
+
+def test_broken_chips_file(house: House) -> None:
+    (house.root / "vendors/fake/chips.yaml").write_text("chips: [{name: A}]\n")
+    ran = house.run()
+    assert ran.code == 4, ran.output
+    assert "chips.0.match: is required and missing" in ran.output
+    clean(ran)
+
+
+def test_broken_compiler_module_fails_its_case_by_name(house: House) -> None:
+    (house.root / "vendors/fake/slow.py").write_text("import nonesuch\n")
+    ran = house.run("--compiler=slow")
+    kind, reasons = ran.verdict()
+    assert kind == "ERROR" and "compiler 'slow' of vendor fake cannot be imported" in reasons
+    assert ran.code == 17
+    clean(ran)
+
+
+@pytest.mark.parametrize("content", [b"", b"not a model", None], ids=["empty", "text", "truncated"])
+def test_corrupt_onnx(house: House, content: bytes | None, tmp_path: Path) -> None:
+    path = tmp_path / "model.onnx"
+    if content is None:
+        onnx = pytest.importorskip("onnx")
+        node = onnx.helper.make_node("Relu", ["a"], ["b"])
+        shapes = [onnx.helper.make_tensor_value_info(name, 1, [4]) for name in "ab"]
+        graph = onnx.helper.make_graph([node], "g", shapes[:1], shapes[1:])
+        content = onnx.helper.make_model(graph).SerializeToString()[:-9]
+    path.write_bytes(content)
+    ran = house.run("--set", f"exist_onnx_path={path}", "--set", "no_validation=true", vendor="cpu")
+    kind, reasons = ran.verdict()
+    assert kind == "ERROR" and "step compile failed" in reasons and "not a valid ONNX model" in reasons
+    assert ran.code == 17
+    clean(ran)

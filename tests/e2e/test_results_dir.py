@@ -1,0 +1,101 @@
+"""Results that cannot be written: one clear line, no traceback, nothing left running."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.conftest import House, Ran, clean
+
+MakeDisk = Callable[[int], Path]
+
+
+@pytest.fixture
+def make_disk(tmp_path: Path) -> Iterator[MakeDisk]:
+    """A file system of so many KiB."""
+    mounted = tmp_path / "disk"
+    mounted.mkdir()
+
+    def make(kib: int) -> Path:
+        command = ["mount", "-t", "tmpfs", "-o", f"size={kib}k", "tmpfs", str(mounted)]
+        done = subprocess.run(command, capture_output=True, text=True)
+        if done.returncode:
+            pytest.skip(f"a small file system can't be mounted here: {done.stderr.strip()}")
+        return mounted
+
+    try:
+        yield make
+    finally:
+        subprocess.run(["umount", str(mounted)], capture_output=True)
+
+
+def fill(disk: Path) -> None:
+    """Leave no byte free."""
+    with (disk / "filler").open("wb", buffering=0) as stream:
+        try:
+            while stream.write(b"x" * 4096):
+                pass
+        except OSError:
+            pass
+
+
+def answer(ran: Ran, told: str) -> None:
+    """A failure that says why."""
+    assert ran.code not in (0, 1, 5), ran.output
+    assert told in ran.output, ran.output
+    clean(ran)
+
+
+def test_full_from_the_start(house: House, make_disk: MakeDisk) -> None:
+    disk = make_disk(16)
+    fill(disk)
+    ran = house.run("--results-dir", str(disk / "results"))
+    answer(ran, "No space left on device")
+    assert house.becomes_empty(5)
+
+
+@pytest.mark.parametrize("kib", [8, 12])
+def test_full_in_mid_run(house: House, make_disk: MakeDisk, kib: int) -> None:
+    disk = make_disk(kib)
+    ran = house.run("--results-dir", str(disk), "--set", "batch_size=4", "--repeat=60")
+    answer(ran, "No space left on device")
+    assert house.becomes_empty(5)
+
+
+def test_full_when_the_record_is_written(house: House, make_disk: MakeDisk) -> None:
+    """The engine's last step fills the disk: the summary finds no room."""
+    disk = make_disk(64)
+    session = house.start("--vendor=fake", "--results-dir", str(disk), trouble="tiny.compile=sleep")
+    house.wait_for_trouble(session)
+    fill(disk)
+    for process in house.processes():
+        if process.pid != session.pid and process.ppid() == session.pid:
+            process.kill()
+    answer(house.end(session, timeout=30), "No space left on device")
+
+
+def test_results_dir_is_a_file(house: House) -> None:
+    (house.root / "results").write_text("")
+    ran = house.run()
+    assert ran.code == 4, ran.output
+    answer(ran, "results cannot be written")
+
+
+def test_results_dir_is_read_only(house: House, make_disk: MakeDisk) -> None:
+    disk = make_disk(64)
+    remount = ["mount", "-o", "remount,ro", str(disk)]
+    subprocess.run(remount, check=True, capture_output=True)
+    ran = house.run("--results-dir", str(disk / "results"))
+    assert ran.code == 4, ran.output
+    answer(ran, "Read-only file system")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_results_dir_is_not_ours(house: House) -> None:
+    ran = house.run("--results-dir", "/proc/1")
+    assert ran.code == 4, ran.output
+    answer(ran, "results cannot be written")

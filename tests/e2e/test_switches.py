@@ -1,0 +1,105 @@
+"""The four switches, in all sixteen combinations."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.record import STEPS
+from tests.e2e.conftest import House, Ran
+
+WORK = STEPS[1:-1]
+
+# (compiler, no_validation, exist_onnx_path, exist_compiler_path) -> the steps that are skipped; the rest are done
+LEGAL = {
+    (True, False, False, False): set(),
+    (True, False, True, False): {"export"},
+    (True, False, False, True): {"export", "compile"},
+    (True, False, True, True): {"export", "compile"},
+    (True, True, True, False): {"framework_validation", "export"},
+    (True, True, True, True): {"framework_validation", "export", "compile"},
+    (False, False, False, False): {"export", "compile", "engine_inference"},
+    (False, False, True, False): {"export", "compile", "engine_inference"},
+    (False, False, False, True): {"export", "compile", "engine_inference"},
+    (False, False, True, True): {"export", "compile", "engine_inference"},
+}
+ALL = list(itertools.product([True, False], repeat=4))
+IMPOSSIBLE = [switches for switches in ALL if switches not in LEGAL]
+
+
+def named(switches: tuple[bool, ...]) -> str:
+    """A case's name for a combination: c for a compiler, n, o and e for the other three."""
+    return "s" + "".join(letter if on else "x" for letter, on in zip("cnoe", switches, strict=True))
+
+
+@dataclass(frozen=True)
+class Combinations:
+    """A session that made the files, and one over all combinations that uses them."""
+
+    made: Ran
+    ran: Ran
+
+
+@pytest.fixture(scope="module")
+def combinations(tmp_path_factory: pytest.TempPathFactory, trained: Path) -> Combinations:
+    house = House(tmp_path_factory.mktemp("switches") / "house", trained)
+    made = house.run("--keep-artifacts", vendor="cpu")
+    assert made.code == 0, made.output
+    files = {
+        "exist_onnx_path": str(made.case_dir() / "model.onnx"),
+        "exist_compiler_path": str(made.case_dir() / "engine/model.optimized.onnx"),
+    }
+    for switches in ALL:
+        compiler, no_validation, onnx, engine = switches
+        overrides: dict[str, Any] = {} if compiler else {"compiler": None}
+        overrides |= {"no_validation": True} if no_validation else {}
+        overrides |= {key: files[key] for key, on in zip(files, (onnx, engine), strict=True) if on}
+        house.add_case(named(switches), overrides, vendor="cpu")
+    return Combinations(made, house.run("-k", "not tiny", vendor="cpu"))
+
+
+@pytest.mark.parametrize("switches", LEGAL, ids=named)
+def test_legal(combinations: Combinations, switches: tuple[bool, ...]) -> None:
+    ran, case = combinations.ran, named(switches)
+    assert ran.verdict(case) == ("PASS", "")
+    skipped = {step for step, status in ran.steps(case).items() if status == "skipped"}
+    assert skipped == LEGAL[switches]
+    assert {status for step, status in ran.steps(case).items() if step not in skipped} == {"done"}
+    record = ran.record(case)
+    compiler, no_validation = switches[:2]
+    assert (record.engine is not None) == compiler
+    assert (record.framework is not None) == (record.weights is not None) == (not no_validation)
+    assert record.measured() is not None
+    assert (record.accuracy.engine == 1.0) if compiler else (record.accuracy.framework == 1.0)
+
+
+@pytest.mark.parametrize("switches", IMPOSSIBLE, ids=named)
+def test_impossible_before_any_work(combinations: Combinations, switches: tuple[bool, ...]) -> None:
+    case = named(switches)
+    kind, reasons = combinations.ran.verdict(case)
+    assert kind == "FAIL_LEGALITY" and "no_validation" in reasons
+    steps = combinations.ran.steps(case)
+    assert steps["init"] == "failed"
+    assert {steps[name] for name in WORK} == {"not_reached"}
+    left = {path.name for path in combinations.ran.case_dir(case).iterdir()}
+    assert left == {"events.jsonl", "record.json"}, "no process was started, so it has no worker.log"
+
+
+def test_they_are_sixteen_and_the_exit_code_is_that_of_legality(combinations: Combinations) -> None:
+    assert len(LEGAL) + len(IMPOSSIBLE) == 16
+    assert combinations.ran.code == 16, combinations.ran.output
+
+
+def test_large_files_are_kept_on_request_only(combinations: Combinations) -> None:
+    assert (combinations.made.case_dir() / "engine/model.optimized.onnx").is_file()
+    assert not list(combinations.ran.run_dir.rglob("*.onnx"))
+
+
+def test_a_switch_without_effect_is_told(combinations: Combinations) -> None:
+    told = "WARNING exist_onnx_path has no effect while compiler is null"
+    assert f"sxxox: {told}" in combinations.ran.output
+    assert f"scxox: {told}" not in combinations.ran.output
