@@ -11,6 +11,7 @@ from harness.events import Event, read_events
 from harness.record import (
     STEPS,
     Accuracy,
+    Check,
     Flops,
     Identity,
     Measurement,
@@ -65,11 +66,16 @@ def collect(events_file: Path) -> RunRecord:
         flops=flops,
         memory=_memory(events, begin["compiler"]),
         dishonest=tuple(dict.fromkeys(event["what"] for event in events["dishonest"])),
+        checks=tuple(_check(event) for event in events["check"]),
         interrupted=_last(events, "interrupted").get("step"),
         **facts,
     )
     record = record.model_copy(update={"utilisation": _utilisation(record)})
     return record.model_copy(update={"verdict": judge(record)})
+
+
+def _check(event: Event) -> Check:
+    return Check.model_validate({key: event[key] for key in Check.model_fields})
 
 
 def _last(events: Events, name: str, of: str | None = None) -> Event:
@@ -148,7 +154,7 @@ def _accuracy(events: Events, config: EffectiveConfig, gate: float) -> Accuracy:
         scores = [event["accuracy"] for event in _rounds(events, of)]
         return min(scores) if scores and None not in scores else None
 
-    tested = _last(events, "loader", "framework").get("precision")
+    tested = _last(events, "framework_precision").get("precision")
     framework = worst("framework") if tested == config.effective_precision else None
     fp32 = worst("framework") if tested == "fp32" else worst("framework_fp32")
     return Accuracy(

@@ -12,8 +12,8 @@ from harness.errors import ConfigurationError
 from harness.strict_yaml import load_mapping
 
 WITHOUT_EFFECT = (
-    "FLAGPERF_PATH FLAGPERF_LOG_LEVEL LOG_CALL_INFORMATION SSH_PORT HOSTS_PORTS MASTER_PORT SHM_SIZE ACCE_CONTAINER_OPT "
-    "PIP_SOURCE CLEAR_CACHES ACCE_VISIBLE_DEVICE_ENV_NAME"
+    "FLAGPERF_PATH FLAGPERF_LOG_LEVEL LOG_CALL_INFORMATION SSH_PORT HOSTS_PORTS MASTER_PORT SHM_SIZE "
+    "ACCE_CONTAINER_OPT PIP_SOURCE CLEAR_CACHES ACCE_VISIBLE_DEVICE_ENV_NAME"
 ).split()
 """Keys that matter to containers and other hosts only; a local run says that it leaves them aside."""
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import gc
-import math
+import copy
 import random
 import time
 import traceback
@@ -16,8 +15,8 @@ from harness.config import EffectiveConfig
 from harness.errors import StepError
 from harness.events import EventLog
 from harness.export import check_onnx, export_onnx
-from harness.loop import Compute, TimedRound, check_outputs, loader_rate, share_memory, timed_round
-from harness.memory import peak_resident_bytes, reset_peak
+from harness.loop import Compute
+from harness.measure import Measurer
 from harness.precision import count_flops, framework_compute
 from harness.registry import FoundVendor
 from harness.vendor import Compiler
@@ -61,6 +60,7 @@ class Pipeline:
         self.report = report
         self.loader: Loader
         self.first: list[torch.Tensor] = []
+        self.measurer: Measurer
         self.model: torch.nn.Module | None = None
         self.onnx_path: Path | None = None
         self.engine: Compute | None = None
@@ -100,6 +100,9 @@ class Pipeline:
             raise StepError("the data set is empty")
         self.log.write("dataset", **self.loader.dataset.identity.model_dump())
         self.first = list(next(iter(self.loader))[0])
+        self.measurer = Measurer(
+            config, self.loader, self.first, self.case.evaluator, self.found.vendor, self.log, self.report
+        )
         if config.no_validation:
             return
         torch.manual_seed(config.seed)
@@ -123,9 +126,10 @@ class Pipeline:
             raise _Unsupported(f"the framework runs no {precision} on vendor {self.found.name}, and compiler is null")
         if tested != "fp32":
             compute = framework_compute(self.model, vendor.torch_device(), "fp32")
-            self._measure("framework_fp32", compute, rounds=1)
+            self.measurer.measure("framework_fp32", compute, rounds=1)
         compute = framework_compute(self.model, vendor.torch_device(), tested)
-        self._measure("framework", compute, rounds=self.config.repeat, precision=tested)
+        self.log.write("framework_precision", precision=tested)
+        self.measurer.measure("framework", compute, rounds=self.config.repeat)
 
     def export(self) -> None:
         """Step 4: the model as an ONNX file."""
@@ -144,14 +148,16 @@ class Pipeline:
 
     def _load_engine(self) -> None:
         engine = self.found.infer_model(self.config.compiler)
-        self.engine = engine(self.config, self.onnx_path, self.model)
+        # a copy: an engine may convert its model in place, and the referee still needs the original
+        self.engine = engine(self.config, self.onnx_path, copy.deepcopy(self.model))
 
     def engine_inference(self) -> None:
         """Step 6: the engine's accuracy and speed, in the same rounds."""
         if self.engine is None:
             self._load_engine()
         assert self.engine is not None
-        self._measure("engine", self.engine, rounds=self.config.repeat)
+        reference = framework_compute(self.model, "cpu", "fp32") if self.model is not None else None
+        self.measurer.measure("engine", self.engine, rounds=self.config.repeat, probed=True, probed_with=reference)
         if self._undeclared():
             raise _Undeclared(
                 f"compiler {self.config.compiler} does not declare {self._undeclared()}, yet it ran: "
@@ -162,72 +168,6 @@ class Pipeline:
         """The tested precision, if the vendor does not declare that the compiler supports it."""
         precision: str = self.config.effective_precision
         return None if self.compiler is None or precision in self.compiler.precisions else precision
-
-    def _measure(self, name: str, compute: Compute, rounds: int, **facts: Any) -> None:
-        """The loader alone, the warm-up, then the timed rounds."""
-        self.log.write("loader", of=name, items_per_second=loader_rate(self.loader), **facts)
-        reset_peak()
-        self._warm_up(name, compute)
-        for number in range(1, rounds + 1):
-            gc.collect()
-            result = timed_round(
-                self.loader,
-                compute,
-                self.found.vendor.synchronize,
-                self.case.evaluator,
-                lambda batches, items, n=number: self._round_progress(name, n, rounds, batches, items),  # type: ignore[misc]
-            )
-            self._log_round(name, number, result)
-        device_peak, device_total = self.found.vendor.memory()
-        self.log.write(
-            "memory",
-            of=name,
-            host_peak_bytes=peak_resident_bytes(),
-            device_peak_bytes=device_peak,
-            device_total_bytes=device_total,
-        )
-
-    def _warm_up(self, name: str, compute: Compute) -> None:
-        """Untimed calls at both batch sizes that the data has, so that nothing compiles under the clock."""
-        begun = time.perf_counter()
-        remainder = len(self.loader.dataset) % len(self.first[0])
-        batches = [self.first] * self.config.warmup
-        if remainder and len(self.loader) > 1:
-            batches += [[tensor[:remainder] for tensor in self.first]] * 2
-        previous: list[torch.Tensor] = []
-        for inputs in batches:
-            outputs, _ = compute(inputs)
-            self.found.vendor.synchronize()
-            check_outputs(outputs, len(inputs[0]))
-            if share_memory(previous, outputs):
-                self.log.write("dishonest", what=f"the {name} answers in the memory of its previous answer")
-            previous = outputs
-        self.log.write("warmup", of=name, batches=len(batches), seconds=time.perf_counter() - begun)
-
-    def _log_round(self, name: str, number: int, result: TimedRound) -> None:
-        accuracy = result.accuracy
-        self.log.write(
-            "round",
-            of=name,
-            number=number,
-            started=result.started,
-            items=result.items,
-            whole_ns=result.whole_ns,
-            batch_ns=result.batch_ns,
-            evaluation_ns=result.evaluation_ns,
-            accuracy=accuracy if accuracy is not None and math.isfinite(accuracy) else None,
-        )
-        if result.items != len(self.loader.dataset):
-            raise StepError(f"round {number} ran {result.items} of {len(self.loader.dataset)} samples")
-        if result.reused_memory:
-            self.log.write("dishonest", what=f"the {name} answers in the memory of its previous answer")
-        if result.foo_seconds:
-            what = f"the {name} reports {result.foo_seconds:.6g} s of foo_time in timed round {number}; expected 0.0"
-            self.log.write("dishonest", what=what)
-
-    def _round_progress(self, name: str, number: int, rounds: int, batches: int, items: int) -> None:
-        if batches % self.config.log_freq == 0:
-            self.report(phase=f"{name} round {number}/{rounds}", step=batches, steps=len(self.loader), items=items)
 
     def _training_progress(self, **figures: Any) -> None:
         self.report(phase="training embedded weights", **figures)

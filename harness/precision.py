@@ -21,8 +21,9 @@ def framework_compute(model: torch.nn.Module, device: str, precision: str) -> Co
 
     dtypes = {"fp16": torch.float16, "bf16": torch.bfloat16}
     dtype = dtypes.get(precision, torch.float32)
-    torch.set_float32_matmul_precision("high" if precision == "tf32" else "highest")
-    torch.backends.cudnn.allow_tf32 = precision == "tf32"
+    if device != "cpu":
+        torch.set_float32_matmul_precision("high" if precision == "tf32" else "highest")
+        torch.backends.cudnn.allow_tf32 = precision == "tf32"
     placed = model if (dtype, device) == (torch.float32, "cpu") else copy.deepcopy(model).to(device, dtype)
 
     @torch.inference_mode()

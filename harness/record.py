@@ -189,6 +189,16 @@ class Memory(_Part):
     device_total_bytes: int | None = None
 
 
+class Check(_Part):
+    """A check of the engine's honesty: its figure, and the bound that it is held to."""
+
+    name: str
+    passed: bool
+    figure: float | None = Field(description="null where it is no finite number")
+    bound: float | None
+    meaning: str
+
+
 class RunRecord(_Part):
     """Everything about one run of one case."""
 
@@ -220,6 +230,7 @@ class RunRecord(_Part):
     utilisation: Utilisation = Utilisation()
     memory: Memory = Memory()
     dishonest: tuple[str, ...] = Field((), description="what an engine did that an honest one does not")
+    checks: tuple[Check, ...] = ()
     interrupted: str | None = None
     verdict: Verdict | None = None
 

@@ -1,0 +1,273 @@
+"""Is the engine that is timed the one that answers? Probes that an engine cannot tell from the timed work.
+
+One more round than asked is run, at a place that the engine cannot know. It mixes three kinds of batches in random
+order, each under the same clock: batches of the data, *novel* ones spliced from two samples each, which nobody can
+have seen, and *repeats* of a batch that was just answered. What follows from them:
+
+- a novel batch's answer agrees, row by row, with the framework's answer to the same inputs;
+- novel batches are not slower than the data's (no memorised data), repeats not faster (no cached answers);
+- an answer stays what it was when the device was said to be idle (nobody returned early), and copying it to the host
+  takes no longer the first time than the second;
+- inputs are left as they were.
+
+The 10 % by which a repeat may be faster is the bound of MLPerf's compliance test TEST04. A pace is held against an
+engine only when at least 20 of 24 pairs are beyond it (p < 0.0008 for an engine at the very bound), so that noise
+accuses nobody.
+"""
+
+from __future__ import annotations
+
+import random
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import torch
+
+    from harness.case import Loader
+    from harness.loop import Compute
+
+FEWEST, MOST = 5, 24
+"""Triples of a data batch, a novel one and a repeat: enough to clear, enough to accuse."""
+
+PACE = 1.10
+CLEAR = 1.05
+"""Medians up to CLEAR end the test early; PACE is the bound itself."""
+
+ACCUSED = 20
+"""Pairs out of MOST beyond the bound that make an accusation."""
+
+ROWS = 16
+"""Rows of a novel batch that the framework answers too."""
+
+TOLERANCE = {"fp32": 0.02, "tf32": 0.05, "fp16": 0.1, "bf16": 0.3, "int8": 0.7}
+"""Largest distance of a row's answer from the framework's, in units of the spread between samples."""
+
+Synchronize = Callable[[], None]
+
+
+@dataclass(frozen=True)
+class Check:
+    """One check of one engine: its figure, the bound that it is held to, and what a failure means."""
+
+    name: str
+    passed: bool
+    figure: float | None
+    bound: float | None
+    meaning: str
+
+
+@dataclass
+class _Call:
+    """One call of the engine and what it left behind."""
+
+    kind: str
+    seconds: float
+    inputs: list[torch.Tensor]
+    before: list[torch.Tensor]
+    outputs: list[torch.Tensor]
+    snapshot: list[torch.Tensor]
+    first_copy: float
+    second_copy: float
+
+
+@dataclass
+class Paces:
+    """Ratios of paired calls, and whether they are clear yet."""
+
+    ratios: list[float] = field(default_factory=list)
+
+    @property
+    def median(self) -> float:
+        """The middle ratio."""
+        return statistics.median(self.ratios)
+
+    @property
+    def clear(self) -> bool:
+        """Whether enough pairs say that the bound is kept."""
+        return len(self.ratios) >= FEWEST and self.median <= CLEAR
+
+    @property
+    def accused(self) -> bool:
+        """Whether nearly all of many pairs lie beyond the bound."""
+        return len(self.ratios) >= MOST and sum(ratio > PACE for ratio in self.ratios) >= ACCUSED
+
+
+def probe(
+    loader: Loader,
+    engine: Compute,
+    synchronize: Synchronize,
+    reference: Compute | None,
+    precision: str,
+) -> list[Check]:
+    """Run the honesty round.
+
+    Args:
+        loader: the data; batches of its full size are used.
+        engine: what is timed.
+        synchronize: returns when the device is idle.
+        reference: the framework in float32 on the CPU; None without a model, and then an engine is held to
+            its own answer to the same rows in another order.
+        precision: the tested one; it decides how far answers may be apart.
+    """
+    calls: list[_Call] = []
+    memorised, cached = Paces(), Paces()
+    chance = random.SystemRandom()
+    for data, other in _pairs(loader):
+        novel = splice(data, other)
+        kinds = {"data": data, "novel": novel, "repeat": [tensor.clone() for tensor in data]}
+        order = ["data", "novel"]
+        chance.shuffle(order)
+        order.insert(order.index("data") + 1, "repeat")
+        triple = {kind: _call(kind, engine, kinds[kind], synchronize) for kind in order}
+        calls = [*calls[-2 * 3 :], *triple.values()]
+        memorised.ratios.append(triple["novel"].seconds / triple["data"].seconds)
+        cached.ratios.append(triple["data"].seconds / triple["repeat"].seconds)
+        if memorised.clear and cached.clear:
+            break
+    time.sleep(min(0.5, 3 * statistics.median(call.seconds for call in calls)))
+    return [
+        _pace_check("no memorised data", memorised, "inputs that it has not seen take it longer than the data set's"),
+        _pace_check("no cached answers", cached, "an input that it has just answered takes it less time"),
+        _agreement(calls, reference, engine, synchronize, precision),
+        _settled(calls),
+        _copied(calls),
+        _unchanged(calls),
+    ]
+
+
+def splice(one: list[torch.Tensor], other: list[torch.Tensor]) -> list[torch.Tensor]:
+    """Inputs that nobody has seen: of each row the left part of `one`, the right part of `other` shifted by a row.
+
+    Shapes and types stay; tensors of one dimension are left as they are.
+    """
+    import torch
+
+    spliced = []
+    for left, right in zip(one, other, strict=True):
+        if left.dim() < 2:
+            spliced.append(left.clone())
+            continue
+        middle = left.shape[-1] // 2
+        shifted = right[: len(left)].roll(1, 0)
+        spliced.append(torch.cat([left[..., :middle], shifted[..., middle:]], -1))
+    return spliced
+
+
+def _pairs(loader: Loader) -> Iterator[tuple[list[torch.Tensor], list[torch.Tensor]]]:
+    """Up to MOST pairs of full batches, from the start again when the data ends."""
+    given = 0
+    while given < MOST:
+        previous: list[torch.Tensor] | None = None
+        for inputs, _ in loader:
+            if previous is not None and len(inputs[0]) < len(previous[0]):
+                break
+            yield inputs, previous or inputs
+            previous, given = inputs, given + 1
+            if given == MOST:
+                return
+
+
+def _call(kind: str, engine: Compute, inputs: list[torch.Tensor], synchronize: Synchronize) -> _Call:
+    before = [tensor.clone() for tensor in inputs]
+    synchronize()
+    start = time.perf_counter_ns()
+    outputs, _ = engine(inputs)
+    synchronize()
+    idle = time.perf_counter_ns()
+    copies = [output.detach().cpu() for output in outputs]
+    copied = time.perf_counter_ns()
+    for output in outputs:
+        output.detach().cpu()
+    copied_again = time.perf_counter_ns()
+    return _Call(
+        kind=kind,
+        seconds=(idle - start) / 1e9,
+        inputs=inputs,
+        before=before,
+        outputs=outputs,
+        snapshot=[copy.clone() for copy in copies],
+        first_copy=(copied - idle) / 1e9,
+        second_copy=(copied_again - copied) / 1e9,
+    )
+
+
+def _pace_check(name: str, paces: Paces, meaning: str) -> Check:
+    return Check(name, not paces.accused, paces.median, PACE, meaning)
+
+
+def _agreement(
+    calls: list[_Call], reference: Compute | None, engine: Compute, synchronize: Synchronize, precision: str
+) -> Check:
+    """The largest distance of any row of a novel batch, in units of the spread between samples."""
+    worst = 0.0
+    for call in calls:
+        if call.kind != "novel":
+            continue
+        if reference is not None:
+            expected, _ = reference([tensor[:ROWS] for tensor in call.before])
+        else:
+            outputs, _ = engine([tensor.flip(0) for tensor in call.before])
+            synchronize()
+            expected = [output.detach().cpu().flip(0)[:ROWS] for output in outputs]
+        for answer, wanted in zip(call.snapshot, expected, strict=False):
+            worst = max(worst, distance(answer[:ROWS], wanted))
+    whose = "the framework's answer to the same inputs" if reference else "its own answer to them in another order"
+    bound = TOLERANCE[precision]
+    return Check("answers new inputs", worst <= bound, worst, bound, f"answers to new inputs differ from {whose}")
+
+
+def distance(answer: torch.Tensor, wanted: torch.Tensor) -> float:
+    """How far the worst row of `answer` is from `wanted`, in units of how far rows of `wanted` are from their mean.
+
+    Infinite for another shape or for what is not a number.
+    """
+    import torch
+
+    if answer.shape != wanted.shape:
+        return float("inf")
+    got, want = (tensor.detach().cpu().to(torch.float64).reshape(len(tensor), -1) for tensor in (answer, wanted))
+    centre = want.mean(0) if len(want) > 1 else torch.zeros_like(want[0])
+    spread = float((want - centre).norm(dim=1).mean())
+    worst = float((got - want).norm(dim=1).max())
+    if worst == 0:
+        return 0.0
+    return worst / spread if spread > 0 and worst == worst else float("inf")
+
+
+def _settled(calls: list[_Call]) -> Check:
+    """Answers now, compared with what they were when the device was said to be idle."""
+    changed = sum(
+        not _same(output.detach().cpu(), then)
+        for call in calls
+        for output, then in zip(call.outputs, call.snapshot, strict=True)
+    )
+    meaning = "an answer changed after the device was said to be idle: it was not waited for"
+    return Check("waits for its device", changed == 0, float(changed), 0.0, meaning)
+
+
+def _copied(calls: list[_Call]) -> Check:
+    """Waiting that hides in the first copy of an answer to the host, as a share of the compute time."""
+    hidden = sum(max(0.0, call.first_copy - call.second_copy) for call in calls)
+    share = hidden / sum(call.seconds for call in calls)
+    passed = share <= 0.5 or hidden / len(calls) < 1e-3
+    return Check(
+        "no work after the clock", passed, share, 0.5, "work goes on in the first copy of an answer, outside the clock"
+    )
+
+
+def _unchanged(calls: list[_Call]) -> Check:
+    changed = sum(not _same(now, then) for call in calls for now, then in zip(call.inputs, call.before, strict=True))
+    return Check("leaves its inputs alone", changed == 0, float(changed), 0.0, "it wrote into its inputs")
+
+
+def _same(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """Bit for bit, so that NaN equals itself."""
+    import torch
+
+    if one.shape != other.shape or one.dtype != other.dtype:
+        return False
+    return torch.equal(one.contiguous().reshape(-1).view(torch.uint8), other.contiguous().reshape(-1).view(torch.uint8))

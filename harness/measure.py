@@ -1,0 +1,169 @@
+"""Measuring one target, the framework or the engine: loader alone, warm-up, timed rounds, honesty round."""
+
+from __future__ import annotations
+
+import gc
+import math
+import random
+import time
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+from harness.errors import StepError
+from harness.events import EventLog
+from harness.honesty import probe
+from harness.loop import Compute, Evaluate, TimedRound, check_outputs, loader_rate, share_memory, timed_round
+from harness.memory import peak_resident_bytes, reset_peak
+from harness.vendor import Vendor
+
+if TYPE_CHECKING:
+    import torch
+
+    from harness.case import Loader
+    from harness.config import EffectiveConfig
+
+Form = list[tuple[tuple[int, ...], bool]]
+"""Of each output: its shape without the batch, and whether it is a floating-point one."""
+
+
+class Measurer:
+    """Runs targets over a case's data and writes what comes of it to the event log."""
+
+    def __init__(
+        self,
+        config: EffectiveConfig,
+        loader: Loader,
+        first: list[torch.Tensor],
+        evaluator: Evaluate,
+        vendor: Vendor,
+        log: EventLog,
+        report: Callable[..., None],
+    ) -> None:
+        self._config = config
+        self._loader = loader
+        self._first = first
+        self._evaluator = evaluator
+        self._vendor = vendor
+        self._log = log
+        self._report = report
+        self._form: Form | None = None
+
+    def measure(
+        self, name: str, compute: Compute, rounds: int, *, probed_with: Compute | None = None, probed: bool = False
+    ) -> None:
+        """Measure `compute`, called `name` in the log.
+
+        Args:
+            rounds: timed rounds over the data.
+            probed: whether a honesty round is slipped in.
+            probed_with: what its answers are compared with, the framework in float32, if there is a model.
+
+        Raises:
+            StepError: an answer that is none, or a round that lost samples.
+        """
+        self._log.write("loader", of=name, items_per_second=loader_rate(self._loader))
+        reset_peak()
+        self._warm_up(name, compute)
+        secret = random.SystemRandom().randint(1, rounds + 1) if probed else 0
+        for number in range(1, rounds + 1):
+            if number == secret:
+                self._probe(name, compute, probed_with)
+            self._time(name, compute, number, rounds)
+        if secret == rounds + 1:
+            self._probe(name, compute, probed_with)
+        device_peak, device_total = self._vendor.memory()
+        self._log.write(
+            "memory",
+            of=name,
+            host_peak_bytes=peak_resident_bytes(),
+            device_peak_bytes=device_peak,
+            device_total_bytes=device_total,
+        )
+
+    def _warm_up(self, name: str, compute: Compute) -> None:
+        """Untimed calls at both batch sizes that the data has, so that nothing compiles under the clock."""
+        begun = time.perf_counter()
+        remainder = len(self._loader.dataset) % len(self._first[0])
+        batches = [self._first] * self._config.warmup
+        if remainder and len(self._loader) > 1:
+            batches += [[tensor[:remainder] for tensor in self._first]] * 2
+        previous: list[torch.Tensor] = []
+        for inputs in batches:
+            outputs, _ = compute(inputs)
+            self._vendor.synchronize()
+            check_outputs(outputs, len(inputs[0]))
+            if share_memory(previous, outputs):
+                self._accuse(name, "answers in the memory of its previous answer")
+            previous = outputs
+        if self._form is None:
+            self._form = _form(previous)
+        self._log.write("warmup", of=name, batches=len(batches), seconds=time.perf_counter() - begun)
+
+    def _time(self, name: str, compute: Compute, number: int, rounds: int) -> None:
+        gc.collect()
+        strange: set[str] = set()
+
+        def evaluate(outputs: list[torch.Tensor], targets: torch.Tensor) -> tuple[float, float]:
+            strange.update(self._strange(outputs))
+            return self._evaluator(outputs, targets)
+
+        def progress(batches: int, items: int) -> None:
+            if batches % self._config.log_freq == 0:
+                phase = f"{name} round {number}/{rounds}"
+                self._report(phase=phase, step=batches, steps=len(self._loader), items=items)
+
+        result = timed_round(self._loader, compute, self._vendor.synchronize, evaluate, progress)
+        self._log_round(name, number, result)
+        for what in sorted(strange):
+            self._accuse(name, what)
+
+    def _strange(self, outputs: list[torch.Tensor]) -> list[str]:
+        """What is wrong with an answer, apart from its values."""
+        told = ["answers NaN" for output in outputs if output.is_floating_point() and output.isnan().any()]
+        if self._form is not None and _form(outputs) != self._form:
+            told.append(f"answers in another form than expected: {_told(_form(outputs))}, not {_told(self._form)}")
+        return told
+
+    def _log_round(self, name: str, number: int, result: TimedRound) -> None:
+        accuracy = result.accuracy
+        self._log.write(
+            "round",
+            of=name,
+            number=number,
+            started=result.started,
+            items=result.items,
+            whole_ns=result.whole_ns,
+            batch_ns=result.batch_ns,
+            evaluation_ns=result.evaluation_ns,
+            accuracy=accuracy if accuracy is not None and math.isfinite(accuracy) else None,
+        )
+        if result.items != len(self._loader.dataset):
+            raise StepError(f"round {number} ran {result.items} of {len(self._loader.dataset)} samples")
+        if result.reused_memory:
+            self._accuse(name, "answers in the memory of its previous answer")
+        if result.foo_seconds:
+            self._accuse(name, f"reports {result.foo_seconds:.6g} s of foo_time in timed round {number}; expected 0.0")
+
+    def _probe(self, name: str, compute: Compute, reference: Compute | None) -> None:
+        precision = self._config.effective_precision
+        for check in probe(self._loader, compute, self._vendor.synchronize, reference, precision):
+            finite = check.figure is not None and math.isfinite(check.figure)
+            self._log.write("check", **(asdict(check) | {"figure": check.figure if finite else None}))
+            if not check.passed:
+                self._accuse(
+                    name, f"fails '{check.name}': {check.meaning} ({check.figure:.3g}, bound {check.bound:.3g})"
+                )
+
+    def _accuse(self, name: str, what: str) -> None:
+        self._log.write("dishonest", what=f"the {name} {what}")
+
+
+def _form(outputs: list[torch.Tensor]) -> Form:
+    return [(tuple(output.shape[1:]), output.is_floating_point()) for output in outputs]
+
+
+def _told(form: Form) -> str:
+    return ", ".join(
+        f"{'float' if floating else 'integer'} (batch, {', '.join(map(str, shape))})" for shape, floating in form
+    )
