@@ -1,0 +1,240 @@
+"""The timed loop against loaders, engines and evaluators that are slow, wrong or broken."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import torch
+
+from harness.errors import StepError
+from harness.loop import AHEAD, TimedRound, check_outputs, loader_rate, share_memory, timed_round
+
+Batch = tuple[list[torch.Tensor], torch.Tensor]
+
+
+class Loader:
+    """`items` samples counted from 0, in batches of `size`; may be slow, or break at a batch."""
+
+    def __init__(self, items: int = 10, size: int = 4, seconds: float = 0.0, breaks_at: int | None = None) -> None:
+        self.dataset = range(items)
+        self.starts = range(0, items, size)
+        self.size, self.seconds, self.breaks_at = size, seconds, breaks_at
+        self.drawn = 0
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    def __iter__(self) -> Iterator[Batch]:
+        for number, start in enumerate(self.starts):
+            if number == self.breaks_at:
+                raise OSError("truncated image")
+            time.sleep(self.seconds)
+            self.drawn += 1
+            items = torch.arange(start, min(start + self.size, len(self.dataset)))
+            yield [items.float().unsqueeze(1)], items
+
+
+def engine(inputs: list[torch.Tensor]) -> tuple[list[torch.Tensor], float]:
+    return [inputs[0] * 2], 0.0
+
+
+def nothing() -> None:
+    pass
+
+
+def evaluate(outputs: list[torch.Tensor], targets: torch.Tensor) -> tuple[float, float]:
+    return float((outputs[0].squeeze(1) == 2 * targets).sum()), float(len(targets))
+
+
+def run(loader: Loader | None = None, compute: Any = engine, synchronize: Any = nothing, **more: Any) -> TimedRound:
+    return timed_round(loader or Loader(), compute, synchronize, more.pop("evaluate", evaluate), **more)  # type: ignore[arg-type]
+
+
+@pytest.fixture(autouse=True)
+def no_thread_is_left() -> Iterator[None]:
+    before = threading.active_count()
+    yield
+    assert threading.active_count() == before
+
+
+class TestWhatIsRun:
+    def test_every_sample_once_with_a_last_short_batch(self) -> None:
+        result = run()
+        assert (result.items, len(result.batch_ns), result.weight) == (10, 3, 10.0)
+        assert result.accuracy == 1.0
+
+    def test_outputs_meet_their_own_targets_in_order(self) -> None:
+        met: list[tuple[float, int]] = []
+
+        def watch(outputs: list[torch.Tensor], targets: torch.Tensor) -> tuple[float, float]:
+            met.extend(zip(outputs[0].squeeze(1).tolist(), targets.tolist(), strict=True))
+            return 0.0, len(targets)
+
+        run(Loader(50, 3), evaluate=watch)
+        assert met == [(2.0 * n, n) for n in range(50)]
+
+    def test_progress_is_told_after_each_batch(self) -> None:
+        told: list[tuple[int, int]] = []
+        run(progress=lambda batches, items: told.append((batches, items)))
+        assert told == [(1, 4), (2, 8), (3, 10)]
+
+    def test_nothing_weighed_is_no_accuracy(self) -> None:
+        assert run(evaluate=lambda outputs, targets: (0.0, 0.0)).accuracy is None
+
+    def test_foo_time_is_added_up_whatever_its_sign(self) -> None:
+        signs = iter([0.5, -0.5, 0.0])
+        assert run(compute=lambda inputs: ([inputs[0] * 2], next(signs))).foo_seconds == 1.0
+
+
+class TestClock:
+    def test_core_is_compute_alone(self) -> None:
+        def slow(inputs: list[torch.Tensor]) -> tuple[list[torch.Tensor], float]:
+            time.sleep(0.02)
+            return engine(inputs)
+
+        result = run(compute=slow)
+        assert all(ns >= 20e6 for ns in result.batch_ns)
+        assert result.whole_ns >= result.core_ns
+
+    def test_slow_loader_is_not_in_core_and_is_in_whole(self) -> None:
+        result = run(Loader(seconds=0.05))
+        assert result.whole_ns >= 150e6
+        assert result.core_ns < 50e6
+
+    def test_slow_evaluation_is_in_whole_and_not_in_core(self) -> None:
+        def slow(outputs: list[torch.Tensor], targets: torch.Tensor) -> tuple[float, float]:
+            time.sleep(0.05)
+            return evaluate(outputs, targets)
+
+        result = run(evaluate=slow)
+        assert result.whole_ns >= 150e6 and result.evaluation_ns >= 150e6
+        assert result.core_ns < 50e6
+
+    def test_loading_runs_ahead_but_not_far(self) -> None:
+        loader, drawn = Loader(100, 1), []
+
+        def watch(inputs: list[torch.Tensor]) -> tuple[list[torch.Tensor], float]:
+            if not drawn:
+                time.sleep(0.2)
+                drawn.append(loader.drawn)
+            return engine(inputs)
+
+        run(loader, watch)
+        assert 2 <= drawn[0] <= AHEAD + 2
+
+    def test_an_asynchronous_device_is_waited_for_inside_the_window(self) -> None:
+        class Device:
+            """Answers at once and works on for 20 ms."""
+
+            busy_until = 0.0
+
+            def compute(self, inputs: list[torch.Tensor]) -> tuple[list[torch.Tensor], float]:
+                self.busy_until = time.perf_counter() + 0.02
+                return engine(inputs)
+
+            def synchronize(self) -> None:
+                time.sleep(max(0.0, self.busy_until - time.perf_counter()))
+
+        device = Device()
+        result = run(compute=device.compute, synchronize=device.synchronize)
+        assert all(ns >= 19e6 for ns in result.batch_ns)
+
+    def test_synchronised_on_both_sides_of_each_compute(self) -> None:
+        order: list[str] = []
+
+        def watch(inputs: list[torch.Tensor]) -> tuple[list[torch.Tensor], float]:
+            order.append("compute")
+            return engine(inputs)
+
+        run(compute=watch, synchronize=lambda: order.append("synchronize"))
+        assert order == ["synchronize", "compute", "synchronize"] * 3
+
+
+class TestFailures:
+    def test_loader(self) -> None:
+        with pytest.raises(OSError, match="truncated image"):
+            run(Loader(breaks_at=1))
+
+    @pytest.mark.parametrize("at", [1, 3])
+    def test_engine(self, at: int) -> None:
+        calls = []
+
+        def breaks(inputs: list[torch.Tensor]) -> tuple[list[torch.Tensor], float]:
+            calls.append(1)
+            if len(calls) == at:
+                raise RuntimeError("lost the device")
+            return engine(inputs)
+
+        with pytest.raises(RuntimeError, match="lost the device"):
+            run(Loader(400, 4), breaks)
+
+    @pytest.mark.parametrize("items", [4, 400])
+    def test_evaluator(self, items: int) -> None:
+        def breaks(outputs: list[torch.Tensor], targets: torch.Tensor) -> tuple[float, float]:
+            raise ValueError("no such class")
+
+        with pytest.raises(ValueError, match="no such class"):
+            run(Loader(items), evaluate=breaks)
+
+    def test_synchronize(self) -> None:
+        def breaks() -> None:
+            raise RuntimeError("device lost")
+
+        with pytest.raises(RuntimeError, match="device lost"):
+            run(synchronize=breaks)
+
+    def test_interrupt(self) -> None:
+        def breaks(inputs: list[torch.Tensor]) -> tuple[list[torch.Tensor], float]:
+            raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            run(compute=breaks)
+
+    @pytest.mark.parametrize(
+        "answer",
+        [
+            lambda x: x,
+            lambda x: (x,),
+            lambda x: [],
+            lambda x: None,
+            lambda x: [x[:-1]],
+            lambda x: [x, x[:1]],
+            lambda x: [x.sum()],
+            lambda x: ["text"],
+            lambda x: [None],
+        ],
+    )
+    def test_an_answer_that_is_none(self, answer: Callable[[torch.Tensor], Any]) -> None:
+        with pytest.raises(StepError, match="engine returned|output"):
+            run(compute=lambda inputs: (answer(inputs[0]), 0.0))
+        with pytest.raises(StepError):
+            check_outputs(answer(torch.ones(4, 1)), 4)
+
+
+class TestMemory:
+    def test_one_buffer_for_all_answers_is_noticed(self) -> None:
+        buffer = torch.empty(4, 1)
+
+        def reuses(inputs: list[torch.Tensor]) -> tuple[list[torch.Tensor], float]:
+            return [buffer[: len(inputs[0])].copy_(inputs[0] * 2)], 0.0
+
+        assert run(compute=reuses).reused_memory
+        assert not run().reused_memory
+
+    def test_views_of_one_storage_share_it(self) -> None:
+        whole = torch.ones(4, 2)
+        assert share_memory([whole], [whole[1:]])
+        assert not share_memory([whole], [whole.clone()])
+        assert not share_memory([torch.empty(0)], [torch.empty(0)])
+
+
+def test_rate_of_the_loader_alone() -> None:
+    assert loader_rate(Loader(10, 2, seconds=0.02)) == pytest.approx(100, rel=0.3)  # type: ignore[arg-type]
+    assert loader_rate(Loader(0)) == 0.0  # type: ignore[arg-type]
+    endless = Loader(10_000, 1, seconds=0.01)
+    assert loader_rate(endless, most_seconds=0.1) > 0  # type: ignore[arg-type]
+    assert endless.drawn < 50

@@ -1,0 +1,156 @@
+"""What the four switches leave to do, for compilers of every kind."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.config import EffectiveConfig, HostSettings
+from harness.plan import Plan, make_plan
+from harness.vendor import Compiler
+
+ONNX = Compiler(frozenset({"fp32"}), consumes="onnx", loads_compiled=True)
+ONNX_ONLY = Compiler(frozenset({"fp32"}), consumes="onnx")
+MODEL = Compiler(frozenset({"fp32"}), consumes="model", loads_compiled=True)
+MODEL_ONLY = Compiler(frozenset({"fp32"}), consumes="model")
+ENGINE_STEPS = {"export", "compile", "engine_inference"}
+
+
+def config(profile: str = "embedded", host: HostSettings | None = None, **switches: Any) -> EffectiveConfig:
+    values = {"compiler": "c", "no_validation": False, "exist_onnx_path": None, "exist_compiler_path": None}
+    return EffectiveConfig("inference", "net", profile, "acme", {}, values | switches, host=host or HostSettings())
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> str:
+    path = tmp_path / "file"
+    path.write_text("")
+    return str(path)
+
+
+def plan_of(compiler: Compiler | None, no_validation: bool, onnx: str | None, engine: str | None) -> Plan:
+    name = "c" if compiler else None
+    switches = {"no_validation": no_validation, "exist_onnx_path": onnx, "exist_compiler_path": engine}
+    return make_plan(config(compiler=name, **switches), compiler)
+
+
+# (no_validation, exist_onnx_path, exist_compiler_path) -> skipped steps, or the keys that make it impossible
+EXPECTED: dict[str, tuple[Compiler | None, dict[tuple[int, int, int], set[str] | str]]] = {
+    "null": (
+        None,
+        {
+            (0, 0, 0): ENGINE_STEPS,
+            (0, 0, 1): ENGINE_STEPS,
+            (0, 1, 0): ENGINE_STEPS,
+            (0, 1, 1): ENGINE_STEPS,
+            (1, 0, 0): "no_validation no_validation",
+            (1, 0, 1): "no_validation no_validation",
+            (1, 1, 0): "no_validation",
+            (1, 1, 1): "no_validation",
+        },
+    ),
+    "onnx": (
+        ONNX,
+        {
+            (0, 0, 0): set(),
+            (0, 0, 1): {"export", "compile"},
+            (0, 1, 0): {"export"},
+            (0, 1, 1): {"export", "compile"},
+            (1, 0, 0): "no_validation",
+            (1, 0, 1): "no_validation",
+            (1, 1, 0): {"framework_validation", "export"},
+            (1, 1, 1): {"framework_validation", "export", "compile"},
+        },
+    ),
+    "onnx that loads no engine": (
+        ONNX_ONLY,
+        {
+            (0, 0, 0): set(),
+            (0, 0, 1): "exist_compiler_path",
+            (0, 1, 0): {"export"},
+            (0, 1, 1): "exist_compiler_path",
+            (1, 0, 0): "no_validation",
+            (1, 0, 1): "no_validation exist_compiler_path",
+            (1, 1, 0): {"framework_validation", "export"},
+            (1, 1, 1): "exist_compiler_path",
+        },
+    ),
+    "model": (
+        MODEL,
+        {
+            (0, 0, 0): {"export"},
+            (0, 0, 1): {"export", "compile"},
+            (0, 1, 0): {"export"},
+            (0, 1, 1): {"export", "compile"},
+            (1, 0, 0): "no_validation no_validation",
+            (1, 0, 1): "no_validation no_validation",
+            (1, 1, 0): "no_validation",
+            (1, 1, 1): "no_validation",
+        },
+    ),
+    "model that loads no engine": (
+        MODEL_ONLY,
+        {
+            (0, 0, 0): {"export"},
+            (0, 0, 1): "exist_compiler_path",
+            (0, 1, 0): {"export"},
+            (0, 1, 1): "exist_compiler_path",
+            (1, 0, 0): "no_validation no_validation",
+            (1, 0, 1): "no_validation no_validation exist_compiler_path",
+            (1, 1, 0): "no_validation",
+            (1, 1, 1): "no_validation exist_compiler_path",
+        },
+    ),
+}
+
+
+@pytest.mark.parametrize("switches", list(itertools.product((0, 1), repeat=3)), ids=str)
+@pytest.mark.parametrize("kind", EXPECTED)
+def test_every_combination(kind: str, switches: tuple[int, int, int], file: str) -> None:
+    compiler, expected = EXPECTED[kind]
+    no_validation, onnx, engine = switches
+    plan = plan_of(compiler, bool(no_validation), file if onnx else None, file if engine else None)
+    wanted = expected[switches]
+    if isinstance(wanted, str):
+        assert [problem.key for problem in plan.problems] == wanted.split()
+    else:
+        assert not plan.problems
+        assert set(plan.skipped) == wanted
+        assert all(plan.skipped.values())
+
+
+@pytest.mark.parametrize("key", ["exist_onnx_path", "exist_compiler_path"])
+def test_a_file_that_is_read_must_be_there(key: str, tmp_path: Path) -> None:
+    for path in (str(tmp_path / "none"), str(tmp_path)):
+        (problem,) = make_plan(config(**{key: path}), ONNX).problems
+        assert (problem.key, problem.what) == (key, f"no such file: {path}")
+
+
+def test_an_onnx_file_that_nobody_reads_may_be_any_word(file: str) -> None:
+    """As the source document has it: the ONNX path may be a placeholder where only the engine is loaded."""
+    plan = plan_of(ONNX, True, "word", file)
+    assert not plan.problems
+
+
+def test_switches_without_effect_are_told(file: str) -> None:
+    assert len(plan_of(None, False, file, file).warnings) == 2
+    assert not plan_of(ONNX, False, file, file).warnings
+
+
+def test_standard_needs_data_and_weights() -> None:
+    keys = [problem.key for problem in make_plan(config("standard"), ONNX).problems]
+    assert keys == ["--data-dir", "--weights"]
+    assert not make_plan(config("standard", HostSettings(data_dir="d", weights="w")), ONNX).problems
+
+
+def test_standard_without_a_model_needs_no_weights(file: str) -> None:
+    host = HostSettings(data_dir="d")
+    assert not make_plan(config("standard", host, no_validation=True, exist_onnx_path=file), ONNX).problems
+
+
+def test_embedded_takes_no_data() -> None:
+    (problem,) = make_plan(config(host=HostSettings(data_dir="d")), ONNX).problems
+    assert "--profile standard" in problem.what

@@ -1,0 +1,76 @@
+"""The record on disk: whole or not at all, and nothing else is read as one."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from harness.errors import UsageError
+from harness.record import RunRecord, Verdict, VerdictKind
+from tests.unit.records import accuracy, record
+
+
+def test_comes_back_as_it_was(tmp_path: Path) -> None:
+    made = record(verdict=Verdict(kind=VerdictKind.PASS), config={"a": None, "ü": [1, 2.5, {"b": True}]})
+    made.save(tmp_path / "record.json")
+    assert RunRecord.load(tmp_path / "record.json") == made
+    assert [path.name for path in tmp_path.iterdir()] == ["record.json"]
+
+
+def test_a_write_that_fails_leaves_the_old_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "record.json"
+    record().save(path)
+    before = path.read_bytes()
+
+    def full(descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    with pytest.raises(OSError, match="No space"):
+        record(case="other").save(path)
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    "change, told",
+    [
+        (lambda raw: raw | {"schema_version": 2}, "schema version 2"),
+        (lambda raw: {k: v for k, v in raw.items() if k != "schema_version"}, "schema version None"),
+        (lambda raw: raw | {"colour": "red"}, "not a run record"),
+        (lambda raw: {k: v for k, v in raw.items() if k != "accuracy"}, "not a run record"),
+        (lambda raw: [raw], "schema version None"),
+        (lambda raw: raw | {"seconds": "NaN"}, "not a run record"),
+    ],
+)
+def test_refused(tmp_path: Path, change: Any, told: str) -> None:
+    path = tmp_path / "record.json"
+    path.write_text(json.dumps(change(record().model_dump(mode="json"))))
+    with pytest.raises(UsageError, match="record.json") as caught:
+        RunRecord.load(path)
+    assert told in str(caught.value)
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"\xff", None])
+def test_unreadable(tmp_path: Path, content: bytes | None) -> None:
+    path = tmp_path / "record.json"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(UsageError, match="not a run record"):
+        RunRecord.load(path)
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_what_is_not_a_number_is_no_figure(value: float) -> None:
+    with pytest.raises(ValidationError):
+        accuracy(engine=value)
+
+
+def test_ranked_by_the_engine_where_there_is_a_compiler() -> None:
+    made = record()
+    assert made.measured() is made.engine
+    assert record(compiler=None).measured() is not None
+    assert record(engine=None).measured() is None

@@ -1,0 +1,66 @@
+"""Spreads, and percentiles that need samples."""
+
+from __future__ import annotations
+
+import math
+import statistics
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.statistics import samples_needed, spread, supported_percentiles
+
+
+@pytest.mark.parametrize(
+    "percentile, discarded, needed",
+    [
+        # computed from MLPerf LoadGen's rule; 64 and 662 are LoadGen's own constants
+        (90, 0, 44), (90, 1, 64), (90, 2, 81), (90, 5, 127), (90, 10, 197), (90, 100, 1_246),
+        (95, 0, 90), (95, 1, 130), (95, 2, 165), (95, 5, 259), (95, 10, 398), (95, 100, 2_504),
+        (99, 0, 459), (99, 1, 662), (99, 2, 838), (99, 5, 1_307), (99, 10, 2_010), (99, 100, 12_571),
+        (99.9, 0, 4_603), (99.9, 1, 6_636), (99.9, 2, 8_403), (99.9, 5, 13_105), (99.9, 10, 20_140),
+        (99.9, 100, 125_826),
+    ],
+)  # fmt: skip
+def test_samples_needed(percentile: float, discarded: int, needed: int) -> None:
+    assert samples_needed(percentile, discarded) == needed
+
+
+@given(st.floats(1, 99.9), st.integers(0, 20))
+def test_it_is_the_smallest_that_is_enough(percentile: float, discarded: int) -> None:
+    def tail_probability(n: int) -> float:
+        tail = 1 - percentile / 100
+        return math.fsum(math.comb(n, i) * tail**i * (1 - tail) ** (n - i) for i in range(discarded + 1))
+
+    n = samples_needed(percentile, discarded)
+    assert tail_probability(n) <= 0.01 * (1 + 1e-9)
+    assert n == discarded + 1 or tail_probability(n - 1) > 0.01 * (1 - 1e-9)
+
+
+@pytest.mark.parametrize(
+    "least, names", [(0, ""), (11, "p50"), (64, "p50 p90"), (130, "p50 p90 p95"), (662, "p50 p90 p95 p99")]
+)
+def test_no_percentile_without_its_samples(least: int, names: str) -> None:
+    assert " ".join(supported_percentiles(range(least))) == names
+    assert " ".join(supported_percentiles(range(least - 1))) == names.rpartition(" ")[0]
+
+
+def test_nearest_rank() -> None:
+    found = supported_percentiles([float(n) for n in range(1, 1001)])
+    assert found == {"p50": 500, "p90": 900, "p95": 950, "p99": 990}
+
+
+@given(st.lists(st.floats(0, 1e6), min_size=1, max_size=900))
+def test_percentiles_are_samples_in_order(values: list[float]) -> None:
+    found = list(supported_percentiles(values).values())
+    assert found == sorted(found)
+    assert set(found) <= set(values)
+
+
+@given(st.lists(st.floats(0.1, 1e6), min_size=1, max_size=20))
+def test_spread(values: list[float]) -> None:
+    found = spread(values)
+    assert found.min == min(values) and found.max == max(values)
+    assert found.mean == pytest.approx(statistics.fmean(values))
+    assert (found.stdev is None) == (len(values) == 1)

@@ -1,0 +1,214 @@
+"""Every way to a refusal, each by a record that is good but for one thing."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.record import STEPS, Chip, Flops, Peak, ProblemEntry, RunRecord, Utilisation, Verdict, VerdictKind
+from harness.verdict import EXIT_CODES, FLOPS_TOLERANCE, WITHHOLDS_SPEED, exit_code, judge
+from tests.unit.records import accuracy, measurement, record, steps
+
+SKIPPED = {name: {"status": "skipped"} for name in ("export", "compile", "engine_inference")}
+FRAMEWORK_ONLY: dict[str, Any] = {
+    "compiler": None,
+    "engine": None,
+    "steps": steps(**SKIPPED),
+    "accuracy": accuracy(engine=None),
+}
+NO_VALIDATION: dict[str, Any] = {
+    "framework": None,
+    "steps": steps(framework_validation={"status": "skipped"}, export={"status": "skipped"}),
+    "accuracy": accuracy(framework_fp32=None, framework=None),
+    "flops": Flops(declared=1e9),
+}
+FAILED = {"status": "failed", "reason": "broke", "kind": "error"}
+UNDECLARED = {"status": "failed", "reason": "no int8", "kind": "unsupported"}
+UNREACHED = {"status": "not_reached"}
+PROBLEM = ProblemEntry(where="f.yaml", key="seed", what="is a parameter")
+SCARCE = Peak(flops_per_second=1e12, precision="fp32", source="sheet", achievable=9e10)
+
+
+GOOD: dict[str, dict[str, Any]] = {
+    "plain": {},
+    "framework only": FRAMEWORK_ONLY,
+    "no validation": NO_VALIDATION,
+    "unknown chip": {"chip": Chip(name="?", peak_missing="unknown"), "utilisation": Utilisation(reason="unknown")},
+    "FLOPs at the tolerance": {"flops": Flops(declared=1e9 * (1 + FLOPS_TOLERANCE), counted=1e9)},
+    "FLOPs nobody counted": {"flops": Flops(declared=1e9)},
+    "at the target and the gate": {"accuracy": accuracy(target=0.9702, framework_fp32=0.98, engine=0.9702)},
+    "MFU of one": {
+        "chip": Chip(name="c", peak=Peak(flops_per_second=1e12, precision="fp32", source="s")),
+        "utilisation": Utilisation(mfu=1.0),
+    },
+    "core equal to whole": {"engine": measurement({"core_seconds": 1.5})},
+}
+
+# name -> (changes, kind, words of the reason)
+REFUSED: dict[str, tuple[dict[str, Any], str, str]] = {
+    "illegal": ({"problems": (PROBLEM,)}, "FAIL_LEGALITY", "f.yaml: seed: is a parameter"),
+    "unsupported": ({"steps": steps(compile=UNDECLARED), "engine": None}, "UNSUPPORTED", "no int8"),
+    **{
+        f"{name} failed": ({"steps": steps(**{name: FAILED})}, "ERROR", f"step {name} failed: broke") for name in STEPS
+    },
+    "failed without a reason": ({"steps": steps(export={"status": "failed"})}, "ERROR", "no reason recorded"),
+    **{f"{name} not reached": ({"steps": steps(**{name: UNREACHED})}, "ERROR", "was not reached") for name in STEPS},
+    "interrupted": ({"interrupted": "compile"}, "ERROR", "interrupted in step compile"),
+    "engine not measured": ({"engine": None}, "ERROR", "nothing was measured"),
+    "framework not measured": ({**FRAMEWORK_ONLY, "framework": None}, "ERROR", "nothing was measured"),
+    "a round is missing": ({"engine": measurement(count=2)}, "ERROR", "2 of 3 rounds"),
+    "a round too many": ({"engine": measurement(count=4)}, "ERROR", "4 of 3 rounds"),
+    "engine accuracy missing": ({"accuracy": accuracy(engine=None)}, "ERROR", "the engine's top1 is missing"),
+    "fp32 accuracy missing": (
+        {"accuracy": accuracy(framework_fp32=None)},
+        "ERROR",
+        "the fp32 framework's top1 is missing",
+    ),
+    "round's accuracy missing": (
+        {"engine": measurement({}, {"accuracy": None})},
+        "ERROR",
+        "engine round 2: accuracy is missing",
+    ),
+    "dishonest": ({"dishonest": ("foo_time",)}, "FAIL_HONESTY", "foo_time"),
+    "core above whole": ({"engine": measurement({"core_seconds": 1.6})}, "ERROR", "engine round 1: core time 1.6 s"),
+    "framework's core above whole": (
+        {"framework": measurement({}, {"core_seconds": 1.6})},
+        "ERROR",
+        "framework round 2: core time",
+    ),
+    "no core time": ({"engine": measurement({"core_seconds": 0.0})}, "ERROR", "engine round 1: core time"),
+    "negative core time": ({"engine": measurement({"core_seconds": -1.0})}, "ERROR", "engine round 1: core time"),
+    "FLOPs declared too high": ({"flops": Flops(declared=1.06e9, counted=1e9)}, "ERROR", "more than 5% apart"),
+    "FLOPs declared too low": ({"flops": Flops(declared=0.94e9, counted=1e9)}, "ERROR", "more than 5% apart"),
+    "MFU above one": ({"utilisation": Utilisation(mfu=1.01)}, "ERROR", "MFU 101.0% is above 100 %"),
+    "above what is achievable": (
+        {"chip": Chip(name="c", peak=SCARCE), "utilisation": Utilisation(mfu=0.1)},
+        "ERROR",
+        "above the chip's measured achievable",
+    ),
+    "engine below target": (
+        {"accuracy": accuracy(framework_fp32=0.975, framework=0.975, engine=0.9699)},
+        "FAIL_ACCURACY",
+        "engine top1 0.96990 is below the target",
+    ),
+    "fp32 below target": (
+        {"accuracy": accuracy(framework_fp32=0.96)},
+        "FAIL_ACCURACY",
+        "fp32 framework top1 0.96000 is below the target",
+    ),
+    "framework at the tested precision below target": (
+        {**FRAMEWORK_ONLY, "accuracy": accuracy(engine=None, framework=0.96)},
+        "FAIL_ACCURACY",
+        "framework top1 0.96000 is below the target",
+    ),
+    "engine below the gate": (
+        {"accuracy": accuracy(framework_fp32=0.999, engine=0.98)},
+        "FAIL_ACCURACY",
+        "is below 99.0% of the fp32 framework's",
+    ),
+    "engine below a stricter gate": (
+        {"accuracy": accuracy(gate=0.999, framework_fp32=0.98, engine=0.978)},
+        "FAIL_ACCURACY",
+        "is below 99.9% of the fp32 framework's",
+    ),
+    "engine below target without validation": (
+        {**NO_VALIDATION, "accuracy": accuracy(framework_fp32=None, framework=None, engine=0.5)},
+        "FAIL_ACCURACY",
+        "engine top1 0.50000",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", GOOD)
+def test_good(name: str) -> None:
+    assert judge(record(**GOOD[name])) == Verdict(kind=VerdictKind.PASS)
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refused(name: str, tmp_path: Path) -> None:
+    changes, kind, told = REFUSED[name]
+    made = record(**changes)
+    verdict = judge(made)
+    assert verdict.kind == kind, verdict
+    assert any(told in reason for reason in verdict.reasons), verdict.reasons
+    made.save(tmp_path / "record.json")
+    assert judge(RunRecord.load(tmp_path / "record.json")) == verdict
+
+
+def test_all_reasons_of_a_stage_are_told() -> None:
+    verdict = judge(record(accuracy=accuracy(framework_fp32=0.9, engine=0.8)))
+    assert len(verdict.reasons) == 3
+
+
+def test_the_first_stage_with_a_complaint_decides() -> None:
+    stages: list[tuple[str, dict[str, Any]]] = [
+        ("FAIL_LEGALITY", {"problems": (PROBLEM,)}),
+        ("UNSUPPORTED", {"steps": steps(compile=UNDECLARED)}),
+        ("ERROR", {"interrupted": "export"}),
+        ("FAIL_HONESTY", {"dishonest": ("foo_time",)}),
+        ("ERROR", {"utilisation": Utilisation(mfu=2.0)}),
+        ("FAIL_ACCURACY", {"accuracy": accuracy(engine=0.1)}),
+    ]
+    for first in range(len(stages)):
+        changes = {key: value for _, change in stages[first:] for key, value in change.items()}
+        assert judge(record(**changes)).kind == stages[first][0]
+
+
+scores = st.none() | st.floats(0, 1)
+
+
+@given(scores, scores, scores, st.booleans(), st.sampled_from(STEPS), st.sampled_from(["done", "failed", "skipped"]))
+def test_a_pass_has_every_figure_and_each_is_good_enough(
+    fp32: float | None, tested: float | None, engine: float | None, compiled: bool, step: str, status: str
+) -> None:
+    made = record(
+        compiler="engine" if compiled else None,
+        accuracy=accuracy(framework_fp32=fp32, framework=tested, engine=engine),
+        steps=steps(**{step: {"status": status}}),
+    )
+    if judge(made).kind is VerdictKind.PASS:
+        assert status != "failed"
+        if made.step("framework_validation").status == "done":
+            assert fp32 is not None and fp32 >= 0.97
+        if compiled and made.step("engine_inference").status == "done":
+            assert engine is not None and engine >= 0.97
+        if compiled and fp32 is not None and engine is not None:
+            assert engine >= 0.99 * fp32
+        assert made.measured() is not None
+
+
+class TestExitCode:
+    def code(self, *kinds: str) -> int:
+        return exit_code([Verdict(kind=VerdictKind(kind)) for kind in kinds])
+
+    def test_nothing_is_zero(self) -> None:
+        assert self.code() == 0
+
+    @pytest.mark.parametrize("kind", VerdictKind)
+    def test_each_has_its_own(self, kind: VerdictKind) -> None:
+        assert self.code(kind) == EXIT_CODES[kind]
+        assert len(set(EXIT_CODES.values())) == len(VerdictKind)
+
+    def test_none_is_one_of_pytests(self) -> None:
+        assert not {code for kind, code in EXIT_CODES.items() if kind != "PASS"} & set(range(6))
+
+    def test_the_gravest_counts(self) -> None:
+        order = (
+            "PASS UNSUPPORTED AMBIGUOUS INSUFFICIENT FAIL_PERF FAIL_ACCURACY FAIL_HONESTY FAIL_LEGALITY ERROR".split()
+        )
+        for lighter, graver in itertools.combinations(order[1:], 2):
+            assert self.code(lighter, graver) == self.code(graver, lighter, "PASS") == EXIT_CODES[VerdictKind(graver)]
+
+    def test_unsupported_beside_a_pass_is_not_grave(self) -> None:
+        assert self.code("PASS", "UNSUPPORTED") == 0
+        assert self.code("UNSUPPORTED", "UNSUPPORTED") == 10
+        assert self.code("PASS", "UNSUPPORTED", "ERROR") == 17
+
+
+def test_speed_is_shown_only_where_the_result_is_valid() -> None:
+    assert set(VerdictKind) - WITHHOLDS_SPEED == {"PASS", "FAIL_PERF", "AMBIGUOUS", "INSUFFICIENT"}
