@@ -8,6 +8,7 @@ from typing import Any
 
 from harness.config import EffectiveConfig
 from harness.events import Event, read_events
+from harness.monitoring import summarise
 from harness.record import (
     STEPS,
     Accuracy,
@@ -16,6 +17,7 @@ from harness.record import (
     Identity,
     Measurement,
     Memory,
+    Monitoring,
     Round,
     RunRecord,
     Step,
@@ -70,6 +72,7 @@ def collect(events_file: Path) -> RunRecord:
         interrupted=_last(events, "interrupted").get("step"),
         **facts,
     )
+    record = record.model_copy(update={"monitoring": _monitoring(record, events, events_file)})
     record = record.model_copy(update={"utilisation": _utilisation(record)})
     return record.model_copy(update={"verdict": judge(record)})
 
@@ -170,6 +173,17 @@ def _accuracy(events: Events, config: EffectiveConfig, gate: float) -> Accuracy:
 def _memory(events: Events, compiler: str | None) -> Memory:
     event = _last(events, "memory", "engine" if compiler else "framework")
     return Memory(**{key: event.get(key) for key in Memory.model_fields})
+
+
+def _monitoring(record: RunRecord, events: Events, events_file: Path) -> Monitoring | None:
+    measurement = record.measured()
+    window = None
+    if measurement:
+        last = measurement.rounds[-1]
+        window = (measurement.rounds[0].started, last.started + last.whole_seconds)
+    items = sum(timed.items for timed in measurement.rounds) if measurement else 0
+    failures = [event["what"] for event in events["monitor_failed"]]
+    return summarise(events_file.with_name("monitor.jsonl"), window, items, failures)
 
 
 def _utilisation(record: RunRecord) -> Utilisation:

@@ -189,6 +189,30 @@ class Memory(_Part):
     device_total_bytes: int | None = None
 
 
+class Series(_Part):
+    """Readings over time. `device` is null for the host; times are seconds since the epoch."""
+
+    name: str
+    unit: str
+    device: int | None
+    times: tuple[float, ...]
+    values: tuple[float, ...]
+
+
+class Monitoring(_Part):
+    """What the monitor saw. `window` spans the timed rounds of the ranked measurement."""
+
+    samples: int
+    window: tuple[float, float] | None
+    series: tuple[Series, ...] = ()
+    energy_joules: float | None = Field(None, description="within the window, all devices")
+    energy_method: str | None = None
+    energy_per_item: float | None = Field(None, description="joules")
+    throttled: tuple[str, ...] = Field((), description="why a device ran slower than it could, within the window")
+    foreign_processes: tuple[int, ...] = Field((), description="of others, on a device, within the window")
+    failures: tuple[str, ...] = Field((), description="what was wrong with the monitor")
+
+
 class Check(_Part):
     """A check of the engine's honesty: its figure, and the bound that it is held to."""
 
@@ -231,6 +255,7 @@ class RunRecord(_Part):
     memory: Memory = Memory()
     dishonest: tuple[str, ...] = Field((), description="what an engine did that an honest one does not")
     checks: tuple[Check, ...] = ()
+    monitoring: Monitoring | None = None
     interrupted: str | None = None
     verdict: Verdict | None = None
 

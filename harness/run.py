@@ -16,6 +16,7 @@ from harness.config import EffectiveConfig
 from harness.errors import Problem
 from harness.events import EventLog
 from harness.machine import describe_host, installed_versions
+from harness.monitor import MonitorProcess
 from harness.plan import Plan
 from harness.record import RunRecord
 from harness.registry import FoundVendor
@@ -31,12 +32,14 @@ ARTIFACTS = ("*.onnx", "*.onnx.data", "engine")
 class RunOptions:
     """What the user decides about a run, beside its configuration.
 
-    `gate` is the share of the framework's accuracy that the engine must keep; `step_timeout` in seconds.
+    `gate` is the share of the framework's accuracy that the engine must keep; `step_timeout` is in seconds, and so
+    is `monitor_interval`, None for no monitor.
     """
 
     gate: float = 0.99
     step_timeout: float | None = None
     keep_artifacts: bool = False
+    monitor_interval: float | None = 1.0
 
 
 class CaseRun:
@@ -64,6 +67,7 @@ class CaseRun:
         self._on_progress = on_progress
         self._outcomes: dict[str, dict[str, Any]] = {}
         self._worker: CaseWorker | None = None
+        self._monitor: MonitorProcess | None = None
         self._log = EventLog(run_dir / "events.jsonl")
 
     def __enter__(self) -> CaseRun:
@@ -85,6 +89,14 @@ class CaseRun:
             return self._end("init", {"status": "failed", "reason": lines, "kind": None})
         (self.run_dir / "engine").mkdir()
         self._worker = CaseWorker(self._spec())
+        if self._options.monitor_interval is not None:
+            self._monitor = MonitorProcess(
+                self._found.name,
+                self._found.directory.parent,
+                self._worker.group,
+                self.run_dir / "monitor.jsonl",
+                self._options.monitor_interval,
+            )
         return self._end("init", {"status": "done"})
 
     def step(self, name: str) -> dict[str, Any]:
@@ -136,6 +148,11 @@ class CaseRun:
         return self.record
 
     def _conclude(self, outcome: Mapping[str, Any]) -> None:
+        if self._monitor:
+            failure = self._monitor.stop()
+            self._monitor = None
+            if failure:
+                self._log.write("monitor_failed", what=failure)
         if self._worker:
             self._worker.close()
         if "init" not in self._outcomes:

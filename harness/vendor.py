@@ -7,20 +7,26 @@ Each compiler is one module of that package, named as the compiler and holding a
 
 from __future__ import annotations
 
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol
 
+from harness.chips import find_chip, load_chips
 from harness.config import EffectiveConfig
 from harness.errors import StepError
 from harness.machine import processor_name, usable_cores
+from harness.monitoring import Analysis, memory_seen
 
 if TYPE_CHECKING:
     import torch
 
+GIB = 1024**3
+
 __all__ = [
+    "Analysis",
     "Compiler",
     "Device",
     "EffectiveConfig",
@@ -164,6 +170,23 @@ class Vendor(ABC):
             Exception: anything; it is recorded as the reason why there are no readings.
         """
         return None
+
+    def analysis_log(self, path: Path) -> Analysis:
+        """Re-read what the monitor wrote: memory used and total, fp32 (or tf32) and fp16 peak of the detected chip.
+
+        Args:
+            path: a `monitor.jsonl` in a run's folder.
+        """
+        used, total = memory_seen(path)
+        chips = Path(sys.modules[type(self).__module__].__file__ or "").with_name("chips.yaml")
+        entry = find_chip(self.chip(), load_chips(chips))
+        peaks = {name: peak.flops * self.chip_units() for name, peak in entry.peaks.items()} if entry else {}
+        return Analysis(
+            used / GIB if used is not None else None,
+            total / GIB if total is not None else None,
+            peaks.get("tf32") or peaks.get("fp32"),
+            peaks.get("fp16"),
+        )
 
     def memory(self) -> tuple[int | None, int | None]:
         """(peak bytes used by this process on the device, total bytes); None where not readable."""

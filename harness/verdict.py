@@ -33,7 +33,7 @@ WITHHOLDS_SPEED = frozenset(VerdictKind) - {
 
 
 def judge(record: RunRecord) -> Verdict:
-    """Judge a run: legality first, then whether it ran, then honesty, then accuracy.
+    """Judge a run: legality first, then whether it ran, then honesty, then accuracy, then what disturbed it.
 
     The first stage with a complaint decides the kind; all its complaints are reasons.
     """
@@ -44,6 +44,7 @@ def judge(record: RunRecord) -> Verdict:
         (VerdictKind.FAIL_HONESTY, list(record.dishonest)),
         (VerdictKind.ERROR, _impossible_figures(record)),
         (VerdictKind.FAIL_ACCURACY, _accuracy_shortfalls(record)),
+        (VerdictKind.AMBIGUOUS, _disturbances(record)),
     )
     for kind, reasons in stages:
         if reasons:
@@ -141,4 +142,18 @@ def _accuracy_shortfalls(record: RunRecord) -> list[str]:
                 f"engine {scores.metric} {scores.engine:.5f} is below {scores.gate:.1%} of the fp32 framework's "
                 f"{scores.framework_fp32:.5f} ({floor:.5f})"
             )
+    return reasons
+
+
+def _disturbances(record: RunRecord) -> list[str]:
+    """What made the device another one than the chip alone, while it was timed."""
+    seen = record.monitoring
+    if seen is None:
+        return []
+    reasons = []
+    if seen.throttled:
+        reasons.append(f"the device was throttled while it was timed: {', '.join(seen.throttled)}")
+    if seen.foreign_processes:
+        who = ", ".join(map(str, seen.foreign_processes))
+        reasons.append(f"other processes were on the device while it was timed: {who}")
     return reasons

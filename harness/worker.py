@@ -64,6 +64,11 @@ class CaseWorker:
         self._buffer = b""
         self._send(asdict(spec))
 
+    @property
+    def group(self) -> int:
+        """The child's process group."""
+        return self._process.pid
+
     def run(self, step: str, timeout: float | None, on_progress: Progress) -> dict[str, Any]:
         """Run one step and return its outcome: status, reason, kind, detail.
 

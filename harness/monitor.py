@@ -1,0 +1,61 @@
+"""Starting and stopping a case's monitor. Whatever becomes of it, no result is lost."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+
+class MonitorProcess:
+    """The parent's end of the monitor's process."""
+
+    def __init__(self, vendor: str, vendors_dir: Path, group: int, path: Path, interval: float) -> None:
+        """Start it.
+
+        Args:
+            vendor: whose devices.
+            vendors_dir: where vendors are found.
+            group: the process group of the case; other groups on a device are foreign.
+            path: the log that it appends to.
+            interval: seconds between samples.
+        """
+        orders = {
+            "vendor": vendor,
+            "vendors_dir": str(vendors_dir),
+            "group": group,
+            "path": str(path),
+            "interval": interval,
+        }
+        with (path.parent / "monitor.err").open("ab") as errors:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "harness.monitor_main"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                stderr=errors,
+                start_new_session=True,
+                env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+            )
+        assert self._process.stdin is not None
+        with contextlib.suppress(BrokenPipeError):
+            self._process.stdin.write((json.dumps(orders) + "\n").encode())
+            self._process.stdin.flush()
+
+    def stop(self) -> str | None:
+        """Ask it to end, then make it; what was wrong with it, or None."""
+        if self._process.poll() is not None:
+            code = self._process.returncode
+            return f"the monitor ended by itself with code {code}; its errors are in monitor.err"
+        assert self._process.stdin is not None
+        with contextlib.suppress(OSError):
+            self._process.stdin.close()
+        try:
+            code = self._process.wait(timeout=5)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+            return "the monitor did not answer and was killed"
+        return f"the monitor ended with code {code}; its errors are in monitor.err" if code else None

@@ -1,0 +1,104 @@
+"""The monitor's process: `python -m harness.monitor_main`, its orders as one JSON line on standard input.
+
+It appends a JSON line per sample to a file, and ends when standard input closes, so with its parent.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import sys
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from harness.registry import find_vendor
+from harness.vendor import Monitor
+
+POWERCAP = Path("/sys/class/powercap")
+
+
+def main() -> None:
+    """Sample until told to stop."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    orders = json.loads(sys.stdin.buffer.readline())
+    with Path(orders["path"]).open("ab", buffering=0) as stream:
+        sampler = _Sampler(orders["vendor"], Path(orders["vendors_dir"]), orders["group"])
+        interval, due = orders["interval"], time.monotonic()
+        while True:
+            stream.write((json.dumps(sampler.sample()) + "\n").encode())
+            due = max(due + interval, time.monotonic())
+            if select.select([sys.stdin], [], [], max(0.0, due - time.monotonic()))[0]:
+                break
+        stream.write((json.dumps(sampler.sample()) + "\n").encode())
+        sampler.close()
+
+
+class _Sampler:
+    """Host and devices at one moment. A failure to read is part of the sample."""
+
+    def __init__(self, vendor: str, vendors_dir: Path, group: int) -> None:
+        self._group = group
+        self._monitor: Monitor | None = None
+        self._failure: str | None = None
+        psutil.cpu_percent()
+        try:
+            self._monitor = find_vendor(vendor, vendors_dir).vendor.monitor()
+        except Exception as error:  # noqa: BLE001 (a vendor's monitor may raise anything)
+            self._failure = f"{type(error).__name__}: {error}"
+
+    def sample(self) -> dict[str, Any]:
+        """One line of the log."""
+        failure, devices = self._failure, []
+        if self._monitor is not None:
+            try:
+                devices = [asdict(reading) for reading in self._monitor.sample()]
+            except Exception as error:  # noqa: BLE001 (recorded; the next sample is tried all the same)
+                failure = f"{type(error).__name__}: {error}"
+        for device in devices:
+            device["foreign"] = self._foreign(device["processes"])
+        return {
+            "time": time.time(),
+            "cpu": psutil.cpu_percent() / 100,
+            "memory": psutil.virtual_memory().used,
+            "package_energy_j": package_energy(),
+            "devices": devices,
+            "failure": failure,
+        }
+
+    def _foreign(self, processes: tuple[int, ...] | None) -> list[int] | None:
+        """Those of other process groups. An id that this host doesn't know (a container's) says nothing."""
+        return None if processes is None else [pid for pid in processes if _group_of(pid) not in (None, self._group)]
+
+    def close(self) -> None:
+        """Let go of the devices."""
+        if self._monitor is not None:
+            self._monitor.close()
+
+
+def _group_of(pid: int) -> int | None:
+    try:
+        return os.getpgid(pid)
+    except OSError:
+        return None
+
+
+def package_energy() -> float | None:
+    """Joules that the processor packages have used since some moment; None where the kernel doesn't tell us."""
+    total = 0.0
+    try:
+        packages = [path for path in POWERCAP.glob("intel-rapl:*") if path.name.count(":") == 1]
+        for package in packages:
+            total += int((package / "energy_uj").read_text()) / 1e6
+    except (OSError, ValueError):
+        return None
+    return total if packages else None
+
+
+if __name__ == "__main__":
+    main()
