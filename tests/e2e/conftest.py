@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-import xml.etree.ElementTree as ElementTree
+import xml.etree.ElementTree as ET
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -167,10 +167,12 @@ class House:
 
 def junit_properties(path: Path) -> dict[str, dict[str, str]]:
     """The properties of each test in a JUnit file, by class and name."""
-    return {
-        f"{case.attrib['classname'].rpartition('.')[2]}.{case.attrib['name']}": {entry.attrib["name"]: entry.attrib["value"] for entry in case.iter("property")}
-        for case in ElementTree.parse(path).iter("testcase")
-    }
+    found: dict[str, dict[str, str]] = {}
+    for case in ET.parse(path).iter("testcase"):
+        test_class = case.attrib["classname"].rpartition(".")[2]
+        properties = {entry.attrib["name"]: entry.attrib["value"] for entry in case.iter("property")}
+        found[f"{test_class}.{case.attrib['name']}"] = properties
+    return found
 
 
 def one_line_answer(ran: Ran, *told: str) -> None:
@@ -238,9 +240,7 @@ def bad_day(tmp_path_factory: pytest.TempPathFactory, trained: Path) -> BadDay:
     house.add_case("hard", target=1.5)
     house.add_case("boast", flops=1000)
     trouble = ",".join(f"{case}.{fault}" for case, fault in FAULTS.items())
-    ran = house.run(
-        "--junitxml=junit.xml", "--alluredir=allure", "--benchmark-json=benchmark.json", trouble=trouble
-    )
+    ran = house.run("--junitxml=junit.xml", "--alluredir=allure", "--benchmark-json=benchmark.json", trouble=trouble)
     assert house.becomes_empty(5)
     return BadDay(
         house,

@@ -53,9 +53,7 @@ GOOD: dict[str, dict[str, Any]] = {
 REFUSED: dict[str, tuple[dict[str, Any], str, str]] = {
     "illegal": ({"problems": (PROBLEM,)}, "FAIL_LEGALITY", "f.yaml: seed: is a parameter"),
     "unsupported": ({"steps": steps(compile=UNDECLARED), "engine": None}, "UNSUPPORTED", "no int8"),
-    **{
-        f"{name} failed": ({"steps": steps(**{name: FAILED})}, "ERROR", f"step {name} failed: broke") for name in STEPS
-    },
+    **{f"{name} failed": ({"steps": steps(**{name: FAILED})}, "ERROR", f"step {name} failed: broke") for name in STEPS},
     "failed without a reason": ({"steps": steps(export={"status": "failed"})}, "ERROR", "no reason recorded"),
     **{f"{name} not reached": ({"steps": steps(**{name: UNREACHED})}, "ERROR", "was not reached") for name in STEPS},
     "interrupted": ({"interrupted": "compile"}, "ERROR", "interrupted in step compile"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import trouble
+
 from suites.inference.contract import InferenceContract
 
 if TYPE_CHECKING:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import trouble
+
 from harness.vendor import Compiler, Device, Vendor
 
 _TAKES_MODEL = Compiler(frozenset({"fp32"}), consumes="model")

@@ -6,8 +6,8 @@ import atexit
 from pathlib import Path
 
 import torch
-
 import trouble
+
 from harness.vendor import EffectiveConfig, StepError
 
 

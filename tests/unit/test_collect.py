@@ -1,0 +1,230 @@
+"""From event logs, whole, torn or strange, to records."""
+
+from __future__ import annotations
+
+import errno
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from harness.collect import collect
+from harness.config import EffectiveConfig, HostSettings
+from harness.events import EventLog, read_events
+from harness.legality import Override
+from harness.record import STEPS, Chip, Host, Peak, VerdictKind
+
+CHIP = Chip(name="chip", peak=Peak(flops_per_second=1e9, precision="fp32", source="sheet"))
+CONFIG = EffectiveConfig(
+    suite="inference",
+    case="net",
+    profile="embedded",
+    vendor="acme",
+    parameters={"metric": "top1", "target": 0.9, "seed": 7, "flops": 1e3, "item": "image"},
+    configurations={"repeat": 3, "precision": None, "fp16": False, "compiler": "engine", "batch_size": 40},
+    overrides=(Override("batch_size", 1, 40, "--set", "changed"),),
+    host=HostSettings(cache_dir="c"),
+)
+
+
+def begin(**changes: Any) -> dict[str, Any]:
+    """The first event's fields."""
+    facts = {
+        "config": CONFIG.as_dict(),
+        "compiler": "engine",
+        "precision": "fp32",
+        "gate": 0.99,
+        "problems": [],
+        "versions": {"python": "3.11"},
+        "host": Host(name="h", system="s", processor="p", cores=2, memory_bytes=1).model_dump(),
+        "chip": CHIP.model_dump(),
+    }
+    return facts | changes
+
+
+def a_round(of: str, number: int, **changes: Any) -> dict[str, Any]:
+    """A pass over 100 items: 30 ms of compute in 40 ms."""
+    return {
+        "of": of,
+        "number": number,
+        "started": 1.79e9 + number,
+        "items": 100,
+        "whole_ns": 40_000_000,
+        "batch_ns": [10_000_000] * 3,
+        "evaluation_ns": 1_000_000,
+        "accuracy": 0.95 + number / 1000,
+        **changes,
+    }
+
+
+def measured(of: str) -> list[tuple[str, dict[str, Any]]]:
+    """All events of one target."""
+    return [
+        ("loader", {"of": of, "items_per_second": 9000.0}),
+        ("warmup", {"of": of, "batches": 5, "seconds": 0.1}),
+        *[("round", a_round(of, number)) for number in (1, 2, 3)],
+        ("memory", {"of": of, "host_peak_bytes": 10, "device_peak_bytes": None, "device_total_bytes": None}),
+    ]
+
+
+def good_events() -> list[tuple[str, dict[str, Any]]]:
+    """A whole run that passes."""
+    identity = {"sha256": "0" * 64, "items": 100, "origin": None}
+    inside: dict[str, list[tuple[str, dict[str, Any]]]] = {
+        "data_and_model": [
+            ("dataset", {"name": "digits", **identity}),
+            ("weights", {"name": "weights", **identity}),
+            ("flops", {"counted": 1e3}),
+        ],
+        "framework_validation": [("framework_precision", {"precision": "fp32"}), *measured("framework")],
+        "engine_inference": measured("engine"),
+    }
+    events: list[tuple[str, dict[str, Any]]] = [("run_begin", begin())]
+    for step in STEPS:
+        end = {"step": step, "status": "done", "seconds": 0.5, "reason": None, "kind": None, "detail": None}
+        events += [("step_begin", {"step": step}), *inside.get(step, []), ("step_end", end)]
+    return events
+
+
+def written(path: Path, events: list[tuple[str, dict[str, Any]]]) -> Path:
+    log = EventLog(path)
+    for name, fields in events:
+        log.write(name, **fields)
+    log.close()
+    return path
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    return tmp_path / "events.jsonl"
+
+
+def test_whole_log(log: Path) -> None:
+    record = collect(written(log, good_events()))
+    assert record.verdict is not None and record.verdict.kind is VerdictKind.PASS, record.verdict
+    assert record.config_hash == CONFIG.hash and record.seed == 7
+    assert [override.key for override in record.overrides] == ["batch_size"]
+    assert record.engine is not None
+    assert record.engine.whole.mean == pytest.approx(2500)
+    assert record.engine.core.mean == pytest.approx(100 / 0.03)
+    assert record.engine.whole.stdev == pytest.approx(0, abs=1e-6)
+    assert record.engine.latency_ms["mean"] == pytest.approx(10) and record.engine.latency_batches == 9
+    assert record.engine.bound_by == "compute"
+    assert record.accuracy.engine == 0.951, "the worst round counts"
+    assert record.utilisation.mfu == pytest.approx(1e3 * 100 / 0.03 / 1e9)
+    assert record.dataset is not None and record.dataset.name == "digits"
+
+
+WHOLE = b"".join(
+    json.dumps({"event": name, "time": 1.79e9, "clock": number, **fields}).encode() + b"\n"
+    for number, (name, fields) in enumerate(good_events())
+)
+FIRST = WHOLE.index(b"\n") + 1
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=300)
+@given(st.integers(FIRST, len(WHOLE)))
+def test_a_log_cut_anywhere_is_a_record_and_passes_only_whole(log: Path, cut: int) -> None:
+    log.write_bytes(WHOLE[:cut])
+    record = collect(log)
+    assert record.verdict is not None
+    passes = record.verdict.kind is VerdictKind.PASS
+    assert passes == (cut >= len(WHOLE) - 1), "the last line may lack its end of line"
+    assert passes or record.verdict.reasons
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.integers(FIRST, len(WHOLE) - 1), st.binary(min_size=1, max_size=1))
+def test_a_damaged_byte_never_ends_in_a_traceback_of_the_reader(log: Path, at: int, byte: bytes) -> None:
+    log.write_bytes(WHOLE[:at] + byte + WHOLE[at + 1 :])
+    assert sum(1 for _ in read_events(log)) >= WHOLE.count(b"\n") - 2
+
+
+@pytest.mark.parametrize("number", [1, 2, 3])
+def test_a_lost_round_is_no_pass(log: Path, number: int) -> None:
+    events = [e for e in good_events() if e[0] != "round" or (e[1]["of"], e[1]["number"]) != ("engine", number)]
+    verdict = collect(written(log, events)).verdict
+    assert verdict is not None
+    assert (verdict.kind, verdict.reasons) == (VerdictKind.ERROR, ("2 of 3 rounds are in the record",))
+
+
+@pytest.mark.parametrize("name", ["loader", "warmup", "memory", "flops", "dataset", "weights"])
+def test_other_events_may_be_missing(log: Path, name: str) -> None:
+    collect(written(log, [event for event in good_events() if event[0] != name]))
+
+
+@pytest.mark.parametrize(
+    "changes, kind",
+    [
+        ({"accuracy": None}, VerdictKind.ERROR),
+        ({"accuracy": 0.5}, VerdictKind.FAIL_ACCURACY),
+        ({"whole_ns": 20_000_000}, VerdictKind.ERROR),
+        ({"whole_ns": 0}, VerdictKind.ERROR),
+        ({"batch_ns": []}, VerdictKind.ERROR),
+    ],
+)
+def test_one_bad_round_decides(log: Path, changes: dict[str, Any], kind: VerdictKind) -> None:
+    events = good_events()
+    for name, fields in events:
+        if name == "round" and fields["of"] == "engine" and fields["number"] == 2:
+            fields.update(changes)
+    verdict = collect(written(log, events)).verdict
+    assert verdict is not None and verdict.kind is kind
+
+
+@pytest.mark.parametrize(
+    "loader, evaluation_ns, bound_by", [(1e2, 1, "loader"), (1e9, 1, "compute"), (1e9, 10**9, "evaluation")]
+)
+def test_bound_by_the_slowest_stage(log: Path, loader: float, evaluation_ns: int, bound_by: str) -> None:
+    events = good_events()
+    for name, fields in events:
+        if name == "loader":
+            fields["items_per_second"] = loader
+        if name == "round":
+            fields["evaluation_ns"] = evaluation_ns
+    engine = collect(written(log, events)).engine
+    assert engine is not None and engine.bound_by == bound_by
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"{}\n", b'{"event": "step_begin", "time": 1}\n', b'{"event": "run_b', b"[1]\n"]
+)
+def test_without_a_beginning_there_is_no_record(log: Path, content: bytes) -> None:
+    log.write_bytes(content)
+    with pytest.raises(ValueError, match="no run_begin event"):
+        collect(log)
+
+
+def test_no_log(log: Path) -> None:
+    with pytest.raises(ValueError, match="no run_begin"):
+        collect(log)
+
+
+class TestEventLog:
+    @pytest.mark.parametrize("value", [float("nan"), float("inf"), object()])
+    def test_only_plain_json_is_written(self, log: Path, value: Any) -> None:
+        events = EventLog(log)
+        with pytest.raises((ValueError, TypeError)):
+            events.write("x", value=value)
+        events.write("y")
+        assert [event["event"] for event in read_events(log)] == ["y"]
+
+    def test_a_write_that_takes_a_part_is_an_error(self, log: Path) -> None:
+        class FillingUp:
+            def write(self, line: bytes) -> int:
+                return len(line) - 1
+
+        events = EventLog(log)
+        events._stream = FillingUp()  # type: ignore[assignment]
+        with pytest.raises(OSError) as caught:
+            events.write("x")
+        assert caught.value.errno == errno.ENOSPC
+
+    def test_two_writers_share_a_file(self, log: Path) -> None:
+        one, other = EventLog(log), EventLog(log)
+        for number in range(50):
+            (one if number % 2 else other).write("x", number=number)
+        assert [event["number"] for event in read_events(log)] == list(range(50))

@@ -1,0 +1,138 @@
+"""Vendors found by name, and what is told of one that is broken."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from importlib.metadata import EntryPoint
+from pathlib import Path
+
+import pytest
+
+from harness import registry
+from harness.errors import UsageError
+from harness.registry import available_vendors, find_vendor
+
+GOOD = """
+from harness.vendor import Compiler, Device, Vendor
+class Acme(Vendor):
+    compilers = {"engine": Compiler(frozenset({"fp32"}), consumes="onnx")}
+    default_compiler = "engine"
+    def devices(self): return [Device(0, "a")]
+    def synchronize(self): pass
+    def chip(self): return "a"
+vendor = Acme()
+"""
+ENGINE = "class InferModel:\n    def __call__(self, inputs): return inputs, 0.0\n"
+
+
+@pytest.fixture
+def vendors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder of vendors, importable as `vendors`."""
+    directory = tmp_path / "vendors"
+    directory.mkdir()
+    (directory / "__init__.py").write_text("")
+    kept = {name: sys.modules.pop(name) for name in list(sys.modules) if name.partition(".")[0] == "vendors"}
+    monkeypatch.syspath_prepend(str(tmp_path))
+    yield directory
+    for name in [name for name in sys.modules if name.partition(".")[0] == "vendors"]:
+        del sys.modules[name]
+    sys.modules.update(kept)
+
+
+def add(vendors: Path, name: str, text: str = GOOD, **modules: str) -> None:
+    """A vendor of that name."""
+    (vendors / name).mkdir()
+    (vendors / name / "__init__.py").write_text(text)
+    for module, content in ({"engine": ENGINE} | modules).items():
+        (vendors / name / f"{module}.py").write_text(content)
+
+
+def test_found_in_its_folder(vendors: Path) -> None:
+    add(vendors, "acme")
+    found = find_vendor("acme", vendors)
+    assert found.name == "acme"
+    assert found.chips_file == vendors / "acme/chips.yaml"
+    assert found.overrides_file("inference", "net") == vendors / "acme/configs/inference/net.yaml"
+    assert found.compiler("default")[0] == "engine"
+    assert found.infer_model("engine").__name__ == "InferModel"
+    assert "acme" in available_vendors(vendors)
+
+
+def test_found_behind_an_entry_point(vendors: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    package = vendors.parent / "acme_adapter"
+    package.mkdir()
+    (package / "__init__.py").write_text(GOOD)
+    (package / "engine.py").write_text(ENGINE)
+    monkeypatch.setattr(registry, "entry_points", lambda group: [EntryPoint("far", "acme_adapter", group)])
+    found = find_vendor("far", vendors)
+    assert found.directory == package
+    assert found.infer_model("engine")
+
+
+def test_twice_is_ambiguous(vendors: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    add(vendors, "acme")
+    monkeypatch.setattr(registry, "entry_points", lambda group: [EntryPoint("acme", "acme_adapter", group)])
+    with pytest.raises(UsageError, match=r"more than once: .*vendors/acme, acme_adapter"):
+        find_vendor("acme", vendors)
+
+
+@pytest.mark.parametrize("name", ["acmee", "", "..", "acme.engine", "../vendors/acme", "/etc", "a b"])
+def test_unknown(vendors: Path, name: str) -> None:
+    add(vendors, "acme")
+    with pytest.raises(UsageError, match="unknown vendor"):
+        find_vendor(name, vendors)
+
+
+@pytest.mark.parametrize(
+    "text, told",
+    [
+        ("import nonesuch", "ModuleNotFoundError: No module named 'nonesuch'"),
+        ("1 / 0", "ZeroDivisionError"),
+        ("def (", "SyntaxError"),
+        ("import sys; sys.exit('no driver')", "SystemExit: no driver"),
+        ("", "expected an attribute 'vendor'"),
+        ("vendor = 3", "expected an attribute 'vendor'"),
+        (GOOD.replace("vendor = Acme()", "vendor = Acme"), "'vendor' is a class"),
+        (GOOD.replace("    def synchronize(self): pass\n", ""), "abstract"),
+        (GOOD.replace('"engine": Compiler(frozenset({"fp32"}), consumes="onnx")', '"engine": 3'), "'compilers' must"),
+        (GOOD.replace('default_compiler = "engine"', 'default_compiler = "x"'), "'default_compiler' must be one of"),
+        (GOOD.replace('    default_compiler = "engine"\n', ""), "'default_compiler' must be one of"),
+        (GOOD.replace('"engine"', '"missing"'), "compiler 'missing' has no module"),
+    ],
+)
+def test_broken(vendors: Path, text: str, told: str) -> None:
+    add(vendors, "acme", text)
+    with pytest.raises(UsageError, match="acme") as caught:
+        find_vendor("acme", vendors)
+    assert told in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "text, told",
+    [
+        ("import nonesuch", "cannot be imported"),
+        ("", "expected a class InferModel"),
+        ("InferModel = 3", "expected a class"),
+    ],
+)
+def test_broken_compiler_module(vendors: Path, text: str, told: str) -> None:
+    add(vendors, "acme", engine=text)
+    with pytest.raises(UsageError, match="engine") as caught:
+        find_vendor("acme", vendors).infer_model("engine")
+    assert told in str(caught.value)
+
+
+def test_a_class_that_cannot_be_called_is_no_infer_model(vendors: Path) -> None:
+    add(vendors, "acme", engine="class InferModel:\n    pass\n")
+    with pytest.raises(UsageError, match="expected a class InferModel with __init__ and __call__"):
+        find_vendor("acme", vendors).infer_model("engine")
+
+
+def test_unknown_compiler(vendors: Path) -> None:
+    add(vendors, "acme")
+    with pytest.raises(
+        UsageError, match="unknown compiler 'engin' of vendor acme: it has engine; did you mean 'engine'"
+    ):
+        find_vendor("acme", vendors).compiler("engin")

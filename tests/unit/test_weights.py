@@ -1,0 +1,166 @@
+"""The cache of trained weights: keyed by everything that made them, and never believed unchecked."""
+
+from __future__ import annotations
+
+import json
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from harness import weights
+from harness.config import EffectiveConfig, HostSettings
+from harness.errors import StepError
+from harness.weights import embedded_weights, identify
+from tests.unit.net import Net
+
+TRAINING = {"epochs": 1, "batch_size": 8, "learning_rate": 0.1}
+
+
+class Cache:
+    """A cache directory, and what was told of it."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.told: list[str] = []
+
+    @property
+    def entry(self) -> Path:
+        """The weights' file."""
+        return self.directory / "weights/inference/net-embedded.safetensors"
+
+    def get(self, case: Net | None = None, **parameters: Any) -> torch.nn.Module:
+        """A model with the cache's weights; what was told is this call's."""
+        self.told = []
+        values = {"training": TRAINING, "seed": 0} | parameters
+        host = HostSettings(cache_dir=str(self.directory))
+        config = EffectiveConfig("inference", "net", "embedded", "acme", values, {}, host=host)
+        torch.manual_seed(0)
+        model = (case or Net()).create_model(config)
+        embedded_weights(case or Net(), model, config, self.told.append, lambda **figures: None)
+        return model
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> Cache:
+    return Cache(tmp_path)
+
+
+def test_trained_once(cache: Cache) -> None:
+    first = identify(cache.get(), "")
+    assert cache.told == ["no cached weights for net-embedded: training them"]
+    assert identify(cache.get(), "") == first
+    assert cache.told == []
+
+
+def test_another_recipe_is_stale(cache: Cache) -> None:
+    cache.get()
+    cache.get(training=TRAINING | {"epochs": 2})
+    assert len(cache.told) == 1 and "are stale" in cache.told[0] and str(cache.entry) in cache.told[0]
+    cache.get(training=TRAINING | {"epochs": 2})
+    assert cache.told == []
+
+
+def test_other_data_versions_or_code_are_stale(cache: Cache, monkeypatch: pytest.MonkeyPatch) -> None:
+    cache.get()
+    other = Net()
+    other.data = "1"
+    cache.get(other)
+    assert "are stale" in cache.told[0]
+    monkeypatch.setattr("importlib.metadata.version", lambda name: "99")
+    cache.get(other)
+    assert "are stale" in cache.told[0]
+    monkeypatch.setattr("inspect.getsource", lambda module: "other code")
+    cache.get(other)
+    assert "are stale" in cache.told[0]
+
+
+@pytest.mark.parametrize("damage", ["flip", "truncate", "empty", "delete"])
+def test_damaged_weights_are_made_again(cache: Cache, damage: str) -> None:
+    first = identify(cache.get(), "")
+    content = bytearray(cache.entry.read_bytes())
+    content[-1] ^= 1
+    damaged = {"flip": bytes(content), "truncate": bytes(content[:-4]), "empty": b""}
+    cache.entry.unlink() if damage == "delete" else cache.entry.write_bytes(damaged[damage])
+    assert identify(cache.get(), "") == first
+    told = "incomplete" if damage == "delete" else "corrupt (checksum differs)"
+    assert len(cache.told) == 1 and told in cache.told[0]
+    cache.get()
+    assert cache.told == []
+
+
+@pytest.mark.parametrize("content", [b"", b"{}", b"[]", b"null", b'{"key": 1', b"\xff", None])
+def test_damaged_manifest(cache: Cache, content: bytes | None) -> None:
+    first = identify(cache.get(), "")
+    manifest = cache.entry.with_suffix(".json")
+    manifest.unlink() if content is None else manifest.write_bytes(content)
+    assert identify(cache.get(), "") == first
+    assert len(cache.told) == 1 and "training again" in cache.told[0]
+
+
+def test_broken_off_training_is_no_entry(cache: Cache, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*arguments: Any) -> None:
+        raise KeyboardInterrupt
+
+    cache.get()
+    with monkeypatch.context() as patch:
+        patch.setattr(weights, "fit", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            cache.get(training=TRAINING | {"epochs": 2})
+    cache.get()
+    assert "are incomplete" in cache.told[0]
+
+
+def test_two_at_once_train_once(cache: Cache) -> None:
+    trained = []
+
+    def one() -> None:
+        mine = Cache(cache.directory)
+        mine.get()
+        trained.extend(mine.told)
+
+    threads = [threading.Thread(target=one) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert trained == ["no cached weights for net-embedded: training them"]
+
+
+def test_a_profile_without_a_recipe(tmp_path: Path) -> None:
+    config = EffectiveConfig("inference", "net", "standard", "acme", {}, {}, host=HostSettings(cache_dir=str(tmp_path)))
+    with pytest.raises(StepError, match="profile standard of case net has no 'training' parameters"):
+        embedded_weights(Net(), torch.nn.Linear(2, 2), config, print, print)
+    assert not list(tmp_path.iterdir())
+
+
+def test_manifest_names_the_file_that_it_vouches_for(cache: Cache) -> None:
+    cache.get()
+    manifest = json.loads(cache.entry.with_suffix(".json").read_text())
+    assert set(manifest) == {"key", "sha256"}
+    assert not list(cache.entry.parent.glob("*.draft"))
+
+
+class TestIdentity:
+    def test_follows_every_bit_and_nothing_else(self) -> None:
+        torch.manual_seed(0)
+        model = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.BatchNorm1d(2))
+        first = identify(model, "a").sha256
+        assert identify(model, "b").sha256 == first
+        for change in (
+            lambda: model[0].weight.data.mul_(1.0000001),
+            lambda: model[1].running_mean.add_(1),
+            lambda: model.half(),
+        ):
+            before = identify(model, "").sha256
+            change()
+            assert identify(model, "").sha256 != before
+
+    @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float64, torch.int8, torch.bool])
+    def test_any_type(self, dtype: torch.dtype) -> None:
+        module = torch.nn.Module()
+        module.register_buffer("b", torch.ones(3).to(dtype))
+        module.register_buffer("scalar", torch.tensor(1).to(dtype))
+        assert len(identify(module, "").sha256) == 64

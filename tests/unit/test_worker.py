@@ -1,0 +1,196 @@
+"""The case's process: what it answers, how it dies, and that nothing of it is left."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from harness import worker
+from harness.worker import CaseWorker, WorkerLost, WorkerSpec
+
+CHILD = """
+import json, os, signal, subprocess, sys, time
+out = os.fdopen(int(sys.argv[1]), "wb", buffering=0)
+def say(**message): out.write((json.dumps(message) + "\\n").encode())
+spec = json.loads(sys.stdin.readline())
+for line in sys.stdin:
+    step = json.loads(line)["step"]
+    if step is None: break
+    what, _, how = step.partition(":")
+    if what == "signal": os.kill(os.getpid(), getattr(signal, how))
+    if what == "exit": sys.exit(int(how))
+    if what == "sleep": time.sleep(float(how))
+    if what == "grandchild": subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+    if what == "progress":
+        for number in range(int(how)): say(step=number)
+    if what == "long": say(outcome={"status": "x" * int(how)})
+    else: say(outcome={"status": "done", "case": spec["case_class"]})
+if spec["case_class"] == "Stays": time.sleep(60)
+"""
+
+
+@pytest.fixture
+def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """Workers whose child is the script above; all are gone afterwards."""
+    (tmp_path / "harness").mkdir()
+    (tmp_path / "harness/__init__.py").write_text("")
+    (tmp_path / "harness/worker_main.py").write_text(CHILD)
+    made: list[CaseWorker] = []
+
+    def start(case_class: str = "Net") -> CaseWorker:
+        spec = WorkerSpec("m", case_class, "acme", "vendors", None, {}, str(tmp_path), (str(tmp_path),))
+        made.append(CaseWorker(spec, {"WORKER": str(tmp_path)}))
+        return made[-1]
+
+    monkeypatch.chdir(tmp_path)
+    yield start
+    for each in made:
+        each.kill()
+    assert gone(tmp_path)
+
+
+def living(directory: Path) -> list[psutil.Process]:
+    """Processes of the workers made in a directory."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            if process.environ().get("WORKER") == str(directory) and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(process)
+        except psutil.Error:
+            continue
+    return found
+
+
+def gone(directory: Path, seconds: float = 5) -> bool:
+    """Whether all of them end in time: a killed process takes a moment."""
+    deadline = time.monotonic() + seconds
+    while living(directory) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return not living(directory)
+
+
+def nothing(message: dict[str, Any]) -> None:
+    pass
+
+
+def test_steps_are_answered_in_order(make: Any) -> None:
+    child = make()
+    for _ in range(3):
+        assert child.run("step", None, nothing) == {"status": "done", "case": "Net"}
+    child.close()
+
+
+def test_progress_comes_before_the_outcome(make: Any) -> None:
+    told: list[dict[str, Any]] = []
+    assert make().run("progress:500", None, told.append)["status"] == "done"
+    assert [message["step"] for message in told] == list(range(500))
+
+
+def test_an_answer_longer_than_a_pipe(make: Any) -> None:
+    assert make().run("long:300000", None, nothing) == {"status": "x" * 300_000}
+
+
+@pytest.mark.parametrize("name", ["SIGSEGV", "SIGKILL", "SIGABRT", "SIGBUS"])
+def test_death_by_signal_is_told_by_name(make: Any, name: str) -> None:
+    child = make()
+    with pytest.raises(WorkerLost, match=rf"died of signal {signal.Signals[name].value} \({name}\)"):
+        child.run(f"signal:{name}", None, nothing)
+    with pytest.raises(WorkerLost):
+        child.run("step", None, nothing)
+
+
+@pytest.mark.parametrize("code", [0, 3])
+def test_leaving_without_an_answer(make: Any, code: int) -> None:
+    with pytest.raises(WorkerLost, match=f"ended with exit code {code}"):
+        make().run(f"exit:{code}", None, nothing)
+
+
+def test_timeout(make: Any) -> None:
+    child, begun = make(), time.monotonic()
+    with pytest.raises(WorkerLost, match=r"took longer than the 0.5 s of --step-timeout"):
+        child.run("sleep:60", 0.5, nothing)
+    assert time.monotonic() - begun < 5
+
+
+def test_progress_does_not_prolong_the_timeout(make: Any) -> None:
+    child = make()
+    child.run("step", None, nothing)
+    with pytest.raises(WorkerLost, match="took longer"):
+        child.run("progress:100000000", 0.5, nothing)
+
+
+@pytest.mark.parametrize("end", ["close", "kill"])
+def test_grandchildren_end_too(make: Any, tmp_path: Path, end: str) -> None:
+    child = make()
+    child.run("grandchild", None, nothing)
+    assert len(living(tmp_path)) == 2
+    getattr(child, end)()
+    assert gone(tmp_path)
+
+
+def test_a_dead_leader_takes_its_group_along(make: Any, tmp_path: Path) -> None:
+    child = make()
+    child.run("grandchild", None, nothing)
+    with pytest.raises(WorkerLost):
+        child.run("signal:SIGSEGV", None, nothing)
+    assert gone(tmp_path)
+
+
+def test_one_that_does_not_leave_is_ended(make: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = worker._wait_without_reaping
+    monkeypatch.setattr(worker, "_wait_without_reaping", lambda pid, seconds: real(pid, 0.3))
+    child = make("Stays")
+    child.run("step", None, nothing)
+    child.close()
+    assert gone(tmp_path)
+
+
+def test_ending_twice_is_no_mistake(make: Any) -> None:
+    child = make()
+    child.close()
+    child.kill()
+    child.close()
+
+
+def test_output_goes_to_the_log(make: Any, tmp_path: Path) -> None:
+    with pytest.raises(WorkerLost, match="worker.log"):
+        make().run("exit:nonsense", None, nothing)
+    assert "ValueError" in (tmp_path / "worker.log").read_text()
+
+
+@pytest.mark.slow
+def test_the_real_child_ends_with_its_parent(tmp_path: Path) -> None:
+    """The real worker_main: its command pipe closes, and the group ends, whatever runs in it."""
+    from harness import worker_main
+
+    root = str(Path(worker_main.__file__).parents[1])
+    read, write = os.pipe()
+    code = (
+        f"import os, sys; sys.argv[1:] = ['{write}']\n"
+        "import harness.worker_main as m, threading, subprocess, time\n"
+        "subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)'])\n"
+        f"os.write({write}, b'up')\n"
+        "m.main()\n"
+    )
+    environment = {**os.environ, "WORKER": str(tmp_path), "PYTHONPATH": root}
+    child = subprocess.Popen(
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, pass_fds=[write], start_new_session=True, env=environment
+    )
+    os.close(write)
+    assert os.read(read, 2) == b"up"
+    assert len(living(tmp_path)) == 2
+    assert child.stdin is not None
+    child.stdin.close()
+    threading.Thread(target=child.wait, daemon=True).start()
+    assert gone(tmp_path, 10)
+    os.close(read)
