@@ -207,7 +207,7 @@ def house(tmp_path: Path, trained: Path) -> Iterator[House]:
     assert not left, f"processes were left: {left}"
 
 
-ENGINES = "honest slow foo_time reuses shapes nan random".split()
+ENGINES = "honest slow foo_time reuses shapes nan random short".split()
 FAULTS = {
     "raises_compiling": "compile=raise",
     "raises_running": "call=raise",

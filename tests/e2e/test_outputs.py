@@ -13,7 +13,7 @@ import pytest
 
 from tests.e2e.conftest import BadDay
 
-WITHHELD = ["random", "hard", "foo_time", "reuses", "nan", "boast"]
+WITHHELD = ["random", "short", "hard", "foo_time", "reuses", "nan", "boast"]
 
 
 def benchmark_of(day: BadDay, case: str, figure: str) -> dict[str, Any]:

@@ -19,6 +19,7 @@ class Fake(Vendor):
         "shapes": _TAKES_MODEL,
         "nan": _TAKES_MODEL,
         "random": _TAKES_MODEL,
+        "short": _TAKES_MODEL,
         "slow": _TAKES_MODEL,
         "onnx": Compiler(frozenset({"fp32"}), consumes="onnx", loads_compiled=True),
     }
