@@ -43,7 +43,7 @@ class ChipEntry(BaseModel):
     name: str = Field(min_length=1)
     match: str = Field(min_length=1)
     peaks: dict[Precision, PeakEntry]
-    memory_bandwidth: float | None = Field(None, gt=0, description="bytes per second")
+    memory_bandwidth: float | None = Field(None, gt=0, description="bytes per second, of the whole chip")
     link_bandwidth: float | None = Field(None, gt=0, description="bytes per second, all links, both directions")
     tdp: float | None = Field(None, gt=0, description="watts")
     source: str | None = Field(None, description="of bandwidths and power")
@@ -105,7 +105,7 @@ def describe_chip(detected: str, units: int, precision: str, path: Path) -> Chip
     peak = next((value for key, value in entry.peaks.items() if key == precision), None)
     if peak is None:
         missing = f"{path.name} has no {precision} peak for {entry.name}"
-        return Chip(name=detected, units=units, peak_missing=missing)
+        return Chip(name=detected, units=units, peak_missing=missing, memory_bandwidth=entry.memory_bandwidth)
     return Chip(
         name=detected,
         units=units,
@@ -115,4 +115,5 @@ def describe_chip(detected: str, units: int, precision: str, path: Path) -> Chip
             source=peak.source,
             achievable=peak.achievable * units if peak.achievable else None,
         ),
+        memory_bandwidth=entry.memory_bandwidth,
     )
