@@ -1,0 +1,63 @@
+"""GPUs that CUDA runs on."""
+
+from __future__ import annotations
+
+import os
+
+from harness.vendor import Compiler, Device, Monitor, Vendor
+from vendors.nvidia import nvml
+from vendors.nvidia.monitor import NvmlMonitor
+
+AMPERE = (8, 0)
+"""The compute capability that brought tf32 and bf16."""
+
+
+class Nvidia(Vendor):
+    """Devices are found through NVML, so that looking for them initialises no CUDA context."""
+
+    default_compiler = "tensorrt"
+    visible_devices_variable = "CUDA_VISIBLE_DEVICES"
+    container_options = ("--gpus", "all")
+
+    def __init__(self) -> None:
+        # CUDA counts devices by speed unless told otherwise, NVML by bus: an index has to mean the same in both
+        os.environ.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")
+        floating = frozenset({"fp32", "fp16"})
+        if (nvml.capability() or AMPERE) >= AMPERE:
+            floating |= {"tf32", "bf16"}
+        self.framework_precisions = floating
+        self.compilers = {
+            "tensorrt": Compiler(floating | {"int8"}, consumes="onnx", loads_compiled=True, package="tensorrt"),
+            "torchtrt": Compiler(floating, consumes="model", package="torch-tensorrt"),
+            "inductor": Compiler(floating, consumes="model", package="torch"),
+            "onnxruntime": Compiler(floating - {"bf16"}, consumes="onnx", package="onnxruntime-gpu"),
+        }
+
+    def devices(self) -> list[Device]:
+        return nvml.devices()
+
+    def synchronize(self) -> None:
+        import torch
+
+        torch.cuda.synchronize()
+
+    def torch_device(self) -> str:
+        return "cuda"
+
+    def chip(self) -> str:
+        devices = self.devices()
+        return devices[0].name if devices else "no CUDA device"
+
+    def monitor(self) -> Monitor | None:
+        return NvmlMonitor()
+
+    def memory(self) -> tuple[int | None, int | None]:
+        # TensorRT allocates beside torch; the driver's figure for this process, where there is one, has both
+        import torch
+
+        if not torch.cuda.is_available():
+            return None, None
+        return max(torch.cuda.max_memory_reserved(), nvml.used_by(os.getpid()) or 0), torch.cuda.mem_get_info()[1]
+
+
+vendor = Nvidia()

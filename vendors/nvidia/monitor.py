@@ -1,0 +1,106 @@
+"""NVML: what the driver tells of each GPU, without touching CUDA."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import pynvml
+
+from harness.vendor import Reading
+
+Value = TypeVar("Value")
+
+THROTTLES = {
+    pynvml.nvmlClocksEventReasonSwPowerCap: "power cap",
+    pynvml.nvmlClocksThrottleReasonHwSlowdown: "hardware slowdown",
+    pynvml.nvmlClocksEventReasonSyncBoost: "sync boost with another GPU",
+    pynvml.nvmlClocksEventReasonSwThermalSlowdown: "heat (driver)",
+    pynvml.nvmlClocksThrottleReasonHwThermalSlowdown: "heat (hardware)",
+    pynvml.nvmlClocksThrottleReasonHwPowerBrakeSlowdown: "external power brake",
+}
+"""Reasons to run slower than asked. Being idle is none; clocks that a user or a display set show in clock_mhz."""
+
+SILENT = (
+    pynvml.NVMLError_NotSupported,
+    pynvml.NVMLError_NoPermission,
+    pynvml.NVMLError_FunctionNotFound,
+    pynvml.NVMLError_NoData,
+)
+"""What an absent sensor answers. Anything else is a fault of the device or the driver."""
+
+
+class DeviceLost(Exception):
+    """No GPU can be read any more; the text says which and why."""
+
+
+class NvmlMonitor:
+    """Reads all GPUs of the machine. One that falls off the bus is left out of the sample; the others are read."""
+
+    def __init__(self) -> None:
+        pynvml.nvmlInit()
+        try:
+            indices = range(pynvml.nvmlDeviceGetCount())
+            self._handles = {index: pynvml.nvmlDeviceGetHandleByIndex(index) for index in indices}
+        except pynvml.NVMLError:
+            pynvml.nvmlShutdown()
+            raise
+
+    def sample(self) -> list[Reading]:
+        """A reading of each GPU that answers.
+
+        Raises:
+            DeviceLost: none does.
+        """
+        readings: list[Reading] = []
+        lost: list[str] = []
+        for index, handle in self._handles.items():
+            try:
+                readings.append(_read(index, handle))
+            except pynvml.NVMLError as error:
+                lost.append(f"GPU {index}: {error}")
+        if lost and not readings:
+            raise DeviceLost("; ".join(lost))
+        return readings
+
+    def close(self) -> None:
+        """Let go of NVML."""
+        pynvml.nvmlShutdown()
+
+
+def _read(index: int, handle: Any) -> Reading:
+    memory = _sensor(pynvml.nvmlDeviceGetMemoryInfo, handle)
+    utilization = _sensor(pynvml.nvmlDeviceGetUtilizationRates, handle)
+    processes = _sensor(pynvml.nvmlDeviceGetComputeRunningProcesses, handle)
+    return Reading(
+        device=index,
+        temperature_c=_scaled(_sensor(pynvml.nvmlDeviceGetTemperature, handle, pynvml.NVML_TEMPERATURE_GPU), 1),
+        power_w=_scaled(_sensor(pynvml.nvmlDeviceGetPowerUsage, handle), 1e-3),
+        energy_j=_scaled(_sensor(pynvml.nvmlDeviceGetTotalEnergyConsumption, handle), 1e-3),
+        memory_used_bytes=memory and int(memory.used),
+        memory_total_bytes=memory and int(memory.total),
+        utilization=_scaled(utilization and utilization.gpu, 1e-2),
+        clock_mhz=_scaled(_sensor(pynvml.nvmlDeviceGetClockInfo, handle, pynvml.NVML_CLOCK_SM), 1),
+        throttled=_words(_sensor(pynvml.nvmlDeviceGetCurrentClocksThrottleReasons, handle)),
+        processes=None if processes is None else tuple(process.pid for process in processes),
+    )
+
+
+def _sensor(read: Callable[..., Value], *arguments: Any) -> Value | None:
+    """What a sensor says, None where there is none.
+
+    Raises:
+        pynvml.NVMLError: the device does not answer.
+    """
+    try:
+        return read(*arguments)
+    except SILENT:
+        return None
+
+
+def _scaled(value: float | None, unit: float) -> float | None:
+    return None if value is None else value * unit
+
+
+def _words(reasons: int | None) -> tuple[str, ...] | None:
+    return None if reasons is None else tuple(word for bit, word in THROTTLES.items() if reasons & bit)

@@ -1,0 +1,70 @@
+"""Short questions to the driver, each in an NVML session of its own. None of them initialises CUDA."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pynvml
+
+from harness.vendor import Device
+
+
+@contextmanager
+def session() -> Iterator[list[Any]]:
+    """Handles of all GPUs in the order of the bus; none without a driver."""
+    try:
+        pynvml.nvmlInit()
+    except pynvml.NVMLError:
+        yield []
+        return
+    try:
+        yield [pynvml.nvmlDeviceGetHandleByIndex(index) for index in range(pynvml.nvmlDeviceGetCount())]
+    finally:
+        pynvml.nvmlShutdown()
+
+
+def devices() -> list[Device]:
+    """The GPUs that CUDA_VISIBLE_DEVICES leaves, all if it is not set; none where the driver can't say."""
+    try:
+        with session() as handles:
+            found = [(index, _name(handle), pynvml.nvmlDeviceGetUUID(handle)) for index, handle in enumerate(handles)]
+    except pynvml.NVMLError:
+        return []
+    chosen = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if chosen is None:
+        return [Device(index, name) for index, name, _ in found]
+    wanted = [word.strip() for word in chosen.split(",")]
+    visible = [(word, device) for word in wanted if word for device in found if word in (str(device[0]), device[2])]
+    return [Device(device[0], device[1]) for _, device in visible]
+
+
+def capability() -> tuple[int, int] | None:
+    """The lowest compute capability of this machine's GPUs, None if there is none to ask."""
+    try:
+        with session() as handles:
+            return min((tuple(pynvml.nvmlDeviceGetCudaComputeCapability(h)) for h in handles), default=None)
+    except pynvml.NVMLError:
+        return None
+
+
+def used_by(pid: int) -> int | None:
+    """Bytes of device memory that a process holds; None where the driver doesn't tell, as in most containers."""
+    try:
+        with session() as handles:
+            held = [p for h in handles for p in pynvml.nvmlDeviceGetComputeRunningProcesses(h) if p.pid == pid]
+    except pynvml.NVMLError:
+        return None
+    known = [int(process.usedGpuMemory) for process in held if process.usedGpuMemory is not None]
+    return sum(known) if known else None
+
+
+def _name(handle: Any) -> str:
+    """The product's name, with its memory where the name leaves that open (A100 came with 40 and with 80 GB)."""
+    name = str(pynvml.nvmlDeviceGetName(handle))
+    if re.search(r"\d\s?GB\b", name):
+        return name
+    return f"{name} ({pynvml.nvmlDeviceGetMemoryInfo(handle).total / 2**30:.0f} GiB)"

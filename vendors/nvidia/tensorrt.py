@@ -1,0 +1,179 @@
+"""TensorRT 10 and 11. Networks are strongly typed in both: the ONNX model's types decide, no builder flag does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import onnx
+import tensorrt as trt
+import torch
+
+from harness.vendor import EffectiveConfig, StepError
+from vendors.nvidia.retype import TYPES, converted, has_quantization
+from vendors.nvidia.staging import Staging
+
+PRECISIONS = ("fp32", "tf32", "fp16", "bf16", "int8")
+
+DTYPES = {
+    trt.DataType.FLOAT: torch.float32,
+    trt.DataType.HALF: torch.float16,
+    trt.DataType.BF16: torch.bfloat16,
+    trt.DataType.INT64: torch.int64,
+    trt.DataType.INT32: torch.int32,
+    trt.DataType.INT8: torch.int8,
+    trt.DataType.UINT8: torch.uint8,
+    trt.DataType.BOOL: torch.bool,
+}
+
+
+class InferModel:
+    """An engine with its buffers: allocated once for the largest batch, on one stream.
+
+    Configuration key of its own: `cuda_graph` (false) records the launches of each batch size and replays them.
+    """
+
+    def __init__(self, config: EffectiveConfig, onnx_path: Path | None, model: torch.nn.Module | None) -> None:
+        if config.effective_precision not in PRECISIONS:
+            raise StepError(f"TensorRT cannot be asked for {config.effective_precision}")
+        if not torch.cuda.is_available():
+            raise StepError("torch finds no CUDA device: is this a CUDA build, and is a driver loaded?")
+        self.logger = trt.Logger(trt.Logger.ERROR)
+        self.engine = self._load(config, onnx_path)
+        self.names = [self.engine.get_tensor_name(index) for index in range(self.engine.num_io_tensors)]
+        self.inputs = [n for n in self.names if self.engine.get_tensor_mode(n) == trt.TensorIOMode.INPUT]
+        self.outputs = [n for n in self.names if n not in self.inputs]
+        self.largest = self._largest_batch()
+        self.with_graph = bool(config.get("cuda_graph", False))
+        self.stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+        self.staging = Staging()
+        self.contexts: dict[int, trt.IExecutionContext] = {}
+        self.graphs: dict[int, torch.cuda.CUDAGraph] = {}
+        self.buffers: dict[str, torch.Tensor] = {}
+        self.buffers = self._allocate(self._context(self.largest))
+
+    def __call__(self, inputs: list[torch.Tensor]) -> tuple[list[torch.Tensor], float]:
+        rows = len(inputs[0])
+        if rows > self.largest:
+            raise StepError(f"a batch of {rows} is more than the {self.largest} that the engine was built for")
+        with torch.cuda.stream(self.stream):
+            self.staging.copy(inputs, [self.buffers[name][:rows] for name in self.inputs])
+            self._launch(rows)
+            return [self.buffers[name][:rows].clone() for name in self.outputs], 0.0
+
+    def _load(self, config: EffectiveConfig, onnx_path: Path | None) -> trt.ICudaEngine:
+        if config.exist_compiler_path:
+            source, plan = config.exist_compiler_path, Path(config.exist_compiler_path).read_bytes()
+        elif onnx_path is not None:
+            source, plan = str(onnx_path), build(config, onnx_path, self.logger)
+        else:
+            raise StepError("TensorRT needs an ONNX file or exist_compiler_path")
+        engine = trt.Runtime(self.logger).deserialize_cuda_engine(plan)
+        if engine is None:
+            raise StepError(f"{source}: no engine for TensorRT {trt.__version__} on this device; build it again here")
+        return engine
+
+    def _largest_batch(self) -> int:
+        name = self.inputs[0]
+        fixed: int = self.engine.get_tensor_shape(name)[0]
+        return fixed if fixed >= 0 else int(self.engine.get_tensor_profile_shape(name, 0)[2][0])
+
+    def _context(self, rows: int) -> trt.IExecutionContext:
+        """Each batch size has a context of its own: one that a graph was recorded from must not be changed."""
+        if rows not in self.contexts:
+            context = self.engine.create_execution_context()
+            if context is None:
+                raise StepError("TensorRT cannot create an execution context: is the device's memory full?")
+            for name in self.inputs:
+                shape = tuple(self.engine.get_tensor_shape(name))
+                # an engine of a fixed batch works on all of its rows, whatever stands in the last of them
+                if shape[0] < 0 and not context.set_input_shape(name, (rows, *shape[1:])):
+                    raise StepError(f"TensorRT refuses {rows} rows of input {name}")
+            for name, buffer in self.buffers.items():
+                context.set_tensor_address(name, buffer.data_ptr())
+            self.contexts[rows] = context
+        return self.contexts[rows]
+
+    def _allocate(self, context: trt.IExecutionContext) -> dict[str, torch.Tensor]:
+        buffers = {}
+        for name in self.names:
+            shape, kind = tuple(context.get_tensor_shape(name)), self.engine.get_tensor_dtype(name)
+            if kind not in DTYPES or any(size < 0 for size in shape):
+                raise StepError(f"tensor {name} of the engine is {kind} {shape}; torch has no buffer for it")
+            buffers[name] = torch.zeros(shape, dtype=DTYPES[kind], device="cuda")
+            context.set_tensor_address(name, buffers[name].data_ptr())
+        torch.cuda.synchronize()
+        return buffers
+
+    def _launch(self, rows: int) -> None:
+        if rows in self.graphs:
+            self.graphs[rows].replay()
+            return
+        self._enqueue(rows)
+        if self.with_graph:  # recorded after a first launch, since TensorRT sets itself up in that one
+            self.stream.synchronize()
+            graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(graph, stream=self.stream):
+                self._enqueue(rows)
+            self.graphs[rows] = graph
+
+    def _enqueue(self, rows: int) -> None:
+        if not self._context(rows).execute_async_v3(self.stream.cuda_stream):
+            raise StepError("TensorRT could not launch the engine")
+
+
+def build(config: EffectiveConfig, onnx_path: Path, logger: trt.ILogger) -> bytes:
+    """Build an engine for 1 to batch_size rows and leave its plan in the artifact directory.
+
+    Raises:
+        StepError: TensorRT can't parse or build it, or int8 is asked of a model without Q/DQ nodes.
+    """
+    builder = trt.Builder(logger)
+    network = builder.create_network(1 << int(trt.NetworkDefinitionCreationFlag.STRONGLY_TYPED))
+    parser = trt.OnnxParser(network, logger)
+    if not _parse(parser, onnx_path, config.effective_precision):
+        reasons = "; ".join(parser.get_error(index).desc() for index in range(parser.num_errors))
+        raise StepError(f"{onnx_path}: TensorRT {trt.__version__} cannot parse it: {reasons}")
+    options = builder.create_builder_config()
+    # on unless cleared; it rounds what float32 networks multiply
+    (options.set_flag if config.effective_precision == "tf32" else options.clear_flag)(trt.BuilderFlag.TF32)
+    profile = builder.create_optimization_profile()
+    for index in range(network.num_inputs):
+        tensor = network.get_input(index)
+        shape = tuple(tensor.shape)
+        if any(size < 0 for size in shape[1:]):
+            raise StepError(f"{onnx_path}: input {tensor.name} has shape {shape}; only the batch may be dynamic")
+        if shape[0] < 0:
+            most = (config.batch_size, *shape[1:])
+            profile.set_shape(tensor.name, (1, *shape[1:]), most, most)
+    options.add_optimization_profile(profile)
+    with _timing_cache(options, Path(config.host.cache_dir)):
+        plan = builder.build_serialized_network(network, options)
+    if plan is None:
+        raise StepError(f"{onnx_path}: TensorRT {trt.__version__} cannot build an engine; its reason is in worker.log")
+    if config.host.artifact_dir:
+        (Path(config.host.artifact_dir) / "model.engine").write_bytes(plan)
+    return bytes(plan)
+
+
+def _parse(parser: trt.OnnxParser, path: Path, precision: str) -> bool:
+    if precision in TYPES:
+        return parser.parse(converted(path, precision).SerializeToString())
+    if precision == "int8" and not has_quantization(onnx.load(path, load_external_data=False)):
+        raise StepError(f"{path}: int8 needs a model with QuantizeLinear and DequantizeLinear nodes; it has none")
+    return parser.parse_from_file(str(path))
+
+
+@contextmanager
+def _timing_cache(options: trt.IBuilderConfig, directory: Path) -> Iterator[None]:
+    """Measured kernels of earlier builds; TensorRT itself drops those of other devices."""
+    path = directory / "tensorrt" / f"timing-{trt.__version__}.cache"
+    cache = options.create_timing_cache(path.read_bytes() if path.is_file() else b"")
+    if cache is not None:
+        options.set_timing_cache(cache, ignore_mismatch=False)
+    yield
+    if cache is not None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.with_suffix(".new").write_bytes(cache.serialize())
+        path.with_suffix(".new").replace(path)
