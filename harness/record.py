@@ -107,7 +107,7 @@ class Chip(_Part):
     units: int = 1
     peak: Peak | None = None
     peak_missing: str | None = None
-    memory_bandwidth: float | None = Field(None, description="bytes per second, of the chip whatever its units")
+    memory_bandwidth: float | None = Field(default=None, description="bytes per second, of the chip whatever its units")
 
 
 class Host(_Part):
