@@ -33,7 +33,8 @@ def export_onnx(
 
     example = tuple(torch.cat([tensor[:1], tensor[:1]]) for tensor in inputs)
     batch = torch.export.Dim("batch", min=1)
-    logging.getLogger("onnxscript").setLevel(logging.ERROR)
+    for noisy in ("onnxscript", "torch.onnx"):
+        logging.getLogger(noisy).setLevel(logging.ERROR)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:

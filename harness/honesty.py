@@ -190,8 +190,8 @@ def _chains(data: list[torch.Tensor], other: list[torch.Tensor], chance: random.
     The figures are taken of calls that follow another call at once, so that no kind finds a warmer machine. All
     inputs are made before the first call, a repeat in memory of its own.
     """
-    rows = len(data[0])
-    new = [splice(data, other, chance.uniform(0.25, 0.75), chance.randrange(rows)) for _ in range(2)]
+    most = max(1, len(data[0]) - 1)
+    new = [splice(data, other, chance.uniform(0.25, 0.75), chance.randint(1, most)) for _ in range(2)]
     return (other, data), (*new, [tensor.clone() for tensor in new[1]])
 
 

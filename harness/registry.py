@@ -19,8 +19,9 @@ GROUP = "proofmark.vendors"
 class FoundVendor:
     """A vendor with the place it came from."""
 
-    def __init__(self, name: str, package: ModuleType, vendor: Vendor) -> None:
+    def __init__(self, name: str, package: ModuleType, vendor: Vendor, vendors_dir: Path) -> None:
         self.name = name
+        self.vendors_dir = vendors_dir
         self.package = package
         self.vendor = vendor
         self.directory = Path(package.__file__ or ".").resolve().parent
@@ -83,7 +84,7 @@ def find_vendor(name: str, vendors_dir: Path) -> FoundVendor:
         raise UsageError(f"unknown vendor '{name}': there are {', '.join(known)}{_hint(name, known)}")
     target = f"vendors.{name}" if local else entries[0].value.partition(":")[0]
     package = _import(target, f"vendor '{name}'")
-    return FoundVendor(name, package, _checked(package, name))
+    return FoundVendor(name, package, _checked(package, name), vendors_dir)
 
 
 def _import(target: str, what: str) -> ModuleType:

@@ -92,7 +92,7 @@ class CaseRun:
         if self._options.monitor_interval is not None:
             self._monitor = MonitorProcess(
                 self._found.name,
-                self._found.directory.parent,
+                self._found.vendors_dir,
                 self._worker.group,
                 self.run_dir / "monitor.jsonl",
                 self._options.monitor_interval,
@@ -207,7 +207,7 @@ class CaseRun:
             case_module=self._case[0],
             case_class=self._case[1],
             vendor=self._found.name,
-            vendors_dir=str(self._found.directory.parent),
+            vendors_dir=str(self._found.vendors_dir),
             compiler=self.config.compiler,
             config=self.config.as_dict(),
             run_dir=str(self.run_dir),

@@ -85,12 +85,21 @@ def _key(case: InferenceCase, config: EffectiveConfig) -> str:
     loader = case.build_dataloader(config, "train")
     made_by: dict[str, Any] = {
         "parameters": config.as_dict()["parameters"],
-        "case": inspect.getsource(sys.modules[type(case).__module__]),
+        "code": _sources(type(case).__module__.partition(".")[0]),
         "training": inspect.getsource(fit_module),
         "data": loader.dataset.identity.sha256,
         "versions": {name: importlib.metadata.version(name) for name in ("torch", "transformers", "numpy")},
     }
     return hashlib.sha256(json.dumps(made_by, sort_keys=True).encode()).hexdigest()
+
+
+def _sources(package: str) -> dict[str, str]:
+    """The source of every module of `package` that making the model and its data has imported."""
+    return {
+        name: Path(module.__file__).read_text(encoding="utf-8")
+        for name, module in sorted(sys.modules.items())
+        if name.partition(".")[0] == package and module.__file__
+    }
 
 
 def _what_is_wrong(entry: Path, key: str) -> str | None:
