@@ -10,6 +10,7 @@ from typing import Any
 from harness.record import RunRecord
 from reports.plots import plots
 from reports.view import CaseView
+from reports.watch import honesty, troubles
 
 
 def describe(record: RunRecord, attachments: Mapping[str, Path] | None = None) -> None:
@@ -67,4 +68,7 @@ def _figures(view: CaseView) -> list[str]:
         f"core: {view.speed(side, 'core')}",
         f"loader: {view.loader(side)}, bound by: {view.bound_by(side)}",
         f"MFU: {view.mfu}",
+        f"energy: {view.energy_per_item}",
+        f"honesty: {honesty(view)}",
+        *(f"monitor: {trouble}" for trouble in troubles(view)),
     ]

@@ -10,6 +10,12 @@ from reports import svg
 
 FAINT = 0.15
 
+WIDTH = 400
+"""Of every drawing: what a phone shows without making its letters too small."""
+
+GLYPH = 6.5
+"""Pixels that a character takes, about: what is left of measuring text without a renderer."""
+
 
 @dataclass(frozen=True)
 class Axis:
@@ -65,6 +71,21 @@ def counting_axis(label: str, count: int, most_ticks: int = 8) -> Axis:
     return Axis(label, 0.5, count + 0.5, tuple((n, str(n)) for n in range(1, count + 1, every)))
 
 
+def decade_axis(label: str, low: float, high: float, most_ticks: int = 6) -> Axis:
+    """A logarithmic axis between two positive values, with ticks at powers of ten."""
+    first, last = math.ceil(math.log10(low) - 1e-9), math.floor(math.log10(high) + 1e-9)
+    every = max(1, math.ceil((last - first + 1) / most_ticks))
+    ticks = tuple((10.0**n, power_of_ten(n)) for n in range(first, last + 1, every))
+    return Axis(label, low, high, ticks, math.log10)
+
+
+def power_of_ten(exponent: int) -> str:
+    """10 to a whole exponent, with a prefix where it is large: 100 G, 1 T, 0.01."""
+    if exponent < 3:
+        return f"{10.0**exponent:g}"
+    return f"{10 ** (exponent % 3)} {' kMGTPEZY'[exponent // 3]}" if exponent < 27 else f"1e{exponent}"
+
+
 def draw_bottom(area: Area, axis: Axis) -> str:
     """The horizontal axis below the area: base line, ticks, tick labels, and the axis's label."""
     parts = [svg.line(area.left, area.bottom, area.right, area.bottom)]
@@ -83,6 +104,13 @@ def draw_left(area: Area, axis: Axis) -> str:
         parts.append(svg.line(area.left, y, area.right, y, stroke_opacity=FAINT))
         parts.append(svg.label(area.left - 6, y + 4, name, "end"))
     return "".join(parts)
+
+
+def draw_bound(area: Area, x: float, name: str, baseline: float, **attributes: str | float) -> str:
+    """A vertical line through the area up to its name, which stands right of it where there is room."""
+    anchor, shift = ("start", 5) if x + 5 + GLYPH * len(name) <= WIDTH else ("end", -5)
+    stroke = svg.line(x, baseline - 9, x, area.bottom, stroke_width=1.25, **attributes)
+    return stroke + svg.label(x + shift, baseline, name, anchor, style=svg.HALO)
 
 
 def apart(places: Sequence[float], gap: float, low: float, high: float) -> list[float]:

@@ -11,8 +11,8 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from harness.record import RunRecord, VerdictKind
-from reports import provenance, text
-from reports.plots import plots
+from reports import provenance, text, watch
+from reports.plots import notes, plots
 from reports.view import SIDES, CaseView, Figure
 
 _TEMPLATES = Path(__file__).parent / "templates"
@@ -66,7 +66,9 @@ def render(records: Sequence[RunRecord]) -> str:
             step_mark=_STEP_MARKS.__getitem__,
             against_target=against_target,
             measured_rows=measured_rows,
-            plots=lambda view: {title: Markup(drawing) for title, drawing in plots(view).items()},
+            plots=lambda view: {title: Markup(drawing) for title, drawing in plots(view).items()},  # noqa: S704 (escaped)
+            plot_notes=notes,
+            watch=watch,
             text=text,
             provenance=provenance,
         )

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from harness.record import Identity, RunRecord
 from reports.view import CaseView, Figure
+from reports.watch import honesty
 
 
 def properties(record: RunRecord) -> list[tuple[str, str]]:
     """Names and values, the same names for every record.
 
-    `whole`, `core` and `loader` are items per second, `mfu` and accuracies are shares as in the
+    `whole`, `core` and `loader` are items per second, energies joules, `mfu` and accuracies are shares as in the
     record. A figure that is null is "null: why", one that is withheld "withheld: verdict".
     """
     view = CaseView(record)
@@ -30,6 +31,10 @@ def properties(record: RunRecord) -> list[tuple[str, str]]:
         ("loader", _plain(view.loader(side))),
         ("bound_by", _plain(view.bound_by(side))),
         ("mfu", _plain(view.mfu)),
+        ("energy_joules", _plain(view.energy)),
+        ("energy_per_item", _plain(view.energy_per_item)),
+        ("energy_method", _plain(view.energy_method)),
+        ("honesty", str(honesty(view))),
         ("metric", accuracy.metric),
         ("target", f"{accuracy.target:g}"),
         ("accuracy_framework_fp32", _plain(view.score("framework", accuracy.framework_fp32))),

@@ -7,12 +7,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 from reports import svg, text
-from reports.axes import FAINT, Area, apart, counting_axis, draw_bottom, draw_left, linear_axis
+from reports.axes import FAINT, WIDTH, Area, apart, counting_axis, draw_bottom, draw_bound, draw_left, linear_axis
+from reports.roofline import roofline_plot, why_no_roofline
+from reports.timeline import timeline_plot, unread
 from reports.view import SIDES, CaseView, Figure
-
-WIDTH = 400
-GLYPH = 6.5
-"""Pixels that a character takes, about: what is left of measuring text without a renderer."""
 
 
 @dataclass(frozen=True)
@@ -27,8 +25,18 @@ class Series:
 
 def plots(view: CaseView) -> dict[str, str]:
     """Every plot for which the record has data that may be shown, by title."""
-    drawn = {"accuracy against target": accuracy_plot(view), "throughput per round": throughput_plot(view)}
+    drawn = {
+        "accuracy against target": accuracy_plot(view),
+        "throughput per round": throughput_plot(view),
+        "over time": timeline_plot(view),
+        "against the chip's limits": roofline_plot(view),
+    }
     return {title: drawing for title, drawing in drawn.items() if drawing is not None}
+
+
+def notes(view: CaseView) -> list[str]:
+    """Why a plot is not there, or a part of one."""
+    return [reason for reason in (unread(view), why_no_roofline(view)) if reason]
 
 
 def accuracy_plot(view: CaseView) -> str | None:
@@ -40,10 +48,13 @@ def accuracy_plot(view: CaseView) -> str | None:
     bounds = [accuracy.target] + ([view.floor] if view.floor is not None else [])
     axis = linear_axis(accuracy.metric, [*bounds, *(figure.value for _, figure in rows if figure.value is not None)])
     area = Area(left=118, top=40, right=WIDTH - 92, bottom=40 + 34 * len(rows))
-    parts = [draw_bottom(area, axis), _bound(area, area.x(axis, accuracy.target), f"target {accuracy.target:g}", 12)]
+    parts = [
+        draw_bottom(area, axis),
+        draw_bound(area, area.x(axis, accuracy.target), f"target {accuracy.target:g}", 12),
+    ]
     if view.floor is not None:
         name = f"engine's floor {text.score(view.floor)}"
-        parts.append(_bound(area, area.x(axis, view.floor), name, 28, stroke_dasharray="4 3"))
+        parts.append(draw_bound(area, area.x(axis, view.floor), name, 28, stroke_dasharray="4 3"))
     for index, (who, figure) in enumerate(rows):
         y, value = area.top + 34 * index + 17, figure.value or 0.0
         engine = who.startswith("engine")
@@ -95,14 +106,6 @@ def _polyline(points: Sequence[tuple[float, float]], series: Series) -> str:
     dash = "" if series.filled else "; stroke-dasharray: 2 3"
     drawn = svg.element("polyline", points=path, style=f"fill: none; stroke: {colour}; stroke-width: 1.5{dash}")
     return drawn + "".join(svg.marker(series.shape, x, y, filled=series.filled) for x, y in points)
-
-
-def _bound(area: Area, x: float, name: str, baseline: float, **attributes: str | float) -> str:
-    """A vertical line through the area up to its name, which stands right of it where there is room."""
-    anchor, shift = ("start", 5) if x + 5 + GLYPH * len(name) <= WIDTH else ("end", -5)
-    stroke = svg.line(x, baseline - 9, x, area.bottom, stroke_width=1.25, **attributes)
-    halo = f"paint-order: stroke; stroke: {svg.PAPER}; stroke-width: 4"
-    return stroke + svg.label(x + shift, baseline, name, anchor, style=halo)
 
 
 def _outcome(x: float, y: float, figure: Figure, target: float, floor: float | None) -> str:

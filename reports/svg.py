@@ -10,6 +10,9 @@ INK = "currentColor"
 ACCENT = "var(--accent, #1b5e9b)"
 PAPER = "var(--paper, #ffffff)"
 
+HALO = f"paint-order: stroke; stroke: {PAPER}; stroke-width: 4"
+"""A style for text that stands on lines."""
+
 FONT = "font: 12px system-ui, 'Segoe UI', 'DejaVu Sans', sans-serif; font-variant-numeric: tabular-nums"
 
 

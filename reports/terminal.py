@@ -10,6 +10,7 @@ from harness.record import RunRecord
 from reports import text
 from reports.provenance import override_level, override_line
 from reports.view import SIDES, CaseView, Figure, Side
+from reports.watch import energy, honesty, troubles
 
 WIDTH = 80
 _LABEL = 24
@@ -64,6 +65,9 @@ def _fields(view: CaseView) -> Iterator[tuple[str, str]]:
         yield from _latency(view, side)
     yield from _accuracy(view)
     yield "*MFU", str(view.mfu)
+    yield "energy", energy(view)
+    yield "honesty", str(honesty(view))
+    yield from (("monitor", trouble) for trouble in troubles(view))
     yield from ((f"memory, {name}", str(figure)) for name, figure in view.memory.items())
 
 

@@ -22,6 +22,11 @@ def number(value: float, digits: int = 4) -> str:
     return f"{rounded if decimals else value:,.{decimals}f}"
 
 
+def brief(value: float) -> str:
+    """Three significant digits, whatever the size: 1.04 and 0.000529 and 5.59e-07."""
+    return f"{value:.3g}"
+
+
 def score(value: float) -> str:
     """An accuracy, to the five decimals that the verdict's reasons have."""
     return f"{value:.5f}"

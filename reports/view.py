@@ -20,11 +20,12 @@ SIDES: tuple[Side, Side] = ("framework", "engine")
 _STEPS: Mapping[Side, str] = {"framework": "framework_validation", "engine": "engine_inference"}
 _BEYOND_SPEED = ("warmup_batches", "latency_batches")
 _ROUND_BEYOND_SPEED = ("items", "batches", "accuracy")
+_MONITORED_SPEED = ("window", "energy_joules", "energy_per_item")
 
 
 @dataclass(frozen=True)
 class Figure:
-    """One figure: its text with its unit, the bare value, and where there is none, why."""
+    """One figure: its text with its unit, the bare value, and why there is none or how it was got."""
 
     text: str
     value: float | None = None
@@ -126,6 +127,34 @@ class CaseView:
         return Figure(self.withheld) if self.withheld else Figure(text.percent(utilisation.mfu), utilisation.mfu)
 
     @property
+    def energy(self) -> Figure:
+        """Joules within the timed window, all devices together, and how they were read."""
+        return self._energy("energy_joules", "J")
+
+    @property
+    def energy_per_item(self) -> Figure:
+        """Joules per item, and how they were read."""
+        return self._energy("energy_per_item", f"J/{self.record.item}")
+
+    @property
+    def energy_method(self) -> Figure:
+        """How energy was read."""
+        energy = self.energy
+        return energy if energy.value is None else Figure(energy.reason or "not recorded")
+
+    def _energy(self, name: Literal["energy_joules", "energy_per_item"], unit: str) -> Figure:
+        seen = self.record.monitoring
+        if seen is None:
+            return missing("there was no monitor")
+        value: float | None = getattr(seen, name)
+        if value is None:
+            read = any(series.name == "power" for series in seen.series)
+            return missing("readings do not span the timed window" if read else "nothing read power or energy")
+        if self.withheld:
+            return Figure(self.withheld)
+        return Figure(f"{text.number(value)} {unit}", value, seen.energy_method)
+
+    @property
     def flops_rate(self) -> Figure:
         """FLOP/s reached: the declared FLOPs per item times the core throughput."""
         declared = self.record.flops.declared
@@ -189,6 +218,25 @@ class CaseView:
         spans = [(r.items, r.whole_seconds if name == "whole" else r.core_seconds) for r in measured.rounds]
         return [items / seconds for items, seconds in spans if seconds > 0]
 
+    def spans(self, side: Side) -> list[tuple[float, float, float]]:
+        """Each round's begin and end, seconds since the run's start, and its items per second over the whole of it.
+
+        Empty where speed is withheld or was not measured.
+        """
+        measured = self.measurement(side)
+        if measured is None or self.withheld:
+            return []
+        begins = [(r, r.started - self.record.started) for r in measured.rounds if r.whole_seconds > 0]
+        return [(begin, begin + r.whole_seconds, r.items / r.whole_seconds) for r, begin in begins]
+
+    @property
+    def window(self) -> tuple[float, float] | None:
+        """Where the timed rounds lie, seconds since the run's start. As telling as a speed, and withheld with it."""
+        seen = self.record.monitoring
+        if seen is None or seen.window is None or self.withheld:
+            return None
+        return seen.window[0] - self.record.started, seen.window[1] - self.record.started
+
     def why_not(self, side: Side) -> str:
         """Why a side was not measured."""
         if side == "engine" and self.record.compiler is None:
@@ -210,6 +258,9 @@ class CaseView:
                 raw[side] = {key: raw[side][key] for key in _BEYOND_SPEED} | {"rounds": rounds, "speed": self.withheld}
         if raw["utilisation"]["mfu"] is not None:
             raw["utilisation"]["mfu"] = self.withheld
+        for key in _MONITORED_SPEED if raw["monitoring"] else ():
+            if raw["monitoring"][key] is not None:
+                raw["monitoring"][key] = self.withheld
         return raw
 
     def _speed(self, side: Side, form: Callable[[Measurement], Figure]) -> Figure:

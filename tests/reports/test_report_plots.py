@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from xml.etree import ElementTree
+from xml.etree import ElementTree as ET
 
 import pytest
 
@@ -58,14 +58,14 @@ def test_labels_are_moved_apart_within_bounds():
 def test_every_plot_is_xml_of_its_own(records):
     for record in records.values():
         for drawing in plots(CaseView(record)).values():
-            root = ElementTree.fromstring(drawing)
+            root = ET.fromstring(drawing)
             assert root.tag == f"{SVG}svg"
             assert root.find(f"{SVG}title") is not None and root.find(f"{SVG}desc") is not None
 
 
 def test_control_characters_leave_a_plot_legal(make_record):
     accuracy = Accuracy(metric='a\x00b<&"', target=0.5, gate=0.9, framework=0.6, framework_fp32=0.6, engine=0.6)
-    ElementTree.fromstring(accuracy_plot(CaseView(make_record(accuracy=accuracy))))
+    ET.fromstring(accuracy_plot(CaseView(make_record(accuracy=accuracy))))
 
 
 def test_accuracies_say_what_they_fall_short_of(make_record, records):
@@ -82,6 +82,6 @@ def test_no_data_no_plot(make_record, records):
 
 
 def test_framework_and_engine_differ_without_colour(records):
-    root = ElementTree.fromstring(throughput_plot(CaseView(records["pass"])))
+    root = ET.fromstring(throughput_plot(CaseView(records["pass"])))
     dashed = ["dasharray" in line.get("style") for line in root.iter(f"{SVG}polyline")]
     assert dashed == [True, True, False, False]

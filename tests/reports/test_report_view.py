@@ -9,8 +9,8 @@ import pytest
 from pydantic import ValidationError
 
 from harness.record import Accuracy, Verdict, VerdictKind
-from reports import text
 from harness.verdict import WITHHOLDS_SPEED
+from reports import text
 from reports.view import CaseView
 
 

@@ -1,0 +1,56 @@
+"""What watched the run: the checks of the engine's honesty, and the monitor."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from harness.record import Check
+from reports import text
+from reports.view import CaseView, Figure, missing
+
+
+def honesty(view: CaseView) -> Figure:
+    """How many checks passed, and the names of those that did not."""
+    checks = view.record.checks
+    if not checks:
+        return missing(
+            "no check was run: " + (view.why_not("engine") if view.record.engine is None else "none recorded")
+        )
+    failed = [check.name for check in checks if not check.passed]
+    passed = len(checks) - len(failed)
+    counted = f"{passed} of {len(checks)} checks passed"
+    return Figure(f"{counted}; failed: {', '.join(failed)}" if failed else counted, passed)
+
+
+def check_figure(check: Check) -> Figure:
+    """A check's figure, to three digits."""
+    if check.figure is None:
+        return missing("not a finite number")
+    return Figure(text.brief(check.figure), check.figure)
+
+
+def energy(view: CaseView) -> str:
+    """Energy in the timed window and per item in one line."""
+    if view.energy.value is None:
+        return str(view.energy)
+    return f"{view.energy.text}, {view.energy_per_item}"
+
+
+def troubles(view: CaseView) -> list[str]:
+    """What the monitor found wrong, with the devices or with itself, in sentences."""
+    return list(_troubles(view))
+
+
+def _troubles(view: CaseView) -> Iterator[str]:
+    seen = view.record.monitoring
+    if seen is None:
+        return
+    if seen.throttled:
+        yield f"the device was throttled in the timed window: {', '.join(seen.throttled)}"
+    if seen.foreign_processes:
+        processes = ", ".join(map(str, seen.foreign_processes))
+        yield f"other processes were on the device in the timed window: {processes}"
+    for failure in seen.failures:
+        yield f"the monitor failed: {failure}"
+    if not seen.samples:
+        yield "the monitor took no sample"
