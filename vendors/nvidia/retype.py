@@ -11,12 +11,15 @@ from pathlib import Path
 
 import numpy as np
 import onnx
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, helper, numpy_helper, version_converter
 
 from harness.vendor import StepError
 
 TYPES = {"fp16": TensorProto.FLOAT16, "bf16": TensorProto.BFLOAT16}
 FLOAT = TensorProto.FLOAT
+
+BF16_OPSET = 22
+"""The first in which convolutions and poolings may have bfloat16."""
 
 KEEPS_FLOAT = {"Resize": (1, 2), "Upsample": (1,), "QuantizeLinear": (1,), "DequantizeLinear": (1,)}
 """Inputs that the standard wants in float32 whatever the data's type: region of interest, scales."""
@@ -38,6 +41,8 @@ def converted(path: Path, precision: str) -> onnx.ModelProto:
     """
     model = onnx.load(path)
     target = TYPES[precision]
+    if precision == "bf16" and any(known.domain == "" and known.version < BF16_OPSET for known in model.opset_import):
+        model = version_converter.convert_version(model, BF16_OPSET)
     graph = model.graph
     foreign = sorted({node.op_type for node in graph.node} & NOT_CONVERTED)
     if foreign or model.functions:

@@ -145,8 +145,8 @@ def build(config: EffectiveConfig, onnx_path: Path, logger: trt.ILogger) -> byte
         if any(size < 0 for size in shape[1:]):
             raise StepError(f"{onnx_path}: input {tensor.name} has shape {shape}; only the batch may be dynamic")
         if shape[0] < 0:
-            most = (config.batch_size, *shape[1:])
-            profile.set_shape(tensor.name, (1, *shape[1:]), most, most)
+            least, most = trt.Dims((1, *shape[1:])), trt.Dims((config.batch_size, *shape[1:]))
+            profile.set_shape(tensor.name, min=least, opt=most, max=most)
     options.add_optimization_profile(profile)
     with _timing_cache(options, Path(config.host.cache_dir)):
         plan = builder.build_serialized_network(network, options)

@@ -1,0 +1,142 @@
+"""Vendor intel: OpenVINO on the CPU that is here, and what it says of what isn't."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from harness.config import HostSettings
+from harness.vendor import StepError
+from tests.vendors.conftest import WEIGHT, config_of
+from vendors.intel import Intel, vendor
+from vendors.intel.monitor import PackageEnergy
+from vendors.intel.openvino import InferModel
+
+bf16 = pytest.mark.skipif("bf16" not in vendor.compilers["openvino"].precisions, reason="this CPU has no bf16")
+
+
+def batch(rows: int = 8, seed: int = 0) -> torch.Tensor:
+    return torch.randn(rows, 4, generator=torch.Generator().manual_seed(seed))
+
+
+def agrees(output: torch.Tensor, inputs: torch.Tensor, tolerance: float = 1e-5) -> bool:
+    return torch.allclose(output, inputs @ torch.from_numpy(WEIGHT), atol=tolerance)
+
+
+@pytest.mark.parametrize("own", [{}, {"openvino_hint": "THROUGHPUT"}, {"openvino_hint": "LATENCY"}])
+def test_answers_are_right_and_new_at_every_batch_size(onnx_path: Path, own: dict[str, str]) -> None:
+    engine = InferModel(config_of(**own), onnx_path, None)
+    kept = []
+    for rows in (8, 8, 5, 1, 8):
+        inputs = batch(rows, seed=len(kept))
+        before = inputs.clone()
+        outputs, foo_seconds = engine([inputs])
+        assert foo_seconds == 0.0 and outputs[0].dtype == torch.float32 and outputs[0].shape == (rows, 3)
+        assert torch.equal(inputs, before)
+        kept.append((outputs[0], inputs))
+    assert all(agrees(output, inputs) for output, inputs in kept)
+    assert len({output.data_ptr() for output, _ in kept}) == len(kept)
+
+
+def test_throughput_splits_a_batch_over_the_requests_that_the_device_likes(onnx_path: Path) -> None:
+    engine = InferModel(config_of(openvino_hint="THROUGHPUT", openvino_streams=2), onnx_path, None)
+    assert len(engine.requests) == engine.compiled.get_property("OPTIMAL_NUMBER_OF_INFER_REQUESTS")
+    assert engine.compiled.get_property("NUM_STREAMS") == 2
+    assert len(InferModel(config_of(), onnx_path, None).requests) == 1
+
+
+def test_input_that_is_not_contiguous(onnx_path: Path) -> None:
+    inputs = batch(4, seed=3)
+    assert agrees(InferModel(config_of(), onnx_path, None)([inputs.t().contiguous().t()])[0][0], inputs)
+
+
+def test_a_compiled_model_is_left_and_loaded_again(onnx_path: Path, tmp_path: Path) -> None:
+    import openvino
+
+    artifacts = tmp_path / "artifacts"
+    artifacts.mkdir()
+    InferModel(config_of(HostSettings(artifact_dir=str(artifacts))), onnx_path, None)
+    openvino.save_model(openvino.Core().read_model(onnx_path), tmp_path / "ir.xml", compress_to_fp16=False)
+    for compiled in (artifacts / "model.blob", tmp_path / "ir.xml"):
+        inputs = batch(3)
+        assert agrees(InferModel(config_of(exist_compiler_path=str(compiled)), None, None)([inputs])[0][0], inputs)
+
+
+@bf16
+def test_bf16_computes_bf16(onnx_path: Path) -> None:
+    inputs = batch()
+    output = InferModel(config_of(precision="bf16"), onnx_path, None)([inputs])[0][0]
+    assert agrees(output, inputs, 0.1) and not agrees(output, inputs, 1e-5)
+
+
+@pytest.mark.parametrize(
+    "own, expected",
+    [
+        ({"precision": "int8"}, "OpenVINO cannot be asked for int8"),
+        ({"precision": "tf32"}, "OpenVINO cannot be asked for tf32"),
+        ({"openvino_hint": "fast"}, "openvino_hint is 'fast'; expected LATENCY or THROUGHPUT"),
+        ({"openvino_streams": 0}, "openvino_streams is 0; expected a whole number from 1"),
+        ({"openvino_streams": "2"}, "openvino_streams is '2'; expected a whole number from 1"),
+        ({"openvino_device": "GPU"}, "openvino_device is 'GPU', but the run is on CPU; set .*OPENVINO_DEVICE=GPU"),
+        ({"exist_compiler_path": "/nowhere/model.blob"}, "/nowhere/model.blob: OpenVINO cannot load it on CPU: .*"),
+    ],
+)
+def test_what_cannot_be_done_is_said_in_a_sentence(onnx_path: Path, own: dict[str, object], expected: str) -> None:
+    with pytest.raises(StepError, match=f"^{expected}[^\n]*$"):
+        InferModel(config_of(**own), onnx_path, None)
+
+
+def test_fp16_is_refused_where_the_cpu_would_run_something_else(onnx_path: Path) -> None:
+    import openvino
+
+    probe = openvino.Core().compile_model(onnx_path, "CPU", {"INFERENCE_PRECISION_HINT": "f16"})
+    if probe.get_property("INFERENCE_PRECISION_HINT").to_string() == "f16":
+        InferModel(config_of(precision="fp16"), onnx_path, None)
+        return
+    with pytest.raises(StepError, match="CPU would run .* in place of fp16"):
+        InferModel(config_of(precision="fp16"), onnx_path, None)
+
+
+def test_rubbish_in_place_of_a_compiled_model(tmp_path: Path) -> None:
+    (tmp_path / "model.blob").write_bytes(np.random.default_rng(0).bytes(4096))
+    with pytest.raises(StepError, match="OpenVINO cannot load it on CPU"):
+        InferModel(config_of(exist_compiler_path=str(tmp_path / "model.blob")), None, None)
+
+
+def test_a_device_that_is_not_here(onnx_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENVINO_DEVICE", "TPU")
+    with pytest.raises(StepError, match="^OPENVINO_DEVICE=TPU: no such device here; available: CPU"):
+        InferModel(config_of(), onnx_path, None)
+    absent = Intel()
+    assert absent.devices() == [] and absent.chip() == "no OpenVINO device TPU" and absent.chip_units() == 1
+    assert absent.compilers["openvino"].precisions == {"fp32", "fp16"} and absent.monitor() is None
+
+
+def powercap(root: Path, energies: dict[str, int], names: dict[str, str]) -> None:
+    for zone, energy in energies.items():
+        (root / zone).mkdir(parents=True, exist_ok=True)
+        (root / zone / "name").write_text(names[zone] + "\n")
+        (root / zone / "max_energy_range_uj").write_text("1000000\n")
+        (root / zone / "energy_uj").write_text(f"{energy}\n")
+
+
+def test_package_energy_grows_through_a_wrap_and_counts_no_part_twice(tmp_path: Path) -> None:
+    names = {"intel-rapl:0": "package-0", "intel-rapl:1": "package-1", "intel-rapl:2": "psys", "intel-rapl:0:0": "core"}
+    powercap(tmp_path, dict.fromkeys(names, 900_000), names)
+    monitor = PackageEnergy.found(tmp_path)
+    assert monitor is not None and monitor.sample()[0].energy_j == 0
+    powercap(tmp_path, {"intel-rapl:0": 100_000, "intel-rapl:1": 950_000, "intel-rapl:2": 0}, names)
+    (reading,) = monitor.sample()
+    assert reading.energy_j == pytest.approx(0.25)
+    assert reading.power_w is None and reading.temperature_c is None
+    monitor.close()
+
+
+def test_no_energy_without_counters(tmp_path: Path) -> None:
+    assert PackageEnergy.found(tmp_path) is None
+    powercap(tmp_path, {"intel-rapl:0": 0}, {"intel-rapl:0": "package-0"})
+    (tmp_path / "intel-rapl:0" / "energy_uj").unlink()
+    assert PackageEnergy.found(tmp_path) is None

@@ -1,0 +1,204 @@
+"""Vendor nvidia without a GPU: the real pynvml over a driver that is played, so that calls and types are real."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pynvml
+import pytest
+
+from harness.chips import find_chip, load_chips
+from harness.registry import find_vendor
+from tests.vendors.test_contract import ROOT
+from vendors.nvidia import Nvidia, nvml
+from vendors.nvidia.monitor import THROTTLES, DeviceLost, NvmlMonitor
+
+GIB = 2**30
+
+
+class Driver:
+    """Two H100s as NVML describes them. `failing` maps (device or None for all, function) to an error code."""
+
+    def __init__(self) -> None:
+        self.names = ["NVIDIA H100 80GB HBM3", "NVIDIA H100 80GB HBM3"]
+        self.failing: dict[tuple[int | None, str], int] = {}
+        self.open = 0
+        self.energy_mj = 5_000_000
+        self.reasons = 0
+        self.capability = (9, 0)
+
+    def answers(self) -> dict[str, Callable[..., Any]]:
+        process = SimpleNamespace(pid=4321, usedGpuMemory=3 * GIB)
+        return {
+            "nvmlDeviceGetName": lambda gpu: self.names[gpu],
+            "nvmlDeviceGetUUID": lambda gpu: f"GPU-{gpu:04x}",
+            "nvmlDeviceGetCudaComputeCapability": lambda gpu: self.capability,
+            "nvmlDeviceGetMemoryInfo": lambda gpu: SimpleNamespace(used=10 * GIB, total=80 * GIB),
+            "nvmlDeviceGetUtilizationRates": lambda gpu: SimpleNamespace(gpu=97, memory=40),
+            "nvmlDeviceGetTemperature": lambda gpu, sensor: {pynvml.NVML_TEMPERATURE_GPU: 61}[sensor],
+            "nvmlDeviceGetPowerUsage": lambda gpu: 650_123,
+            "nvmlDeviceGetTotalEnergyConsumption": lambda gpu: self.energy_mj,
+            "nvmlDeviceGetClockInfo": lambda gpu, kind: {pynvml.NVML_CLOCK_SM: 1980}[kind],
+            "nvmlDeviceGetCurrentClocksThrottleReasons": lambda gpu: self.reasons,
+            "nvmlDeviceGetComputeRunningProcesses": lambda gpu: [process],
+        }
+
+    def install(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        for name, answer in self.answers().items():
+            monkeypatch.setattr(pynvml, name, self.guarded(name, answer))
+        monkeypatch.setattr(pynvml, "nvmlInit", self.init)
+        monkeypatch.setattr(pynvml, "nvmlShutdown", self.shutdown)
+        monkeypatch.setattr(pynvml, "nvmlDeviceGetCount", lambda: len(self.names))
+        monkeypatch.setattr(pynvml, "nvmlDeviceGetHandleByIndex", lambda index: index)
+
+    def guarded(self, name: str, answer: Callable[..., Any]) -> Callable[..., Any]:
+        def call(gpu: int, *arguments: Any) -> Any:
+            assert self.open, f"{name} outside a session"
+            for key in ((gpu, name), (None, name), (gpu, "*")):
+                if key in self.failing:
+                    raise pynvml.NVMLError(self.failing[key])
+            return answer(gpu, *arguments)
+
+        return call
+
+    def init(self) -> None:
+        self.open += 1
+
+    def shutdown(self) -> None:
+        self.open -= 1
+
+
+@pytest.fixture
+def driver(monkeypatch: pytest.MonkeyPatch) -> Driver:
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    played = Driver()
+    played.install(monkeypatch)
+    return played
+
+
+def test_a_reading_in_the_units_of_the_contract(driver: Driver) -> None:
+    monitor = NvmlMonitor()
+    reading = monitor.sample()[1]
+    assert (reading.device, reading.temperature_c, reading.clock_mhz) == (1, 61, 1980)
+    assert reading.power_w == pytest.approx(650.123) and reading.energy_j == pytest.approx(5000)
+    assert reading.utilization == pytest.approx(0.97)
+    assert (reading.memory_used_bytes, reading.memory_total_bytes) == (10 * GIB, 80 * GIB)
+    assert reading.throttled == () and reading.processes == (4321,)
+    monitor.close()
+    assert driver.open == 0
+
+
+@pytest.mark.parametrize("code", ["NOT_SUPPORTED", "NO_PERMISSION", "FUNCTION_NOT_FOUND", "NO_DATA"])
+def test_a_sensor_that_cannot_be_read_is_none_and_not_zero(driver: Driver, code: str) -> None:
+    for name in driver.answers():
+        driver.failing[None, name] = getattr(pynvml, f"NVML_ERROR_{code}")
+    readings = NvmlMonitor().sample()
+    assert [reading.device for reading in readings] == [0, 1]
+    assert all(value is None for reading in readings for key, value in vars(reading).items() if key != "device")
+
+
+def test_a_true_zero_is_a_zero(driver: Driver, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pynvml, "nvmlDeviceGetUtilizationRates", lambda gpu: SimpleNamespace(gpu=0, memory=0))
+    monkeypatch.setattr(pynvml, "nvmlDeviceGetComputeRunningProcesses", lambda gpu: [])
+    reading = NvmlMonitor().sample()[0]
+    assert reading.utilization == 0 and reading.processes == ()
+
+
+def test_throttle_reasons_are_words_and_idle_is_none_of_them(driver: Driver) -> None:
+    monitor = NvmlMonitor()
+    driver.reasons = pynvml.nvmlClocksEventReasonGpuIdle | pynvml.nvmlClocksEventReasonApplicationsClocksSetting
+    assert monitor.sample()[0].throttled == ()
+    driver.reasons |= pynvml.nvmlClocksEventReasonSwPowerCap | pynvml.nvmlClocksThrottleReasonHwThermalSlowdown
+    assert monitor.sample()[0].throttled == ("power cap", "heat (hardware)")
+    assert all(bit & (bit - 1) == 0 for bit in THROTTLES)
+
+
+def test_a_device_that_falls_off_the_bus_leaves_the_others_readable(driver: Driver) -> None:
+    monitor = NvmlMonitor()
+    driver.failing[0, "*"] = pynvml.NVML_ERROR_GPU_IS_LOST
+    assert [reading.device for reading in monitor.sample()] == [1]
+    driver.failing[1, "*"] = pynvml.NVML_ERROR_GPU_IS_LOST
+    with pytest.raises(DeviceLost, match=r"^GPU 0: GPU is lost; GPU 1: GPU is lost$"):
+        monitor.sample()
+    driver.failing.clear()
+    assert len(monitor.sample()) == 2
+
+
+def test_without_nvml_there_are_no_devices_and_the_monitor_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    def absent() -> None:
+        raise pynvml.NVMLError(pynvml.NVML_ERROR_LIBRARY_NOT_FOUND)
+
+    monkeypatch.setattr(pynvml, "nvmlInit", absent)
+    vendor = Nvidia()
+    assert vendor.devices() == [] and vendor.chip() == "no CUDA device"
+    assert vendor.compilers["tensorrt"].precisions == {"fp32", "tf32", "fp16", "bf16", "int8"}
+    with pytest.raises(pynvml.NVMLError, match="NVML Shared Library Not Found"):
+        vendor.monitor()
+
+
+def test_a_driver_that_answers_nothing_has_no_devices(driver: Driver) -> None:
+    driver.failing[None, "nvmlDeviceGetName"] = pynvml.NVML_ERROR_UNKNOWN
+    assert nvml.devices() == [] and driver.open == 0
+
+
+@pytest.mark.parametrize(
+    "chosen, indices",
+    [(None, [0, 1]), ("1", [1]), ("1,0", [1, 0]), ("GPU-0001", [1]), ("", []), ("7", []), ("-1", [])],
+)
+def test_devices_are_those_that_cuda_would_show(
+    driver: Driver, monkeypatch: pytest.MonkeyPatch, chosen: str | None, indices: list[int]
+) -> None:
+    if chosen is not None:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", chosen)
+    assert [device.index for device in Nvidia().devices()] == indices
+    assert driver.open == 0
+
+
+def test_a_chip_names_its_memory_and_is_found(driver: Driver) -> None:
+    driver.names = ["NVIDIA H200", "NVIDIA A100-SXM4-40GB"]
+    assert [device.name for device in nvml.devices()] == ["NVIDIA H200 (80 GiB)", "NVIDIA A100-SXM4-40GB"]
+
+
+@pytest.mark.parametrize(
+    "detected, name, bf16",
+    [
+        ("NVIDIA A100-SXM4-40GB", "A100 SXM 40 GB", 312e12),
+        ("NVIDIA A100-SXM4-80GB", "A100 SXM 80 GB", 312e12),
+        ("NVIDIA A100 80GB PCIe", "A100 PCIe 80 GB", 312e12),
+        ("NVIDIA A100-PCIE-40GB", "A100 PCIe 40 GB", 312e12),
+        ("NVIDIA H100 80GB HBM3", "H100 SXM", 989.5e12),
+        ("NVIDIA H100 PCIe (80 GiB)", "H100 PCIe", 756.5e12),
+        ("NVIDIA H200 (140 GiB)", "H200 SXM", 989.5e12),
+        ("NVIDIA B200 (179 GiB)", "B200", 2.25e15),
+        ("NVIDIA L40S (45 GiB)", "L40S", 362.05e12),
+        ("Tesla T4 (15 GiB)", "T4", None),
+        ("Tesla V100-SXM2-16GB", "V100 SXM2", None),
+        ("Tesla V100-PCIE-32GB", "V100 PCIe", None),
+    ],
+)
+def test_chips_are_found_by_the_names_that_the_driver_gives(detected: str, name: str, bf16: float | None) -> None:
+    entry = find_chip(detected, load_chips(find_vendor("nvidia", ROOT / "vendors").chips_file))
+    assert entry is not None and entry.name == name
+    assert bf16 is None or entry.peaks["bf16"].flops == bf16
+    assert entry.memory_bandwidth and entry.link_bandwidth and entry.tdp
+
+
+@pytest.mark.parametrize("detected", ["NVIDIA H100 NVL (94 GiB)", "NVIDIA GB200", "NVIDIA L40", "NVIDIA H200 NVL"])
+def test_a_relative_of_a_chip_is_not_that_chip(detected: str) -> None:
+    assert find_chip(detected, load_chips(find_vendor("nvidia", ROOT / "vendors").chips_file)) is None
+
+
+def test_precisions_are_those_of_the_chip(driver: Driver) -> None:
+    driver.capability = (7, 5)
+    vendor = Nvidia()
+    assert vendor.compilers["tensorrt"].precisions == {"fp32", "fp16", "int8"}
+    assert vendor.framework_precisions == {"fp32", "fp16"}
+
+
+def test_memory_of_this_process(driver: Driver) -> None:
+    assert nvml.used_by(4321) == 6 * GIB
+    assert nvml.used_by(1) is None
+    driver.failing[None, "nvmlDeviceGetComputeRunningProcesses"] = pynvml.NVML_ERROR_NO_PERMISSION
+    assert nvml.used_by(4321) is None
