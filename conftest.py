@@ -5,5 +5,6 @@ pytest_plugins = [
     "fixtures.house",
     "fixtures.reporting",
     "fixtures.benchmark",
+    "fixtures.parallel",
     "fixtures.steps",
 ]

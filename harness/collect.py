@@ -46,7 +46,7 @@ def collect(events_file: Path) -> RunRecord:
     config = EffectiveConfig.from_dict(begin["config"])
     engine, framework = _measurement(events, "engine"), _measurement(events, "framework")
     flops = Flops(declared=config.flops, counted=_last(events, "flops").get("counted"))
-    facts = {key: begin[key] for key in ("compiler", "precision", "versions", "host", "chip", "problems")}
+    facts = {key: begin[key] for key in ("compiler", "precision", "versions", "host", "chip", "device", "problems")}
     record = RunRecord(
         suite=config.suite,
         case=config.case,

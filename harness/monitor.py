@@ -13,13 +13,16 @@ from pathlib import Path
 class MonitorProcess:
     """The parent's end of the monitor's process."""
 
-    def __init__(self, vendor: str, vendors_dir: Path, group: int, path: Path, interval: float) -> None:
+    def __init__(
+        self, vendor: str, vendors_dir: Path, group: int, device: int | None, path: Path, interval: float
+    ) -> None:
         """Start it.
 
         Args:
             vendor: whose devices.
             vendors_dir: where vendors are found.
             group: the process group of the case; other groups on a device are foreign.
+            device: the only one whose readings are kept; None keeps all.
             path: the log that it appends to.
             interval: seconds between samples.
         """
@@ -27,6 +30,7 @@ class MonitorProcess:
             "vendor": vendor,
             "vendors_dir": str(vendors_dir),
             "group": group,
+            "device": device,
             "path": str(path),
             "interval": interval,
         }

@@ -28,7 +28,7 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     orders = json.loads(sys.stdin.buffer.readline())
     with Path(orders["path"]).open("ab", buffering=0) as stream:
-        sampler = _Sampler(orders["vendor"], Path(orders["vendors_dir"]), orders["group"])
+        sampler = _Sampler(orders["vendor"], Path(orders["vendors_dir"]), orders["group"], orders["device"])
         interval, due = orders["interval"], time.monotonic()
         while True:
             stream.write((json.dumps(sampler.sample()) + "\n").encode())
@@ -42,8 +42,9 @@ def main() -> None:
 class _Sampler:
     """Host and devices at one moment. A failure to read is part of the sample."""
 
-    def __init__(self, vendor: str, vendors_dir: Path, group: int) -> None:
+    def __init__(self, vendor: str, vendors_dir: Path, group: int, device: int | None) -> None:
         self._group = group
+        self._device = device
         self._monitor: Monitor | None = None
         self._failure: str | None = None
         psutil.cpu_percent()
@@ -57,7 +58,8 @@ class _Sampler:
         failure, devices = self._failure, []
         if self._monitor is not None:
             try:
-                devices = [asdict(reading) for reading in self._monitor.sample()]
+                readings = self._monitor.sample()
+                devices = [asdict(reading) for reading in readings if self._device in (None, reading.device)]
             except Exception as error:  # noqa: BLE001 (recorded; the next sample is tried all the same)
                 failure = f"{type(error).__name__}: {error}"
         for device in devices:
@@ -92,7 +94,7 @@ def package_energy() -> float | None:
     """Joules that the processor packages have used since some moment; None where the kernel doesn't tell us."""
     total = 0.0
     try:
-        packages = [path for path in POWERCAP.glob("intel-rapl:*") if path.name.count(":") == 1]
+        packages = [path for path in POWERCAP.glob("*rapl:*") if path.name.count(":") == 1]
         for package in packages:
             total += int((package / "energy_uj").read_text()) / 1e6
     except (OSError, ValueError):

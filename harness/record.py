@@ -244,6 +244,7 @@ class RunRecord(_Part):
     versions: dict[str, str]
     host: Host
     chip: Chip
+    device: int | None = Field(None, description="index of the device that the case had; null if it had its pick")
     seed: int
     dataset: Identity | None = None
     weights: Identity | None = None

@@ -13,6 +13,7 @@ from typing import Any
 from harness.chips import describe_chip
 from harness.collect import collect
 from harness.config import EffectiveConfig
+from harness.devices import Assignment
 from harness.errors import Problem
 from harness.events import EventLog
 from harness.machine import describe_host, installed_versions
@@ -53,6 +54,7 @@ class CaseRun:
         found: FoundVendor,
         case: tuple[str, str],
         run_dir: Path,
+        device: Assignment,
         options: RunOptions,
         on_progress: Progress,
     ) -> None:
@@ -63,6 +65,7 @@ class CaseRun:
         self._plan = plan
         self._found = found
         self._case = case
+        self._device = device
         self._options = options
         self._on_progress = on_progress
         self._outcomes: dict[str, dict[str, Any]] = {}
@@ -88,12 +91,13 @@ class CaseRun:
             lines = "\n".join(map(str, self._problems))
             return self._end("init", {"status": "failed", "reason": lines, "kind": None})
         (self.run_dir / "engine").mkdir()
-        self._worker = CaseWorker(self._spec())
+        self._worker = CaseWorker(self._spec(), self._device.environment)
         if self._options.monitor_interval is not None:
             self._monitor = MonitorProcess(
                 self._found.name,
                 self._found.vendors_dir,
                 self._worker.group,
+                self._device.index,
                 self.run_dir / "monitor.jsonl",
                 self._options.monitor_interval,
             )
@@ -196,6 +200,7 @@ class CaseRun:
             "compiler": compiler,
             "precision": precision,
             "gate": self._options.gate,
+            "device": self._device.index,
             "problems": [vars(problem) for problem in self._problems],
             "versions": installed_versions(packages),
             "host": describe_host().model_dump(),

@@ -33,7 +33,7 @@ WITHHOLDS_SPEED = frozenset(VerdictKind) - {
 
 
 def judge(record: RunRecord) -> Verdict:
-    """Judge a run: legality first, then whether it ran, then honesty, then accuracy, then what disturbed it.
+    """Judge a run: legality first, then whether it ran, then accuracy, then honesty, then what disturbed it.
 
     The first stage with a complaint decides the kind; all its complaints are reasons.
     """
@@ -41,9 +41,9 @@ def judge(record: RunRecord) -> Verdict:
         (VerdictKind.FAIL_LEGALITY, [f"{p.where}: {p.key}: {p.what}" for p in record.problems]),
         (VerdictKind.UNSUPPORTED, _unsupported(record)),
         (VerdictKind.ERROR, _unfinished(record)),
-        (VerdictKind.FAIL_HONESTY, list(record.dishonest)),
         (VerdictKind.ERROR, _impossible_figures(record)),
         (VerdictKind.FAIL_ACCURACY, _accuracy_shortfalls(record)),
+        (VerdictKind.FAIL_HONESTY, list(record.dishonest)),
         (VerdictKind.AMBIGUOUS, _disturbances(record)),
     )
     for kind, reasons in stages:

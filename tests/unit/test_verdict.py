@@ -148,9 +148,9 @@ def test_the_first_stage_with_a_complaint_decides() -> None:
         ("FAIL_LEGALITY", {"problems": (PROBLEM,)}),
         ("UNSUPPORTED", {"steps": steps(compile=UNDECLARED)}),
         ("ERROR", {"interrupted": "export"}),
-        ("FAIL_HONESTY", {"dishonest": ("foo_time",)}),
         ("ERROR", {"utilisation": Utilisation(mfu=2.0)}),
         ("FAIL_ACCURACY", {"accuracy": accuracy(engine=0.1)}),
+        ("FAIL_HONESTY", {"dishonest": ("foo_time",)}),
     ]
     for first in range(len(stages)):
         changes = {key: value for _, change in stages[first:] for key, value in change.items()}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import trouble
 
 from harness.vendor import Compiler, Device, Vendor
@@ -24,9 +26,10 @@ class Fake(Vendor):
         "onnx": Compiler(frozenset({"fp32"}), consumes="onnx", loads_compiled=True),
     }
     default_compiler = "honest"
+    visible_devices_variable = "FAKE_VISIBLE_DEVICES"
 
     def devices(self) -> list[Device]:
-        return [Device(0, self.chip())]
+        return [Device(index, self.chip()) for index in range(int(os.environ.get("FAKE_DEVICES", "1")))]
 
     def synchronize(self) -> None:
         pass

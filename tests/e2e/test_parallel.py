@@ -1,0 +1,79 @@
+"""Several cases at once: one worker and one case per device at a time, one folder, one set of reports."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.conftest import House, one_line_answer
+
+
+@pytest.fixture
+def two_devices(house: House, monkeypatch: pytest.MonkeyPatch) -> House:
+    """A house with three cases on a machine with two devices."""
+    monkeypatch.setenv("FAKE_DEVICES", "2")
+    house.add_case("second")
+    house.add_case("third")
+    return house
+
+
+def test_cases_are_spread_over_devices_and_every_report_has_them_all(two_devices: House) -> None:
+    ran = two_devices.run("-n", "2", "--dist", "loadgroup", "--benchmark-json=b.json", "--junitxml=junit.xml")
+    assert ran.code == 0, ran.output
+    cases = {"tiny", "second", "third"}
+    records = [ran.record(case) for case in sorted(cases)]
+    assert {record.verdict.kind for record in records if record.verdict} == {"PASS"}
+    assert {record.device for record in records} == {0, 1}
+    assert all(record.engine is not None for record in records)
+    entries = json.loads((two_devices.root / "b.json").read_text())["benchmarks"]
+    assert {(e["extra_info"]["case"], e["group"]) for e in entries} == {
+        (c, g) for c in cases for g in ("whole", "core")
+    }
+    rounds = {e["extra_info"]["case"]: e["stats"]["data"] for e in entries if e["group"] == "core"}
+    for record in records:
+        assert record.engine is not None
+        assert rounds[record.case] == pytest.approx([r.core_seconds for r in record.engine.rounds])
+    page = (ran.run_dir / "report.html").read_text()
+    assert all(case in page for case in cases)
+    assert ran.output.count("VERDICT PASS") == 3
+    two_devices.becomes_empty(5)
+
+
+def test_the_tests_of_a_case_stay_together_without_being_told(two_devices: House) -> None:
+    ran = two_devices.run("-n", "2")
+    assert ran.code == 0, ran.output
+    assert sorted(path.name for path in (ran.run_dir / "inference").iterdir()) == ["second", "third", "tiny"]
+
+
+def test_a_failure_loses_only_its_own_case(two_devices: House) -> None:
+    ran = two_devices.run("-n", "2", trouble="second.call=SIGKILL")
+    assert ran.code == 17, ran.output
+    assert ran.verdict("second")[0] == "ERROR"
+    assert (ran.verdict("tiny")[0], ran.verdict("third")[0]) == ("PASS", "PASS")
+
+
+def test_a_device_list_of_the_user_is_kept_to(two_devices: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FAKE_VISIBLE_DEVICES", "5")
+    ran = two_devices.run("-k", "Tiny")
+    assert ran.record().device == 5
+
+
+@pytest.mark.parametrize("workers", ["2", "3"])
+def test_more_workers_than_devices_are_refused(house: House, workers: str) -> None:
+    ran = house.run("-n", workers)
+    assert ran.code == 4, ran.output
+    assert "more workers than devices: -n needs at most 1" in ran.output
+    assert not (house.root / "results").exists()
+    assert house.becomes_empty(5)
+
+
+def test_a_usage_error_is_one_line_here_too(house: House) -> None:
+    one_line_answer(house.run("-n", "1", vendor="nobody"), "unknown vendor 'nobody'")
+
+
+def test_one_worker_is_as_good_as_none(house: House, tmp_path: Path) -> None:
+    ran = house.run("-n", "1")
+    assert ran.code == 0, ran.output
+    assert ran.record().device == 0
