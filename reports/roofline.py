@@ -55,7 +55,7 @@ def _measured(limits: _Limits) -> str:
 def _roofline(limits: _Limits, bandwidth: float) -> str:
     least, ridge = limits.measured / bandwidth, limits.peak.flops_per_second / bandwidth
     across = decade_axis("FLOP per byte of memory traffic", least / 8, ridge * 30)
-    up = decade_axis("FLOP/s", limits.measured / 8, limits.peak.flops_per_second * 4)
+    up = decade_axis("FLOP/s", limits.measured / 8, limits.peak.flops_per_second * 2.5)
     area = Area(left=58, top=32, right=WIDTH - 8, bottom=232)
     parts = [draw_left(area, up), draw_bottom(area, across)]
     for index, (value, name, dash) in enumerate(_ceilings(limits.peak)):
@@ -66,7 +66,7 @@ def _roofline(limits: _Limits, bandwidth: float) -> str:
     ends = [(area.x(across, x), area.y(up, x * bandwidth)) for x in (foot, ridge)]
     parts.append(svg.line(*ends[0], *ends[1], stroke_width=1.5))
     roof = f"memory {text.scaled(bandwidth, 'B/s')}"
-    parts.append(svg.label(area.left + 6, area.top + 10, roof))
+    parts.append(svg.label(area.x(across, foot) + 22, area.bottom - 8, roof, style=svg.HALO))
     parts.append(_level(area, across, up, limits.measured, least, style=f"stroke: {svg.ACCENT}", stroke_width=3.5))
     y = area.y(up, limits.measured)
     parts.append(svg.label(area.right, y + 18, _measured(limits), "end", font_weight="bold", style=svg.HALO))

@@ -23,8 +23,8 @@ def number(value: float, digits: int = 4) -> str:
 
 
 def brief(value: float) -> str:
-    """Three significant digits, whatever the size: 1.04 and 0.000529 and 5.59e-07."""
-    return f"{value:.3g}"
+    """Three significant digits, whatever the size: 1.00 and 0.000529 and 5.59e-07."""
+    return f"{value:#.3g}".rstrip(".") if value else "0"
 
 
 def score(value: float) -> str:

@@ -15,7 +15,7 @@ from reports.view import SIDES, CaseView
 
 Point = tuple[float, float]
 
-LEFT, RIGHT = 58, WIDTH - 96
+LEFT, RIGHT = 58, WIDTH - 102
 TOP, HEIGHT, GAP, LINE = 44, 58, 32, 14
 """Pixels: above the first panel, of a panel at least, between panels, and between the names of lines."""
 
@@ -74,7 +74,7 @@ class Panel:
     @property
     def axis(self) -> Axis:
         """The vertical axis."""
-        return linear_axis(self.label, [*self.shown, *(value for line in self.lines for _, value in line.points)], 2)
+        return linear_axis(self.label, [*self.shown, *(value for line in self.lines for _, value in line.points)], 3)
 
 
 def timeline_plot(view: CaseView) -> str | None:
@@ -83,6 +83,7 @@ def timeline_plot(view: CaseView) -> str | None:
         return None
     panels = list(_panels(view))
     across = _time_axis(view, panels)
+    panels = list(_within(panels, across))
     areas = _areas(panels)
     inner = Area(LEFT, areas[0].top, RIGHT, areas[-1].bottom)
     parts = [_shade(inner, across, view.window)] if view.window else []
@@ -98,7 +99,7 @@ def unread(view: CaseView) -> str | None:
         return "Nothing over time: there was no monitor."
     names = {series.name for series in view.record.monitoring.series}
     absent = [subject.name for subject in _SUBJECTS if not names & subject.series.keys()]
-    sentences = [f"No reading of {', '.join(absent)}."] if absent else []
+    sentences = [f"No reading of {' or '.join(absent)}."] if absent else []
     if view.withheld:
         sentences.append(f"Throughput and timed window {view.withheld}.")
     return " ".join(sentences) or None
@@ -147,11 +148,31 @@ def _stretches(points: Sequence[Point]) -> Iterator[tuple[Point, ...]]:
 
 
 def _time_axis(view: CaseView, panels: Sequence[Panel]) -> Axis:
-    """Seconds since the run's start, as far as there is anything to show."""
+    """Seconds since the run's start: all of it, unless the rounds take so little that they could not be seen.
+
+    Then it is the rounds and as much before and after them.
+    """
     moments = [moment for panel in panels for line in panel.lines for moment, _ in line.points]
     low, high = min(0.0, *moments), max(view.record.seconds, *moments)
+    timed = [moment for side in SIDES for span in view.spans(side) for moment in span[:2]]
+    if timed and max(timed) - min(timed) < (high - low) / 4:
+        margin = max(timed) - min(timed)
+        low, high = max(low, min(timed) - margin), min(high, max(timed) + margin)
     axis = linear_axis("seconds since the run's start", [low, high], 5)
     return replace(axis, low=low, high=high, ticks=tuple(tick for tick in axis.ticks if low <= tick[0] <= high))
+
+
+def _within(panels: Sequence[Panel], across: Axis) -> Iterator[Panel]:
+    """The panels without what lies beyond the time axis, or is left empty by that."""
+    for panel in panels:
+        lines = [_clipped(line, across) for line in panel.lines]
+        if known := tuple(line for line in lines if line.stretches):
+            yield replace(panel, lines=known)
+
+
+def _clipped(line: Line, across: Axis) -> Line:
+    kept = (tuple(p for p in stretch if across.low <= p[0] <= across.high) for stretch in line.stretches)
+    return replace(line, stretches=tuple(filter(None, kept)))
 
 
 def _areas(panels: Sequence[Panel]) -> list[Area]:

@@ -156,13 +156,13 @@ class CaseView:
 
     @property
     def flops_rate(self) -> Figure:
-        """FLOP/s reached: the declared FLOPs per item times the core throughput."""
-        declared = self.record.flops.declared
-        if not declared:
+        """FLOP/s reached, as MFU has it: FLOPs per item, counted or else declared, times the core throughput."""
+        flops = self.record.flops.counted or self.record.flops.declared
+        if not flops:
             return missing("the case declares no FLOPs")
 
         def form(measured: Measurement) -> Figure:
-            rate = declared * measured.core.mean
+            rate = flops * measured.core.mean
             return Figure(text.scaled(rate, "FLOP/s"), rate)
 
         return self._speed(self.ranked, form)

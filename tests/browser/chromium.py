@@ -8,7 +8,6 @@ import os
 import select
 import subprocess
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -140,13 +139,3 @@ class Chromium:
             self.said.append(about["entry"]["text"])
         elif event == "Network.requestWillBeSent":
             self.requested.append(about["request"]["url"])
-
-
-def run_of_pages(document: bytes) -> int:
-    """How many pages a PDF has, by its page objects."""
-    return document.count(b"/Type /Page\n") + document.count(b"/Type /Page/") + document.count(b"/Type /Page ")
-
-
-def without_page(requests: Sequence[str], page: Path) -> list[str]:
-    """Requests other than for the page itself."""
-    return [request for request in requests if request != page.as_uri()]

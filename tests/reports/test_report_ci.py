@@ -18,12 +18,12 @@ from reports.terminal import summary_lines
 
 def speeds(record: RunRecord) -> list[str]:
     """A record's speeds, each as one report or another would show it."""
-    figures = [9753.1, 8.642, 8.531, record.flops.declared * 415.4e-9]
+    figures = [9753.1, 8.642, 8.531, record.flops.counted * 415.4e-9]
     for measured in filter(None, (record.framework, record.engine)):
         figures += [measured.whole.mean, measured.core.mean]
         figures += [r.items / r.core_seconds for r in measured.rounds]
     shown = {form for figure in figures for form in (text.number(figure), f"{figure:.4g}", f"{figure:.6g}")}
-    return [*shown, "30.2 %", "0.3019"]
+    return [*shown, "30.2 %", "0.3019", "13,457", "13457", "2.496", "26.9 s"]
 
 
 class Recorder:
@@ -83,10 +83,17 @@ def everything(record, recorder: Recorder) -> dict[str, str]:
     }
 
 
-@pytest.mark.parametrize("name", ["fail_accuracy", "error", "unsupported"])
+def without_readings(record: RunRecord) -> RunRecord:
+    """The record without series, whose many digits hold any speed by chance."""
+    seen = record.monitoring and record.monitoring.model_copy(update={"series": ()})
+    return record.model_copy(update={"monitoring": seen})
+
+
+@pytest.mark.parametrize("name", ["fail_accuracy", "error", "unsupported", "cheated"])
 def test_no_report_gives_a_withheld_speed_away(records, allure, name):
-    for report, content in everything(records[name], allure).items():
-        assert [speed for speed in speeds(records[name]) if speed in content] == [], report
+    record = without_readings(records[name])
+    for report, content in everything(record, allure).items():
+        assert [speed for speed in speeds(record) if speed in content] == [], report
         assert f"withheld: {records[name].verdict.kind}" in content or report == "junit"
 
 
@@ -105,6 +112,17 @@ def test_junit_properties_are_plain(records):
     assert found["accuracy_engine"] == "0.9816"
     assert found["bound_by"] == "compute"
     assert found["dataset_sha256"] == "da7a" * 16
+
+
+def test_junit_has_energy_with_its_method(records):
+    found = dict(properties(records["watched"]))
+    assert (found["energy_joules"], found["energy_per_item"]) == ("13457.1", "2.4962")
+    assert found["energy_method"] == "device energy counter"
+    assert found["honesty"] == "6 of 6 checks passed"
+    without = dict(properties(records["pass"]))
+    assert without["energy_joules"] == without["energy_method"] == "null: there was no monitor"
+    cheated = dict(properties(records["cheated"]))
+    assert cheated["energy_joules"] == cheated["energy_method"] == "withheld: FAIL_HONESTY"
 
 
 def test_junit_has_the_same_properties_for_every_run(records):

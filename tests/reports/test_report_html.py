@@ -7,10 +7,11 @@ from html.parser import HTMLParser
 
 import pytest
 
-from harness.record import OverrideEntry, Verdict, VerdictKind
+from harness.record import Check, Chip, OverrideEntry, Peak, Verdict, VerdictKind
 from reports.html import render, write_html
+from tests.reports.records import watched
 
-VOID = {"meta", "br", "link", "img", "input", "hr"}
+VOID = {"meta", "br", "link", "img", "input", "hr", "wbr"}
 
 
 class Outline(HTMLParser):
@@ -67,7 +68,7 @@ def test_a_valid_run_is_all_there(records):
         assert content in shown
 
 
-@pytest.mark.parametrize("name", ["error", "unsupported", "framework_only", "one_round", "long_names"])
+@pytest.mark.parametrize("name", ["cheated", "error", "unsupported", "framework_only", "one_round", "long_names"])
 def test_every_kind_of_run_has_its_verdict_and_reasons(records, name):
     shown = Outline(render([records[name]])).text
     assert records[name].verdict.kind in shown
@@ -97,10 +98,36 @@ def test_names_are_escaped_wherever_they_come_from(make_record):
         overrides=(OverrideEntry(key=bad, old=None, new=bad, origin=bad, kind="changed"),),
         versions={bad: bad},
         verdict=Verdict(kind=VerdictKind.FAIL_PERF, reasons=(bad,)),
+        chip=Chip(name=bad, memory_bandwidth=1e11, peak=Peak(flops_per_second=1e12, precision=bad, source=bad)),
+        checks=(Check(name=bad, passed=False, figure=None, bound=None, meaning=bad),),
+        monitoring=watched(energy_method=bad, throttled=(bad,), failures=(bad,)),
     )
     page = render([record])
     assert "<script" not in page
     assert page.count("&lt;script&gt;") > 10
+
+
+def test_every_check_has_its_figure_bound_and_meaning(records):
+    page = render([records["cheated"]])
+    assert page.count("✗ failed</td>") == 2 and page.count("✓ passed</td>") == 4
+    shown = " ".join(Outline(page).text.split())
+    for content in ("7.31 1.10 a repeat takes it less time", "– (not a finite number) 0.0200", "5 checks"):
+        assert (content in shown) == (content != "5 checks")
+    assert "no check was run: no compiler" in Outline(render([records["framework_only"]])).text
+
+
+def test_what_the_monitor_found_is_named(make_record):
+    seen = watched(throttled=("power cap",), foreign_processes=(4711, 4712), failures=("it was killed",), samples=0)
+    shown = Outline(render([make_record(monitoring=seen)])).text
+    for content in ("throttled in the timed window: power cap", "4711, 4712", "the monitor failed: it was killed"):
+        assert content in shown
+    assert "the monitor took no sample" in shown
+
+
+def test_energy_is_a_column_with_its_method(records):
+    page = render([records["watched"], records["pass"]])
+    assert "2.496 J/image<sup>1</sup>" in page
+    assert "<li>device energy counter</li>\n<li>there was no monitor</li>" in page
 
 
 @pytest.mark.parametrize("kind", VerdictKind)

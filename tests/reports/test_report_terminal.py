@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from reports.terminal import WIDTH, summary_lines
+from tests.reports.records import watched
 
 RUN_DIR = Path("results/run-1")
 
@@ -29,6 +30,20 @@ def test_the_fields_of_a_valid_run(records):
     assert lines[-1] == "results in results/run-1"
 
 
+def test_energy_honesty_and_the_monitor_each_have_a_line(make_record, records):
+    lines = summary_lines([records["watched"]], RUN_DIR)
+    fields = {line[:24].strip(): line[24:] for line in lines}
+    assert fields["energy"] == "13,457 J, 2.496 J/image (device energy counter)"
+    assert fields["honesty"] == "6 of 6 checks passed"
+    assert "monitor" not in fields
+    assert "energy                  – (there was no monitor)" in summary_lines([records["pass"]], RUN_DIR)
+    cheated = "\n".join(summary_lines([records["cheated"]], RUN_DIR))
+    assert "4 of 6 checks passed; failed: no cached answers" in cheated
+    failed = make_record(monitoring=watched(failures=("it was killed",), foreign_processes=(4711,)))
+    shown = [line for line in summary_lines([failed], RUN_DIR) if line.startswith("monitor")]
+    assert len(shown) == 2 and shown[1].endswith("the monitor failed: it was killed")
+
+
 def test_overrides_say_what_who_and_how_grave(records):
     lines = summary_lines([records["pass"]], RUN_DIR)
     assert "INFO    batch_size: 32 -> 64 (vendors/cpu/configs/resnet50.yaml)" in lines
@@ -41,7 +56,7 @@ def test_a_verdict_comes_with_all_its_reasons(records):
     assert [line.startswith("  - engine top1 0.96120") for line in after[:2]] == [True, True]
 
 
-@pytest.mark.parametrize("name", ["pass", "fail_accuracy", "error", "long_names"])
+@pytest.mark.parametrize("name", ["pass", "watched", "cheated", "fail_accuracy", "error", "long_names"])
 def test_nothing_is_wider_than_the_terminal(records, name):
     assert all(len(line) <= WIDTH for line in summary_lines([records[name]], RUN_DIR))
 

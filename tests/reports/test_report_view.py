@@ -12,20 +12,24 @@ from harness.record import Accuracy, Verdict, VerdictKind
 from harness.verdict import WITHHOLDS_SPEED
 from reports import text
 from reports.view import CaseView
+from tests.reports.records import readings, watched, watched_record
 
 
 @pytest.mark.parametrize("kind", VerdictKind)
-def test_a_speed_is_shown_exactly_when_the_result_is_valid(make_record, kind):
-    view = CaseView(make_record(verdict=Verdict(kind=kind, reasons=("because",))))
+def test_a_speed_is_shown_exactly_when_the_result_is_valid(kind):
+    view = CaseView(watched_record(verdict=Verdict(kind=kind, reasons=("because",))))
     shown = [view.speed("engine", "whole"), view.speed("engine", "core"), view.loader("engine"), view.mfu]
     shown += [view.bound_by("engine"), view.latency("engine", "p50"), view.flops_rate]
+    shown += [view.energy, view.energy_per_item, view.energy_method]
     if kind in WITHHOLDS_SPEED:
         assert {figure.text for figure in shown} == {f"withheld: {kind}"}
         assert all(figure.value is None for figure in shown)
-        assert view.rounds("engine", "core") == []
+        assert view.rounds("engine", "core") == view.spans("engine") == []
+        assert view.window is None
     else:
         assert not any("withheld" in figure.text for figure in shown)
-        assert len(view.rounds("engine", "core")) == 3
+        assert len(view.rounds("engine", "core")) == len(view.spans("engine")) == 3
+        assert view.window == pytest.approx((34.0, 60.9))
 
 
 def test_performance_and_doubt_do_not_withhold():
@@ -69,6 +73,22 @@ def test_the_public_record_of_a_failed_run_gives_no_speed_away(records):
     assert "withheld: FAIL_ACCURACY" in public
 
 
+def test_the_public_record_keeps_readings_but_not_what_gives_a_speed_away(records):
+    seen = CaseView(records["cheated"]).public()["monitoring"]
+    assert {seen[key] for key in ("window", "energy_joules", "energy_per_item")} == {"withheld: FAIL_HONESTY"}
+    assert len(seen["series"]) == 12
+
+
+@pytest.mark.parametrize(
+    ("series", "reason"),
+    [((), "nothing read power or energy"), (readings(1), "readings do not span the timed window")],
+)
+def test_absent_energy_says_why(make_record, series, reason):
+    seen = watched(series=series, energy_joules=None, energy_per_item=None, energy_method=None)
+    view = CaseView(make_record(monitoring=seen))
+    assert str(view.energy) == str(view.energy_per_item) == f"– ({reason})"
+
+
 def test_the_public_record_of_a_valid_run_is_the_record(records):
     assert CaseView(records["pass"]).public() == records["pass"].model_dump(mode="json")
 
@@ -93,6 +113,13 @@ def test_units():
     assert text.scaled(8.18e9, "FLOP") == "8.180 GFLOP"
     assert text.scaled(2, "FLOP") == "2.000 FLOP"
     assert text.percent(0.168) == "16.8 %"
+    assert [text.brief(value) for value in (1.0035, 0.000529, 5.587e-07, 0, 123.4)] == [
+        "1.00",
+        "0.000529",
+        "5.59e-07",
+        "0",
+        "123",
+    ]
     assert text.plural("image") == text.plural("images") == "images"
     assert text.literal(None) == "null" and text.literal("null") == '"null"'
     assert text.printable("a\x1b[31mb\n") == "a [31mb "
