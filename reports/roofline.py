@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from harness.record import Peak
 from reports import svg, text
-from reports.axes import WIDTH, Area, Axis, decade_axis, draw_bottom, draw_bound, draw_left
+from reports.axes import WIDTH, Area, Axis, apart, decade_axis, draw_bottom, draw_bound, draw_left
 from reports.view import CaseView
 
 
@@ -58,21 +58,30 @@ def _roofline(limits: _Limits, bandwidth: float) -> str:
     up = decade_axis("FLOP/s", limits.measured / 8, limits.peak.flops_per_second * 2.5)
     area = Area(left=58, top=32, right=WIDTH - 8, bottom=232)
     parts = [draw_left(area, up), draw_bottom(area, across)]
-    for index, (value, name, dash) in enumerate(_ceilings(limits.peak)):
+    for value, _, dash in _ceilings(limits.peak):
         parts.append(_level(area, across, up, value, value / bandwidth, stroke_width=1.5, stroke_dasharray=dash))
-        shift = -7 if index == 0 else 16
-        parts.append(svg.label(area.right, area.y(up, value) + shift, name, "end", style=svg.HALO))
     foot = max(across.low, up.low / bandwidth)
     ends = [(area.x(across, x), area.y(up, x * bandwidth)) for x in (foot, ridge)]
     parts.append(svg.line(*ends[0], *ends[1], stroke_width=1.5))
     roof = f"memory {text.scaled(bandwidth, 'B/s')}"
     parts.append(svg.label(area.x(across, foot) + 22, area.bottom - 8, roof, style=svg.HALO))
     parts.append(_level(area, across, up, limits.measured, least, style=f"stroke: {svg.ACCENT}", stroke_width=3.5))
-    y = area.y(up, limits.measured)
-    parts.append(svg.label(area.right, y + 18, _measured(limits), "end", font_weight="bold", style=svg.HALO))
+    parts += _names(area, up, limits)
     said = [_measured(limits), roof, *(name for _, name, _ in _ceilings(limits.peak))]
     said.append(f"at least {text.number(least, 3)} FLOP per byte")
     return svg.drawing(WIDTH, area.bottom + 40, "Roofline", "; ".join(said), *parts)
+
+
+def _names(area: Area, up: Axis, limits: _Limits) -> list[str]:
+    """What the levels are: the peak's name above it, the others below theirs, none on another."""
+    levels = [(value, name, "normal") for value, name, _ in _ceilings(limits.peak)]
+    levels.append((limits.measured, _measured(limits), "bold"))
+    wanted = [area.y(up, value) + (17 if index else -7) for index, (value, _, _) in enumerate(levels)]
+    places = apart(wanted, 16, area.top, area.bottom - 24)
+    return [
+        svg.label(area.right, place, name, "end", font_weight=weight, style=svg.HALO)
+        for place, (_, name, weight) in zip(places, levels, strict=True)
+    ]
 
 
 def _level(area: Area, across: Axis, up: Axis, value: float, begin: float, **attributes: str | float) -> str:

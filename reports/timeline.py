@@ -211,13 +211,20 @@ def _panel(panel: Panel, area: Area, across: Axis) -> str:
         drawn = [[(area.x(across, t), area.y(up, value)) for t, value in stretch] for stretch in line.stretches]
         parts += [_stroke(points, line) for points in drawn]
         ends.append(drawn[-1][-1][1])
-    for line, y in zip(panel.lines, apart(ends, LINE, area.top + 2, area.bottom), strict=True):
+    for line, y in zip(panel.lines, _places(ends, area), strict=True):
         x = area.right + 6
         if len(panel.lines) > 1:
             parts.append(_stroke([(x, y), (x + 22, y)], line))
             x += 26
         parts.append(svg.label(x, y + 4, line.name))
     return "".join(parts)
+
+
+def _places(ends: Sequence[float], area: Area) -> list[float]:
+    """Where the names of lines stand: a few beside the lines' ends, many from the top in their order."""
+    if len(ends) <= 3:
+        return apart(ends, LINE, area.top + 2, area.bottom)
+    return [area.top + 2 + LINE * index for index in range(len(ends))]
 
 
 def _stroke(points: Sequence[Point], line: Line) -> str:
