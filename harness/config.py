@@ -140,6 +140,9 @@ def resolve(
     if values.get("compiler") == "default":
         overrides.append(Override("compiler", "default", default_compiler, f"vendor {vendor}", "changed"))
         values["compiler"] = default_compiler
+    if values.get("scenario") == "latency" and values["batch_size"] != 1:
+        overrides.append(Override("batch_size", values["batch_size"], 1, "scenario latency", "changed"))
+        values["batch_size"] = 1
     if values.get("fp16") and values.get("precision") not in (None, "fp16"):
         what = f"contradicts fp16: true (precision is {values['precision']!r}); set one of them"
         problems.append(Problem(case.path, "precision", what))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 import random
 import time
 import traceback
@@ -19,6 +20,7 @@ from harness.loop import Compute
 from harness.measure import Measurer
 from harness.precision import count_flops, framework_compute
 from harness.registry import FoundVendor
+from harness.statistics import samples_needed
 from harness.vendor import Compiler
 from harness.weights import embedded_weights, identify
 
@@ -157,12 +159,19 @@ class Pipeline:
             self._load_engine()
         assert self.engine is not None
         reference = framework_compute(self.model, "cpu", "fp32") if self.model is not None else None
-        self.measurer.measure("engine", self.engine, rounds=self.config.repeat, probed=True, probed_with=reference)
+        self.measurer.measure("engine", self.engine, rounds=self._rounds(), probed=True, probed_with=reference)
         if self._undeclared():
             raise _Undeclared(
                 f"compiler {self.config.compiler} does not declare {self._undeclared()}, yet it ran: "
                 "add it to the compiler's precisions"
             )
+
+    def _rounds(self) -> int:
+        """`repeat`, or as many as a 99th percentile of latency needs."""
+        rounds = int(self.config.repeat)
+        if self.config.get("scenario") == "latency":
+            return max(rounds, math.ceil(samples_needed(99) / len(self.loader)))
+        return rounds
 
     def _undeclared(self) -> str | None:
         """The tested precision, if the vendor does not declare that the compiler supports it."""

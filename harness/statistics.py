@@ -54,13 +54,30 @@ def _binomial_cdf(n: int, p: float, k: int) -> float:
     )
 
 
-def supported_percentiles(
-    values: Sequence[float], wanted: Sequence[float] = (50, 90, 95, 99, 99.9)
-) -> dict[str, float]:
-    """The nearest-rank percentiles for which there are enough samples, named p50, p90, ..."""
+def discardable(percentile: float, count: int) -> int:
+    """The largest t for which `count` samples are enough (see `samples_needed`); 0 if there is none."""
+    most = 0
+    low, high = 1, count
+    while low <= high:
+        middle = (low + high) // 2
+        if samples_needed(percentile, middle) <= count:
+            most, low = middle, middle + 1
+        else:
+            high = middle - 1
+    return most
+
+
+def supported_percentiles(values: Sequence[float], tails: Sequence[float] = (90, 95, 99, 99.9)) -> dict[str, float]:
+    """The median, and those tail percentiles for which there are enough samples, named p50, p90, ...
+
+    A tail percentile is LoadGen's conservative estimate: of the `discardable` worst samples all but one are left out,
+    and the largest of the rest is it. So it is met with 99 % confidence.
+    """
     ordered = sorted(values)
-    return {
-        f"p{percentile:g}": ordered[math.ceil(percentile / 100 * len(ordered)) - 1]
-        for percentile in wanted
-        if len(ordered) >= samples_needed(percentile)
-    }
+    count = len(ordered)
+    found = {"p50": ordered[(count - 1) // 2]} if count >= samples_needed(50) else {}
+    for percentile in tails:
+        discarded = discardable(percentile, count)
+        if discarded:
+            found[f"p{percentile:g}"] = ordered[count - discarded]
+    return found

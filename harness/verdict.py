@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 
 from harness.record import Measurement, RunRecord, Verdict, VerdictKind
+from harness.statistics import samples_needed
 
 FLOPS_TOLERANCE = 0.05
 """How far the declared FLOPs may be from the counted ones."""
@@ -44,6 +45,7 @@ def judge(record: RunRecord) -> Verdict:
         (VerdictKind.ERROR, _impossible_figures(record)),
         (VerdictKind.FAIL_ACCURACY, _accuracy_shortfalls(record)),
         (VerdictKind.FAIL_HONESTY, list(record.dishonest)),
+        (VerdictKind.INSUFFICIENT, _too_few_samples(record)),
         (VerdictKind.AMBIGUOUS, _disturbances(record)),
     )
     for kind, reasons in stages:
@@ -157,3 +159,12 @@ def _disturbances(record: RunRecord) -> list[str]:
         who = ", ".join(map(str, seen.foreign_processes))
         reasons.append(f"other processes were on the device while it was timed: {who}")
     return reasons
+
+
+def _too_few_samples(record: RunRecord) -> list[str]:
+    """A latency run exists for its percentiles."""
+    measurement = record.engine
+    if record.config.get("scenario") != "latency" or measurement is None or "p99" in measurement.latency_ms:
+        return []
+    needed = samples_needed(99)
+    return [f"a 99th percentile of latency needs {needed} samples, {measurement.latency_batches} were timed"]

@@ -18,12 +18,7 @@ class InferenceContract(InferenceCase):
     """Inherit it as `Test<Case>` in `test_<case>.py` beside `<case>.yaml`, and say what is special."""
 
     suite: ClassVar[str] = "inference"
-    pytestmark: ClassVar[list[pytest.MarkDecorator]]
     common_file: ClassVar[Path] = Path(__file__).with_suffix(".yaml")
-
-    def __init_subclass__(cls) -> None:
-        """A case's tests share one run, so parallel workers must not part them."""
-        cls.pytestmark = [pytest.mark.xdist_group(cls.__name__)]
 
     def test_overrides_legal(self, effective_config: dict[str, Any]) -> None:
         """Every override is one that a vendor or a user may make, and the switches fit together."""

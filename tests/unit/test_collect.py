@@ -40,6 +40,7 @@ def begin(**changes: Any) -> dict[str, Any]:
         "problems": [],
         "versions": {"python": "3.11"},
         "host": Host(name="h", system="s", processor="p", cores=2, memory_bytes=1).model_dump(),
+        "device": None,
         "chip": CHIP.model_dump(),
     }
     return facts | changes

@@ -21,7 +21,7 @@ class InferModel:
 
     Configuration keys of its own: `openvino_hint` (LATENCY: all cores work on the batch; THROUGHPUT: the batch is
     split over as many asynchronous requests as the device likes best), `openvino_streams`, `openvino_device`.
-    LATENCY is the default: with one batch in flight it was never slower in our measurements.
+    LATENCY is the default: with one batch in flight it was mostly no slower in our measurements.
     """
 
     def __init__(self, config: EffectiveConfig, onnx_path: Path | None, model: torch.nn.Module | None) -> None:
