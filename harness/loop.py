@@ -59,26 +59,27 @@ class _Channel:
     """A bounded queue that either side may close."""
 
     def __init__(self) -> None:
-        self._queue: queue.Queue[Any] = queue.Queue(AHEAD)
+        self._items: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self._room = threading.Semaphore(AHEAD)
         self.closed = False
 
     def put(self, item: Any) -> bool:
         """Wait for room; False if the channel was closed."""
         while not self.closed:
-            try:
-                self._queue.put(item, timeout=0.1)
+            if self._room.acquire(timeout=0.1):
+                self._items.put(item)
                 return True
-            except queue.Full:
-                continue
         return False
 
     def get(self) -> Any:
         """Wait for an item; `_END` if the channel was closed."""
         while not self.closed:
             try:
-                return self._queue.get(timeout=0.1)
+                item = self._items.get(timeout=0.1)
             except queue.Empty:
                 continue
+            self._room.release()
+            return item
         return _END
 
 
@@ -89,8 +90,28 @@ class _Stage(threading.Thread, ABC):
         super().__init__(daemon=True)
         self.channel = _Channel()
         self.failure: BaseException | None = None
+        self._ready = threading.Event()
+
+    @classmethod
+    def start_all(cls, *stages: _Stage) -> None:
+        """Start stages whose own torch operators use one core each, so that they don't crowd an engine on the CPU.
+
+        torch keeps the number of threads per calling thread, and a default for threads to come, which is put back.
+        """
+        import torch
+
+        threads = torch.get_num_threads()
+        for stage in stages:
+            stage.start()
+        for stage in stages:
+            stage._ready.wait()
+        torch.set_num_threads(threads)
 
     def run(self) -> None:
+        import torch
+
+        torch.set_num_threads(1)
+        self._ready.set()
         try:
             self.work()
         except BaseException as error:  # noqa: BLE001 (raised again in the main thread)
@@ -181,8 +202,7 @@ def timed_round(
     clock = time.perf_counter_ns
     begun = clock()
     loading, evaluation = _Prefetcher(loader), _Evaluation(evaluate, result)
-    loading.start()
-    evaluation.start()
+    _Stage.start_all(loading, evaluation)
     previous: list[torch.Tensor] = []
     try:
         for inputs, targets in loading:
