@@ -6,7 +6,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: bench test lint unit overhead clean
+.PHONY: bench test lint docs overhead clean
 
 bench: .venv/.bench
 	$(BIN)/python -m pytest suites/inference -k resnet50 \
@@ -15,6 +15,9 @@ bench: .venv/.bench
 
 test: .venv/.test lint
 	$(BIN)/python -m pytest tests
+
+docs: .venv/bin/python
+	$(BIN)/python docs/generate.py
 
 lint: .venv/.test
 	$(BIN)/ruff check

@@ -148,6 +148,32 @@ def probe(
     ]
 
 
+def recognition(loader: Loader, engine: Compute, other: Compute, synchronize: Synchronize) -> list[Check]:
+    """Compare an engine with the one that the same compiler made of the model with other weights.
+
+    Other weights must change the answers, and must not change the speed.
+    """
+    paces = Paces()
+    closest = float("inf")
+    chance = random.SystemRandom()
+    for data, previous in _pairs(loader):
+        seconds, answers = {}, {}
+        engines = [("known", engine), ("other", other)]
+        chance.shuffle(engines)
+        for name, compute in engines:
+            _call(name, compute, previous, synchronize)
+            call = _call(name, compute, data, synchronize)
+            seconds[name], answers[name] = call.seconds, call.snapshot
+        paces.add(seconds["other"], seconds["known"])
+        closest = min(closest, *map(distance, answers["other"], answers["known"]))
+        if paces.clear:
+            break
+    return [
+        _pace_check("knows no weights", paces, "the same model with other weights takes it longer"),
+        Check("uses its weights", closest > 0, closest, 0.0, "other weights leave its answers as they were"),
+    ]
+
+
 def splice(one: list[torch.Tensor], other: list[torch.Tensor], share: float, shift: int) -> list[torch.Tensor]:
     """Inputs that nobody has seen: of each row the left part of `one`, the right part of another row of `other`.
 

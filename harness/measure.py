@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from harness.errors import StepError
 from harness.events import EventLog
-from harness.honesty import probe
+from harness.honesty import Check, probe, recognition
 from harness.loop import Compute, Evaluate, TimedRound, check_outputs, loader_rate, share_memory, timed_round
 from harness.memory import peak_resident_bytes, reset_peak
 from harness.vendor import Vendor
@@ -146,14 +146,38 @@ class Measurer:
             self._accuse(name, f"reports {result.foo_seconds:.6g} s of foo_time in timed round {number}; expected 0.0")
 
     def _probe(self, name: str, compute: Compute, reference: Compute | None) -> None:
-        precision = self._config.effective_precision
-        for check in probe(self._loader, compute, self._vendor.synchronize, reference, precision):
+        self._hold(name, probe(self._loader, compute, self._vendor.synchronize, reference, self._precision))
+
+    @property
+    def _precision(self) -> str:
+        precision: str = self._config.effective_precision
+        return precision
+
+    def _hold(self, name: str, checks: list[Check]) -> None:
+        """Log checks, and accuse the target of those that failed."""
+        for check in checks:
             finite = check.figure is not None and math.isfinite(check.figure)
-            self._log.write("check", **(asdict(check) | {"figure": check.figure if finite else None}))
+            self._log.write(
+                "check",
+                **(
+                    asdict(check)
+                    | {"name": check.name if name == "engine" else f"{check.name} ({name})"}
+                    | {"figure": check.figure if finite else None}
+                ),
+            )
             if not check.passed:
                 self._accuse(
                     name, f"fails '{check.name}': {check.meaning} ({check.figure:.3g}, bound {check.bound:.3g})"
                 )
+
+    def audit(self, engine: Compute, other: Compute, reference: Compute) -> None:
+        """Compare an engine with the same compiler's engine for a model with other weights."""
+        for _ in range(self._config.warmup):
+            other(self._first)
+        self._hold("engine", recognition(self._loader, engine, other, self._vendor.synchronize))
+        self._hold(
+            "engine of other weights", probe(self._loader, other, self._vendor.synchronize, reference, self._precision)
+        )
 
     def _accuse(self, name: str, what: str) -> None:
         self._log.write("dishonest", what=f"the {name} {what}")

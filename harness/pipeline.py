@@ -18,7 +18,7 @@ from harness.events import EventLog
 from harness.export import check_onnx, export_onnx
 from harness.loop import Compute
 from harness.measure import Measurer
-from harness.precision import count_flops, framework_compute
+from harness.precision import count_flops, framework_compute, perturbed
 from harness.registry import FoundVendor
 from harness.statistics import samples_needed
 from harness.vendor import Compiler
@@ -165,6 +165,20 @@ class Pipeline:
                 f"compiler {self.config.compiler} does not declare {self._undeclared()}, yet it ran: "
                 "add it to the compiler's precisions"
             )
+
+    def audit(self) -> None:
+        """Beyond the seven steps: the same model with other weights, under another name, compiled a second time.
+
+        An engine that knows the model answers as before, or is slower now.
+        """
+        assert self.model is not None and self.engine is not None and self.compiler is not None
+        other = perturbed(self.model, self.config.seed)
+        path = None
+        if self.compiler.consumes == "onnx":
+            path = self.run_dir / "subject.onnx"
+            export_onnx(other, self.first, path, self.case.input_names, self.case.output_names)
+        engine = self.found.infer_model(self.config.compiler)(self.config, path, copy.deepcopy(other))
+        self.measurer.audit(self.engine, engine, framework_compute(other, "cpu", "fp32"))
 
     def _rounds(self) -> int:
         """`repeat`, or as many as a 99th percentile of latency needs."""

@@ -130,6 +130,16 @@ class CaseRun:
         self._outcomes[name] = outcome
         return outcome
 
+    def audit(self) -> dict[str, Any]:
+        """The honesty checks that need a second compilation; not possible without the framework's model."""
+        if self.config.no_validation or self.config.compiler is None:
+            return {
+                "status": "skipped",
+                "reason": "an audit compiles the framework's model a second time",
+                "kind": None,
+            }
+        return self.step("audit")
+
     def finish(self) -> RunRecord:
         """Step 7: end the process, collect the log, judge, and save the record.
 

@@ -41,6 +41,12 @@ class InferenceContract(InferenceCase):
         _done(engine_inference)
         _not_judged(run_record, VerdictKind.FAIL_HONESTY)
 
+    @pytest.mark.audit
+    def test_audit(self, run_record: RunRecord, audit: dict[str, Any]) -> None:
+        """Compiled again with other weights, under another name, the engine answers otherwise and as fast."""
+        _done(audit)
+        _not_judged(run_record, VerdictKind.FAIL_HONESTY)
+
     @pytest.mark.benchmark(group="whole", timer=replayed_clock)
     def test_whole_throughput(self, run_record: RunRecord, record_rounds: Recorder) -> None:
         """Loading, compute and evaluation together."""

@@ -72,3 +72,14 @@ def test_links_between_documents_lead_somewhere() -> None:
     for page in [*ROOT.glob("*.md"), *(ROOT / "docs").glob("**/*.md")]:
         for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text(encoding="utf-8")):
             assert (page.parent / target).exists(), f"{page.name} -> {target}"
+
+
+def test_the_reference_of_the_vendor_contract_is_up_to_date() -> None:
+    printed = subprocess.run(
+        [sys.executable, "-c", "from docs.generate import reference; print(reference(), end='')"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    assert printed == (ROOT / "docs" / "vendor-contract.md").read_text(encoding="utf-8"), "run `make docs`"
