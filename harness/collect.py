@@ -69,6 +69,7 @@ def collect(events_file: Path) -> RunRecord:
         memory=_memory(events, begin["compiler"]),
         dishonest=tuple(dict.fromkeys(event["what"] for event in events["dishonest"])),
         checks=tuple(_check(event) for event in events["check"]),
+        partial=bool(events["partial"]),
         interrupted=_last(events, "interrupted").get("step"),
         **facts,
     )

@@ -172,6 +172,8 @@ class CaseRun:
         if "init" not in self._outcomes:
             self._log.write("run_begin", **self._facts())
             self._log.write("interrupted", step="init")
+        elif "engine_inference" not in self._outcomes and all(o["status"] != "failed" for o in self._outcomes.values()):
+            self._log.write("partial")
         self._end("summary", outcome)
         record = collect(self.run_dir / "events.jsonl")
         if not self._options.keep_artifacts:

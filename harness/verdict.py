@@ -41,7 +41,9 @@ def judge(record: RunRecord) -> Verdict:
     stages = (
         (VerdictKind.FAIL_LEGALITY, [f"{p.where}: {p.key}: {p.what}" for p in record.problems]),
         (VerdictKind.UNSUPPORTED, _unsupported(record)),
-        (VerdictKind.ERROR, _unfinished(record)),
+        (VerdictKind.ERROR, _failed_steps(record)),
+        (VerdictKind.INSUFFICIENT, ["only some tests of the case were selected"] if record.partial else []),
+        (VerdictKind.ERROR, _missing_figures(record)),
         (VerdictKind.ERROR, _impossible_figures(record)),
         (VerdictKind.FAIL_ACCURACY, _accuracy_shortfalls(record)),
         (VerdictKind.FAIL_HONESTY, list(record.dishonest)),
@@ -66,8 +68,7 @@ def _unsupported(record: RunRecord) -> list[str]:
     return [step.reason or step.name for step in record.steps if step.kind == "unsupported"]
 
 
-def _unfinished(record: RunRecord) -> list[str]:
-    """Whatever kept a measurement that should be there from being there."""
+def _failed_steps(record: RunRecord) -> list[str]:
     reasons = [
         f"step {step.name} failed: {step.reason or 'no reason recorded'}"
         for step in record.steps
@@ -75,12 +76,21 @@ def _unfinished(record: RunRecord) -> list[str]:
     ]
     if record.interrupted:
         reasons.append(f"interrupted in step {record.interrupted}")
-    if reasons:
-        return reasons
+    return reasons
+
+
+def _as_many_as_asked(record: RunRecord, count: int, asked: int) -> bool:
+    """A latency run may add rounds for the sake of its percentiles."""
+    return count == asked or (count > asked and record.config.get("scenario") == "latency")
+
+
+def _missing_figures(record: RunRecord) -> list[str]:
+    """Measurements that should be there and are not."""
+    reasons = []
     measured, rounds = record.measured(), record.config.get("repeat")
     if measured is None:
         reasons.append("nothing was measured")
-    elif rounds is not None and len(measured.rounds) != rounds:
+    elif rounds is not None and not _as_many_as_asked(record, len(measured.rounds), rounds):
         reasons.append(f"{len(measured.rounds)} of {rounds} rounds are in the record")
     reasons += [f"step {step.name} was not reached" for step in record.steps if step.status == "not_reached"]
     scores = record.accuracy
