@@ -1,0 +1,22 @@
+"""In CI a skip is a failure: what could not be tested there must not pass for tested."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator
+
+import pytest
+
+from tests.services import STRICT
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Turn a skip into a failure where PROOFMARK_SKIPS_FAIL is 1."""
+    report = yield
+    if report.skipped and not hasattr(report, "wasxfail") and os.environ.get(STRICT) == "1":
+        report.outcome = "failed"
+        report.longrepr = f"skipped where every service should be: {report.longrepr}"
+    return report
