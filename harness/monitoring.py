@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import itertools
-import json
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from pydantic import BaseModel, ConfigDict, ValidationError
+
 from harness.record import Monitoring, Series
 
-Sample = dict[str, Any]
 Window = tuple[float, float]
 
 POINTS = 300
@@ -34,27 +34,46 @@ class Analysis(NamedTuple):
     fp16_peak: float | None
 
 
+class DeviceSample(BaseModel):
+    """One device in a line of the log; fields as `harness.vendor.Reading` has them."""
+
+    model_config = ConfigDict(frozen=True, allow_inf_nan=False)
+
+    device: int
+    temperature_c: float | None = None
+    power_w: float | None = None
+    energy_j: float | None = None
+    memory_used_bytes: int | None = None
+    memory_total_bytes: int | None = None
+    utilization: float | None = None
+    clock_mhz: float | None = None
+    throttled: tuple[str, ...] | None = None
+    foreign: tuple[int, ...] | None = None
+
+
+class Sample(BaseModel):
+    """One line of the log: host and devices at one moment, seconds since the epoch."""
+
+    model_config = ConfigDict(frozen=True, allow_inf_nan=False)
+
+    time: float
+    cpu: float | None = None
+    memory: int | None = None
+    package_energy_j: float | None = None
+    devices: tuple[DeviceSample, ...] = ()
+    failure: str | None = None
+
+
 def read_samples(path: Path) -> tuple[list[Sample], int]:
     """The samples of a monitor's log in order, and how many of its lines were none."""
     samples, rubbish = [], 0
     if path.exists():
         for line in path.read_bytes().splitlines():
-            sample = _sample(line)
-            if sample is None:
+            try:
+                samples.append(Sample.model_validate_json(line))
+            except ValidationError:
                 rubbish += 1
-            else:
-                samples.append(sample)
     return samples, rubbish
-
-
-def _sample(line: bytes) -> Sample | None:
-    try:
-        value = json.loads(line)
-        float(value["time"])
-        well = isinstance(value["devices"], list) and all(isinstance(d["device"], int) for d in value["devices"])
-    except (ValueError, KeyError, TypeError):
-        return None
-    return value if well else None
 
 
 def summarise(path: Path, window: Window | None, items: int, failures: Sequence[str]) -> Monitoring | None:
@@ -72,8 +91,8 @@ def summarise(path: Path, window: Window | None, items: int, failures: Sequence[
     told = list(failures)
     if rubbish:
         told.append(f"{rubbish} lines of the monitor's log are no samples")
-    told += dict.fromkeys(f"devices could not be read: {s['failure']}" for s in samples if s.get("failure"))
-    inside = [s for s in samples if window and window[0] <= s["time"] <= window[1]]
+    told += dict.fromkeys(f"devices could not be read: {s.failure}" for s in samples if s.failure)
+    inside = [s for s in samples if window and window[0] <= s.time <= window[1]]
     energy, method = _energy(samples, window)
     return Monitoring(
         samples=len(samples),
@@ -82,8 +101,8 @@ def summarise(path: Path, window: Window | None, items: int, failures: Sequence[
         energy_joules=energy,
         energy_method=method,
         energy_per_item=energy / items if energy is not None and items else None,
-        throttled=tuple(sorted({reason for d in _devices(inside) for reason in d.get("throttled") or ()})),
-        foreign_processes=tuple(sorted({pid for d in _devices(inside) for pid in d.get("foreign") or ()})),
+        throttled=tuple(sorted({reason for d in _devices(inside) for reason in d.throttled or ()})),
+        foreign_processes=tuple(sorted({pid for d in _devices(inside) for pid in d.foreign or ()})),
         failures=tuple(told),
     )
 
@@ -91,33 +110,33 @@ def summarise(path: Path, window: Window | None, items: int, failures: Sequence[
 def memory_seen(path: Path) -> tuple[int | None, int | None]:
     """(most bytes used on any device, bytes that the largest has) in a monitor's log."""
     samples, _ = read_samples(path)
-    used = [d["memory_used_bytes"] for d in _devices(samples) if d.get("memory_used_bytes") is not None]
-    total = [d["memory_total_bytes"] for d in _devices(samples) if d.get("memory_total_bytes") is not None]
+    used = [d.memory_used_bytes for d in _devices(samples) if d.memory_used_bytes is not None]
+    total = [d.memory_total_bytes for d in _devices(samples) if d.memory_total_bytes is not None]
     return max(used, default=None), max(total, default=None)
 
 
-def _devices(samples: Sequence[Sample]) -> Iterator[dict[str, Any]]:
+def _devices(samples: Sequence[Sample]) -> Iterator[DeviceSample]:
     for sample in samples:
-        yield from sample["devices"]
+        yield from sample.devices
 
 
 def _all_series(samples: Sequence[Sample]) -> Iterator[Series]:
     for name, key, unit in (("host CPU", "cpu", "share"), ("host memory", "memory", "B")):
-        yield from _series(name, unit, None, samples, lambda sample, k=key: sample.get(k))  # type: ignore[misc]
-    for device in sorted({d["device"] for d in _devices(samples)}):
+        yield from _series(name, unit, None, samples, lambda sample, k=key: getattr(sample, k))  # type: ignore[misc]
+    for device in sorted({d.device for d in _devices(samples)}):
         for name, (key, unit) in DEVICE_SERIES.items():
             yield from _series(name, unit, device, samples, lambda s, d=device, k=key: _of(s, d, k))  # type: ignore[misc]
 
 
 def _of(sample: Sample, device: int, key: str) -> Any:
-    return next((d.get(key) for d in sample["devices"] if d["device"] == device), None)
+    return next((getattr(d, key) for d in sample.devices if d.device == device), None)
 
 
 def _series(
     name: str, unit: str, device: int | None, samples: Sequence[Sample], value: Callable[[Sample], Any]
 ) -> Iterator[Series]:
     """At most POINTS points, each the largest of its stretch; nothing if no sample has a value."""
-    points = [(s["time"], v) for s in samples if isinstance(v := value(s), int | float)]
+    points = _points(samples, value)
     if points:
         stride = -(-len(points) // POINTS)
         chosen = [max(points[i : i + stride], key=lambda p: p[1]) for i in range(0, len(points), stride)]
@@ -130,19 +149,19 @@ def _energy(samples: Sequence[Sample], window: Window | None) -> tuple[float | N
     """Joules within the window, summed over devices, and how they were read: counters first, then power."""
     if window is None:
         return None, None
-    indices = sorted({d["device"] for d in _devices(samples)})
+    indices = sorted({d.device for d in _devices(samples)})
     counted = [_counter(samples, window, lambda s, i=i: _of(s, i, "energy_j")) for i in indices]  # type: ignore[misc]
     if indices and None not in counted:
         return sum(filter(None, counted)), "device energy counter"
     powered = [_integral(samples, window, lambda s, i=i: _of(s, i, "power_w")) for i in indices]  # type: ignore[misc]
     if indices and None not in powered:
         return sum(filter(None, powered)), "device power, integrated"
-    package = _counter(samples, window, lambda s: s.get("package_energy_j"))
+    package = _counter(samples, window, lambda s: s.package_energy_j)
     return package, "processor package counter" if package is not None else None
 
 
 def _points(samples: Sequence[Sample], value: Callable[[Sample], Any]) -> list[tuple[float, float]]:
-    return [(s["time"], v) for s in samples if isinstance(v := value(s), int | float)]
+    return [(s.time, v) for s in samples if (v := value(s)) is not None]
 
 
 def _counter(samples: Sequence[Sample], window: Window, value: Callable[[Sample], Any]) -> float | None:
@@ -157,7 +176,7 @@ def _counter(samples: Sequence[Sample], window: Window, value: Callable[[Sample]
 def _integral(samples: Sequence[Sample], window: Window, value: Callable[[Sample], Any]) -> float | None:
     """The integral of power over the window by trapezia; None unless readings enclose it and two lie within."""
     points = _points(samples, value)
-    inner = [point for point in points if window[0] < point[0] < window[1]]
+    inner = [point for point in points if window[0] <= point[0] <= window[1]]
     start, end = (_interpolated(points, moment) for moment in window)
     if start is None or end is None or len(inner) < 2:
         return None

@@ -8,6 +8,8 @@ import trouble
 
 from harness.vendor import Compiler, Device, Vendor
 
+from . import monitors
+
 _TAKES_MODEL = Compiler(frozenset({"fp32"}), consumes="model")
 
 
@@ -44,6 +46,9 @@ class Fake(Vendor):
     def torch_device(self) -> str:
         trouble.at("worker", "framework")  # asked in framework validation and nowhere else
         return "cpu"
+
+    def monitor(self) -> monitors.Monitor | None:
+        return monitors.chosen()
 
 
 vendor = Fake()

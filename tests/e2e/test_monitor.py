@@ -1,0 +1,70 @@
+"""Whatever becomes of a monitor, no result is lost, and it is named."""
+
+from __future__ import annotations
+
+import pytest
+
+from harness.record import Monitoring
+from tests.e2e.conftest import House
+
+INTERVAL = ("--monitor-interval", "0.05", "--repeat", "40")
+
+
+def watched(house: House, monkeypatch: pytest.MonkeyPatch, mood: str) -> tuple[str, Monitoring]:
+    """The verdict's kind and what the monitor saw, of a run with a monitor in that mood."""
+    monkeypatch.setenv("FAKE_MONITOR", mood)
+    ran = house.run(*INTERVAL)
+    record = ran.record()
+    assert record.engine is not None and record.verdict is not None
+    assert record.monitoring is not None
+    assert house.becomes_empty(5)
+    for failure in record.monitoring.failures:
+        assert failure.split()[0] in ran.output
+    return str(record.verdict.kind), record.monitoring
+
+
+def test_a_good_one(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    kind, seen = watched(house, monkeypatch, "good")
+    assert kind == "PASS" and not seen.failures
+    assert {"power", "temperature", "host CPU", "host memory"} <= {series.name for series in seen.series}
+
+
+@pytest.mark.parametrize(
+    "mood, told",
+    [
+        ("raises", "the sensor bus is gone"),
+        ("absent", "no driver library"),
+        ("dies", "ended by itself with code 7"),
+        ("hangs", "did not answer and was killed"),
+    ],
+)
+def test_a_failing_one_loses_no_result_and_is_named(
+    house: House, monkeypatch: pytest.MonkeyPatch, mood: str, told: str
+) -> None:
+    kind, seen = watched(house, monkeypatch, mood)
+    assert kind == "PASS"
+    assert any(told in failure for failure in seen.failures), seen.failures
+
+
+@pytest.mark.parametrize("mood", ["babbles", "lies"])
+def test_noise_and_nonsense_do_no_harm(house: House, monkeypatch: pytest.MonkeyPatch, mood: str) -> None:
+    kind, seen = watched(house, monkeypatch, mood)
+    assert kind == "PASS"
+    assert seen.energy_joules is None or mood == "babbles"
+
+
+@pytest.mark.parametrize("mood, told", [("throttles", "heat"), ("shares", "other processes")])
+def test_a_disturbed_device_makes_a_result_ambiguous(
+    house: House, monkeypatch: pytest.MonkeyPatch, mood: str, told: str
+) -> None:
+    monkeypatch.setenv("FAKE_MONITOR", mood)
+    ran = house.run(*INTERVAL)
+    assert ran.code == 11, ran.output
+    kind, reasons = ran.verdict()
+    assert kind == "AMBIGUOUS" and told in reasons
+
+
+def test_none_is_asked_for(house: House) -> None:
+    ran = house.run("--monitor-interval", "0")
+    assert ran.code == 0
+    assert ran.record().monitoring is None

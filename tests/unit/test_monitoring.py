@@ -1,0 +1,111 @@
+"""What a record says of a monitor's log, torn, rubbish or good."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.monitoring import memory_seen, read_samples, summarise
+from harness.record import Monitoring
+
+
+def sample(time: float, **device: Any) -> dict[str, Any]:
+    reading = {"device": 0, **device}
+    return {"time": time, "cpu": 0.5, "memory": 10, "package_energy_j": None, "devices": [reading], "failure": None}
+
+
+def written(tmp_path: Path, samples: list[dict[str, Any]]) -> Path:
+    path = tmp_path / "monitor.jsonl"
+    path.write_text("".join(json.dumps(each) + "\n" for each in samples))
+    return path
+
+
+def seen(tmp_path: Path, samples: list[dict[str, Any]], window: tuple[float, float] = (1, 3)) -> Monitoring:
+    monitoring = summarise(written(tmp_path, samples), window, 100, [])
+    assert monitoring is not None
+    return monitoring
+
+
+class TestEnergy:
+    def test_of_a_counter_between_the_ends_of_the_window(self, tmp_path: Path) -> None:
+        found = seen(tmp_path, [sample(t, energy_j=1000 + 50 * t, power_w=1) for t in (0.5, 1.5, 2.5, 3.5)])
+        assert found.energy_joules == pytest.approx(100)
+        assert found.energy_method == "device energy counter"
+        assert found.energy_per_item == pytest.approx(1)
+
+    def test_of_power_by_trapezia(self, tmp_path: Path) -> None:
+        found = seen(tmp_path, [sample(t, power_w=10 * t) for t in (0, 1, 2, 3, 4)])
+        assert found.energy_joules == pytest.approx(40)
+        assert found.energy_method == "device power, integrated"
+
+    def test_of_the_package_where_no_device_tells(self, tmp_path: Path) -> None:
+        samples = [{**sample(t), "package_energy_j": 7.0 * t} for t in (0, 2, 4)]
+        found = seen(tmp_path, samples)
+        assert found.energy_joules == pytest.approx(14)
+        assert found.energy_method == "processor package counter"
+
+    @pytest.mark.parametrize(
+        "samples",
+        [
+            [],
+            [sample(2, energy_j=5, power_w=5)],
+            [sample(t, energy_j=e) for t, e in ((0, 100), (2, 50), (4, 200))],
+            [sample(t, power_w=100) for t in (1.5, 2, 2.5)],
+            [sample(t, power_w=None) for t in (0, 1, 2, 3, 4)],
+        ],
+        ids=["no samples", "one sample", "a counter that fell", "a window that sticks out", "no sensor"],
+    )
+    def test_is_null_rather_than_wrong(self, tmp_path: Path, samples: list[dict[str, Any]]) -> None:
+        found = seen(tmp_path, samples)
+        assert found.energy_joules is None and found.energy_method is None and found.energy_per_item is None
+
+    def test_of_two_devices_is_their_sum(self, tmp_path: Path) -> None:
+        samples = [sample(t, energy_j=t) for t in (0.0, 2.0, 4.0)]
+        for each in samples:
+            each["devices"].append({"device": 1, "energy_j": 10 * each["time"]})
+        assert seen(tmp_path, samples).energy_joules == pytest.approx(22)
+
+
+def test_only_what_happened_in_the_window_counts(tmp_path: Path) -> None:
+    samples = [sample(0, throttled=["heat"], foreign=[7]), sample(2, throttled=[], foreign=[]), sample(4, foreign=[8])]
+    found = seen(tmp_path, samples)
+    assert found.throttled == () and found.foreign_processes == ()
+    assert seen(tmp_path, samples, (0, 4)).foreign_processes == (7, 8)
+
+
+def test_rubbish_is_counted_and_named(tmp_path: Path) -> None:
+    path = written(tmp_path, [sample(1), sample(2)])
+    path.write_bytes(path.read_bytes() + b"\xff\xfe\n[1]\n{}\n" + b'{"time": 3, "dev')
+    found = summarise(path, None, 0, [])
+    assert found is not None and found.samples == 2
+    assert found.failures == ("4 lines of the monitor's log are no samples",)
+
+
+def test_long_series_keep_their_peaks(tmp_path: Path) -> None:
+    samples = [sample(t, power_w=999 if t == 777 else 1) for t in range(2000)]
+    (power,) = [series for series in seen(tmp_path, samples).series if series.name == "power"]
+    assert len(power.values) <= 300 and max(power.values) == 999
+
+
+def test_memory(tmp_path: Path) -> None:
+    samples = [sample(t, memory_used_bytes=t, memory_total_bytes=9) for t in (1, 5, 3)]
+    assert memory_seen(written(tmp_path, samples)) == (5, 9)
+    assert memory_seen(tmp_path / "none") == (None, None)
+
+
+def test_no_log_is_no_monitoring(tmp_path: Path) -> None:
+    assert summarise(tmp_path / "none", None, 0, []) is None
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_are_read(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
+    path = tmp_path_factory.mktemp("log") / "monitor.jsonl"
+    path.write_bytes(json.dumps(sample(1)).encode() + b"\n" + content)
+    samples, _ = read_samples(path)
+    assert samples
+    assert summarise(path, (0, 2), 1, []) is not None
