@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import torch
 
 from harness.case import Loader
@@ -20,6 +21,7 @@ from harness.config import EffectiveConfig, HostSettings, resolve
 from harness.events import EventLog
 from harness.export import export_onnx
 from harness.loop import Compute, timed_round
+from harness.monitor import MonitorProcess
 from harness.precision import framework_compute
 from harness.registry import find_vendor
 from suites.inference.test_resnet50 import TestResNet50
@@ -44,6 +46,9 @@ def main() -> None:
         export_onnx(model, next(iter(loader))[0], onnx, case.input_names, case.output_names)
         engine = found.infer_model("onnxruntime")(config, onnx, None)
         _compare("cpu/onnxruntime", case, loader, engine, engine)
+        other = find_vendor("intel", ROOT / "vendors").infer_model("openvino")(config, onnx, None)
+        _compare("intel/openvino", case, loader, other, other)
+        _monitored(case, loader, engine, Path(folder))
     bare = _bare_torch(model)
     _compare("framework", case, loader, framework_compute(model, "cpu", "fp32"), bare)
     _added_per_batch(case, loader)
@@ -110,6 +115,24 @@ class _Prepared:
 
     def __len__(self) -> int:
         return len(self._batches)
+
+
+def _monitored(case: TestResNet50, loader: Loader, engine: Compute, folder: Path) -> None:
+    """The core of rounds beside a monitor against rounds without one; and what the monitor takes of a core."""
+    ratios, shares = [], []
+    for _ in range(PAIRS // 2):
+        monitor = MonitorProcess("cpu", ROOT / "vendors", 0, None, folder / "monitor.jsonl", 1.0)
+        time.sleep(2)
+        process = psutil.Process(monitor.pid)
+        begun, used = time.perf_counter(), sum(process.cpu_times()[:2])
+        watched = statistics.median(by_suite(case, loader, engine)[1] for _ in range(3))
+        time.sleep(1)
+        shares.append((sum(process.cpu_times()[:2]) - used) / (time.perf_counter() - begun) * 100)
+        monitor.stop()
+        alone = statistics.median(by_suite(case, loader, engine)[1] for _ in range(3))
+        ratios.append(alone / watched)
+    print(f"{'monitor at 1 Hz':18} {'core':6} {_quartiles(ratios)}")
+    print(f"{'monitor at 1 Hz':18} {'% core':6} {_quartiles(shares)}")
 
 
 def _added_per_batch(case: TestResNet50, loader: Loader) -> None:

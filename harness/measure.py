@@ -146,7 +146,9 @@ class Measurer:
             self._accuse(name, f"reports {result.foo_seconds:.6g} s of foo_time in timed round {number}; expected 0.0")
 
     def _probe(self, name: str, compute: Compute, reference: Compute | None) -> None:
+        begun = time.perf_counter()
         self._hold(name, probe(self._loader, compute, self._vendor.synchronize, reference, self._precision))
+        self._log.write("probed", of=name, seconds=time.perf_counter() - begun)
 
     @property
     def _precision(self) -> str:

@@ -48,6 +48,11 @@ class MonitorProcess:
             self._process.stdin.write((json.dumps(orders) + "\n").encode())
             self._process.stdin.flush()
 
+    @property
+    def pid(self) -> int:
+        """Its process."""
+        return self._process.pid
+
     def stop(self) -> str | None:
         """Ask it to end, then make it; what was wrong with it, or None."""
         if self._process.poll() is not None:
