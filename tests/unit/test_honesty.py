@@ -15,8 +15,9 @@ from torch.utils.data import DataLoader, TensorDataset
 
 from harness.config import EffectiveConfig
 from harness.events import EventLog, read_events
-from harness.honesty import Paces, distance, probe, splice
+from harness.honesty import distance, probe, splice
 from harness.measure import Measurer
+from harness.pace import Paces
 from harness.record import Identity
 
 Answer = tuple[list[torch.Tensor], float]
