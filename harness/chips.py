@@ -99,6 +99,9 @@ def describe_chip(detected: str, units: int, precision: str, path: Path) -> Chip
     Raises:
         ConfigurationError: `path` is wrong.
     """
+    if type(units) is not int or units < 1:
+        what = f"expected a whole number of at least 1 from chip_units(), found {units!r}"
+        raise ConfigurationError([Problem(str(path.with_name("__init__.py")), "chip_units", what)])
     entry = find_chip(detected, load_chips(path))
     if entry is None:
         return Chip(name=detected, units=units, peak_missing=f"{path.name} of this vendor doesn't know '{detected}'")

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.config import EffectiveConfig
-from harness.events import Event, read_events
+from harness.events import CORRUPT, Event, read_events
 from harness.monitoring import summarise
 from harness.record import (
     STEPS,
@@ -39,7 +39,7 @@ def collect(events_file: Path) -> RunRecord:
     last_time = None
     for event in read_events(events_file):
         events[event["event"]].append(event)
-        last_time = event["time"]
+        last_time = event.get("time", last_time)
     if not events["run_begin"] or last_time is None:
         raise ValueError(f"{events_file}: no run_begin event")
     begin = events["run_begin"][0]
@@ -70,6 +70,7 @@ def collect(events_file: Path) -> RunRecord:
         dishonest=tuple(dict.fromkeys(event["what"] for event in events["dishonest"])),
         checks=tuple(_check(event) for event in events["check"]),
         partial=bool(events["partial"]),
+        corrupt_lines=len(events[CORRUPT]),
         interrupted=_last(events, "interrupted").get("step"),
         **facts,
     )
@@ -184,7 +185,11 @@ def _monitoring(record: RunRecord, events: Events, events_file: Path) -> Monitor
         window = (measurement.rounds[0].started, last.started + last.whole_seconds)
     items = sum(timed.items for timed in measurement.rounds) if measurement else 0
     failures = [event["what"] for event in events["monitor_failed"]]
-    return summarise(events_file.with_name("monitor.jsonl"), window, items, failures)
+    try:
+        return summarise(events_file.with_name("monitor.jsonl"), window, items, failures)
+    except (ValueError, OverflowError, OSError) as error:
+        reason = f"the monitor's log cannot be used: {str(error).splitlines()[0]}"
+        return Monitoring.model_validate({"samples": 0, "window": window, "failures": (*failures, reason)})
 
 
 def _utilisation(record: RunRecord) -> Utilisation:

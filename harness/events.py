@@ -30,6 +30,7 @@ class EventLog:
             OSError: the disk is full or gone.
             ValueError: a field is not plain JSON (NaN and infinity are not).
         """
+        fields = {name: _clean(value) for name, value in fields.items()}
         event = {"event": kind, "time": time.time(), "clock": time.perf_counter_ns(), **fields}
         line = (json.dumps(event, allow_nan=False, separators=(",", ":")) + "\n").encode()
         if self._stream.write(line) != len(line):  # a disk that fills up takes a part, without a complaint
@@ -40,8 +41,15 @@ class EventLog:
         self._stream.close()
 
 
+CORRUPT = "corrupt_line"
+
+
 def read_events(path: Path) -> Iterator[Event]:
-    """Yield the events of a log, line by line; a torn last line (a writer that died) is left out."""
+    """Yield the events of a log, line by line.
+
+    A torn last line (a writer that died) is left out; any other line that is no event is yielded as an event CORRUPT,
+    so that a damaged log can't pass for a whole one.
+    """
     if not path.exists():
         return
     with path.open("rb") as stream:
@@ -49,6 +57,19 @@ def read_events(path: Path) -> Iterator[Event]:
             try:
                 event = json.loads(line)
             except ValueError:
-                continue
+                event = None
             if isinstance(event, dict) and "event" in event:
                 yield event
+            elif line.endswith(b"\n"):
+                yield {"event": CORRUPT}
+
+
+def _clean(value: Any) -> Any:
+    """Text that UTF-8 can hold: file names that are none come as lone surrogates, which no reader takes."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "backslashreplace").decode("utf-8")
+    if isinstance(value, dict):
+        return {_clean(key): _clean(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_clean(item) for item in value]
+    return value

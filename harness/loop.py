@@ -235,12 +235,14 @@ def check_outputs(outputs: object, batch: int) -> None:
     """
     if not isinstance(outputs, list) or not outputs:
         raise StepError(f"the engine returned {type(outputs).__name__}; expected a list of tensors")
+    import torch
+
     for index, output in enumerate(outputs):
-        shape = getattr(output, "shape", None)
-        if shape is None or len(shape) == 0 or shape[0] != batch:
+        if type(output) is not torch.Tensor or output.layout is not torch.strided or output.is_meta:
+            raise StepError(f"output {index} is a {type(output).__name__}; expected a plain, dense torch.Tensor")
+        if output.dim() == 0 or len(output) != batch:
             raise StepError(
-                f"output {index} has shape {tuple(shape) if shape is not None else type(output).__name__}; "
-                f"expected one row for each of {batch} samples"
+                f"output {index} has shape {tuple(output.shape)}; expected one row for each of {batch} samples"
             )
 
 

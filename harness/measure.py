@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import math
 import random
+import statistics
 import time
 from collections.abc import Callable
 from dataclasses import asdict
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from harness.errors import StepError
 from harness.events import EventLog
-from harness.honesty import Check, probe, recognition
+from harness.honesty import Check, probe, recognition, timed_pace
 from harness.loop import Compute, Evaluate, TimedRound, check_outputs, loader_rate, share_memory, timed_round
 from harness.memory import peak_resident_bytes, reset_peak
 from harness.vendor import Vendor
@@ -48,6 +49,7 @@ class Measurer:
         self._log = log
         self._report = report
         self._form: Form | None = None
+        self._fastest_new = self._fastest_timed = float("inf")
 
     def measure(
         self, name: str, compute: Compute, rounds: int, *, probed_with: Compute | None = None, probed: bool = False
@@ -65,6 +67,7 @@ class Measurer:
         self._log.write("loader", of=name, items_per_second=loader_rate(self._loader))
         reset_peak()
         self._warm_up(name, compute)
+        self._fastest_timed = float("inf")
         secret = random.SystemRandom().randint(1, rounds + 1) if probed else 0
         for number in range(1, rounds + 1):
             if number == secret:
@@ -72,7 +75,9 @@ class Measurer:
             self._time(name, compute, number, rounds)
         if secret == rounds + 1:
             self._probe(name, compute, probed_with)
-        device_peak, device_total = self._vendor.memory()
+        if probed:
+            self._hold(name, [timed_pace(self._fastest_new, self._fastest_timed)])
+        device_peak, device_total = self._device_memory()
         self._log.write(
             "memory",
             of=name,
@@ -115,8 +120,17 @@ class Measurer:
 
         result = timed_round(self._loader, compute, self._vendor.synchronize, evaluate, progress)
         self._log_round(name, number, result)
+        full = result.batch_ns[:-1] or result.batch_ns
+        self._fastest_timed = min(self._fastest_timed, statistics.median(full) / 1e9)
         for what in sorted(strange):
             self._accuse(name, what)
+
+    def _device_memory(self) -> tuple[int | None, int | None]:
+        """What the vendor reads, where it can be true: bytes, and no more used than there are."""
+        used, total = self._vendor.memory()
+        used = used if type(used) is int and 0 <= used < 2**63 else None
+        total = total if type(total) is int and 0 < total < 2**63 else None
+        return (None if used and total and used > total else used), total
 
     def _strange(self, outputs: list[torch.Tensor]) -> list[str]:
         """What is wrong with an answer, apart from its values."""
@@ -147,7 +161,11 @@ class Measurer:
 
     def _probe(self, name: str, compute: Compute, reference: Compute | None) -> None:
         begun = time.perf_counter()
-        self._hold(name, probe(self._loader, compute, self._vendor.synchronize, reference, self._precision))
+        remainder = len(self._loader.dataset) % len(self._first[0]) if len(self._loader) > 1 else 0
+        checks, self._fastest_new = probe(
+            self._loader, compute, self._vendor.synchronize, reference, self._precision, remainder
+        )
+        self._hold(name, checks)
         self._log.write("probed", of=name, seconds=time.perf_counter() - begun)
 
     @property
@@ -177,9 +195,8 @@ class Measurer:
         for _ in range(self._config.warmup):
             other(self._first)
         self._hold("engine", recognition(self._loader, engine, other, self._vendor.synchronize))
-        self._hold(
-            "engine of other weights", probe(self._loader, other, self._vendor.synchronize, reference, self._precision)
-        )
+        checks, _ = probe(self._loader, other, self._vendor.synchronize, reference, self._precision)
+        self._hold("engine of other weights", checks)
 
     def _accuse(self, name: str, what: str) -> None:
         self._log.write("dishonest", what=f"the {name} {what}")

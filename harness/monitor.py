@@ -9,6 +9,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from harness.process import end_group, wait_without_reaping
+
 
 class MonitorProcess:
     """The parent's end of the monitor's process."""
@@ -55,16 +57,15 @@ class MonitorProcess:
 
     def stop(self) -> str | None:
         """Ask it to end, then make it; what was wrong with it, or None."""
-        if self._process.poll() is not None:
-            code = self._process.returncode
-            return f"the monitor ended by itself with code {code}; its errors are in monitor.err"
+        ended_by_itself = wait_without_reaping(self._process.pid, 0.02)
         assert self._process.stdin is not None
         with contextlib.suppress(OSError):
             self._process.stdin.close()
-        try:
-            code = self._process.wait(timeout=5)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
+        answered = ended_by_itself or wait_without_reaping(self._process.pid, 5)
+        end_group(self._process)
+        code = self._process.returncode
+        if not answered:
             return "the monitor did not answer and was killed"
+        if ended_by_itself:
+            return f"the monitor ended by itself with code {code}; its errors are in monitor.err"
         return f"the monitor ended with code {code}; its errors are in monitor.err" if code else None

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import json
 import os
-import select
 import signal
 import sys
+import threading
 import time
 from dataclasses import asdict
 from pathlib import Path
@@ -27,16 +27,26 @@ def main() -> None:
     """Sample until told to stop."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     orders = json.loads(sys.stdin.buffer.readline())
+    told_to_stop = threading.Event()
+    threading.Thread(target=_watch_parent, args=(told_to_stop,), daemon=True).start()
     with Path(orders["path"]).open("ab", buffering=0) as stream:
         sampler = _Sampler(orders["vendor"], Path(orders["vendors_dir"]), orders["group"], orders["device"])
         interval, due = orders["interval"], time.monotonic()
         while True:
             stream.write((json.dumps(sampler.sample()) + "\n").encode())
             due = max(due + interval, time.monotonic())
-            if select.select([sys.stdin], [], [], max(0.0, due - time.monotonic()))[0]:
+            if told_to_stop.wait(max(0.0, due - time.monotonic())):
                 break
         stream.write((json.dumps(sampler.sample()) + "\n").encode())
         sampler.close()
+
+
+def _watch_parent(told_to_stop: threading.Event) -> None:
+    """Standard input ends with the parent, however that ends. A sensor that hangs doesn't outlive it."""
+    sys.stdin.buffer.read()
+    told_to_stop.set()
+    time.sleep(4)
+    os.killpg(0, signal.SIGKILL)
 
 
 class _Sampler:

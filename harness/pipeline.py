@@ -32,6 +32,10 @@ if TYPE_CHECKING:
 Report = Callable[..., None]
 
 
+LONGEST = {"reason": 1000, "detail": 20_000}
+"""Characters of a failure that are kept."""
+
+
 class _Unsupported(StepError):
     """What is asked for is not among what the vendor declares."""
 
@@ -84,6 +88,7 @@ class Pipeline:
         except Exception as error:  # noqa: BLE001 (cases and vendors may raise anything)
             reason = f"{type(error).__name__}: {str(error).strip().splitlines()[0] if str(error).strip() else ''}"
             outcome |= {"status": "failed", "reason": reason, "kind": "error", "detail": traceback.format_exc()}
+        outcome = {key: value[: LONGEST[key]] if key in LONGEST and value else value for key, value in outcome.items()}
         if outcome["status"] == "failed" and undeclared:
             reason = f"{undeclared} is not among the precisions that it declares ({outcome['reason']})"
             outcome |= {"reason": f"compiler {self.config.compiler}: {reason}", "kind": "unsupported"}

@@ -259,6 +259,7 @@ class RunRecord(_Part):
     checks: tuple[Check, ...] = ()
     monitoring: Monitoring | None = None
     interrupted: str | None = None
+    corrupt_lines: int = Field(0, description="of the event log")
     partial: bool = Field(False, description="whether steps were left out because only some tests were selected")
     verdict: Verdict | None = None
 

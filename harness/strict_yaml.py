@@ -11,6 +11,10 @@ import yaml
 from harness.errors import ConfigurationError, Problem
 
 
+DEEPEST, MOST = 50, 100_000
+"""Levels and values that a file of ours may have."""
+
+
 class _StrictLoader(yaml.SafeLoader):
     """SafeLoader whose mappings have unique string keys."""
 
@@ -62,10 +66,33 @@ def parse(text: str, where: str) -> Any:
         ConfigurationError: not YAML, a duplicate key, or nesting too deep to parse.
     """
     try:
-        return yaml.load(text, Loader=_StrictLoader)  # noqa: S506 (a SafeLoader)
+        content = yaml.load(text, Loader=_StrictLoader)  # noqa: S506 (a SafeLoader)
+        _refuse_what_no_reader_takes(content)
+        return content
     except yaml.MarkedYAMLError as error:
         line = f"line {error.problem_mark.line + 1}: " if error.problem_mark else ""
         raise ConfigurationError([Problem(where, "", f"not valid YAML: {line}{error.problem}")]) from None
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise ConfigurationError([Problem(where, "", f"not valid YAML: {reason}")]) from None
+
+
+def _refuse_what_no_reader_takes(value: Any) -> None:
+    """Integers beyond 64 bits, text that UTF-8 can't hold, and what aliases make endless or huge.
+
+    Raises:
+        ValueError: there is one.
+    """
+    left = [(value, 0)]
+    seen = 0
+    while left:
+        item, depth = left.pop()
+        seen += 1
+        if depth > DEEPEST or seen > MOST:
+            raise ValueError("it is nested too deeply, refers to itself, or is too large")
+        if isinstance(item, int) and item.bit_length() > 63:
+            raise ValueError("an integer is larger than 64 bits can hold")
+        if isinstance(item, str):
+            item.encode("utf-8")
+        inner = [*item.keys(), *item.values()] if isinstance(item, dict) else item if isinstance(item, list) else ()
+        left += [(each, depth + 1) for each in inner]

@@ -24,6 +24,19 @@ EXIT_CODES = {
 }
 """Exit codes above pytest's own (0 to 5), in rising order of gravity."""
 
+REQUIRED_CHECKS = frozenset(
+    {
+        "no memorised data",
+        "no cached answers",
+        "answers new inputs",
+        "waits for its device",
+        "no work after the clock",
+        "leaves its inputs alone",
+        "no faster when timed",
+    }
+)
+"""Honesty checks without which an engine's figures count for nothing."""
+
 WITHHOLDS_SPEED = frozenset(VerdictKind) - {
     VerdictKind.PASS,
     VerdictKind.FAIL_PERF,
@@ -46,8 +59,8 @@ def judge(record: RunRecord) -> Verdict:
         (VerdictKind.ERROR, _missing_figures(record)),
         (VerdictKind.ERROR, _impossible_figures(record)),
         (VerdictKind.FAIL_ACCURACY, _accuracy_shortfalls(record)),
-        (VerdictKind.FAIL_HONESTY, list(record.dishonest)),
-        (VerdictKind.INSUFFICIENT, _too_few_samples(record)),
+        (VerdictKind.FAIL_HONESTY, _dishonesty(record)),
+        (VerdictKind.INSUFFICIENT, _too_little(record)),
         (VerdictKind.AMBIGUOUS, _disturbances(record)),
     )
     for kind, reasons in stages:
@@ -93,6 +106,9 @@ def _missing_figures(record: RunRecord) -> list[str]:
     elif rounds is not None and not _as_many_as_asked(record, len(measured.rounds), rounds):
         reasons.append(f"{len(measured.rounds)} of {rounds} rounds are in the record")
     reasons += [f"step {step.name} was not reached" for step in record.steps if step.status == "not_reached"]
+    if record.corrupt_lines:
+        reasons.append(f"{record.corrupt_lines} lines of the event log are damaged")
+    reasons += _missing_identity(record)
     scores = record.accuracy
     for name, step, score in (
         ("fp32 framework", "framework_validation", scores.framework_fp32),
@@ -100,6 +116,24 @@ def _missing_figures(record: RunRecord) -> list[str]:
     ):
         if record.step(step).status == "done" and (score is None or not math.isfinite(score)):
             reasons.append(f"the {name}'s {scores.metric} is missing or not a number: {score}")
+    return reasons
+
+
+def _missing_identity(record: RunRecord) -> list[str]:
+    """What makes a figure one of this task: its data, its weights, its checks, all of its samples."""
+    reasons = []
+    if record.dataset is None:
+        reasons.append("nothing identifies the data set")
+    if record.weights is None and record.step("framework_validation").status == "done":
+        reasons.append("nothing identifies the weights")
+    if record.engine is not None:
+        missing = sorted(REQUIRED_CHECKS - {check.name for check in record.checks})
+        reasons += [f"the honesty check '{name}' is missing" for name in missing]
+    size = record.dataset.items if record.dataset else None
+    for name, measurement in (("framework", record.framework), ("engine", record.engine)):
+        for number, timed in enumerate(measurement.rounds if measurement else (), 1):
+            if size is not None and timed.items != size:
+                reasons.append(f"{name} round {number} ran {timed.items} of {size} samples")
     return reasons
 
 
@@ -115,7 +149,9 @@ def _impossible_figures(record: RunRecord) -> list[str]:
             f"more than {FLOPS_TOLERANCE:.0%} apart"
         )
     mfu, peak = record.utilisation.mfu, record.chip.peak
-    if mfu is not None and mfu > 1:
+    if mfu is not None and mfu <= 0:
+        reasons.append(f"MFU {mfu:.1%} is not above 0")
+    elif mfu is not None and mfu > 1:
         reasons.append(f"MFU {mfu:.1%} is above 100 %: wrong FLOPs, a wrong peak, or a device that was not waited for")
     elif mfu is not None and peak and peak.achievable and mfu * peak.flops_per_second > peak.achievable:
         reasons.append(
@@ -171,9 +207,17 @@ def _disturbances(record: RunRecord) -> list[str]:
     return reasons
 
 
-def _too_few_samples(record: RunRecord) -> list[str]:
-    """A latency run exists for its percentiles."""
+def _dishonesty(record: RunRecord) -> list[str]:
+    """What the engine was seen to do, and checks that failed without a word about it."""
+    told = list(record.dishonest)
+    return told or [f"the honesty check '{check.name}' failed" for check in record.checks if not check.passed]
+
+
+def _too_little(record: RunRecord) -> list[str]:
+    """A latency run exists for its percentiles; and an engine without a reference could be of any model."""
     measurement = record.engine
+    if measurement is not None and record.framework is None:
+        return ["no framework validation: nothing says that the engine's model is the case's"]
     if record.config.get("scenario") != "latency" or measurement is None or "p99" in measurement.latency_ms:
         return []
     needed = samples_needed(99)

@@ -20,6 +20,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from harness.process import end_group, wait_without_reaping
+
 Progress = Callable[[dict[str, Any]], None]
 
 
@@ -93,16 +95,12 @@ class CaseWorker:
         """Let the child leave by itself, then end whatever is left of its group."""
         with contextlib.suppress(OSError):
             self._send({"step": None})
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            _wait_without_reaping(self._process.pid, 10)
+        wait_without_reaping(self._process.pid, 10)
         self.kill()
 
     def kill(self) -> None:
-        """End the group now. The leader is reaped last, so that its id can't have gone to another."""
-        if self._process.returncode is None:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(self._process.pid, signal.SIGKILL)
-            self._process.wait()
+        """End the group now."""
+        end_group(self._process)
         for stream in (self._process.stdin, self._answers):
             with contextlib.suppress(OSError):
                 if stream:
@@ -133,28 +131,10 @@ class CaseWorker:
         return answer
 
     def _cause_of_death(self) -> str:
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            _wait_without_reaping(self._process.pid, 10)
+        wait_without_reaping(self._process.pid, 10)
         self.kill()
         code = self._process.returncode
         if code is not None and code < 0:
             name = signal.Signals(-code).name if -code in set(signal.Signals) else str(-code)
             return f"the case's process died of signal {-code} ({name}); its output is in worker.log"
         return f"the case's process ended with exit code {code}; its output is in worker.log"
-
-
-def _wait_without_reaping(pid: int, seconds: float) -> None:
-    """Wait until a child has ended, leaving its id taken.
-
-    Raises:
-        subprocess.TimeoutExpired: it runs on.
-    """
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        try:
-            if os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT | os.WNOHANG):
-                return
-        except ChildProcessError:
-            return
-        time.sleep(0.01)
-    raise subprocess.TimeoutExpired("case process", seconds)

@@ -46,7 +46,7 @@ def records() -> dict[str, RunRecord]:
         "unsupported": make_record(
             steps=unsupported, engine=None, accuracy=no_engine, precision="int8", utilisation=no_mfu
         ),
-        "framework_only": make_record(compiler=None, engine=None, accuracy=no_engine, steps=framework_only),
+        "framework_only": make_record(compiler=None, engine=None, checks=(), accuracy=no_engine, steps=framework_only),
         "one_round": make_record(
             engine=measurement((4.321,), 0.9816),
             framework=measurement((5.41,)),

@@ -16,6 +16,7 @@ from harness.config import EffectiveConfig, HostSettings
 from harness.events import EventLog, read_events
 from harness.legality import Override
 from harness.record import STEPS, Chip, Host, Peak, VerdictKind
+from harness.verdict import REQUIRED_CHECKS
 
 CHIP = Chip(name="chip", peak=Peak(flops_per_second=1e9, precision="fp32", source="sheet"))
 CONFIG = EffectiveConfig(
@@ -81,7 +82,13 @@ def good_events() -> list[tuple[str, dict[str, Any]]]:
             ("flops", {"counted": 1e3}),
         ],
         "framework_validation": [("framework_precision", {"precision": "fp32"}), *measured("framework")],
-        "engine_inference": measured("engine"),
+        "engine_inference": [
+            *measured("engine"),
+            *[
+                ("check", {"name": name, "passed": True, "figure": 1.0, "bound": 1.1, "meaning": "something"})
+                for name in sorted(REQUIRED_CHECKS)
+            ],
+        ],
     }
     events: list[tuple[str, dict[str, Any]]] = [("run_begin", begin())]
     for step in STEPS:

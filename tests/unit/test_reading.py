@@ -25,6 +25,9 @@ def written(path: Path, text: str) -> Path:
     return path
 
 
+VALUES = st.integers(-(2**63) + 1, 2**63 - 1) | st.text(max_size=5) | st.booleans()
+
+
 class TestYaml:
     @pytest.mark.parametrize(
         "text, told",
@@ -37,6 +40,10 @@ class TestYaml:
             ("a: !!python/object/apply:os.system [x]", "could not determine a constructor"),
             ("a: &x [*x]\nb: !!set", "not valid YAML"),
             ("[" * 2000, "not valid YAML"),
+            ("a: &a [*a]", "refers to itself"),
+            ("a: &a {b: *a}", "refers to itself"),
+            ("a: 0x" + "f" * 6000, "64 bits"),
+            ('a: "\\uD800"', "not valid YAML"),
         ],
     )
     def test_refused(self, tmp_path: Path, text: str, told: str) -> None:
@@ -62,7 +69,7 @@ class TestYaml:
         except ConfigurationError:
             pass
 
-    @given(st.dictionaries(st.text(max_size=5), st.integers() | st.text(max_size=5) | st.booleans(), max_size=4))
+    @given(st.dictionaries(st.text(max_size=5), VALUES, max_size=4))
     def test_what_yaml_writes_comes_back(self, values: dict[str, object]) -> None:
         assert parse(yaml.safe_dump(values), "x") == values
 

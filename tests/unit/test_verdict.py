@@ -10,9 +10,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.record import STEPS, Chip, Flops, Peak, ProblemEntry, RunRecord, Utilisation, Verdict, VerdictKind
+from harness.record import (
+    STEPS,
+    Chip,
+    Flops,
+    Monitoring,
+    Peak,
+    ProblemEntry,
+    RunRecord,
+    Utilisation,
+    Verdict,
+    VerdictKind,
+)
 from harness.verdict import EXIT_CODES, FLOPS_TOLERANCE, WITHHOLDS_SPEED, exit_code, judge
-from tests.unit.records import accuracy, measurement, record, steps
+from tests.unit.records import accuracy, checks, measurement, record, steps
 
 SKIPPED = {name: {"status": "skipped"} for name in ("export", "compile", "engine_inference")}
 FRAMEWORK_ONLY: dict[str, Any] = {
@@ -37,7 +48,6 @@ SCARCE = Peak(flops_per_second=1e12, precision="fp32", source="sheet", achievabl
 GOOD: dict[str, dict[str, Any]] = {
     "plain": {},
     "framework only": FRAMEWORK_ONLY,
-    "no validation": NO_VALIDATION,
     "unknown chip": {"chip": Chip(name="?", peak_missing="unknown"), "utilisation": Utilisation(reason="unknown")},
     "FLOPs at the tolerance": {"flops": Flops(declared=1e9 * (1 + FLOPS_TOLERANCE), counted=1e9)},
     "FLOPs nobody counted": {"flops": Flops(declared=1e9)},
@@ -56,6 +66,19 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str]] = {
     **{f"{name} failed": ({"steps": steps(**{name: FAILED})}, "ERROR", f"step {name} failed: broke") for name in STEPS},
     "failed without a reason": ({"steps": steps(export={"status": "failed"})}, "ERROR", "no reason recorded"),
     **{f"{name} not reached": ({"steps": steps(**{name: UNREACHED})}, "ERROR", "was not reached") for name in STEPS},
+    "no reference": (NO_VALIDATION, "INSUFFICIENT", "nothing says that the engine's model is the case's"),
+    "a check that is missing": ({"checks": checks()[1:]}, "ERROR", "is missing"),
+    "no checks": ({"checks": ()}, "ERROR", "is missing"),
+    "a check that failed without a word": ({"checks": checks(waits=False)}, "FAIL_HONESTY", "waits for its device"),
+    "no data identity": ({"dataset": None}, "ERROR", "nothing identifies the data set"),
+    "no weights identity": ({"weights": None}, "ERROR", "nothing identifies the weights"),
+    "a round of few samples": ({"engine": measurement({"items": 1})}, "ERROR", "ran 1 of 100 samples"),
+    "a negative MFU": ({"utilisation": Utilisation(mfu=-3.0)}, "ERROR", "is not above 0"),
+    "a damaged log": ({"corrupt_lines": 2}, "ERROR", "2 lines of the event log are damaged"),
+    "only some tests": ({"partial": True}, "INSUFFICIENT", "only some tests"),
+    "too few samples for p99": ({"config": {"scenario": "latency", "repeat": 3}}, "INSUFFICIENT", "needs 662 samples"),
+    "throttled": ({"monitoring": Monitoring(samples=9, window=None, throttled=("heat",))}, "AMBIGUOUS", "heat"),
+    "not alone": ({"monitoring": Monitoring(samples=9, window=None, foreign_processes=(7,))}, "AMBIGUOUS", "7"),
     "interrupted": ({"interrupted": "compile"}, "ERROR", "interrupted in step compile"),
     "engine not measured": ({"engine": None}, "ERROR", "nothing was measured"),
     "framework not measured": ({**FRAMEWORK_ONLY, "framework": None}, "ERROR", "nothing was measured"),

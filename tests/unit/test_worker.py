@@ -147,8 +147,8 @@ def test_a_dead_leader_takes_its_group_along(make: Any, tmp_path: Path) -> None:
 
 
 def test_one_that_does_not_leave_is_ended(make: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = worker._wait_without_reaping
-    monkeypatch.setattr(worker, "_wait_without_reaping", lambda pid, seconds: real(pid, 0.3))
+    real = worker.wait_without_reaping
+    monkeypatch.setattr(worker, "wait_without_reaping", lambda pid, seconds: real(pid, 0.3))
     child = make("Stays")
     child.run("step", None, nothing)
     child.close()
