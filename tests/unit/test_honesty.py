@@ -14,6 +14,7 @@ import torch
 from torch.utils.data import DataLoader, TensorDataset
 
 from harness.config import EffectiveConfig
+from harness.errors import StepError
 from harness.events import EventLog, read_events
 from harness.honesty import distance, probe, splice
 from harness.measure import Measurer
@@ -239,8 +240,64 @@ class Cheats:
 
         return engine
 
+    @staticmethod
+    def knows_when_it_is_timed(data: Data) -> Callable[[list[torch.Tensor]], Answer]:
+        """Answers known data by heart, unless it was asked something new a short while ago."""
+        known = {batch[0][0].numpy().tobytes() for batch in data.loader}
+        state = {"asked": 0, "new": -100}
+
+        def engine(inputs: list[torch.Tensor]) -> Answer:
+            state["asked"] += 1
+            if inputs[0].numpy().tobytes() not in known:
+                state["new"] = state["asked"]
+            if state["asked"] - state["new"] < 6:
+                time.sleep(15 * WORK)
+            with torch.no_grad():
+                return [data.model(inputs[0])], 0.0
+
+        return engine
+
+    @staticmethod
+    def computes_the_first_rows_only(data: Data) -> Callable[[list[torch.Tensor]], Answer]:
+        """The last rows of a new batch get the answer of another row; those of the data are looked up."""
+        known = {row.numpy().tobytes() for batch in data.loader for row in batch[0][0]}
+
+        def engine(inputs: list[torch.Tensor]) -> Answer:
+            answer = data.honest(inputs)[0][0].clone()
+            for row in range(len(answer) * 3 // 4, len(answer)):
+                if inputs[0][row].numpy().tobytes() not in known:
+                    answer[row] = answer[0]
+            return [answer], 0.0
+
+        return engine
+
+    @staticmethod
+    def looks_up_the_short_batch(data: Data) -> Callable[[list[torch.Tensor]], Answer]:
+        """Computes full batches; of the short one it knows the answers."""
+        known = {batch[0][0].numpy().tobytes() for batch in data.loader if len(batch[0][0]) < 16}
+
+        def engine(inputs: list[torch.Tensor]) -> Answer:
+            answer = data.honest(inputs)[0][0].clone()
+            if len(answer) < 16 and inputs[0].numpy().tobytes() not in known:
+                answer[:] = answer[0]
+            return [answer], 0.0
+
+        return engine
+
+    @staticmethod
+    def works_in_the_copy(data: Data) -> Callable[[list[torch.Tensor]], Answer]:
+        """A tensor of a type of its own, which computes when it is looked at."""
+
+        class Lazy(torch.Tensor):
+            pass
+
+        return lambda inputs: ([data.honest(inputs)[0][0].as_subclass(Lazy)], 0.0)
+
 
 EXPECTED = {
+    "knows_when_it_is_timed": "no faster when timed",
+    "computes_the_first_rows_only": "answers new inputs",
+    "looks_up_the_short_batch": "answers new inputs",
     "caches_outputs": "no memorised data",
     "knows_the_data_by_heart": "no memorised data",
     "ignores_its_input": "answers new inputs",
@@ -273,8 +330,14 @@ def test_without_a_model_it_is_caught_too(cheat: str, tmp_path: Path) -> None:
     assert accusations
 
 
+def test_a_tensor_of_a_type_of_its_own_is_no_answer(tmp_path: Path) -> None:
+    data = Data()
+    with pytest.raises(StepError, match="plain, dense"):
+        measured(data, Cheats.works_in_the_copy(data), tmp_path)
+
+
 def test_every_cheat_is_expected_somewhere() -> None:
-    assert set(EXPECTED) == {name for name in vars(Cheats) if not name.startswith("_")}
+    assert {*EXPECTED, "works_in_the_copy"} == {name for name in vars(Cheats) if not name.startswith("_")}
 
 
 def test_an_engine_that_is_right_only_at_first_is_as_good_as_its_worst_round(tmp_path: Path) -> None:
