@@ -10,7 +10,6 @@ import yaml
 
 from harness.errors import ConfigurationError, Problem
 
-
 DEEPEST, MOST = 50, 100_000
 """Levels and values that a file of ours may have."""
 
