@@ -171,13 +171,13 @@ class Vendor(ABC):
         """
         return None
 
-    def analysis_log(self, path: Path) -> Analysis:
+    def analysis_log(self, path: Path | str) -> Analysis:
         """Re-read what the monitor wrote: memory used and total, fp32 (or tf32) and fp16 peak of the detected chip.
 
         Args:
             path: a `monitor.jsonl` in a run's folder.
         """
-        used, total = memory_seen(path)
+        used, total = memory_seen(Path(path))
         chips = Path(sys.modules[type(self).__module__].__file__ or "").with_name("chips.yaml")
         entry = find_chip(self.chip(), load_chips(chips))
         peaks = {name: peak.flops * self.chip_units() for name, peak in entry.peaks.items()} if entry else {}

@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from harness.case import InferenceCase
 from harness.config import EffectiveConfig
@@ -28,7 +28,7 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     answers = _Answers(int(sys.argv[1]))
     commands: queue.Queue[dict[str, Any]] = queue.Queue()
-    threading.Thread(target=_read_commands, args=(commands,), daemon=True).start()
+    threading.Thread(target=_read_commands, args=(_take_standard_input(), commands), daemon=True).start()
     spec = commands.get()
     pipeline: Pipeline | ProofmarkError | None = None
     while (step := commands.get()["step"]) is not None:
@@ -59,8 +59,21 @@ def _make_pipeline(spec: dict[str, Any], answers: _Answers) -> Pipeline | Proofm
     return Pipeline(case, found, compiler, config, run_dir, EventLog(run_dir / "events.jsonl"), answers.progress)
 
 
-def _read_commands(commands: queue.Queue[dict[str, Any]]) -> None:
-    for line in sys.stdin.buffer:
+def _take_standard_input() -> BinaryIO:
+    """The command pipe under another number, and nothing on standard input.
+
+    A forked child (a loader's worker) closes its standard input. Were a thread reading that very object here, the child
+    would wait for a lock that nobody in it can release.
+    """
+    stream = os.fdopen(os.dup(0), "rb")
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    return stream
+
+
+def _read_commands(stream: BinaryIO, commands: queue.Queue[dict[str, Any]]) -> None:
+    for line in stream:
         command = json.loads(line)
         commands.put(command)
         if "step" in command and command["step"] is None:

@@ -93,3 +93,10 @@ def test_accuracy_alone_is_exit_code_14(house: House) -> None:
 
 def test_dishonesty_alone_is_exit_code_15(house: House) -> None:
     assert house.run("--compiler", "reuses").code == 15
+
+
+def test_loader_processes_load_and_leave(house: House) -> None:
+    """A forked loader once waited for a lock that a thread of the case's process held."""
+    ran = house.run("--set", "num_workers=2", "--step-timeout", "60")
+    assert ran.code == 0, ran.output
+    assert house.becomes_empty(10)
