@@ -45,7 +45,7 @@ def _watch_parent(told_to_stop: threading.Event) -> None:
     """Standard input ends with the parent, however that ends. A sensor that hangs doesn't outlive it."""
     sys.stdin.buffer.read()
     told_to_stop.set()
-    time.sleep(4)
+    time.sleep(8)  # longer than a parent that lives waits before it ends the group itself
     os.killpg(0, signal.SIGKILL)
 
 
