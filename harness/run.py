@@ -7,7 +7,6 @@ import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from harness.chips import describe_chip
@@ -72,12 +71,6 @@ class CaseRun:
         self._worker: CaseWorker | None = None
         self._monitor: MonitorProcess | None = None
         self._log = EventLog(run_dir / "events.jsonl")
-
-    def __enter__(self) -> CaseRun:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
-        self.finish()
 
     def begin(self) -> dict[str, Any]:
         """Step 1: write down what is to be run, and start the case's process unless it is illegal."""

@@ -5,7 +5,6 @@ The library initialises at random what a weights directory lacks and only logs i
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -15,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from harness.errors import StepError
-from harness.record import Identity
 
 if TYPE_CHECKING:
     from transformers import PreTrainedConfig, PreTrainedModel
@@ -79,20 +77,6 @@ def build_model(
     settings = _read_settings(directory, architecture)
     _hold_against(directory, settings, declared)
     return _load(directory, architecture, settings, config.parameters.get("unused_weights", ()))
-
-
-def weights_identity(directory: str | Path) -> Identity:
-    """A digest over the safetensors files.
-
-    Raises:
-        StepError: there are none.
-    """
-    digest = hashlib.sha256()
-    for path in weights_files(Path(directory)):
-        with path.open("rb") as stream:
-            content = hashlib.file_digest(stream, "sha256").hexdigest()
-        digest.update(f"{path.name}\0{path.stat().st_size}\0{content}\n".encode())
-    return Identity(name=Path(directory).name, sha256=digest.hexdigest(), origin=str(directory))
 
 
 def weights_files(directory: Path) -> list[Path]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +10,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from harness.errors import StepError
-from suites.models import ImageLogits, TextLogits, build_model, weights_identity
+from suites.models import ImageLogits, TextLogits, build_model
 from tests.suites.conftest import config_of
 
 if TYPE_CHECKING:
@@ -146,14 +145,3 @@ def test_missing_directory_weights_and_configuration_are_refused(weights: Path, 
     (weights / "model.safetensors").unlink()
     with pytest.raises(StepError, match=r"holds no \.safetensors file"):
         vit(weights)
-
-
-def test_identity_is_of_the_weights(weights: Path, tmp_path: Path) -> None:
-    first = weights_identity(weights)
-    settings = json.loads((weights / "config.json").read_text())
-    (weights / "config.json").write_text(json.dumps(settings, indent=9))
-    assert weights_identity(weights) == first
-    edit(weights, lambda tensors: tensors["classifier.bias"].add_(1))
-    assert weights_identity(weights).sha256 != first.sha256
-    with pytest.raises(StepError):
-        weights_identity(tmp_path)
