@@ -7,4 +7,5 @@ pytest_plugins = [
     "fixtures.benchmark",
     "fixtures.parallel",
     "fixtures.steps",
+    "fixtures.training",
 ]

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Protocol
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, Protocol
+
+from harness.case_file import InferenceParameters, Parameters
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -42,22 +45,14 @@ class IdentifiedDataset(Protocol):
     def __len__(self) -> int: ...
 
 
-class InferenceCase(ABC):
-    """A model, its data and its metric. Import torch inside the methods, not at the module's top."""
+class Case(ABC):
+    """What every suite's case says about its model. Import torch inside the methods, not at the module's top."""
 
-    input_names: tuple[str, ...] = ("input",)
-    """Names of the model's inputs in the exported ONNX file."""
+    suite: ClassVar[str]
+    common_file: ClassVar[Path]
+    """The YAML that all cases of the suite share."""
 
-    output_names: tuple[str, ...] = ("logits",)
-    """Names of its outputs."""
-
-    @abstractmethod
-    def build_dataloader(self, config: EffectiveConfig, split: str = "validation") -> Loader:
-        """The data. `split` is 'train' only to train the embedded profile's weights.
-
-        Raises:
-            StepError: the data directory is not what the case expects.
-        """
+    parameters_type: ClassVar[type[Parameters]]
 
     @abstractmethod
     def create_model(self, config: EffectiveConfig) -> torch.nn.Module:
@@ -72,17 +67,34 @@ class InferenceCase(ABC):
 
     @abstractmethod
     def evaluator(self, outputs: list[torch.Tensor], targets: torch.Tensor) -> tuple[float, float]:
-        """Score one batch on the CPU: the metric's sum over it, and how many it sums over.
+        """Score one batch: the metric's sum over it, and how many it sums over.
 
         The metric of a run is the quotient of the two totals: (correct, images) for top-1.
         """
 
     def loss(self, outputs: list[torch.Tensor], targets: torch.Tensor) -> torch.Tensor:
-        """What training the embedded weights minimises: cross entropy over the last dimension.
-
-        Targets of -100 don't count.
-        """
+        """What training minimises: cross entropy over the last dimension. Targets of -100 don't count."""
         import torch.nn.functional as functional
 
         logits = outputs[0]
         return functional.cross_entropy(logits.reshape(-1, logits.shape[-1]), targets.reshape(-1))
+
+
+class InferenceCase(Case):
+    """A model, its data and its metric, to run."""
+
+    parameters_type = InferenceParameters
+
+    input_names: tuple[str, ...] = ("input",)
+    """Names of the model's inputs in the exported ONNX file."""
+
+    output_names: tuple[str, ...] = ("logits",)
+    """Names of its outputs."""
+
+    @abstractmethod
+    def build_dataloader(self, config: EffectiveConfig, split: str = "validation") -> Loader:
+        """The data. `split` is 'train' only to train the embedded profile's weights.
+
+        Raises:
+            StepError: the data directory is not what the case expects.
+        """

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, SerializeAsAny, ValidationError, field_validator, model_validator
 
 from harness.arithmetic import parse_product
 from harness.errors import ConfigurationError, Problem
@@ -62,7 +62,7 @@ class Setting(BaseModel):
 
 
 class Parameters(BaseModel):
-    """The task itself. Every case has these; others (image_size, ...) are the case's own."""
+    """The task itself. Every case of any suite has these; others (image_size, ...) are the case's own."""
 
     model_config = ConfigDict(frozen=True, extra="allow", strict=True)
 
@@ -71,7 +71,6 @@ class Parameters(BaseModel):
     seed: int = Field(ge=0)
     flops: float = Field(ge=0, description="floating-point operations per item, a multiply-add counted as two")
     item: str = Field(min_length=1, description="what one sample is called: image, sequence")
-    warmup: int = Field(ge=1, description="untimed batches before the first round")
 
     @field_validator("flops", mode="before")
     @classmethod
@@ -82,6 +81,25 @@ class Parameters(BaseModel):
     @classmethod
     def _whole_number_is_a_float(cls, value: object) -> object:
         return float(value) if type(value) is int else value
+
+
+class InferenceParameters(Parameters):
+    """Those of an inference case."""
+
+    warmup: int = Field(ge=1, description="untimed batches before the first round")
+
+
+class TrainingParameters(Parameters):
+    """Those of a training case."""
+
+    better: Literal["higher", "lower"]
+    schedule: Literal["one_cycle", "linear", "constant"]
+    max_epoch: int = Field(ge=1)
+    eval_interval_samples: int = Field(ge=0, description="samples between two evaluations; 0 is each epoch's end")
+    max_samples_termination: int | None = Field(None, ge=1)
+    references: dict[int, list[int]] = Field(
+        default_factory=dict, description="samples to target of reference runs, by global batch"
+    )
 
 
 class Layer(BaseModel):
@@ -108,11 +126,13 @@ class CaseFile(BaseModel):
     case: str
     profile: str
     path: str
-    parameters: Parameters
+    parameters: SerializeAsAny[Parameters]
     settings: dict[str, Setting]
 
 
-def load_case_file(path: Path, suite: str, profile: str, common: Path) -> CaseFile:
+def load_case_file(
+    path: Path, suite: str, profile: str, common: Path, kind: type[Parameters] = InferenceParameters
+) -> CaseFile:
     """Read a case's YAML over its suite's common base and choose a profile.
 
     Args:
@@ -120,6 +140,7 @@ def load_case_file(path: Path, suite: str, profile: str, common: Path) -> CaseFi
         suite: the suite's name, for the record.
         profile: the profile to choose.
         common: the suite's base: the declarations that all its cases share.
+        kind: what parameters a case of the suite has.
 
     Raises:
         ConfigurationError: with every problem found in the two files.
@@ -134,7 +155,7 @@ def load_case_file(path: Path, suite: str, profile: str, common: Path) -> CaseFi
     settings = _settings(
         [(common, base.configurations), (path, case.configurations), (path, chosen.configurations)], problems
     )
-    parameters = _parameters(path, base.parameters | case.parameters | chosen.parameters, problems)
+    parameters = _parameters(path, kind, base.parameters | case.parameters | chosen.parameters, problems)
     for key in sorted(set(settings) & set(case.parameters | chosen.parameters)):
         problems.append(Problem(str(path), key, "is both a parameter and a configuration; keep one"))
     if problems or parameters is None:
@@ -169,9 +190,11 @@ def _settings(layers: list[tuple[Path, dict[str, Any]]], problems: list[Problem]
     return settings
 
 
-def _parameters(path: Path, values: dict[str, Any], problems: list[Problem]) -> Parameters | None:
+def _parameters(
+    path: Path, kind: type[Parameters], values: dict[str, Any], problems: list[Problem]
+) -> Parameters | None:
     try:
-        return Parameters.model_validate(values)
+        return kind.model_validate(values)
     except ValidationError as error:
         problems += problems_of(error, str(path), "parameters")
         return None

@@ -121,12 +121,12 @@ def resolve(
     case: CaseFile,
     vendor: str,
     layers: Sequence[OverrideLayer],
-    default_compiler: str,
+    default_compiler: str | None = None,
     host: HostSettings | None = None,
 ) -> Resolution:
     """Lay the vendor's and the user's overrides over a case, in order, and hold each to the rules.
 
-    `default_compiler` is what `compiler: default` comes to in the end.
+    `default_compiler` is what `compiler: default` comes to in the end, for a suite that has compilers.
     """
     parameters = case.parameters.model_dump()
     values = {key: setting.value for key, setting in case.settings.items()}

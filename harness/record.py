@@ -6,7 +6,7 @@ import json
 import os
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -28,7 +28,9 @@ STEPS = (
 StepStatus = Literal["done", "skipped", "failed", "not_reached"]
 
 
-class _Part(BaseModel):
+class Part(BaseModel):
+    """A frozen piece of a record: no unknown key, no NaN, no infinity."""
+
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
@@ -46,14 +48,14 @@ class VerdictKind(StrEnum):
     ERROR = "ERROR"
 
 
-class Verdict(_Part):
+class Verdict(Part):
     """The kind, and every reason that led to it in full sentences."""
 
     kind: VerdictKind
     reasons: tuple[str, ...] = ()
 
 
-class Step(_Part):
+class Step(Part):
     """One of the seven steps. `reason` says why it was skipped or how it failed."""
 
     name: str
@@ -64,7 +66,7 @@ class Step(_Part):
     detail: str | None = Field(default=None, description="the traceback of a failed step")
 
 
-class OverrideEntry(_Part):
+class OverrideEntry(Part):
     """A legal override: what was in force, what took its place, and who asked."""
 
     key: str
@@ -74,7 +76,7 @@ class OverrideEntry(_Part):
     kind: Literal["changed", "added"]
 
 
-class ProblemEntry(_Part):
+class ProblemEntry(Part):
     """Something illegal about the configuration."""
 
     where: str
@@ -82,7 +84,7 @@ class ProblemEntry(_Part):
     what: str
 
 
-class Identity(_Part):
+class Identity(Part):
     """What a dataset or a set of weights is, whatever it is called and wherever it lies."""
 
     name: str
@@ -91,7 +93,7 @@ class Identity(_Part):
     origin: str | None = None
 
 
-class Peak(_Part):
+class Peak(Part):
     """A chip's dense peak at one precision, FLOP/s, for all units that the run may use."""
 
     flops_per_second: float
@@ -100,7 +102,7 @@ class Peak(_Part):
     achievable: float | None = None
 
 
-class Chip(_Part):
+class Chip(Part):
     """The chip that was detected. `peak` is null, with a reason, when the chip's file doesn't know it."""
 
     name: str
@@ -110,7 +112,7 @@ class Chip(_Part):
     memory_bandwidth: float | None = Field(default=None, description="bytes per second, of the chip whatever its units")
 
 
-class Host(_Part):
+class Host(Part):
     """The machine of the run."""
 
     name: str
@@ -120,7 +122,7 @@ class Host(_Part):
     memory_bytes: int
 
 
-class Spread(_Part):
+class Spread(Part):
     """A figure over the rounds. `stdev` is the sample standard deviation, null for one round."""
 
     mean: float
@@ -129,7 +131,7 @@ class Spread(_Part):
     max: float
 
 
-class Round(_Part):
+class Round(Part):
     """One pass over the data set. Seconds; `core` is the sum of the synchronised compute windows."""
 
     items: int
@@ -141,7 +143,7 @@ class Round(_Part):
     started: float = Field(description="seconds since the epoch")
 
 
-class Measurement(_Part):
+class Measurement(Part):
     """All timed rounds of the framework or of the engine. Throughputs are items per second."""
 
     rounds: tuple[Round, ...]
@@ -157,7 +159,7 @@ class Measurement(_Part):
     latency_batches: int = 0
 
 
-class Accuracy(_Part):
+class Accuracy(Part):
     """Scores of the metric, each the worst over its rounds. Null: that step did not run."""
 
     metric: str
@@ -168,21 +170,21 @@ class Accuracy(_Part):
     engine: float | None = None
 
 
-class Flops(_Part):
+class Flops(Part):
     """Floating-point operations per item, a multiply-add counted as two."""
 
     declared: float
     counted: float | None = None
 
 
-class Utilisation(_Part):
+class Utilisation(Part):
     """Model FLOPs utilisation: share of the chip's dense peak, or null with a reason."""
 
     mfu: float | None = None
     reason: str | None = None
 
 
-class Memory(_Part):
+class Memory(Part):
     """Bytes; null where nothing could read it."""
 
     host_peak_bytes: int | None = None
@@ -190,7 +192,7 @@ class Memory(_Part):
     device_total_bytes: int | None = None
 
 
-class Series(_Part):
+class Series(Part):
     """Readings over time. `device` is null for the host; times are seconds since the epoch."""
 
     name: str
@@ -200,7 +202,7 @@ class Series(_Part):
     values: tuple[float, ...]
 
 
-class Monitoring(_Part):
+class Monitoring(Part):
     """What the monitor saw. `window` spans the timed rounds of the ranked measurement."""
 
     samples: int
@@ -214,7 +216,7 @@ class Monitoring(_Part):
     failures: tuple[str, ...] = Field((), description="what was wrong with the monitor")
 
 
-class Check(_Part):
+class Check(Part):
     """A check of the engine's honesty: its figure, and the bound that it is held to."""
 
     name: str
@@ -224,15 +226,14 @@ class Check(_Part):
     meaning: str
 
 
-class RunRecord(_Part):
-    """Everything about one run of one case."""
+class CaseRecord(Part):
+    """What the record of any suite's case run holds."""
 
     schema_version: Literal[1] = SCHEMA_VERSION
     suite: str
     case: str
     profile: str
     vendor: str
-    compiler: str | None
     precision: str
     item: str
     started: float = Field(description="seconds since the epoch")
@@ -244,32 +245,14 @@ class RunRecord(_Part):
     versions: dict[str, str]
     host: Host
     chip: Chip
-    device: int | None = Field(None, description="index of the device that the case had; null if it had its pick")
     seed: int
     dataset: Identity | None = None
-    weights: Identity | None = None
-    steps: tuple[Step, ...]
-    framework: Measurement | None = None
-    engine: Measurement | None = None
-    accuracy: Accuracy
     flops: Flops
     utilisation: Utilisation = Utilisation()
-    memory: Memory = Memory()
-    dishonest: tuple[str, ...] = Field((), description="what an engine did that an honest one does not")
-    checks: tuple[Check, ...] = ()
-    monitoring: Monitoring | None = None
     interrupted: str | None = None
     corrupt_lines: int = Field(0, description="of the event log")
     partial: bool = Field(False, description="whether steps were left out because only some tests were selected")
     verdict: Verdict | None = None
-
-    def measured(self) -> Measurement | None:
-        """The measurement that the case is ranked by: the engine's, or the framework's without one."""
-        return self.engine if self.compiler is not None else self.framework
-
-    def step(self, name: str) -> Step:
-        """The step called `name`."""
-        return next(step for step in self.steps if step.name == name)
 
     def save(self, path: Path) -> None:
         """Write the record whole or not at all.
@@ -286,7 +269,7 @@ class RunRecord(_Part):
         draft.replace(path)
 
     @classmethod
-    def load(cls, path: Path) -> RunRecord:
+    def load(cls, path: Path) -> Self:
         """Read a record back.
 
         Raises:
@@ -300,3 +283,27 @@ class RunRecord(_Part):
             return cls.model_validate(raw)
         except (OSError, ValueError) as error:
             raise UsageError(f"{path}: not a run record: {str(error).splitlines()[0]}") from None
+
+
+class RunRecord(CaseRecord):
+    """Everything about one run of one inference case."""
+
+    compiler: str | None
+    device: int | None = Field(None, description="index of the device that the case had; null if it had its pick")
+    weights: Identity | None = None
+    steps: tuple[Step, ...]
+    framework: Measurement | None = None
+    engine: Measurement | None = None
+    accuracy: Accuracy
+    memory: Memory = Memory()
+    dishonest: tuple[str, ...] = Field((), description="what an engine did that an honest one does not")
+    checks: tuple[Check, ...] = ()
+    monitoring: Monitoring | None = None
+
+    def measured(self) -> Measurement | None:
+        """The measurement that the case is ranked by: the engine's, or the framework's without one."""
+        return self.engine if self.compiler is not None else self.framework
+
+    def step(self, name: str) -> Step:
+        """The step called `name`."""
+        return next(step for step in self.steps if step.name == name)

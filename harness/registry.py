@@ -35,6 +35,10 @@ class FoundVendor:
         """Where the vendor's overrides of one case are; need not exist."""
         return self.directory / "configs" / suite / f"{case}.yaml"
 
+    def scale_files(self, case: str) -> list[Path]:
+        """The vendor's overrides of one training case, a file per scale: `<chip>x<nnodes>x<nproc>.yaml`."""
+        return sorted((self.directory / "configs" / "training" / case).glob("*.yaml"))
+
     def compiler(self, name: str) -> tuple[str, Compiler]:
         """Resolve a compiler's name, `default` included.
 

@@ -10,9 +10,10 @@ from __future__ import annotations
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from harness.chips import find_chip, load_chips
 from harness.config import EffectiveConfig
@@ -22,6 +23,8 @@ from harness.monitoring import Analysis, memory_seen
 
 if TYPE_CHECKING:
     import torch
+
+    from harness.training.case import TrainingCase
 
 GIB = 1024**3
 
@@ -34,6 +37,7 @@ __all__ = [
     "Monitor",
     "Reading",
     "StepError",
+    "TrainingAdapter",
     "Vendor",
     "processor_name",
     "usable_cores",
@@ -125,6 +129,42 @@ class InferModel(Protocol):
         """
 
 
+class TrainingAdapter:
+    """The steps of training that a vendor may do otherwise. None must be; what is adapted stands in the record."""
+
+    def convert_model(self, model: torch.nn.Module, config: EffectiveConfig) -> torch.nn.Module:
+        """The fresh model with parts replaced by the vendor's own. Weights keep their names and values."""
+        return model
+
+    def create_optimizer(
+        self, case: TrainingCase, model: torch.nn.Module, config: EffectiveConfig
+    ) -> torch.optim.Optimizer:
+        """The case's optimizer, or one that does the same."""
+        return case.create_optimizer(model, config)
+
+    def autocast(self, config: EffectiveConfig, device: torch.device) -> AbstractContextManager[Any]:
+        """The context of a forward pass: torch's autocast at precision fp16 and bf16."""
+        import torch
+
+        dtype = {"fp16": torch.float16, "bf16": torch.bfloat16}.get(config.precision)
+        return torch.autocast(device.type, dtype=dtype) if dtype else nullcontext()
+
+    def train_step(
+        self, case: TrainingCase, model: torch.nn.Module, inputs: list[torch.Tensor], targets: torch.Tensor
+    ) -> torch.Tensor:
+        """One forward pass to the mean loss over a batch, by default the case's."""
+        return case.train_step(model, inputs, targets)
+
+    def backward(self, loss: torch.Tensor) -> None:
+        """One backward pass."""
+        loss.backward()  # type: ignore[no-untyped-call]
+
+    def adapted(self) -> list[str]:
+        """Names of the steps that a subclass does otherwise."""
+        steps = ("convert_model", "create_optimizer", "autocast", "train_step", "backward")
+        return [step for step in steps if getattr(type(self), step) is not getattr(TrainingAdapter, step)]
+
+
 class Vendor(ABC):
     """How one vendor's devices are found, waited for and described."""
 
@@ -140,6 +180,12 @@ class Vendor(ABC):
     visible_devices_variable: str | None = None
     """The environment variable that limits a process to some devices, such as CUDA_VISIBLE_DEVICES."""
 
+    distributed_backend: str = "gloo"
+    """torch.distributed's back end for the vendor's devices."""
+
+    training_scales: tuple[str, ...] = ("1x1",)
+    """Scales, nodes x processes, at which every training case is offered; files under `configs/training` add others."""
+
     container_options: tuple[str, ...] = ()
     """Options that give a container access to the devices."""
 
@@ -154,6 +200,10 @@ class Vendor(ABC):
     def torch_device(self) -> str:
         """The torch device for framework validation and training."""
         return "cpu"
+
+    def training_adapter(self) -> TrainingAdapter:
+        """The vendor's way to train, where it differs."""
+        return TrainingAdapter()
 
     @abstractmethod
     def chip(self) -> str:

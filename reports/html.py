@@ -10,9 +10,12 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from harness.record import RunRecord, VerdictKind
+from harness.record import CaseRecord, RunRecord, VerdictKind
+from harness.training.record import TrainingRecord
 from reports import provenance, text, watch
 from reports.plots import notes, plots
+from reports.training import TrainingView
+from reports.training_plots import training_plots
 from reports.view import SIDES, CaseView, Figure
 
 _TEMPLATES = Path(__file__).parent / "templates"
@@ -40,7 +43,7 @@ class Notes:
         return self.reasons.index(reason) + 1
 
 
-def write_html(records: Sequence[RunRecord], path: Path) -> None:
+def write_html(records: Sequence[CaseRecord], path: Path) -> None:
     """Write the report on all records to `path`, whole or not at all. UTF-8.
 
     Throughputs are items per second, latencies milliseconds per batch, memory GiB (2**30 bytes).
@@ -53,19 +56,23 @@ def write_html(records: Sequence[RunRecord], path: Path) -> None:
     os.replace(draft, path)
 
 
-def render(records: Sequence[RunRecord]) -> str:
+def render(records: Sequence[CaseRecord]) -> str:
     """The report on all records as a page. Depends on nothing but them."""
-    views = [CaseView(record) for record in records]
+    views = [CaseView(record) for record in records if isinstance(record, RunRecord)]
+    trained = [TrainingView(record) for record in records if isinstance(record, TrainingRecord)]
     return (
         _environment()
         .get_template("report.html.j2")
         .render(
             views=views,
+            trained=trained,
+            everything=[*views, *trained],
             notes=Notes(),
             mark=lambda view: _MARKS.get(view.verdict.kind, _FAILED),
             step_mark=_STEP_MARKS.__getitem__,
             against_target=against_target,
             measured_rows=measured_rows,
+            training_plots=lambda view: {title: Markup(svg) for title, svg in training_plots(view).items()},  # noqa: S704
             plots=lambda view: {title: Markup(drawing) for title, drawing in plots(view).items()},  # noqa: S704 (escaped)
             plot_notes=notes,
             watch=watch,

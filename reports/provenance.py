@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from harness.record import Chip, Identity, OverrideEntry, RunRecord
+from harness.record import CaseRecord, Chip, Identity, OverrideEntry, RunRecord
 from reports import text
 
 
@@ -19,7 +19,7 @@ class ConfigRow:
     overrides: tuple[str, ...] = ()
 
 
-def config_rows(record: RunRecord) -> list[ConfigRow]:
+def config_rows(record: CaseRecord) -> list[ConfigRow]:
     """The effective configuration, nested keys joined by dots, each with its overrides."""
     by_key: dict[str, list[str]] = {}
     for entry in record.overrides:
@@ -39,13 +39,13 @@ def override_level(entry: OverrideEntry) -> str:
     return "WARNING" if entry.kind == "added" else "INFO"
 
 
-def identity_rows(record: RunRecord) -> list[tuple[str, str]]:
+def identity_rows(record: CaseRecord) -> list[tuple[str, str]]:
     """What was run on what, by whom: labels and texts."""
     host = record.host
     cores = f"{host.cores} core{'' if host.cores == 1 else 's'}"
     return [
         ("dataset", _identity(record.dataset)),
-        ("weights", _identity(record.weights)),
+        *([("weights", _identity(record.weights))] if isinstance(record, RunRecord) else []),
         ("configuration SHA-256", record.config_hash),
         ("seed", str(record.seed)),
         ("chip", chip(record.chip)),

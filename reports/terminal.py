@@ -6,9 +6,11 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from harness.record import RunRecord
+from harness.record import CaseRecord, RunRecord, Verdict
+from harness.training.record import TrainingRecord
 from reports import text
 from reports.provenance import override_level, override_line
+from reports.training import TrainingView
 from reports.view import SIDES, CaseView, Figure, Side
 from reports.watch import energy, honesty, troubles
 
@@ -17,18 +19,21 @@ _LABEL = 24
 _INFIX = {"framework": "validation", "engine": "inference"}
 
 
-def summary_lines(records: Sequence[RunRecord], run_dir: Path) -> list[str]:
+def summary_lines(records: Sequence[CaseRecord], run_dir: Path) -> list[str]:
     """Every case's figures, overrides and verdict, then all verdicts, at most 80 columns wide.
 
     Throughputs are items per second, latencies milliseconds per batch, memory GiB (2**30 bytes).
     """
-    views = [CaseView(record) for record in records]
+    views = [CaseView(record) for record in records if isinstance(record, RunRecord)]
+    trained = [TrainingView(record) for record in records if isinstance(record, TrainingRecord)]
     lines = [line for view in views for line in _case_lines(view)]
-    if len(views) > 1:
+    lines += [line for view in trained for line in _training_lines(view)]
+    outcomes = [(v.verdict, f"{v.name}  {v.record.vendor}, {v.compiler}, {v.record.precision}") for v in views]
+    outcomes += [(v.verdict, f"{v.name}  {v.record.vendor}, {v.record.precision}") for v in trained]
+    if len(outcomes) > 1:
         lines.append(_rule("verdicts"))
-        for view in views:
-            what = f"{view.name}  {view.record.vendor}, {view.compiler}, {view.record.precision}"
-            lines += _wrapped(f"{view.verdict.kind:<14}", what, 14)
+        for verdict, what in outcomes:
+            lines += _wrapped(f"{verdict.kind:<14}", what, 14)
     return [*lines, *_wrapped("results in", str(run_dir), 11)]
 
 
@@ -36,11 +41,22 @@ def _case_lines(view: CaseView) -> Iterator[str]:
     yield _rule(f"{view.name}, profile {view.record.profile}")
     for label, value in _fields(view):
         yield from _wrapped(label, value, _LABEL)
-    for entry in view.record.overrides:
+    yield from _conclusion(view.record, view.verdict)
+
+
+def _training_lines(view: TrainingView) -> Iterator[str]:
+    yield _rule(f"{view.name}, profile {view.record.profile}")
+    for label, value in view.fields():
+        yield from _wrapped(label, value, _LABEL)
+    yield from _conclusion(view.record, view.verdict)
+
+
+def _conclusion(record: CaseRecord, verdict: Verdict) -> Iterator[str]:
+    """The overrides and the verdict with its reasons."""
+    for entry in record.overrides:
         yield from _wrapped(override_level(entry), f"{entry.key}: {override_line(entry)}", 8)
-    reasons = view.verdict.reasons
-    yield f"VERDICT {view.verdict.kind}"
-    for reason in reasons:
+    yield f"VERDICT {verdict.kind}"
+    for reason in verdict.reasons:
         yield from _wrapped("  -", reason, 4)
     yield ""
 

@@ -49,6 +49,19 @@ class TextLogits(torch.nn.Module):
         return logits
 
 
+def resnet50(config: EffectiveConfig) -> ImageLogits:
+    """ResNet-50. Each bottleneck of a fresh one starts as the identity: it then trains in a few epochs."""
+    from transformers import ResNetForImageClassification
+    from transformers.models.resnet.modeling_resnet import ResNetBottleNeckLayer
+
+    model = build_model(ResNetForImageClassification, config, labels=config.classes)
+    if config.host.weights is None:
+        for module in model.modules():
+            if isinstance(module, ResNetBottleNeckLayer):
+                torch.nn.init.zeros_(module.get_parameter("layer.2.normalization.weight"))
+    return ImageLogits(model)
+
+
 def build_model(
     architecture: type[PreTrainedModel], config: EffectiveConfig, labels: int | None = None
 ) -> PreTrainedModel:

@@ -5,13 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from harness.errors import StepError
-from suites.data.loading import BatchLoader, batch_loader
+from suites.data.loading import BatchDataset, BatchLoader, batch_loader
 
 if TYPE_CHECKING:
     from harness.config import EffectiveConfig
 
 
 def image_loader(config: EffectiveConfig, split: str) -> BatchLoader:
+    """The loader over `image_dataset`."""
+    return batch_loader(image_dataset(config, split), config, split)
+
+
+def image_dataset(config: EffectiveConfig, split: str) -> BatchDataset:
     """`digits`, or `image_folder`: the validation images under `--data-dir`.
 
     Raises:
@@ -20,12 +25,11 @@ def image_loader(config: EffectiveConfig, split: str) -> BatchLoader:
     if config.dataset == "digits":
         from suites.data.digits import digits
 
-        return batch_loader(digits(split, config.image_size, config.channels), config, split)
+        return digits(split, config.image_size, config.channels)
     from suites.data.image_folder import ImageFolder
 
     root = data_directory(config, split, "the validation images, one folder per class")
-    folder = ImageFolder(root, config.classes, config.resize, config.image_size, config.mean, config.std)
-    return batch_loader(folder, config, split)
+    return ImageFolder(root, config.classes, config.resize, config.image_size, config.mean, config.std)
 
 
 def data_directory(config: EffectiveConfig, split: str, content: str) -> str:

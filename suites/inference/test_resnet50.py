@@ -23,19 +23,10 @@ class TestResNet50(InferenceContract):
         return image_loader(config, split)
 
     def create_model(self, config: EffectiveConfig) -> torch.nn.Module:
-        """Each bottleneck of a fresh model starts as the identity: it then trains in a few epochs."""
-        import torch
-        from transformers import ResNetForImageClassification
-        from transformers.models.resnet.modeling_resnet import ResNetBottleNeckLayer
+        """Image to logits of shape (batch, classes)."""
+        from suites.models import resnet50
 
-        from suites.models import ImageLogits, build_model
-
-        model = build_model(ResNetForImageClassification, config, labels=config.classes)
-        if config.host.weights is None:
-            for module in model.modules():
-                if isinstance(module, ResNetBottleNeckLayer):
-                    torch.nn.init.zeros_(module.get_parameter("layer.2.normalization.weight"))
-        return ImageLogits(model)
+        return resnet50(config)
 
     def evaluator(self, outputs: list[torch.Tensor], targets: torch.Tensor) -> tuple[float, float]:
         """Images whose highest logit is their class's, and images."""

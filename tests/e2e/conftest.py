@@ -26,7 +26,8 @@ TEMPLATE = Path(__file__).parent / "house"
 BORROWED = ("harness", "fixtures", "reports")
 COPIED = (
     "conftest.py pytest.ini suites/__init__.py suites/inference/__init__.py suites/inference/contract.py "
-    "suites/inference/contract.yaml vendors/__init__.py vendors/cpu"
+    "suites/inference/contract.yaml suites/training/__init__.py suites/training/contract.py "
+    "suites/training/contract.yaml vendors/__init__.py vendors/cpu"
 ).split()
 
 collect_ignore = ["house"]
@@ -103,9 +104,9 @@ class House:
         if overrides:
             self.vendor_yaml(case, vendor).write_text(yaml.safe_dump(dict(overrides)))
 
-    def start(self, *options: str, trouble: str = "", **popen: Any) -> subprocess.Popen[str]:
+    def start(self, *options: str, trouble: str = "", suite: str = "inference", **popen: Any) -> subprocess.Popen[str]:
         """Begin a session over all cases, in a process group of its own."""
-        command = [sys.executable, "-m", "pytest", "suites/inference", "--cache-dir", str(self.cache), *options]
+        command = [sys.executable, "-m", "pytest", f"suites/{suite}", "--cache-dir", str(self.cache), *options]
         environment = {
             key: value for key, value in os.environ.items() if not key.startswith(("PYTEST_", "COV_", "COVERAGE_"))
         }
@@ -128,9 +129,9 @@ class House:
         output, _ = session.communicate(timeout=timeout)
         return Ran(session.returncode, output, (self.root / results / "latest").resolve())
 
-    def run(self, *options: str, vendor: str = "fake", trouble: str = "") -> Ran:
+    def run(self, *options: str, vendor: str = "fake", trouble: str = "", suite: str = "inference") -> Ran:
         """A whole session."""
-        return self.end(self.start("--vendor", vendor, *options, trouble=trouble))
+        return self.end(self.start("--vendor", vendor, *options, trouble=trouble, suite=suite))
 
     @property
     def mark(self) -> Path:

@@ -13,6 +13,7 @@ class Cpu(Vendor):
         "inductor": Compiler(frozenset({"fp32", "bf16"}), consumes="model", package="torch"),
         "eager": Compiler(frozenset({"fp32", "bf16"}), consumes="model", package="torch"),
     }
+    training_scales = ("1x1", "1x2")
     default_compiler = "onnxruntime"
     framework_precisions = frozenset({"fp32", "bf16"})
 

@@ -11,10 +11,15 @@ import time
 from pathlib import Path
 
 
-def at(case: str, place: str) -> None:
-    """Do what is ordered for `place` of `case`; '*' is every case."""
+def ordered(case: str, place: str) -> str | None:
+    """What is ordered for `place` of `case`; '*' is every case."""
     orders = dict(entry.strip().split("=") for entry in os.environ.get("TROUBLE", "").split(",") if entry.strip())
-    what = orders.get(f"{case}.{place}") or orders.get(f"*.{place}")
+    return orders.get(f"{case}.{place}") or orders.get(f"*.{place}")
+
+
+def at(case: str, place: str) -> None:
+    """Do what is ordered for `place` of `case`."""
+    what = ordered(case, place)
     if what is None:
         return
     mark = Path(os.environ["TROUBLE_MARK"])
@@ -23,10 +28,14 @@ def at(case: str, place: str) -> None:
     mark.write_text(place)
     if what == "sleep":
         time.sleep(120)
-    elif what == "exit":
-        os._exit(0)
+    elif what == "hang":
+        time.sleep(600)
+    elif what.startswith("exit"):
+        os._exit(int(what.removeprefix("exit") or 0))
+    elif what == "memory":
+        raise MemoryError("cannot allocate 1 TiB")
     elif what == "raise":
         raise RuntimeError(f"trouble in {place}\nand a second line")
-    else:
+    elif what in signal.Signals.__members__:
         os.kill(os.getpid(), signal.Signals[what])
         time.sleep(5)

@@ -1,0 +1,131 @@
+"""A node's agent: `python -m harness.training.agent SPEC NODE` runs torchrun and watches over its ranks.
+
+It ends with its parent: standard input closes, whichever way that one goes. A rank that hangs is found by its beat;
+the stacks of all ranks are taken before they are ended.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+
+import psutil
+
+from harness.events import EventLog
+from harness.training.beat import PHASES, Beat, read_beat
+from harness.training.spec import TrainingSpec
+
+WATCHED = ("data", "compute", "evaluation", "checkpoint")
+"""Phases in which a rank must show signs of life."""
+
+STEADY_AFTER = 2
+"""Steps after which a step's time says something: the first ones compile and allocate."""
+
+
+def main() -> None:
+    """Run the node's ranks to their end; exit code 0 if all of them ended well."""
+    spec, node = TrainingSpec.load(Path(sys.argv[1])), int(sys.argv[2])
+    watch = Watch(spec, node)
+    threading.Thread(target=watch.parent, daemon=True).start()
+    threading.Thread(target=watch.beats, daemon=True).start()
+    from torch.distributed import run as torchrun
+    from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
+
+    try:
+        torchrun.run(torchrun.parse_args(_arguments(spec, node)))  # type: ignore[no-untyped-call]
+    except ChildFailedError as error:
+        for rank, failure in sorted(error.failures.items()):
+            code = failure.exitcode
+            watch.log.write("rank_died", rank=rank, code=code, died=failure.timestamp)
+        sys.exit(1)
+    finally:
+        watch.end_ranks()
+
+
+def _arguments(spec: TrainingSpec, node: int) -> list[str]:
+    """torchrun's command line."""
+    network = ["--standalone", "--local-addr", "127.0.0.1"]
+    if spec.master is not None:
+        address, port = spec.master
+        static = ["--rdzv-backend", "static", "--master-addr", address, "--master-port", str(port)]
+        network = ["--nnodes", str(spec.nnodes), "--node-rank", str(node), *static]
+    return [*network, "--nproc-per-node", str(spec.nproc), "-m", "harness.training.rank", *sys.argv[1:3]]
+
+
+class Watch:
+    """The agent's eyes on its parent and its ranks."""
+
+    def __init__(self, spec: TrainingSpec, node: int) -> None:
+        self._directory = spec.node_directory(node)
+        self._ranks = range(node * spec.nproc, (node + 1) * spec.nproc)
+        self._timeout = spec.hang_timeout
+        self._longest = 0.0
+        self.log = EventLog(self._directory / "agent.jsonl")
+
+    def parent(self) -> None:
+        """End everything when the parent closes standard input or is gone."""
+        with contextlib.suppress(OSError):
+            while os.read(0, 4096):
+                pass
+        self.log.write("stopped")
+        self.end_ranks()
+        os.killpg(0, signal.SIGKILL)
+
+    def beats(self) -> None:
+        """Find ranks that make no progress, once; what hangs is named, shown and ended."""
+        while True:
+            time.sleep(min(1.0, self._timeout / 4))
+            found = {rank: beat for rank in self._ranks if (beat := self._beat(rank)) is not None}
+            now = time.monotonic()
+            for beat in found.values():
+                if beat.step > STEADY_AFTER and now - beat.since < self._timeout:
+                    self._longest = max(self._longest, now - beat.since)
+            watched = {rank: beat for rank, beat in found.items() if beat.phase in WATCHED and beat.step > 0}
+            if watched and all(now - beat.since > self._patience() for beat in watched.values()):
+                self._end_hung(watched, now)
+                return
+
+    def _patience(self) -> float:
+        """Seconds of silence that mean a hang: more than the longest that a healthy step took."""
+        return max(self._timeout, 5 * self._longest)
+
+    def _end_hung(self, beats: dict[int, Beat], now: float) -> None:
+        """Name the ranks that are behind the others: those wait for them."""
+        for beat in beats.values():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(beat.pid, signal.SIGUSR1)
+        time.sleep(1)
+        position = {rank: (beat.step, PHASES.index(beat.phase)) for rank, beat in beats.items()}
+        behind = [rank for rank in position if position[rank] == min(position.values())]
+        for rank, beat in beats.items():
+            seconds, culprit = now - beat.since, rank in behind
+            self.log.write("hang", rank=rank, step=beat.step, phase=beat.phase, seconds=seconds, behind=culprit)
+        self.end_ranks()
+
+    def end_ranks(self) -> None:
+        """Kill each rank's process group: its loader workers are in it."""
+        for rank in self._ranks:
+            beat = self._beat(rank)
+            if beat is not None and _is_ours(beat.pid):
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.killpg(beat.pid, signal.SIGKILL)
+
+    def _beat(self, rank: int) -> Beat | None:
+        return read_beat(self._directory / f"rank{rank}.beat")
+
+
+def _is_ours(pid: int) -> bool:
+    """Whether a rank's id still means that rank. While a group lives its id is not given to another process."""
+    try:
+        return bool(psutil.Process(pid).ppid() == os.getpid())
+    except psutil.NoSuchProcess:
+        return True
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,100 @@
+"""Which samples a rank trains on: every sample once per epoch, at any world size, from any point on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from harness.errors import StepError
+
+if TYPE_CHECKING:
+    import torch
+
+    from harness.case import Batch
+    from harness.training.case import TrainingData
+
+
+@dataclass(frozen=True)
+class Share:
+    """A rank's part of one micro-batch.
+
+    `weight` turns the mean loss over `indices` into the rank's contribution: gradients are averaged over ranks and
+    summed over micro-batches, so that the sum is the mean over the global batch whatever the ranks' sizes. A rank
+    without samples computes on a borrowed one with weight 0, to be there when gradients are exchanged.
+    """
+
+    indices: list[int]
+    weight: float
+
+
+class GlobalBatches:
+    """The order of samples, a function of seed and epoch alone.
+
+    The global batch number b of an epoch is the b-th stretch of a permutation, whatever the world size; the last
+    one is short. Ranks take every world-th sample of it.
+    """
+
+    def __init__(self, items: int, global_batch: int, world: int, accumulation: int, seed: int) -> None:
+        self.items, self.global_batch = items, global_batch
+        self._world, self._accumulation, self._seed = world, accumulation, seed
+
+    def __len__(self) -> int:
+        """Global batches, so optimizer steps, per epoch."""
+        return -(-self.items // self.global_batch)
+
+    def size(self, batch: int) -> int:
+        """Samples of a global batch."""
+        return min(self.global_batch, self.items - batch * self.global_batch)
+
+    def shares(self, epoch: int, rank: int, first: int = 0) -> Iterator[list[Share]]:
+        """The rank's micro-batches of each global batch of an epoch, from number `first` on."""
+        import torch
+
+        generator = torch.Generator().manual_seed(self._seed * 1_000_003 + epoch)
+        order = torch.randperm(self.items, generator=generator).tolist()
+        for batch in range(first, len(self)):
+            chosen = order[batch * self.global_batch : (batch + 1) * self.global_batch]
+            mine = chosen[rank :: self._world]
+            yield [self._share(mine[i :: self._accumulation], chosen) for i in range(self._accumulation)]
+
+    def _share(self, indices: list[int], chosen: list[int]) -> Share:
+        return Share(indices or chosen[:1], len(indices) * self._world / len(chosen))
+
+
+def load_batches(dataset: TrainingData, batches: list[list[int]], workers: int, pin: bool = False) -> Iterator[Batch]:
+    """Load index lists in order, in worker processes where `workers` says so.
+
+    Raises:
+        StepError: a sample can't be read.
+    """
+    import torch
+
+    loader: torch.utils.data.DataLoader[Batch] = torch.utils.data.DataLoader(
+        dataset,  # type: ignore[arg-type]
+        batch_sampler=batches,
+        collate_fn=_as_is,
+        num_workers=workers,
+        pin_memory=pin,
+        # its own generator: without one each pass would draw a worker seed from the global one
+        generator=torch.Generator().manual_seed(0),
+    )
+    for batch in loader:
+        if isinstance(batch, StepError):
+            raise batch
+        yield batch
+
+
+def evaluation_batches(items: int, batch_size: int, rank: int, world: int) -> tuple[list[list[int]], int]:
+    """A rank's batches of an evaluation, and how many of them count: over all ranks every sample exactly once.
+
+    All ranks get equally many, since a sharded model needs them all at each call: what is missing is a borrowed sample.
+    """
+    mine = list(range(rank, items, world))
+    batches = [mine[start : start + batch_size] for start in range(0, len(mine), batch_size)]
+    longest = -(-len(range(0, items, world)) // batch_size)
+    return batches + [[0]] * (longest - len(batches)), len(batches)
+
+
+def _as_is(batch: Any) -> Any:
+    return batch

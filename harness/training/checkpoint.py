@@ -1,0 +1,183 @@
+"""Checkpoints: by torch.distributed.checkpoint as safetensors, written aside, whole or not at all, with checksums.
+
+A finished checkpoint is a folder `step-<n>` with the ranks' tensor shards, `progress.json` (all that is no tensor) and
+`manifest.json` (SHA-256 of every file). Until it is finished its name ends in `.draft`. Nothing is ever unpickled.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch.distributed.checkpoint.hf_storage import HuggingFaceStorageReader, HuggingFaceStorageWriter
+from torch.distributed.checkpoint.state_dict import (
+    StateDictOptions,
+    get_model_state_dict,
+    get_optimizer_state_dict,
+    set_model_state_dict,
+    set_optimizer_state_dict,
+)
+from torch.distributed.checkpoint.state_dict_loader import load
+from torch.distributed.checkpoint.state_dict_saver import async_save
+
+from harness.errors import StepError
+
+KEEP = 2
+"""How many finished checkpoints stay."""
+
+_OPTIONS = StateDictOptions(flatten_optimizer_state_dict=True)
+
+
+class Checkpoints:
+    """A run's checkpoints. Every rank calls every method."""
+
+    def __init__(self, directory: Path, rank: int) -> None:
+        self.directory = directory
+        self._rank = rank
+        self._group = dist.new_group(backend="gloo")
+        self._pending: Future[Any] | None = None
+
+    def save(
+        self, step: int, model: torch.nn.Module, optimizer: torch.optim.Optimizer, progress: dict[str, Any]
+    ) -> None:
+        """Copy the state and go on; it is written meanwhile. Waits for the one before.
+
+        Raises:
+            OSError: the one before, or this one, can't be written.
+        """
+        self.wait()
+        tensors, plain = _state(model, optimizer)
+        tensors |= _random_states()
+        draft = self.directory / f"step-{step:09d}.draft"
+        if self._rank == 0:
+            shutil.rmtree(draft, ignore_errors=True)
+            draft.mkdir(parents=True)
+            (draft / "progress.json").write_text(json.dumps(progress | {"plain": plain}), encoding="utf-8")
+        dist.barrier(self._group)
+        writer = HuggingFaceStorageWriter(str(draft), save_distributed=True)
+        written: Any = async_save(tensors, storage_writer=writer, process_group=self._group)
+        if self._rank == 0:
+            done: Future[Any] = Future()
+            written.add_done_callback(lambda future: _settle(future, done, draft))
+            written = done
+        self._pending = written
+
+    def wait(self) -> None:
+        """Return when what was begun is finished.
+
+        Raises:
+            OSError: it can't be written.
+        """
+        pending, self._pending = self._pending, None
+        if pending is not None:
+            try:
+                pending.result()
+            except Exception as error:
+                raise OSError(f"the checkpoint cannot be written: {str(error).splitlines()[0]}") from error
+
+    @staticmethod
+    def load(path: Path, model: torch.nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Any]:
+        """Put a finished checkpoint back, random states included, and return its progress.
+
+        Raises:
+            StepError: it is damaged or of another model.
+        """
+        verify(path)
+        progress: dict[str, Any] = json.loads((path / "progress.json").read_text(encoding="utf-8"))
+        tensors, _ = _state(model, optimizer)
+        tensors |= _random_states()
+        try:
+            load(tensors, storage_reader=HuggingFaceStorageReader(str(path)))
+        except Exception as error:  # the library raises its own and bare ones
+            raise StepError(f"checkpoint {path.name} does not fit this run: {str(error).splitlines()[0]}") from error
+        model_state = {k.removeprefix("model."): v for k, v in tensors.items() if k.startswith("model.")}
+        optimizer_state = {k.removeprefix("optimizer."): v for k, v in tensors.items() if k.startswith("optimizer.")}
+        set_model_state_dict(model, model_state)
+        set_optimizer_state_dict(model, optimizer, optimizer_state | progress.pop("plain"), options=_OPTIONS)
+        torch.set_rng_state(tensors[_random_key("cpu")])
+        if torch.accelerator.is_available():
+            _device_module().set_rng_state(tensors[_random_key("device")])
+        return progress
+
+
+def verify(path: Path) -> None:
+    """Hold every file of a checkpoint against its manifest.
+
+    Raises:
+        StepError: a file is missing, was changed, or isn't of this checkpoint.
+    """
+    try:
+        manifest = json.loads((path / "manifest.json").read_text(encoding="utf-8"))
+        wrong = sorted(name for name, digest in manifest.items() if _digest(path / name) != digest)
+    except (OSError, ValueError, AttributeError) as error:
+        raise StepError(f"checkpoint {path.name} is corrupt: {error}; remove it to go on from the one before") from None
+    wrong += sorted({file.name for file in path.iterdir()} - set(manifest) - {"manifest.json"})
+    if wrong:
+        what = f"{', '.join(wrong)} differ from the manifest"
+        raise StepError(f"checkpoint {path.name} is corrupt: {what}; remove it to go on from the one before")
+
+
+def save_whole(model: torch.nn.Module, path: Path, rank: int) -> None:
+    """Write the whole model as one safetensors file, from rank 0. Every rank calls this."""
+    from safetensors.torch import save_file
+
+    options = StateDictOptions(full_state_dict=True, cpu_offload=True)
+    state: dict[str, Any] = get_model_state_dict(model, options=options)
+    if rank == 0:
+        save_file({name: tensor.clone(memory_format=torch.contiguous_format) for name, tensor in state.items()}, path)
+
+
+def _settle(written: Future[Any], done: Future[Any], draft: Path) -> None:
+    """When all ranks have written: checksums, the final name, and older ones removed."""
+    try:
+        written.result()
+        manifest = {file.name: _digest(file) for file in sorted(draft.iterdir())}
+        (draft / "manifest.json").write_text(json.dumps(manifest, indent=1), encoding="utf-8")
+        final = draft.with_suffix("")
+        shutil.rmtree(final, ignore_errors=True)
+        draft.rename(final)
+        for old in sorted(draft.parent.glob("step-*[0-9]"))[:-KEEP]:
+            shutil.rmtree(old, ignore_errors=True)
+        done.set_result(None)
+    except BaseException as error:  # noqa: BLE001 (raised by `wait`)
+        done.set_exception(error)
+
+
+def _state(model: torch.nn.Module, optimizer: torch.optim.Optimizer) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Tensors of model and optimizer under flat names, and what of the optimizer is no tensor."""
+    tensors = {f"model.{name}": value for name, value in get_model_state_dict(model).items()}
+    plain = {}
+    for name, value in get_optimizer_state_dict(model, optimizer, options=_OPTIONS).items():
+        if isinstance(value, torch.Tensor):
+            tensors[f"optimizer.{name}"] = value
+        else:
+            plain[name] = value
+    return tensors, plain
+
+
+def _random_key(kind: str) -> str:
+    return f"random.{kind}.{dist.get_rank()}"
+
+
+def _random_states() -> dict[str, torch.Tensor]:
+    states = {_random_key("cpu"): torch.get_rng_state()}
+    if torch.accelerator.is_available():
+        states[_random_key("device")] = _device_module().get_rng_state()
+    return states
+
+
+def _device_module() -> Any:
+    accelerator = torch.accelerator.current_accelerator()
+    assert accelerator is not None
+    return torch.get_device_module(accelerator)
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()

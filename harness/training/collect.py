@@ -1,0 +1,95 @@
+"""From a run's folder to its record."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from harness.config import EffectiveConfig
+from harness.events import CORRUPT, Event, read_events
+from harness.record import Chip, Flops, Identity, Utilisation
+from harness.statistics import spread
+from harness.training.record import Rates, SeedRun, TrainingRecord
+from harness.training.seed_run import RankLog, collect_run, olympic_mean
+from harness.training.verdict import judge
+
+
+def collect(run_dir: Path) -> TrainingRecord:
+    """The judged record of what lies in `run_dir`, whole or not.
+
+    Raises:
+        ValueError: there is no beginning in its event log.
+    """
+    events = list(read_events(run_dir / "events.jsonl"))
+    begin = next((event for event in events if event["event"] == "run_begin"), None)
+    if begin is None:
+        raise ValueError(f"{run_dir / 'events.jsonl'} does not say what was run")
+    config = EffectiveConfig.from_dict(begin["config"])
+    runs, logs = [], []
+    for event in (event for event in events if event["event"] == "round_begin"):
+        number = event["round"]
+        end = next((e for e in events if e["event"] == "round_end" and e["round"] == number), None)
+        run, ranks = collect_run(run_dir / f"round{number}", event, end)
+        runs.append(run)
+        logs += ranks
+    first = next((log for log in logs if log.rank == 0), RankLog(0))
+    facts = {key: begin[key] for key in ("scale", "nnodes", "nproc", "precision", "adapted")}
+    facts |= {key: begin[key] for key in ("versions", "host", "chip", "problems")}
+    processes = begin["nnodes"] * begin["nproc"] * config.gradient_accumulation_steps
+    record = TrainingRecord(
+        **_identity_of(config),
+        **facts,
+        **_figures(runs, begin, config, first),
+        started=begin["time"],
+        seconds=events[-1]["time"] - begin["time"],
+        overrides=begin["config"]["overrides"],
+        dataset=_dataset(first),
+        global_batch_size=config.global_batch_size,
+        train_batch_size=-(-config.global_batch_size // processes),
+        runs=tuple(runs),
+        interrupted=next((event["step"] for event in events if event["event"] == "interrupted"), None),
+        corrupt_lines=sum(log.corrupt for log in logs) + sum(event["event"] == CORRUPT for event in events),
+        partial=any(event["event"] == "partial" for event in events),
+    )
+    return record.model_copy(update={"verdict": judge(record)})
+
+
+def _identity_of(config: EffectiveConfig) -> dict[str, Any]:
+    """What was to be run."""
+    names = ("suite", "case", "profile", "vendor", "item", "seed", "metric", "target", "better")
+    values = {name: getattr(config, name) for name in names}
+    plain = config.as_dict()
+    task = {"config_hash": config.hash, "config": {**plain["parameters"], **plain["configurations"]}}
+    return {**values, **task, "repeats": config.repeat}
+
+
+def _figures(runs: list[SeedRun], begin: Event, config: EffectiveConfig, first: RankLog) -> dict[str, Any]:
+    """Means over the runs that came to their end, and what follows from them."""
+    flops = Flops(declared=config.flops, counted=first.last.get("flops", {}).get("counted"))
+    measured = [run.rates for run in runs if run.rates is not None]
+    if not measured:
+        return {"flops": flops, "utilisation": Utilisation(reason="nothing was measured")}
+    rates = {name: spread([getattr(each, name) for each in measured]) for name in Rates.model_fields}
+    times = [seconds for run in runs if (seconds := run.seconds_to_target) is not None]
+    whole = rates["raw"].mean
+    length = config.parameters.get("max_seq_length")
+    return {
+        "flops": flops,
+        "rates": rates,
+        "utilisation": _utilisation(Chip.model_validate(begin["chip"]), flops, begin["devices"], whole),
+        "seconds_to_target": olympic_mean(times) if times else None,
+        "items_per_second_per_device": whole / begin["devices"],
+        "tokens_per_second": whole * length if length else None,
+    }
+
+
+def _utilisation(chip: Chip, flops: Flops, devices: int, rate: float) -> Utilisation:
+    """MFU: FLOPs of a sample's training step, counted or else declared, times samples per second, over all peaks."""
+    if chip.peak is None:
+        return Utilisation(reason=chip.peak_missing)
+    return Utilisation(mfu=(flops.counted or flops.declared) * rate / (chip.peak.flops_per_second * devices))
+
+
+def _dataset(first: RankLog) -> Identity | None:
+    event = first.last.get("dataset")
+    return Identity.model_validate({key: event[key] for key in Identity.model_fields}) if event else None

@@ -1,0 +1,91 @@
+"""One rank: `python -m harness.training.rank SPEC NODE`, started by torchrun."""
+
+from __future__ import annotations
+
+import ctypes
+import faulthandler
+import importlib
+import os
+import resource
+import signal
+import sys
+import traceback
+from pathlib import Path
+
+from harness.config import EffectiveConfig
+from harness.errors import ProofmarkError
+from harness.events import EventLog
+from harness.registry import find_vendor
+from harness.training.beat import BeatWriter
+from harness.training.spec import TrainingSpec
+
+PR_SET_PDEATHSIG = 1
+
+
+def main() -> None:
+    """Train, and leave behind why not, if not."""
+    parent = os.getppid()
+    _die_with(parent)
+    spec, rank = TrainingSpec.load(Path(sys.argv[1])), int(os.environ["RANK"])
+    node = spec.node_directory(int(sys.argv[2]))
+    _write_output_to(node / f"rank{rank}.log")
+    faulthandler.enable()
+    faulthandler.register(signal.SIGUSR1, all_threads=True)
+    beat = BeatWriter(node / f"rank{rank}.beat")
+    log = EventLog(node / f"rank{rank}.jsonl")
+    log.write("rank_begin", rank=rank, pid=os.getpid())
+    try:
+        _train(spec, rank, log, beat)
+    except BaseException as error:  # noqa: BLE001 (written down, then torchrun ends the others)
+        traceback.print_exc()
+        told = str(error) if isinstance(error, ProofmarkError) else f"{type(error).__name__}: {error}"
+        log.write("rank_failed", rank=rank, reason=told.strip().splitlines()[0])
+        # not through the interpreter's end, which would wait for an exchange that never comes
+        sys.stderr.flush()
+        os._exit(1)
+
+
+def _train(spec: TrainingSpec, rank: int, log: EventLog, beat: BeatWriter) -> None:
+    import torch
+    import torch.distributed as dist
+
+    from harness.training.strategy import Place
+    from harness.training.trainer import Trainer
+
+    found = find_vendor(spec.vendor, Path(spec.vendors_dir))
+    vendor, local_rank = found.vendor, int(os.environ["LOCAL_RANK"])
+    device = torch.device(vendor.torch_device())
+    if device.type != "cpu":
+        device = torch.device(device.type, local_rank)
+        torch.accelerator.set_device_index(local_rank)
+    config = EffectiveConfig.from_dict(spec.config)
+    torch.set_float32_matmul_precision("high" if config.precision == "tf32" else "highest")
+    dist.init_process_group(vendor.distributed_backend, device_id=None if device.type == "cpu" else device)
+    place = Place(rank, local_rank, dist.get_world_size(), device)
+    case = getattr(importlib.import_module(spec.case[0]), spec.case[1])()
+    Trainer(case, config, spec, vendor, place, log, beat).run()
+    used, total = vendor.memory()
+    host = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    log.write("memory", host_peak_bytes=host, device_peak_bytes=used, device_total_bytes=total)
+    log.write("rank_end", rank=rank)
+    dist.destroy_process_group()
+
+
+def _die_with(parent: int) -> None:
+    """Linux: end this process when the agent ends, however that happens."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:
+            os._exit(1)
+
+
+def _write_output_to(path: Path) -> None:
+    """Everything that this process and its libraries print goes into the rank's log."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    os.dup2(descriptor, 1)
+    os.dup2(descriptor, 2)
+    os.close(descriptor)
+
+
+if __name__ == "__main__":
+    main()

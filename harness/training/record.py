@@ -1,0 +1,126 @@
+"""The record of a training case at one scale: every run (seed) with its curves, times and figures."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from harness.record import CaseRecord, Monitoring, Part, Spread
+
+
+class Evaluation(Part):
+    """The metric over the validation set at one moment of training. Null: it was no finite number."""
+
+    samples: int
+    seconds: float = Field(description="since training began, evaluations included")
+    metric: float | None
+
+
+class Rates(Part):
+    """Items per second over all ranks: FlagPerf's p_whole, p_train and p_core.
+
+    `raw` is over all of training; `no_eval` leaves evaluations out; `pure_compute` counts the synchronised compute of
+    the slowest rank alone.
+    """
+
+    raw: float
+    no_eval: float
+    pure_compute: float
+
+
+class Split(Part):
+    """Where the time of rank 0 went, in seconds. `init` lies before training; `other` is the harness's own."""
+
+    init: float
+    data: float
+    compute: float
+    evaluation: float
+    checkpoint: float
+    other: float
+
+
+class Rank(Part):
+    """One rank's own figures."""
+
+    rank: int
+    compute_seconds: float | None = None
+    data_seconds: float | None = None
+    host_peak_bytes: int | None = None
+    device_peak_bytes: int | None = None
+    device_total_bytes: int | None = None
+
+
+class Failure(Part):
+    """What ended a run before its time: who, why, and what they last said."""
+
+    ranks: tuple[int, ...] = Field(description="those at fault; empty if it can't be told")
+    cause: str
+    diverged: bool = Field(default=False, description="the loss was no finite number any more")
+    last_lines: str = Field(default="", description="of the logs of those ranks; Python stacks where they hung")
+
+
+class SeedRun(Part):
+    """One training from one seed."""
+
+    seed: int
+    started: float = Field(description="seconds since the epoch")
+    converged: bool | None = Field(description="null: the run did not come to its end")
+    metric: float | None = Field(description="of the last evaluation")
+    steps: int
+    samples: int
+    e2e_seconds: float
+    init_seconds: float | None
+    train_seconds: float | None
+    no_eval_seconds: float | None
+    pure_compute_seconds: float | None
+    rates: Rates | None
+    split: Split | None
+    parameters: int | None = Field(description="of the model")
+    evaluations: tuple[Evaluation, ...] = ()
+    losses: tuple[tuple[int, float | None], ...] = Field(default=(), description="(step, loss of rank 0), thinned out")
+    ranks: tuple[Rank, ...] = ()
+    checkpoints: tuple[int, ...] = Field(default=(), description="steps at which one was begun")
+    resumed_from: int | None = Field(default=None, description="step of the checkpoint that the run went on from")
+    failure: Failure | None = None
+    monitoring: Monitoring | None = None
+
+    @property
+    def samples_to_target(self) -> int | None:
+        """Samples trained on up to the evaluation that reached the target."""
+        return self.evaluations[-1].samples if self.converged else None
+
+    @property
+    def seconds_to_target(self) -> float | None:
+        """Seconds of training up to that evaluation."""
+        return self.evaluations[-1].seconds if self.converged else None
+
+
+class TrainingRecord(CaseRecord):
+    """Everything about one training case at one scale."""
+
+    scale: str
+    nnodes: int
+    nproc: int
+    metric: str
+    target: float
+    better: str
+    global_batch_size: int
+    train_batch_size: int = Field(description="samples that a process takes at once")
+    adapted: tuple[str, ...] = Field(default=(), description="steps of training that the vendor does its own way")
+    runs: tuple[SeedRun, ...] = ()
+    repeats: int = Field(description="how many runs were asked for")
+    seconds_to_target: float | None = Field(
+        default=None, description="olympic mean of the runs from five on, else their mean"
+    )
+    rates: dict[str, Spread] = Field(default_factory=dict, description="items per second over the runs")
+    items_per_second_per_device: float | None = None
+    tokens_per_second: float | None = None
+
+    @property
+    def world(self) -> int:
+        """All processes."""
+        return self.nnodes * self.nproc
+
+    @property
+    def resumed(self) -> bool:
+        """Whether any run went on from a checkpoint: a conformance result, no rankable time."""
+        return any(run.resumed_from is not None for run in self.runs)

@@ -1,0 +1,223 @@
+"""A training case at one scale, from its directory to its record. The parent's side."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from harness.chips import describe_chip
+from harness.config import EffectiveConfig, Resolution
+from harness.errors import Problem
+from harness.events import EventLog
+from harness.launch import Handle, Job, Launcher
+from harness.legality import Override
+from harness.machine import describe_host, installed_versions, usable_cores
+from harness.monitor import MonitorProcess
+from harness.registry import FoundVendor
+from harness.training.collect import collect
+from harness.training.record import TrainingRecord
+from harness.training.scale import Scale
+from harness.training.spec import TrainingSpec
+from harness.training.tail import Tail
+
+PACKAGES = ("torch", "transformers", "numpy", "pytest", "pytest-benchmark")
+
+Progress = Callable[[dict[str, Any]], None]
+
+
+@dataclass(frozen=True)
+class TrainingOptions:
+    """What the user decides about a run, beside its configuration.
+
+    `timeout`, `hang_timeout` and `monitor_interval` (None for no monitor) are in seconds; `resume` is the folder of
+    an earlier session whose checkpoints to go on from.
+    """
+
+    timeout: float = 86400.0
+    hang_timeout: float = 30.0
+    monitor_interval: float | None = 1.0
+    resume: Path | None = None
+
+
+def at_scale(resolution: Resolution, scale: Scale, path: str) -> Resolution:
+    """Settle the batch: what a process takes at once, or what all take together, whichever was not given.
+
+    `train_batch_size` wins over the base's `global_batch_size`, as an override on record; both overridden must agree.
+    """
+    config = resolution.config
+    each = config.train_batch_size
+    if each is None:
+        return resolution
+    together = each * scale.world * config.gradient_accumulation_steps
+    asked = any(override.key == "global_batch_size" for override in config.overrides)
+    if together == config.global_batch_size:
+        return resolution
+    if asked:
+        told = f"{each} x {scale.world} processes x {config.gradient_accumulation_steps} accumulations is {together}"
+        problem = Problem(path, "train_batch_size", f"{told}, but global_batch_size is {config.global_batch_size}")
+        return replace(resolution, problems=(*resolution.problems, problem))
+    settled = Override(
+        "global_batch_size", config.global_batch_size, together, f"train_batch_size at scale {scale}", "changed"
+    )
+    changed = replace(
+        config,
+        configurations={**config.configurations, "global_batch_size": together},
+        overrides=(*config.overrides, settled),
+    )
+    return replace(resolution, config=changed)
+
+
+class ScaleRun:
+    """Runs a case's training as often as its `repeat` says; `finish` turns what happened into a record."""
+
+    def __init__(
+        self,
+        config: EffectiveConfig,
+        problems: Sequence[Problem],
+        scale: Scale,
+        found: FoundVendor,
+        case: tuple[str, str],
+        run_dir: Path,
+        launcher: Launcher,
+        options: TrainingOptions,
+        on_progress: Progress,
+    ) -> None:
+        self.config = config
+        self.run_dir = run_dir
+        self.record: TrainingRecord | None = None
+        self.problems, self._scale, self._found, self._case = tuple(problems), scale, found, case
+        self._launcher, self._options, self._on_progress = launcher, options, on_progress
+        self._log = EventLog(run_dir / "events.jsonl")
+        self._begun = self._trained = False
+
+    def begin(self) -> None:
+        """Write down what is to be run."""
+        if not self._begun:
+            self._begun = True
+            self._log.write("run_begin", **self._facts())
+
+    def train(self) -> None:
+        """All runs, one after another, unless the configuration is illegal. An interrupt ends the run, and goes on."""
+        self.begin()
+        if self._trained or self.problems:
+            return
+        self._trained = True
+        for number in range(1, self.config.repeat + 1):
+            if not self._round(number):
+                return
+
+    def finish(self) -> TrainingRecord:
+        """Collect the logs, judge, and save the record.
+
+        Raises:
+            OSError: the record can't be written.
+        """
+        if self.record is None:
+            self.begin()
+            if not self._trained and not self.problems:
+                self._log.write("partial")
+            self.record = collect(self.run_dir)
+            self.record.save(self.run_dir / "record.json")
+            self._log.close()
+        return self.record
+
+    def _round(self, number: int) -> bool:
+        """One run; whether all its ranks came to their end."""
+        directory = self.run_dir / f"round{number}"
+        directory.mkdir()
+        spec = self._spec(directory, number)
+        spec.save(directory / "spec.json")
+        self._log.write("round_begin", round=number, seed=spec.seed, resume_from=spec.resume_from)
+        handle = self._launcher.submit(self._job(directory))
+        monitor = self._start_monitor(directory, handle)
+        end: dict[str, Any] = {"status": "stopped"}
+        try:
+            end = self._wait(handle, directory)
+        except KeyboardInterrupt:
+            self._log.write("interrupted", step=f"round {number}")
+            raise
+        finally:
+            handle.stop()
+            trouble = monitor.stop() if monitor else None
+            self._log.write("round_end", round=number, monitor=trouble, **end)
+        return bool(end["status"] == "succeeded")
+
+    def _wait(self, handle: Handle, directory: Path) -> dict[str, Any]:
+        """Until the job has ended or its time is over; rank 0's progress is passed on meanwhile."""
+        deadline = time.monotonic() + self._options.timeout
+        tail = Tail(directory / "noderank0" / "rank0.jsonl")
+        steps = 0
+        while (status := handle.status()) == "running":
+            if time.monotonic() > deadline:
+                reason = f"took longer than the {self._options.timeout:g} s of --step-timeout and was ended"
+                return {"status": "stopped", "reason": reason}
+            for event in tail.events():
+                steps = event.get("total_steps", steps)
+                self._tell(event, steps)
+            time.sleep(0.1)
+        return {"status": status}
+
+    def _tell(self, event: Mapping[str, Any], steps: int) -> None:
+        if event["event"] == "steps":
+            told = {"phase": "training", "step": event["step"], "steps": steps, "items": event["samples"]}
+            self._on_progress({**told, "loss": event["losses"][-1]})
+        elif event["event"] == "evaluation" and event["metric"] is not None:
+            seconds = f"{event['train_seconds']:.0f} s"
+            told_metric = f"{self.config.metric} {event['metric']:.4f}, target {self.config.target:g}"
+            self._on_progress({"note": f"{told_metric}, after {event['samples']} samples, {seconds}"})
+        elif event["event"] == "resumed":
+            self._on_progress({"note": f"goes on from step {event['step']}"})
+
+    def _start_monitor(self, directory: Path, handle: Handle) -> MonitorProcess | None:
+        if self._options.monitor_interval is None:
+            return None
+        path, interval = directory / "monitor.jsonl", self._options.monitor_interval
+        return MonitorProcess(self._found.name, self._found.vendors_dir, handle.group, None, path, interval)
+
+    def _spec(self, directory: Path, number: int) -> TrainingSpec:
+        resume = None
+        if self._options.resume is not None:
+            earlier = self._options.resume / Path(*directory.parts[-4:])
+            resume = max((earlier / "checkpoints").glob("step-*[0-9]"), default=None)
+        return TrainingSpec(
+            case=self._case,
+            vendor=self._found.name,
+            vendors_dir=str(self._found.vendors_dir),
+            config=self.config.as_dict(),
+            directory=str(directory),
+            sys_path=tuple(sys.path),
+            nnodes=self._scale.nnodes,
+            nproc=self._scale.nproc,
+            seed=self.config.seed + number - 1,
+            resume_from=str(resume) if resume else None,
+            hang_timeout=self._options.hang_timeout,
+        )
+
+    def _job(self, directory: Path) -> Job:
+        environment = {"PYTHONPATH": os.pathsep.join(sys.path)}
+        if "OMP_NUM_THREADS" not in os.environ:
+            environment["OMP_NUM_THREADS"] = str(max(1, usable_cores() // self._scale.nproc))
+        command = [sys.executable, "-m", "harness.training.agent", str(directory / "spec.json")]
+        return Job(command, directory, self._scale.nnodes, environment)
+
+    def _facts(self) -> dict[str, Any]:
+        vendor, precision = self._found.vendor, self.config.precision
+        chip = describe_chip(vendor.chip(), vendor.chip_units(), precision, self._found.chips_file)
+        return {
+            "config": self.config.as_dict(),
+            "scale": str(self._scale),
+            "nnodes": self._scale.nnodes,
+            "nproc": self._scale.nproc,
+            "precision": precision,
+            "devices": self._scale.nnodes if vendor.torch_device() == "cpu" else self._scale.world,
+            "adapted": vendor.training_adapter().adapted(),
+            "problems": [vars(problem) for problem in self.problems],
+            "versions": installed_versions(PACKAGES),
+            "host": describe_host().model_dump(),
+            "chip": chip.model_dump(),
+        }

@@ -1,0 +1,227 @@
+"""From what a run's ranks and agents wrote to its record. Reads logs of any length in constant memory."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from harness.events import CORRUPT, Event, read_events
+from harness.monitoring import summarise
+from harness.record import Monitoring
+from harness.statistics import spread
+from harness.training.record import Evaluation, Failure, Rank, Rates, SeedRun, Split
+
+POINTS = 512
+"""How many losses a record keeps at most."""
+
+TAIL = 4096
+"""Bytes of a rank's log that a failure quotes."""
+
+
+class Curve:
+    """(step, loss) points, thinned to every second whenever there are too many. The last is always kept."""
+
+    def __init__(self) -> None:
+        self._points: list[tuple[int, float | None]] = []
+        self._stride = 1
+        self._last: tuple[int, float | None] | None = None
+
+    def add(self, step: int, loss: float | None) -> None:
+        """The next point."""
+        self._last = (step, loss)
+        if step % self._stride == 0 or step == 1:
+            self._points.append(self._last)
+        if len(self._points) > 2 * POINTS:
+            self._points = self._points[::2]
+            self._stride *= 2
+
+    def points(self) -> tuple[tuple[int, float | None], ...]:
+        """At most 2 * POINTS + 1 points."""
+        return tuple(dict.fromkeys([*self._points, *([self._last] if self._last else [])]))
+
+
+@dataclass
+class RankLog:
+    """What of one rank's events the record needs: the last of each kind, evaluations and the loss curve."""
+
+    rank: int
+    last: dict[str, Event] = field(default_factory=dict)
+    evaluations: list[Evaluation] = field(default_factory=list)
+    losses: Curve = field(default_factory=Curve)
+    checkpoints: list[int] = field(default_factory=list)
+    corrupt: int = 0
+
+    def take(self, events: Iterable[Event]) -> RankLog:
+        """Read all events."""
+        for event in events:
+            kind = event["event"]
+            self.last[kind] = event
+            if kind == "steps":
+                for step, loss in enumerate(event["losses"], event["first"]):
+                    self.losses.add(step, loss)
+            elif kind == "evaluation":
+                fields = {"samples": event["samples"], "seconds": event["train_seconds"], "metric": event["metric"]}
+                self.evaluations.append(Evaluation.model_validate(fields))
+            elif kind == "checkpoint":
+                self.checkpoints.append(event["step"])
+            elif kind == CORRUPT:
+                self.corrupt += 1
+        return self
+
+    def totals(self) -> Event | None:
+        """All parts of the clock as last written, None before training began."""
+        written = [self.last[kind] for kind in ("steps", "evaluation", "train_end") if kind in self.last]
+        return max(written, key=lambda event: event["clock"], default=None) if "train_begin" in self.last else None
+
+    def seconds(self, part: str) -> float | None:
+        """A part of the clock, as last written."""
+        totals = self.totals()
+        return None if totals is None else float(totals[f"{part}_seconds"])
+
+
+def collect_run(directory: Path, begin: Event, end: Event | None) -> tuple[SeedRun, list[RankLog]]:
+    """One run's figures and its ranks' logs.
+
+    Args:
+        directory: the run's folder.
+        begin: the parent's `round_begin`.
+        end: the parent's `round_end`, None if there is none.
+    """
+    ranks = sorted((_read_rank(path) for path in directory.glob("noderank*/rank*.jsonl")), key=lambda log: log.rank)
+    first = ranks[0] if ranks and ranks[0].rank == 0 else RankLog(0)
+    newest = max((event["time"] for log in ranks for event in log.last.values()), default=begin["time"])
+    last, finished = first.totals() or {}, first.last.get("train_end")
+    failure = _failure(directory, ranks, end)
+    times = _times(first, ranks, begin)
+    run = SeedRun(
+        seed=begin["seed"],
+        started=begin["time"],
+        converged=finished["converged"] if finished and failure is None else None,
+        metric=first.evaluations[-1].metric if first.evaluations else None,
+        steps=last.get("step", 0),
+        samples=last.get("samples", 0),
+        e2e_seconds=(end["time"] if end else newest) - begin["time"],
+        **times,
+        rates=_rates(first, times),
+        parameters=first.last.get("model", {}).get("parameters"),
+        evaluations=tuple(first.evaluations),
+        losses=first.losses.points(),
+        ranks=tuple(_figures(log) for log in ranks),
+        checkpoints=tuple(first.checkpoints),
+        resumed_from=first.last.get("resumed", {}).get("step"),
+        failure=failure,
+        monitoring=_monitoring(directory, first, end),
+    )
+    return run, ranks
+
+
+def _read_rank(path: Path) -> RankLog:
+    number = re.fullmatch(r"rank(\d+)", path.stem)
+    return RankLog(int(number[1]) if number else -1).take(read_events(path))
+
+
+def _times(first: RankLog, ranks: Sequence[RankLog], begin: Event) -> dict[str, Any]:
+    """Initialisation, training, training without evaluations, compute: each the slowest rank's; and rank 0's split."""
+    started, own = first.last.get("init_end"), first.totals()
+    init = started["time"] - begin["time"] if started else None
+    nothing = dict.fromkeys(("train_seconds", "no_eval_seconds", "pure_compute_seconds", "split"))
+    if own is None or init is None:
+        return nothing | {"init_seconds": init}
+    parts = {part: own[f"{part}_seconds"] for part in ("data", "compute", "evaluation", "checkpoint")}
+    totals = [total for log in ranks if (total := log.totals())]
+    return {
+        "init_seconds": init,
+        "train_seconds": max(total["train_seconds"] for total in totals),
+        "no_eval_seconds": max(total["train_seconds"] - total["evaluation_seconds"] for total in totals),
+        "pure_compute_seconds": max(total["compute_seconds"] for total in totals),
+        "split": Split(init=init, other=max(0.0, own["train_seconds"] - sum(parts.values())), **parts),
+    }
+
+
+def _rates(first: RankLog, times: dict[str, Any]) -> Rates | None:
+    """Samples over each of the times; None before training came to its end."""
+    end = first.last.get("train_end")
+    seconds = [times[f"{name}_seconds"] for name in ("train", "no_eval", "pure_compute")]
+    if end is None or end["samples"] <= 0 or not all(seconds):
+        return None
+    raw, no_eval, pure = (end["samples"] / each for each in seconds)
+    return Rates(raw=raw, no_eval=no_eval, pure_compute=pure)
+
+
+def _figures(log: RankLog) -> Rank:
+    memory = {key: log.last.get("memory", {}).get(key) for key in Rank.model_fields if key.endswith("_bytes")}
+    return Rank(rank=log.rank, compute_seconds=log.seconds("compute"), data_seconds=log.seconds("data"), **memory)
+
+
+def _failure(directory: Path, ranks: Sequence[RankLog], end: Event | None) -> Failure | None:
+    """Who brought the run down: a rank that hung, that raised first, that died first; or whoever stopped it."""
+    agents = [event for path in sorted(directory.glob("noderank*/agent.jsonl")) for event in read_events(path)]
+    if end is not None and end["status"] == "succeeded":
+        return None
+    hung = [event for event in agents if event["event"] == "hang"]
+    if hung:
+        return _hang(directory, hung)
+    raised = sorted((log.last["rank_failed"] for log in ranks if "rank_failed" in log.last), key=lambda e: e["time"])
+    died = [event for event in agents if event["event"] == "rank_died" and event["code"] != 1]
+    killed = [event for event in died if event["rank"] not in {e["rank"] for e in raised}]
+    diverged = sorted((log for log in ranks if "diverged" in log.last), key=lambda log: log.last["diverged"]["step"])
+    if diverged:
+        cause = f"rank {diverged[0].rank}: the loss of step {diverged[0].last['diverged']['step']} is not finite"
+        return Failure(ranks=(diverged[0].rank,), cause=cause, diverged=True)
+    if killed:
+        return _death(directory, min(killed, key=lambda event: int(event["died"])))
+    if raised:
+        who, why = raised[0]["rank"], raised[0]["reason"]
+        return Failure(ranks=(who,), cause=f"rank {who}: {why}", last_lines=_tail(directory, who))
+    reason = "the run was stopped" if end is None else str(end.get("reason") or "torchrun failed")
+    return Failure(ranks=(), cause=reason, last_lines=_last(directory / "noderank0" / "agent.log"))
+
+
+def _hang(directory: Path, hung: Sequence[Event]) -> Failure:
+    behind = [event for event in hung if event["behind"]]
+    told = [f"rank {e['rank']} hung in step {e['step']}, {e['phase']}, for {e['seconds']:.0f} s" for e in behind]
+    waiting = sorted(event["rank"] for event in hung if not event["behind"])
+    if waiting:
+        told.append(f"waiting for it: rank {', '.join(map(str, waiting))}")
+    ranks = tuple(event["rank"] for event in behind)
+    return Failure(ranks=ranks, cause="; ".join(told), last_lines="\n".join(_tail(directory, rank) for rank in ranks))
+
+
+def _death(directory: Path, event: Event) -> Failure:
+    rank, code = event["rank"], event["code"]
+    what = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
+    return Failure(ranks=(rank,), cause=f"rank {rank} {what}", last_lines=_tail(directory, rank))
+
+
+def _tail(directory: Path, rank: int) -> str:
+    return "\n".join(_last(path) for path in sorted(directory.glob(f"noderank*/rank{rank}.log")))
+
+
+def _last(path: Path) -> str:
+    try:
+        with path.open("rb") as stream:
+            stream.seek(max(0, path.stat().st_size - TAIL))
+            return stream.read().decode("utf-8", "replace").strip()
+    except OSError:
+        return ""
+
+
+def _monitoring(directory: Path, first: RankLog, end: Event | None) -> Monitoring | None:
+    """What the monitor saw, its window from the beginning of training to its end."""
+    begin, finish = first.last.get("train_begin"), first.last.get("train_end")
+    window = (begin["time"], finish["time"]) if begin and finish else None
+    failures = [end["monitor"]] if end and end.get("monitor") else []
+    try:
+        return summarise(directory / "monitor.jsonl", window, finish["samples"] if finish else 0, failures)
+    except (ValueError, OverflowError, OSError) as error:
+        reason = f"the monitor's log cannot be used: {str(error).splitlines()[0]}"
+        return Monitoring.model_validate({"samples": 0, "window": window, "failures": (*failures, reason)})
+
+
+def olympic_mean(values: Sequence[float]) -> float:
+    """The mean without the largest and the smallest from five values on; otherwise the plain mean."""
+    kept = sorted(values)[1:-1] if len(values) >= 5 else values
+    return spread(kept).mean

@@ -1,0 +1,80 @@
+"""How a model is spread over ranks and made faster: DDP or FSDP2, autocast, torch.compile, recomputation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+import torch.distributed as dist
+from torch.distributed.algorithms._checkpoint.checkpoint_wrapper import apply_activation_checkpointing
+from torch.distributed.fsdp import FSDPModule, fully_shard
+from torch.nn.parallel import DistributedDataParallel
+
+if TYPE_CHECKING:
+    from harness.config import EffectiveConfig
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a rank is."""
+
+    rank: int
+    local_rank: int
+    world: int
+    device: torch.device
+
+
+def prepare(model: torch.nn.Module, config: EffectiveConfig, place: Place) -> torch.nn.Module:
+    """The model as it is trained: on its device, recomputing, sharded or replicated, compiled, as configured."""
+    model = model.to(place.device)
+    if config.channels_last:
+        model = model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    if config.activation_checkpointing:
+        blocks = set(_blocks(model))
+        apply_activation_checkpointing(model, check_fn=lambda module: module in blocks)
+    if config.parallel == "fsdp":
+        for block in _blocks(model):
+            fully_shard(block)
+        fully_shard(model)
+    elif place.world > 1:
+        devices = None if place.device.type == "cpu" else [place.device]
+        model = DistributedDataParallel(model, device_ids=devices)
+    return torch.compile(model) if config.compile else model  # type: ignore[return-value]
+
+
+def unwrapped(model: torch.nn.Module) -> torch.nn.Module:
+    """The model to evaluate: without DDP, which would exchange buffers at each call, still compiled."""
+    inner = getattr(model, "_orig_mod", model)
+    return inner.module if isinstance(inner, DistributedDataParallel) else model
+
+
+@contextmanager
+def exchange(model: torch.nn.Module, last: bool) -> Iterator[None]:
+    """Exchange gradients only with the last micro-batch of a step."""
+    inner: Any = getattr(model, "_orig_mod", model)
+    if isinstance(inner, FSDPModule):
+        inner.set_requires_gradient_sync(last)
+        yield
+    elif isinstance(inner, DistributedDataParallel) and not last:
+        with inner.no_sync():
+            yield
+    else:
+        yield
+
+
+def share_buffers(model: torch.nn.Module, place: Place) -> None:
+    """Give all ranks rank 0's buffers (running statistics), so that all evaluate the same model."""
+    if place.world > 1:
+        for buffer in model.buffers():
+            dist.broadcast(buffer, 0)
+
+
+def _blocks(model: torch.nn.Module) -> list[torch.nn.Module]:
+    """The repeated parts of a model: elements of its outermost ModuleLists."""
+    found: list[torch.nn.Module] = []
+    for child in model.children():
+        found += list(child) if isinstance(child, torch.nn.ModuleList) else _blocks(child)
+    return found

@@ -1,0 +1,285 @@
+"""One rank's training: the loop, the clock, evaluation, and the end at the target or at a limit."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+import torch.distributed as dist
+
+from harness.errors import StepError
+from harness.events import EventLog
+from harness.precision import count_flops
+from harness.training.batches import GlobalBatches, Share, evaluation_batches, load_batches
+from harness.training.beat import BeatWriter
+from harness.training.checkpoint import Checkpoints, save_whole
+from harness.training.strategy import Place, exchange, prepare, share_buffers, unwrapped
+
+if TYPE_CHECKING:
+    from harness.case import Batch
+    from harness.config import EffectiveConfig
+    from harness.training.case import TrainingCase
+    from harness.training.spec import TrainingSpec
+    from harness.vendor import Vendor
+
+PARTS = ("data", "compute", "evaluation", "checkpoint")
+"""What training time is divided into; the rest is the harness's own."""
+
+
+class NonFiniteLoss(StepError):
+    """The training diverged."""
+
+
+class Trainer:
+    """Trains one case on one rank. Nothing of a vendor or a case reads a clock."""
+
+    def __init__(
+        self,
+        case: TrainingCase,
+        config: EffectiveConfig,
+        spec: TrainingSpec,
+        vendor: Vendor,
+        place: Place,
+        log: EventLog,
+        beat: BeatWriter,
+    ) -> None:
+        self._case, self._config, self._spec, self._place = case, config, spec, place
+        self._vendor, self._adapter = vendor, vendor.training_adapter()
+        self._log, self._beat = log, beat
+        self._ns = dict.fromkeys(PARTS, 0)
+        self._steps = self._samples = self._epoch = self._batch = 0
+        self._before_ns, self._parts_before_ns = 0, dict.fromkeys(PARTS, 0)  # trained before a resumption
+        self._started: int | None = None
+        self._losses: list[torch.Tensor] = []
+
+    def run(self) -> bool:
+        """Train; whether the target was reached."""
+        self._log.write("init_begin")
+        self._beat(0, "init")
+        self._build()
+        self._evaluate()
+        self._log.write("init_end")
+        self._ns = dict(self._parts_before_ns)
+        self._log.write("train_begin", steps=self._steps, samples=self._samples)
+        self._started = time.perf_counter_ns()
+        converged = self._train()
+        ended = time.perf_counter_ns()
+        self._write_totals("train_end", ended, converged=converged)
+        if self._checkpoints:
+            self._checkpoints.wait()
+        self._keep_weights()
+        self._beat(self._steps, "end")
+        return converged
+
+    def _build(self) -> None:
+        """Data, model, optimizer, and where training goes on from."""
+        config, place, seed = self._config, self._place, self._spec.seed
+        train = self._train_data = self._case.build_dataset(config, "train")
+        self._validation = self._case.build_dataset(config, "validation")
+        self._log.write("dataset", **train.identity.model_dump())
+        torch.manual_seed(seed)
+        model = self._adapter.convert_model(self._case.create_model(config), config)
+        self._log.write("model", parameters=sum(parameter.numel() for parameter in model.parameters()))
+        if place.rank == 0:
+            self._count_flops(model)
+        self._model = prepare(model, config, place).train()
+        self._optimizer = self._adapter.create_optimizer(self._case, self._model, config)
+        self._batches = GlobalBatches(
+            len(train), config.global_batch_size, place.world, config.gradient_accumulation_steps, seed
+        )
+        self._total_steps = len(self._batches) * config.max_epoch
+        self._scheduler = self._case.create_scheduler(self._optimizer, config, self._total_steps)
+        self._scaler = torch.amp.GradScaler(place.device.type, enabled=config.precision == "fp16")
+        torch.manual_seed(seed * 1_000_003 + 1 + place.rank)
+        self._checkpoints = None
+        if config.checkpoint_steps:
+            self._checkpoints = Checkpoints(Path(self._spec.directory) / "checkpoints", place.rank)
+        if self._spec.resume_from:
+            self._resume(Path(self._spec.resume_from))
+
+    def _count_flops(self, model: torch.nn.Module) -> None:
+        """Operations of one sample's step: three forward passes' worth, the backward pass counted as two."""
+        inputs, _ = next(load_batches(self._train_data, [[0]], 0))
+        self._log.write("flops", counted=3.0 * count_flops(model.eval(), inputs))
+
+    def _train(self) -> bool:
+        limit = self._config.max_samples_termination or math.inf
+        while self._epoch < self._config.max_epoch:
+            self._beat(self._steps, "data")
+            shares = list(self._batches.shares(self._epoch, self._place.rank, self._batch))
+            lists = [share.indices for step in shares for share in step]
+            pin = self._place.device.type != "cpu"
+            loader = load_batches(self._train_data, lists, self._config.num_workers, pin)
+            for step in shares:
+                before = self._samples
+                self._step(step, loader)
+                last = self._batch == len(self._batches)
+                enough = self._samples >= limit or (last and self._epoch + 1 == self._config.max_epoch)
+                if (enough or last or self._due(before)) and self._reached_target(enough or self._due(before), last):
+                    return True
+                self._checkpoint_if_due(last)
+                if enough:
+                    return False
+            self._epoch, self._batch = self._epoch + 1, 0
+        return False
+
+    def _step(self, shares: list[Share], loader: Iterator[Batch]) -> None:
+        """One optimizer step over a global batch."""
+        losses = []
+        for number, share in enumerate(shares):
+            with self._part("data"):
+                batch = next(loader)
+            with self._part("compute"):
+                losses.append(self._micro_step(batch, share, last=number == len(shares) - 1))
+        with self._part("compute"):
+            self._scaler.step(self._optimizer)
+            self._scaler.update()
+            self._optimizer.zero_grad(set_to_none=True)
+            self._scheduler.step()
+        self._losses.append(torch.stack(losses).sum())
+        self._samples += self._batches.size(self._batch)
+        self._steps += 1
+        self._batch += 1
+        if self._steps % self._config.log_freq == 0 or self._steps == 1:
+            self._write_steps()
+
+    def _micro_step(self, batch: Batch, share: Share, last: bool) -> torch.Tensor:
+        inputs, targets = self._on_device(batch)
+        with exchange(self._model, last):
+            with self._adapter.autocast(self._config, self._place.device):
+                loss = self._adapter.train_step(self._case, self._model, inputs, targets)
+            # gradients are averaged over ranks: weights add up to the world size over a global batch
+            self._adapter.backward(self._scaler.scale(loss * share.weight))
+        return loss.detach() * share.weight
+
+    def _on_device(self, batch: Batch) -> Batch:
+        inputs, targets = batch
+        device, layout = self._place.device, torch.channels_last
+        inputs = [tensor.to(device, non_blocking=True) for tensor in inputs]
+        if self._config.channels_last:
+            inputs = [tensor.to(memory_format=layout) if tensor.dim() == 4 else tensor for tensor in inputs]
+        return inputs, targets.to(device, non_blocking=True)
+
+    def _due(self, before: int) -> bool:
+        """Whether the interval between evaluations has passed with the last step."""
+        interval = self._config.eval_interval_samples
+        return bool(interval) and self._samples // interval > before // interval
+
+    def _reached_target(self, forced: bool, epoch_ended: bool) -> bool:
+        if not (forced or (epoch_ended and not self._config.eval_interval_samples)):
+            return False
+        metric = self._evaluate()
+        return self._spec.until_converged and reaches(metric, self._config.target, self._config.better)
+
+    def _evaluate(self) -> float:
+        """The metric over the whole validation set, every sample once, the same figure on every rank."""
+        self._write_steps()
+        with self._part("evaluation"), torch.no_grad():
+            place, model = self._place, unwrapped(self._model).eval()
+            share_buffers(model, place)
+            size = self._config.eval_batch_size
+            lists, count = evaluation_batches(len(self._validation), size, place.rank, place.world)
+            total = items = 0.0
+            for number, batch in enumerate(load_batches(self._validation, lists, self._config.num_workers)):
+                self._beat(self._steps, "evaluation")
+                inputs, targets = self._on_device(batch)
+                with self._adapter.autocast(self._config, place.device):
+                    output = model(*inputs)
+                if number < count:
+                    outputs = list(output) if isinstance(output, tuple) else [output]
+                    score, weight = self._case.evaluator([o.float() for o in outputs], targets)
+                    total, items = total + score, items + weight
+            sums = torch.tensor([total, items], dtype=torch.float64, device=place.device)
+            dist.all_reduce(sums)
+            total, items = sums.tolist()
+            self._model.train()
+        metric = total / items if items else math.nan
+        finite = metric if math.isfinite(metric) else None
+        self._write_totals("evaluation", time.perf_counter_ns(), metric=finite, samples_evaluated=items)
+        return metric
+
+    def _write_steps(self) -> None:
+        """Note the losses since the last note; a loss that is no number ends the training."""
+        if not self._losses:
+            return
+        losses = torch.stack(self._losses).tolist()
+        self._losses.clear()
+        first = self._steps - len(losses) + 1
+        bad = next((step for step, loss in enumerate(losses, first) if not math.isfinite(loss)), None)
+        losses = [loss if math.isfinite(loss) else None for loss in losses]
+        rate = self._scheduler.get_last_lr()[0]
+        fields = {"first": first, "losses": losses, "learning_rate": rate, "total_steps": self._total_steps}
+        self._write_totals("steps", time.perf_counter_ns(), **fields)
+        if bad is not None:
+            self._log.write("diverged", step=bad)
+            raise NonFiniteLoss(f"the loss of step {bad} is not a finite number")
+
+    def _write_totals(self, kind: str, now: int, **fields: Any) -> None:
+        """Every figure of the clock, as sums since training began."""
+        started = now if self._started is None else self._started
+        seconds = {f"{part}_seconds": ns / 1e9 for part, ns in self._ns.items()}
+        train = (now - started + self._before_ns) / 1e9
+        total = {"epoch": self._epoch, "step": self._steps, "samples": self._samples, "train_seconds": train}
+        self._log.write(kind, **total, **seconds, **fields)
+
+    def _checkpoint_if_due(self, epoch_ended: bool) -> None:
+        if self._checkpoints is None or self._steps % self._config.checkpoint_steps:
+            return
+        with self._part("checkpoint"):
+            self._write_steps()
+            share_buffers(unwrapped(self._model), self._place)
+            progress = {
+                "config": self._config.hash,
+                "seed": self._spec.seed,
+                "world": self._place.world,
+                "epoch": self._epoch + epoch_ended,
+                "batch": 0 if epoch_ended else self._batch,
+                "steps": self._steps,
+                "samples": self._samples,
+                "train_ns": self._before_ns + time.perf_counter_ns() - (self._started or 0),
+                "parts_ns": self._ns,
+                "scheduler": self._scheduler.last_epoch,
+                "scaler": self._scaler.state_dict(),
+            }
+            self._checkpoints.save(self._steps, self._model, self._optimizer, progress)
+            self._log.write("checkpoint", step=self._steps)
+
+    def _resume(self, path: Path) -> None:
+        progress = Checkpoints.load(path, self._model, self._optimizer)
+        here = {"config": self._config.hash, "seed": self._spec.seed, "world": self._place.world}
+        wrong = [f"{key} is {progress[key]}, not {value}" for key, value in here.items() if progress[key] != value]
+        if wrong:
+            raise StepError(f"checkpoint {path.name} is of another run: {'; '.join(wrong)}")
+        self._epoch, self._batch = progress["epoch"], progress["batch"]
+        self._steps, self._samples = progress["steps"], progress["samples"]
+        self._before_ns, self._parts_before_ns = progress["train_ns"], progress["parts_ns"]
+        self._scheduler.last_epoch = progress["scheduler"]
+        self._scaler.load_state_dict(progress["scaler"])
+        self._log.write("resumed", checkpoint=path.name, step=self._steps, samples=self._samples)
+
+    def _keep_weights(self) -> None:
+        """The trained model as safetensors, from rank 0, where somebody wants it."""
+        if self._spec.final_weights is not None:
+            save_whole(self._model, Path(self._spec.final_weights), self._place.rank)
+
+    @contextmanager
+    def _part(self, name: str) -> Iterator[None]:
+        """Time one part of training, synchronised with the device on both sides."""
+        self._beat(self._steps, name)
+        if name != "data":
+            self._vendor.synchronize()
+        started = time.perf_counter_ns()
+        yield
+        if name != "data":
+            self._vendor.synchronize()
+        self._ns[name] += time.perf_counter_ns() - started
+
+
+def reaches(metric: float, target: float, better: str) -> bool:
+    """At least the target for accuracies, at most for losses and perplexities; no number reaches nothing."""
+    return metric >= target if better == "higher" else metric <= target

@@ -1,0 +1,142 @@
+"""The verdict on a training record: a pure function of it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from harness.record import Verdict, VerdictKind
+from harness.training.record import SeedRun, TrainingRecord
+from harness.verdict import WITHHOLDS_SPEED
+
+__all__ = ["WITHHOLDS_SPEED", "judge", "reference_samples", "soonest"]
+
+CONFIDENCE = 0.95
+"""One-sided, that a run which converged sooner than this bound is no run of the reference's kind."""
+
+
+def judge(record: TrainingRecord) -> Verdict:
+    """Judge a training: legality first, then whether it ran, then the target, then what disturbed it."""
+    stages = (
+        (VerdictKind.FAIL_LEGALITY, [f"{p.where}: {p.key}: {p.what}" for p in record.problems]),
+        (VerdictKind.ERROR, _failures(record)),
+        (VerdictKind.INSUFFICIENT, ["only some tests of the case were selected"] if record.partial else []),
+        (VerdictKind.ERROR, [*_missing_figures(record), *_impossible_figures(record)]),
+        (VerdictKind.FAIL_ACCURACY, _shortfalls(record)),
+        (VerdictKind.AMBIGUOUS, [*_too_fast(record), *_disturbances(record)]),
+    )
+    for kind, reasons in stages:
+        if reasons:
+            return Verdict(kind=kind, reasons=tuple(reasons))
+    return Verdict(kind=VerdictKind.PASS)
+
+
+def _named(record: TrainingRecord, run: SeedRun) -> str:
+    return f"seed {run.seed}: " if record.repeats > 1 else ""
+
+
+def _failures(record: TrainingRecord) -> list[str]:
+    reasons = [
+        f"{_named(record, run)}{run.failure.cause}"
+        for run in record.runs
+        if run.failure is not None and not run.failure.diverged
+    ]
+    return [*reasons, f"interrupted in {record.interrupted}"] if record.interrupted else reasons
+
+
+def _missing_figures(record: TrainingRecord) -> list[str]:
+    reasons = []
+    if len(record.runs) != record.repeats:
+        reasons.append(f"{len(record.runs)} of {record.repeats} runs are in the record")
+    for run in record.runs:
+        diverged = run.failure is not None and run.failure.diverged
+        if not diverged and (run.metric is None or run.converged is None):
+            reasons.append(f"{_named(record, run)}the last evaluation has no {record.metric}")
+        if not diverged and run.rates is None:
+            reasons.append(f"{_named(record, run)}nothing was measured")
+        if len(run.ranks) != record.world:
+            reasons.append(f"{_named(record, run)}{len(run.ranks)} of {record.world} ranks left their figures")
+    if record.corrupt_lines:
+        reasons.append(f"{record.corrupt_lines} lines of the event logs are damaged")
+    return reasons
+
+
+def _impossible_figures(record: TrainingRecord) -> list[str]:
+    reasons = []
+    for run in record.runs:
+        rates = run.rates
+        if rates and not rates.pure_compute >= rates.no_eval >= rates.raw > 0:
+            what = f"compute {rates.pure_compute:.4g}, without evaluations {rates.no_eval:.4g}, all {rates.raw:.4g}"
+            reasons.append(f"{_named(record, run)}throughputs must fall in this order: {what}")
+    if record.utilisation.mfu is not None and record.utilisation.mfu > 1:
+        reasons.append(f"MFU {record.utilisation.mfu:.1%} is above the chip's peak: the FLOPs or the clock are wrong")
+    return reasons
+
+
+def _shortfalls(record: TrainingRecord) -> list[str]:
+    """Every run must reach the target; of five or more, one in five may fail."""
+    short = [run for run in record.runs if not run.converged]
+    if len(short) <= len(record.runs) // 5:
+        return []
+    sign = "below" if record.better == "higher" else "above"
+    reasons = []
+    for run in short:
+        if run.failure is not None:
+            reasons.append(f"{_named(record, run)}{run.failure.cause}")
+        else:
+            told = f"{record.metric} {run.metric:.5f} is {sign} the target {record.target:g}"
+            reasons.append(f"{_named(record, run)}{told} after {run.samples} samples")
+    return reasons
+
+
+def _too_fast(record: TrainingRecord) -> list[str]:
+    """Converging sooner than reference runs of the same global batch ever would is a change of the task."""
+    samples = reference_samples(record)
+    floor = soonest(samples, _interval(record)) if samples else None
+    return [
+        f"{_named(record, run)}converged after {run.samples_to_target} samples, sooner than the reference runs"
+        f" ({', '.join(map(str, samples))}) allow ({floor:.0f})"
+        for run in record.runs
+        if floor is not None and run.samples_to_target is not None and run.samples_to_target < floor
+    ]
+
+
+def reference_samples(record: TrainingRecord) -> list[int]:
+    """Samples to target of the reference runs at this global batch; empty if there are none."""
+    references = record.config.get("references") or {}
+    return list(references.get(str(record.global_batch_size)) or references.get(record.global_batch_size) or [])
+
+
+def soonest(samples: Sequence[int], interval: float) -> float:
+    """The fewest samples in which one more run of the reference's kind may converge.
+
+    The lower end of a one-sided prediction interval over the reference runs (Student's t), but always at least one
+    evaluation interval below their mean: references that agree exactly must not forbid the next step.
+    """
+    mean, count = sum(samples) / len(samples), len(samples)
+    slack = interval
+    if count > 1:
+        from scipy.stats import t
+
+        stdev = math.sqrt(sum((value - mean) ** 2 for value in samples) / (count - 1))
+        slack = max(interval, float(t.ppf(CONFIDENCE, count - 1)) * stdev * math.sqrt(1 + 1 / count))
+    return mean - slack
+
+
+def _interval(record: TrainingRecord) -> float:
+    """Samples between two evaluations."""
+    every = record.config.get("eval_interval_samples")
+    items = record.dataset.items if record.dataset else None
+    return float(every or items or 0)
+
+
+def _disturbances(record: TrainingRecord) -> list[str]:
+    reasons = []
+    for run in record.runs:
+        seen = run.monitoring
+        if seen and seen.throttled:
+            reasons.append(f"{_named(record, run)}a device was throttled during training: {', '.join(seen.throttled)}")
+        if seen and seen.foreign_processes:
+            others = ", ".join(map(str, seen.foreign_processes))
+            reasons.append(f"{_named(record, run)}other processes used the device during training: {others}")
+    return reasons

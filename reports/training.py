@@ -1,0 +1,107 @@
+"""A training record as people read it: the fields of FlagPerf's finished_info, and the verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from harness.record import Verdict, VerdictKind
+from harness.training.record import SeedRun, TrainingRecord
+from harness.verdict import WITHHOLDS_SPEED
+from reports import text
+
+RATES = {"raw": "p_whole, raw", "no_eval": "p_train, no eval", "pure_compute": "p_core, pure compute"}
+
+
+@dataclass(frozen=True)
+class TrainingView:
+    """What reports show of a training record."""
+
+    record: TrainingRecord
+
+    @property
+    def name(self) -> str:
+        """Case and scale."""
+        return f"{self.record.case} {self.record.scale}"
+
+    @property
+    def verdict(self) -> Verdict:
+        """The verdict; a record without one is an error."""
+        return self.record.verdict or Verdict(kind=VerdictKind.ERROR, reasons=("the record has no verdict",))
+
+    @property
+    def items(self) -> str:
+        """What is counted, in the plural."""
+        return f"{self.record.item}s"
+
+    @property
+    def withheld(self) -> str | None:
+        """Why no speed is shown, or None."""
+        kind = self.verdict.kind
+        return f"withheld: {kind}" if kind in WITHHOLDS_SPEED else None
+
+    def rate(self, name: str) -> str:
+        """Items per second over all devices, with its spread over the runs."""
+        spread = self.record.rates.get(name)
+        if self.withheld:
+            return self.withheld
+        if spread is None:
+            return f"{text.MISSING} (nothing was measured)"
+        deviation = f" ± {text.number(spread.stdev)}" if spread.stdev is not None else ""
+        return f"{text.number(spread.mean)}{deviation} {self.items}/s"
+
+    @property
+    def mfu(self) -> str:
+        """Share of the chips' peak, over all of training."""
+        found = self.record.utilisation
+        if self.withheld:
+            return self.withheld
+        return f"{found.mfu:.1%}" if found.mfu is not None else f"{text.MISSING} ({found.reason})"
+
+    @property
+    def to_target(self) -> str:
+        """Time to the target, or why there is none."""
+        seconds = self.record.seconds_to_target
+        if self.withheld or seconds is None:
+            return self.withheld or text.MISSING
+        return f"{text.number(seconds)} s{' (resumed: no rankable time)' if self.record.resumed else ''}"
+
+    def fields(self) -> Iterator[tuple[str, str]]:
+        """Every line of the summary."""
+        record = self.record
+        yield "vendor", record.vendor
+        yield "chip", record.chip.name
+        yield "scale", f"{record.nnodes} x {record.nproc} processes"
+        yield "precision", record.precision
+        yield "global batch", f"{record.global_batch_size} ({record.train_batch_size} per process)"
+        if record.adapted:
+            yield "adapted by the vendor", ", ".join(record.adapted)
+        yield "target", f"{record.metric} {'≥' if record.better == 'higher' else '≤'} {record.target:g}"
+        for run in record.runs:
+            yield f"seed {run.seed}", self.outcome(run)
+        yield "time to target", self.to_target
+        for name, label in RATES.items():
+            yield label, self.rate(name)
+        if record.tokens_per_second is not None and not self.withheld:
+            yield "tokens/s", text.number(record.tokens_per_second)
+        yield "MFU", self.mfu
+        yield "memory, host peak", self.memory
+
+    def outcome(self, run: SeedRun) -> str:
+        """How one run ended."""
+        score = f"{self.record.metric} {run.metric:.5f}" if run.metric is not None else f"no {self.record.metric}"
+        end = "converged" if run.converged else "not converged" if run.converged is False else "broke off"
+        times = [
+            ("e2e", run.e2e_seconds),
+            ("init", run.init_seconds),
+            ("train", run.train_seconds),
+            ("compute", run.pure_compute_seconds),
+        ]
+        told = ", ".join(f"{name} {text.number(seconds)} s" for name, seconds in times if seconds is not None)
+        return f"{end}, {score}, {run.samples} {self.items}; {told}"
+
+    @property
+    def memory(self) -> str:
+        """The largest rank's, GiB."""
+        peaks = [rank.host_peak_bytes for run in self.record.runs for rank in run.ranks if rank.host_peak_bytes]
+        return f"{max(peaks) / 2**30:.2f} GiB" if peaks else f"{text.MISSING} (no rank came to its end)"

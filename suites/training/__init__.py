@@ -1,0 +1,1 @@
+"""Training to a target accuracy."""

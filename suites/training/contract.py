@@ -1,0 +1,84 @@
+"""What every training case is held to, at every scale."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import ClassVar
+
+import pytest
+
+from fixtures.benchmark import SeedRecorder, replayed_clock
+from harness.record import VerdictKind
+from harness.training.case import TrainingCase
+from harness.training.record import TrainingRecord
+from harness.training.run import ScaleRun
+from harness.training.verdict import WITHHOLDS_SPEED
+
+
+class TrainingContract(TrainingCase):
+    """Inherit it as `Test<Case>` in `test_<case>.py` beside `<case>.yaml`, and say what is special."""
+
+    suite: ClassVar[str] = "training"
+    common_file: ClassVar[Path] = Path(__file__).with_suffix(".yaml")
+
+    def test_overrides_legal(self, scale_run: ScaleRun) -> None:
+        """Every override is of a mutable setting, and the batch fits the scale."""
+        scale_run.begin()
+        if scale_run.problems:
+            pytest.fail("\n".join(map(str, scale_run.problems)), pytrace=False)
+
+    def test_ranks_finish(self, training_record: TrainingRecord) -> None:
+        """Every rank came to its end."""
+        failures = [run.failure for run in training_record.runs if run.failure]
+        if failures:
+            told = "\n".join(f"{failure.cause}\n{failure.last_lines}" for failure in failures)
+            pytest.fail(told, pytrace=False)
+        _legal(training_record)
+
+    def test_target_reached(self, training_record: TrainingRecord) -> None:
+        """The metric reaches the target within the limits, from every seed."""
+        _legal(training_record)
+        _not_judged(training_record, VerdictKind.FAIL_ACCURACY)
+        assert training_record.runs, "nothing was trained"
+
+    @pytest.mark.benchmark(group="raw", timer=replayed_clock)
+    def test_raw_throughput(self, training_record: TrainingRecord, record_runs: SeedRecorder) -> None:
+        """Samples over all of training, evaluations included."""
+        _rankable(training_record)
+        record_runs(training_record, "raw")
+
+    @pytest.mark.benchmark(group="no_eval", timer=replayed_clock)
+    def test_no_eval_throughput(self, training_record: TrainingRecord, record_runs: SeedRecorder) -> None:
+        """Samples over training without its evaluations."""
+        _rankable(training_record)
+        record_runs(training_record, "no_eval")
+
+    @pytest.mark.benchmark(group="pure_compute", timer=replayed_clock)
+    def test_pure_compute_throughput(self, training_record: TrainingRecord, record_runs: SeedRecorder) -> None:
+        """Samples over the synchronised compute of the slowest rank."""
+        _rankable(training_record)
+        record_runs(training_record, "pure_compute")
+
+    def test_verdict(self, training_record: TrainingRecord) -> None:
+        """Everything that the referee has to say of the training."""
+        assert training_record.verdict is not None
+        if training_record.verdict.kind is not VerdictKind.PASS:
+            reasons = "\n".join(f"  {reason}" for reason in training_record.verdict.reasons)
+            pytest.fail(f"{training_record.verdict.kind}\n{reasons}", pytrace=False)
+
+
+def _legal(record: TrainingRecord) -> None:
+    if record.problems:
+        pytest.skip("an override is illegal: nothing was trained")
+
+
+def _not_judged(record: TrainingRecord, kind: VerdictKind) -> None:
+    if record.verdict and record.verdict.kind is kind:
+        pytest.fail("\n".join(record.verdict.reasons), pytrace=False)
+
+
+def _rankable(record: TrainingRecord) -> None:
+    """Target first: a training that fails has no speed."""
+    assert record.verdict is not None
+    if record.verdict.kind in WITHHOLDS_SPEED:
+        pytest.skip(f"speed withheld: {record.verdict.kind}")

@@ -1,0 +1,33 @@
+"""ResNet-50 v1.5: image classification."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from suites.training.contract import TrainingContract
+
+if TYPE_CHECKING:
+    import torch
+
+    from harness.config import EffectiveConfig
+    from harness.training.case import TrainingData
+
+
+class TestResNet50(TrainingContract):
+    """Top-1 accuracy on scanned digits (embedded) or ImageNet-1k (standard)."""
+
+    def build_dataset(self, config: EffectiveConfig, split: str) -> TrainingData:
+        """Images of shape (batch, channels, image_size, image_size) and their classes, (batch,)."""
+        from suites.data.images import image_dataset
+
+        return image_dataset(config, split)
+
+    def create_model(self, config: EffectiveConfig) -> torch.nn.Module:
+        """Each bottleneck starts as the identity: the model then trains in a few epochs."""
+        from suites.models import resnet50
+
+        return resnet50(config)
+
+    def evaluator(self, outputs: list[torch.Tensor], targets: torch.Tensor) -> tuple[float, float]:
+        """Images whose highest logit is their class's, and images."""
+        return float((outputs[0].argmax(-1) == targets).sum()), float(len(targets))

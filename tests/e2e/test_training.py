@@ -1,0 +1,105 @@
+"""A tiny case trained for real: torchrun, one process and two."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.training.record import TrainingRecord
+from tests.e2e.conftest import House, Ran, clean
+
+
+def trained(ran: Ran, scale: str = "1x1") -> TrainingRecord:
+    """The record of the tiny case at a scale."""
+    return TrainingRecord.load(ran.run_dir / "training" / "tiny" / scale / "record.json")
+
+
+def kind(record: TrainingRecord) -> str:
+    assert record.verdict is not None
+    return str(record.verdict.kind)
+
+
+@pytest.fixture(scope="module")
+def session(tmp_path_factory: pytest.TempPathFactory) -> tuple[House, Ran]:
+    """Both scales that the CPU vendor offers, all reports switched on."""
+    house = House(tmp_path_factory.mktemp("training") / "house")
+    options = ("--junitxml=junit.xml", "--alluredir=allure", "--benchmark-json=benchmark.json")
+    ran = house.run(*options, vendor="cpu", suite="training")
+    assert house.becomes_empty(5)
+    return house, ran
+
+
+def test_passes_at_both_scales(session: tuple[House, Ran]) -> None:
+    ran = session[1]
+    assert ran.code == 0, ran.output
+    clean(ran)
+    for scale, world in (("1x1", 1), ("1x2", 2)):
+        record = trained(ran, scale)
+        (run,) = record.runs
+        assert kind(record) == "PASS" and run.converged, ran.output
+        assert run.metric is not None and run.metric >= record.target
+        assert record.world == world == len(run.ranks)
+        assert run.samples == run.samples_to_target and run.samples % 203 == 0  # whole epochs, short batches too
+        assert run.rates and run.rates.pure_compute >= run.rates.no_eval >= run.rates.raw
+
+
+def test_batches_are_global(session: tuple[House, Ran]) -> None:
+    one, two = (trained(session[1], scale) for scale in ("1x1", "1x2"))
+    assert one.global_batch_size == two.global_batch_size == 16
+    assert (one.train_batch_size, two.train_batch_size) == (16, 8)
+    assert one.runs[0].losses and len(one.runs[0].losses) == one.runs[0].steps
+
+
+def test_summary_and_reports(session: tuple[House, Ran]) -> None:
+    house, ran = session
+    assert "VERDICT PASS" in ran.output and "time to target" in ran.output
+    page = (ran.run_dir / "report.html").read_text()
+    assert "tiny 1x2" in page and "top1 against target" in page.lower() and "where the time went" in page.lower()
+    rows = json.loads((house.root / "benchmark.json").read_text())["benchmarks"]
+    assert len(rows) == 6 and all(row["extra_info"]["items_per_second"] > 0 for row in rows)
+
+
+def overridden(house: House, scale: str, **values: Any) -> Path:
+    path = house.root / "vendors/cpu/configs/training/tiny" / f"{scale}.yaml"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(values))
+    return path
+
+
+def test_illegal_overrides_are_refused_all_at_once(house: House) -> None:
+    overridden(house, "1x1", target=0.1, seed=5, nonsense=1, global_batch_size="many", eval_batch_size=64)
+    ran = house.run("-k", "1x1", vendor="cpu", suite="training")
+    record = trained(ran)
+    assert ran.code == 16 and kind(record) == "FAIL_LEGALITY", ran.output
+    assert sorted(p.key for p in record.problems) == [
+        "eval_batch_size", "global_batch_size", "nonsense", "seed", "target",
+    ]  # fmt: skip
+    assert not record.runs
+    clean(ran)
+
+
+def test_train_batch_size_changes_the_global_batch_on_record(house: House) -> None:
+    overridden(house, "1x2", train_batch_size=16, parallel="fsdp", precision="bf16", gradient_accumulation_steps=2)
+    ran = house.run("-k", "1x2", vendor="cpu", suite="training")
+    record = trained(ran, "1x2")
+    assert kind(record) == "PASS", ran.output
+    assert record.global_batch_size == 64
+    assert {o.key: o.origin for o in record.overrides}["global_batch_size"] == "train_batch_size at scale 1x2"
+
+
+def test_target_never_reached(house: House) -> None:
+    ran = house.run("-k", "1x1", "--set", "learning_rate=0.00001", "--repeat", "2", vendor="cpu", suite="training")
+    record = trained(ran)
+    assert ran.code == 14 and kind(record) == "FAIL_ACCURACY", ran.output
+    assert [run.seed for run in record.runs] == [0, 1]
+    assert len(record.runs[0].evaluations) == 7, "the curve is there"
+    assert "is below the target 0.9 after 1218 samples" in ran.output
+
+
+def test_same_seed_same_losses(house: House) -> None:
+    runs = [trained(house.run("-k", "1x2", vendor="cpu", suite="training"), "1x2").runs[0] for _ in range(2)]
+    assert runs[0].losses == runs[1].losses
+    assert [e.metric for e in runs[0].evaluations] == [e.metric for e in runs[1].evaluations]
