@@ -72,6 +72,7 @@ class OverrideEntry(_Part):
     new: Any
     origin: str
     kind: Literal["changed", "added"]
+    near: str | None = Field(default=None, description="the case's key that an added one may be a misspelling of")
 
 
 class ProblemEntry(_Part):
