@@ -23,15 +23,24 @@ class _Bare:
         return self._text
 
 
-def tidy() -> Callable[[], None] | None:
-    """Leave pytest's own finalizers, named `fixture::<lambda>`, out of what Allure writes, unless they failed.
-
-    Returns what undoes it; None without Allure.
-    """
+def listens() -> bool:
+    """Whether an Allure report is being made: --alluredir is given, and Allure is there."""
     try:
         import allure_commons
     except ImportError:
-        return None
+        return False
+    return bool(allure_commons.plugin_manager.hook.attach_data.get_hookimpls())
+
+
+def tidy() -> Callable[[], None]:
+    """Leave pytest's own finalizers, named `fixture::<lambda>`, out of what Allure writes, unless they failed.
+
+    Returns what undoes it.
+
+    Raises:
+        ImportError: no Allure.
+    """
+    import allure_commons
 
     class Tidy:
         @allure_commons.hookimpl(tryfirst=True)
@@ -55,12 +64,8 @@ def tidy() -> Callable[[], None] | None:
 
 def label(record: RunRecord) -> None:
     """Label the running test with its case: feature and story are suite and case, what else tells runs apart is a
-    parameter, for the history.
-
-    Does nothing without --alluredir or without Allure. The verdict is left out: the run may not be over.
+    parameter, for the history. The verdict is left out: the run may not be over.
     """
-    if not _listens():
-        return
     import allure
 
     view = CaseView(record)
@@ -82,14 +87,11 @@ def label(record: RunRecord) -> None:
 def describe(record: RunRecord, attachments: Mapping[str, Path] | None = None) -> None:
     """Describe the run in the running test and attach the record, the plots and files by name, but for empty files.
 
-    Does nothing without --alluredir or without Allure. A withheld speed is withheld in what this
-    attaches too; `attachments` are attached as they are.
+    A withheld speed is withheld in what this attaches too; `attachments` are attached as they are.
 
     Raises:
         OSError: a file of `attachments` cannot be read.
     """
-    if not _listens():
-        return
     import allure
 
     view = CaseView(record)
@@ -104,14 +106,6 @@ def describe(record: RunRecord, attachments: Mapping[str, Path] | None = None) -
     for name, path in (attachments or {}).items():
         if path.stat().st_size:
             attach.file(str(path), name, extension=path.suffix.lstrip(".") or "txt")
-
-
-def _listens() -> bool:
-    try:
-        import allure_commons
-    except ImportError:
-        return False
-    return bool(allure_commons.plugin_manager.hook.attach_data.get_hookimpls())
 
 
 def _figures(view: CaseView) -> list[str]:

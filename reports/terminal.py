@@ -9,10 +9,12 @@ from pathlib import Path
 from harness.record import RunRecord
 from reports import text
 from reports.provenance import override_level, override_line
-from reports.view import SIDES, CaseView, Figure, Side
+from reports.reasons import Side
+from reports.view import SIDES, CaseView, Figure
 from reports.watch import energy, honesty, troubles
 
 WIDTH = 80
+WORKER_LOG = "worker.log"
 _LABEL = 24
 _INFIX = {"framework": "validation", "engine": "inference"}
 
@@ -23,7 +25,7 @@ def summary_lines(records: Sequence[RunRecord], run_dir: Path) -> list[str]:
     Throughputs are items per second, latencies milliseconds per batch, memory GiB (2**30 bytes).
     """
     views = [CaseView(record) for record in records]
-    lines = [line for view in views for line in _case_lines(view)]
+    lines = [line for view in views for line in _case_lines(view, run_dir)]
     if len(views) > 1:
         lines.append(_rule("verdicts"))
         for view in views:
@@ -32,7 +34,7 @@ def summary_lines(records: Sequence[RunRecord], run_dir: Path) -> list[str]:
     return [*lines, *_wrapped("results in", str(run_dir), 11)]
 
 
-def _case_lines(view: CaseView) -> Iterator[str]:
+def _case_lines(view: CaseView, run_dir: Path) -> Iterator[str]:
     yield _rule(f"{view.name}, profile {view.record.profile}")
     for label, value in _fields(view):
         yield from _wrapped(label, value, _LABEL)
@@ -42,6 +44,8 @@ def _case_lines(view: CaseView) -> Iterator[str]:
     yield f"VERDICT {view.verdict.kind}"
     for reason in reasons:
         yield from _wrapped("  -", reason, 4)
+    if any(WORKER_LOG in reason for reason in reasons):
+        yield from _wrapped(WORKER_LOG, str(run_dir / view.record.suite / view.record.case / WORKER_LOG), 11)
     yield ""
 
 
@@ -87,7 +91,7 @@ def _accuracy(view: CaseView) -> Iterator[tuple[str, str]]:
     if f"framework at {precision}" in view.scores:
         yield f"val accuracy, {precision}", _scored(view.score("framework", accuracy.framework), accuracy.metric)
     yield "infer accuracy", _scored(view.score("engine", accuracy.engine), accuracy.metric)
-    floor = f", the engine at least {text.score(view.floor)}" if view.floor is not None else ""
+    floor = f", the engine at least {view.floor}" if view.floor else ""
     yield "target", f"{accuracy.metric} {accuracy.target:g}{floor}"
 
 
