@@ -10,7 +10,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c c
 
 bench: .venv/.bench
 	$(BIN)/python -m pytest suites/inference -k resnet50 \
-	  --junitxml=results/junit.xml --alluredir=results/allure --benchmark-json=results/benchmark.json
+	  --junitxml=results/junit.xml --alluredir=results/allure --clean-alluredir --benchmark-json=results/benchmark.json
 	@echo "open results/latest/report.html"
 
 test: .venv/.test lint

@@ -96,13 +96,15 @@ def _steps(events: Events) -> tuple[Step, ...]:
     """Each step once: as its end says, or as failed if it only began, or as not reached."""
     begun = {event["step"] for event in events["step_begin"]}
     ends = {event["step"]: event for event in events["step_end"]}
+    interrupted = _last(events, "interrupted").get("step")
     steps = []
     for name in STEPS:
         if name in ends:
             fields = {key: ends[name].get(key) for key in ("status", "seconds", "reason", "kind", "detail")}
             steps.append(Step.model_validate({"name": name, **fields}))
         elif name in begun:
-            steps.append(Step(name=name, status="failed", reason="it began and never ended", kind="error"))
+            reason = "interrupted" if name == interrupted else "it began and never ended"
+            steps.append(Step(name=name, status="failed", reason=reason, kind="error"))
         else:
             steps.append(Step(name=name, status="not_reached"))
     return tuple(steps)

@@ -49,18 +49,23 @@ class OverrideLayer:
 
 @dataclass(frozen=True)
 class Override:
-    """One legal override, for the record. `kind` is 'changed' or 'added'."""
+    """One legal override, for the record.
+
+    `kind` is 'changed' or 'added'; `near` is what an added key may be a misspelling of.
+    """
 
     key: str
     old: Any
     new: Any
     origin: str
     kind: str
+    near: str | None = None
 
     def describe(self) -> str:
         """One line for a log: INFO for a change, WARNING for a key that the case does not have."""
         if self.kind == "added":
-            return f"WARNING {self.origin}: {self.key}: new key, the case does not have it; set to {self.new!r}"
+            told = f"WARNING {self.origin}: {self.key}: new key, the case does not have it; set to {self.new!r}"
+            return f"{told}; did you mean '{self.near}'?" if self.near else told
         return f"INFO {self.origin}: {self.key}: {self.old!r} -> {self.new!r}"
 
 
@@ -88,8 +93,11 @@ def hold_against(
             problems.append(Problem(layer.origin, key, what))
             continue
         new = setting.normalise(value) if setting else value
-        kind = "changed" if key in in_force else "added"
-        applied.append(Override(key, in_force.get(key), new, layer.origin, kind))
+        if key in in_force:
+            applied.append(Override(key, in_force[key], new, layer.origin, "changed"))
+        else:
+            near = difflib.get_close_matches(key, settings, 1)
+            applied.append(Override(key, None, new, layer.origin, "added", *near))
     return Held(tuple(applied), tuple(problems))
 
 

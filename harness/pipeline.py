@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import math
 import random
 import time
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 Report = Callable[..., None]
 
 
-LONGEST = {"reason": 1000, "detail": 20_000}
+LONGEST = {"message": 700, "reason": 1000, "detail": 20_000}
 """Characters of a failure that are kept."""
 
 
@@ -86,14 +87,23 @@ class Pipeline:
         except StepError as error:
             outcome |= {"status": "failed", "reason": str(error), "kind": "error"}
         except Exception as error:  # noqa: BLE001 (cases and vendors may raise anything)
-            reason = f"{type(error).__name__}: {str(error).strip().splitlines()[0] if str(error).strip() else ''}"
-            outcome |= {"status": "failed", "reason": reason, "kind": "error", "detail": traceback.format_exc()}
+            traceback.print_exc()  # to worker.log
+            outcome |= {"status": "failed", "reason": self._told(error), "kind": "error"}
+            outcome["detail"] = traceback.format_exc()
         outcome = {key: value[: LONGEST[key]] if key in LONGEST and value else value for key, value in outcome.items()}
         if outcome["status"] == "failed" and undeclared:
             reason = f"{undeclared} is not among the precisions that it declares ({outcome['reason']})"
             outcome |= {"reason": f"compiler {self.config.compiler}: {reason}", "kind": "unsupported"}
         self.log.write("step_end", step=step, seconds=time.perf_counter() - begun, **outcome)
         return outcome
+
+    def _told(self, error: Exception) -> str:
+        """An exception's first line, the last place in the vendor's or the case's own code, where the rest is."""
+        first = next(iter(str(error).strip().splitlines()), "")[: LONGEST["message"]]
+        own = (self.found.directory, Path(inspect.getfile(type(self.case))).resolve().parent)
+        files = [(Path(frame.filename), frame.lineno) for frame in traceback.extract_tb(error.__traceback__)]
+        places = [f"{_short(file)}:{line}, " for file, line in files if any(map(file.resolve().is_relative_to, own))]
+        return f"{type(error).__name__}: {first} ({places[-1] if places else ''}traceback in worker.log)"
 
     def data_and_model(self) -> None:
         """Step 2: the loader and, unless `no_validation`, the model with its weights."""
@@ -199,3 +209,8 @@ class Pipeline:
 
     def _training_progress(self, **figures: Any) -> None:
         self.report(phase="training embedded weights", **figures)
+
+
+def _short(path: Path) -> Path:
+    """Relative to the working directory where it is below that."""
+    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path

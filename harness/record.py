@@ -74,6 +74,7 @@ class OverrideEntry(Part):
     new: Any
     origin: str
     kind: Literal["changed", "added"]
+    near: str | None = Field(default=None, description="the case's key that an added one may be a misspelling of")
 
 
 class ProblemEntry(Part):

@@ -105,7 +105,7 @@ class CaseRun:
             return self._outcomes[name]
         broken = next((n for n, outcome in self._outcomes.items() if outcome["status"] == "failed"), None)
         if broken:
-            reason = f"step {broken} failed: {self._outcomes[broken]['reason']}"
+            reason = f"not reached: step {broken} failed"
             return {"status": "not_reached", "reason": reason, "kind": self._outcomes[broken]["kind"]}
         if name in self._plan.skipped:
             return self._end(name, {"status": "skipped", "reason": self._plan.skipped[name]})

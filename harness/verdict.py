@@ -11,6 +11,12 @@ from harness.statistics import samples_needed
 FLOPS_TOLERANCE = 0.05
 """How far the declared FLOPs may be from the counted ones."""
 
+SPREAD_BOUND = 0.25
+"""How far the core throughput of the rounds may scatter: standard deviation over mean."""
+
+SPREAD_ROUNDS, SPREAD_SECONDS = 3, 0.5
+"""Rounds that a spread needs, and seconds of compute that each needs: what is shorter is noisy by nature."""
+
 EXIT_CODES = {
     VerdictKind.PASS: 0,
     VerdictKind.UNSUPPORTED: 10,
@@ -61,7 +67,7 @@ def judge(record: RunRecord) -> Verdict:
         (VerdictKind.FAIL_ACCURACY, _accuracy_shortfalls(record)),
         (VerdictKind.FAIL_HONESTY, _dishonesty(record)),
         (VerdictKind.INSUFFICIENT, _too_little(record)),
-        (VerdictKind.AMBIGUOUS, _disturbances(record)),
+        (VerdictKind.AMBIGUOUS, _disturbances(record) + _scatter(record)),
     )
     for kind, reasons in stages:
         if reasons:
@@ -85,7 +91,7 @@ def _failed_steps(record: RunRecord) -> list[str]:
     reasons = [
         f"step {step.name} failed: {step.reason or 'no reason recorded'}"
         for step in record.steps
-        if step.status == "failed"
+        if step.status == "failed" and step.name != record.interrupted
     ]
     if record.interrupted:
         reasons.append(f"interrupted in step {record.interrupted}")
@@ -205,6 +211,20 @@ def _disturbances(record: RunRecord) -> list[str]:
         who = ", ".join(map(str, seen.foreign_processes))
         reasons.append(f"other processes were on the device while it was timed: {who}")
     return reasons
+
+
+def _scatter(record: RunRecord) -> list[str]:
+    """Rounds so far apart that their mean says little."""
+    measured = record.measured()
+    if measured is None or measured.core.stdev is None or len(measured.rounds) < SPREAD_ROUNDS:
+        return []
+    spread = measured.core.stdev / measured.core.mean
+    if spread <= SPREAD_BOUND or min(timed.core_seconds for timed in measured.rounds) < SPREAD_SECONDS:
+        return []
+    return [
+        f"the core throughput of the {len(measured.rounds)} rounds scatters by {spread:.0%} of its mean, more than "
+        f"{SPREAD_BOUND:.0%}: run again on a quiet machine, and with more rounds (--repeat) if one of them stands out"
+    ]
 
 
 def _dishonesty(record: RunRecord) -> list[str]:

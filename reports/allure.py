@@ -1,9 +1,9 @@
-"""What a case run says of itself in an Allure report. Called inside the running test."""
+"""What a case run says of itself in an Allure report."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,42 +13,67 @@ from reports.view import CaseView
 from reports.watch import honesty, troubles
 
 
-def describe(record: RunRecord, attachments: Mapping[str, Path] | None = None) -> None:
-    """Label the running test with its case and attach the record, the plots and files by name.
+class _Bare:
+    """Allure shows the `repr` of a parameter: a text would come in quotes."""
 
-    Does nothing without --alluredir or without Allure. A withheld speed is withheld in what this
-    attaches too; `attachments` are attached as they are.
+    def __init__(self, text: str) -> None:
+        self._text = text
 
-    Raises:
-        OSError: a file of `attachments` cannot be read.
-    """
+    def __repr__(self) -> str:
+        return self._text
+
+
+def listens() -> bool:
+    """Whether an Allure report is being made: --alluredir is given, and Allure is there."""
     try:
-        import allure
         import allure_commons
     except ImportError:
-        return
-    if not allure_commons.plugin_manager.hook.attach_data.get_hookimpls():
-        return
-    view = CaseView(record)
-    _label(view)
-    attach: Any = allure.attach  # untyped upstream
-    kind = allure.attachment_type
-    attach(json.dumps(view.public(), indent=1, ensure_ascii=False), "run record", kind.JSON)
-    for title, drawing in plots(view).items():
-        attach(drawing, title, kind.SVG)
-    for name, path in (attachments or {}).items():
-        attach.file(str(path), name, extension=path.suffix.lstrip(".") or "txt")
+        return False
+    return bool(allure_commons.plugin_manager.hook.attach_data.get_hookimpls())
 
 
-def _label(view: CaseView) -> None:
-    """Feature and story are suite and case; what else tells runs apart is a parameter, for the history."""
+def tidy() -> Callable[[], None]:
+    """Leave pytest's own finalizers, named `fixture::<lambda>`, out of what Allure writes, unless they failed.
+
+    Returns what undoes it.
+
+    Raises:
+        ImportError: no Allure.
+    """
+    import allure_commons
+
+    class Tidy:
+        @allure_commons.hookimpl(tryfirst=True)
+        def report_container(self, container: Any) -> None:
+            # the finalizer that ends a fixture has no status yet when its container is written
+            failed = ("failed", "broken")
+            container.afters = [
+                after for after in container.afters if after.status in failed or not after.name.endswith("::<lambda>")
+            ]
+            for after in container.afters:
+                after.name = after.name.partition("::")[0]
+
+    manager, plugin = allure_commons.plugin_manager, Tidy()
+    manager.register(plugin)
+
+    def undo() -> None:
+        manager.unregister(plugin)
+
+    return undo
+
+
+def label(record: RunRecord) -> None:
+    """Label the running test with its case: feature and story are suite and case, what else tells runs apart is a
+    parameter, for the history. The verdict is left out: the run may not be over.
+    """
     import allure
 
+    view = CaseView(record)
     record = view.record
     dynamic: Any = allure.dynamic  # untyped upstream
     dynamic.feature(record.suite)
     dynamic.story(record.case)
-    dynamic.tag(str(view.verdict.kind), record.vendor, record.precision, record.profile)
+    dynamic.tag(record.vendor, record.precision, record.profile)
     for name, value in (
         ("vendor", record.vendor),
         ("chip", record.chip.name),
@@ -56,8 +81,31 @@ def _label(view: CaseView) -> None:
         ("precision", record.precision),
         ("profile", record.profile),
     ):
-        dynamic.parameter(name, value)
+        dynamic.parameter(name, _Bare(value))
+
+
+def describe(record: RunRecord, attachments: Mapping[str, Path] | None = None) -> None:
+    """Describe the run in the running test and attach the record, the plots and files by name, but for empty files.
+
+    A withheld speed is withheld in what this attaches too; `attachments` are attached as they are.
+
+    Raises:
+        OSError: a file of `attachments` cannot be read.
+    """
+    import allure
+
+    view = CaseView(record)
+    dynamic: Any = allure.dynamic  # untyped upstream
+    dynamic.tag(str(view.verdict.kind))
     dynamic.description("\n\n".join([f"**{view.verdict.kind}**", *view.verdict.reasons, *_figures(view)]))
+    attach: Any = allure.attach
+    kind = allure.attachment_type
+    attach(json.dumps(view.public(), indent=1, ensure_ascii=False), "run record", kind.JSON)
+    for title, drawing in plots(view).items():
+        attach(drawing, title, kind.SVG)
+    for name, path in (attachments or {}).items():
+        if path.stat().st_size:
+            attach.file(str(path), name, extension=path.suffix.lstrip(".") or "txt")
 
 
 def _figures(view: CaseView) -> list[str]:

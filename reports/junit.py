@@ -14,6 +14,7 @@ def properties(record: RunRecord) -> list[tuple[str, str]]:
     record. A figure that is null is "null: why", one that is withheld "withheld: verdict".
     """
     view = CaseView(record)
+    record = view.record
     side, accuracy = view.ranked, record.accuracy
     return [
         ("verdict", str(view.verdict.kind)),

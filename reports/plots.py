@@ -40,28 +40,29 @@ def notes(view: CaseView) -> list[str]:
 
 
 def accuracy_plot(view: CaseView) -> str | None:
-    """Accuracies as dots, against the target (solid line) and what the engine must keep (dashed)."""
+    """Accuracies as dots, against the target (solid line) and what the engine must keep beyond it (dashed)."""
     rows = [(who, figure) for who, figure in view.scores.items() if figure.value is not None]
     if not rows:
         return None
     accuracy = view.record.accuracy
-    bounds = [accuracy.target] + ([view.floor] if view.floor is not None else [])
+    floor = view.floor.value if view.floor else None
+    bounds = [accuracy.target] + ([floor] if floor is not None else [])
     axis = linear_axis(accuracy.metric, [*bounds, *(figure.value for _, figure in rows if figure.value is not None)])
     area = Area(left=118, top=40, right=WIDTH - 92, bottom=40 + 34 * len(rows))
     parts = [
         draw_bottom(area, axis),
         draw_bound(area, area.x(axis, accuracy.target), f"target {accuracy.target:g}", 12),
     ]
-    if view.floor is not None:
-        name = f"engine's floor {text.score(view.floor)}"
-        parts.append(draw_bound(area, area.x(axis, view.floor), name, 28, stroke_dasharray="4 3"))
+    if floor is not None and floor > accuracy.target:
+        name = f"engine's floor {text.score(floor)}"
+        parts.append(draw_bound(area, area.x(axis, floor), name, 28, stroke_dasharray="4 3"))
     for index, (who, figure) in enumerate(rows):
         y, value = area.top + 34 * index + 17, figure.value or 0.0
         engine = who.startswith("engine")
         parts.append(svg.line(area.left, y, area.right, y, stroke_opacity=FAINT))
         parts.append(svg.label(0, y + 4, _short(who)))
         parts.append(svg.marker("square" if engine else "circle", area.x(axis, value), y, filled=engine))
-        parts.append(_outcome(area.right + 10, y, figure, accuracy.target, view.floor if engine else None))
+        parts.append(_outcome(area.right + 10, y, figure, accuracy.target, floor if engine else None))
     said = "; ".join([*(f"{who} {figure}" for who, figure in rows), f"target {accuracy.target:g}"])
     return svg.drawing(WIDTH, area.bottom + 40, "Accuracy against target", said, *parts)
 

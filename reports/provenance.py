@@ -30,7 +30,8 @@ def config_rows(record: CaseRecord) -> list[ConfigRow]:
 def override_line(entry: OverrideEntry) -> str:
     """One line for an override: what was in force, what took its place, and who asked."""
     if entry.kind == "added":
-        return f"{text.literal(entry.new)}, a key that the case does not have ({entry.origin})"
+        told = f"{text.literal(entry.new)}, a key that the case does not have ({entry.origin})"
+        return f"{told}; did you mean '{entry.near}'?" if entry.near else told
     return f"{text.literal(entry.old)} -> {text.literal(entry.new)} ({entry.origin})"
 
 

@@ -10,11 +10,13 @@ from harness.record import CaseRecord, RunRecord, Verdict
 from harness.training.record import TrainingRecord
 from reports import text
 from reports.provenance import override_level, override_line
+from reports.reasons import Side
 from reports.training import TrainingView
-from reports.view import SIDES, CaseView, Figure, Side
+from reports.view import SIDES, CaseView, Figure
 from reports.watch import energy, honesty, troubles
 
 WIDTH = 80
+WORKER_LOG = "worker.log"
 _LABEL = 24
 _INFIX = {"framework": "validation", "engine": "inference"}
 
@@ -26,8 +28,8 @@ def summary_lines(records: Sequence[CaseRecord], run_dir: Path) -> list[str]:
     """
     views = [CaseView(record) for record in records if isinstance(record, RunRecord)]
     trained = [TrainingView(record) for record in records if isinstance(record, TrainingRecord)]
-    lines = [line for view in views for line in _case_lines(view)]
-    lines += [line for view in trained for line in _training_lines(view)]
+    lines = [line for view in views for line in _case_lines(view, run_dir)]
+    lines += [line for view in trained for line in _training_lines(view, run_dir)]
     outcomes = [(v.verdict, f"{v.name}  {v.record.vendor}, {v.compiler}, {v.record.precision}") for v in views]
     outcomes += [(v.verdict, f"{v.name}  {v.record.vendor}, {v.record.precision}") for v in trained]
     if len(outcomes) > 1:
@@ -37,27 +39,29 @@ def summary_lines(records: Sequence[CaseRecord], run_dir: Path) -> list[str]:
     return [*lines, *_wrapped("results in", str(run_dir), 11)]
 
 
-def _case_lines(view: CaseView) -> Iterator[str]:
+def _case_lines(view: CaseView, run_dir: Path) -> Iterator[str]:
     yield _rule(f"{view.name}, profile {view.record.profile}")
     for label, value in _fields(view):
         yield from _wrapped(label, value, _LABEL)
-    yield from _conclusion(view.record, view.verdict)
+    yield from _conclusion(view.record, view.verdict, run_dir)
 
 
-def _training_lines(view: TrainingView) -> Iterator[str]:
+def _training_lines(view: TrainingView, run_dir: Path) -> Iterator[str]:
     yield _rule(f"{view.name}, profile {view.record.profile}")
     for label, value in view.fields():
         yield from _wrapped(label, value, _LABEL)
-    yield from _conclusion(view.record, view.verdict)
+    yield from _conclusion(view.record, view.verdict, run_dir)
 
 
-def _conclusion(record: CaseRecord, verdict: Verdict) -> Iterator[str]:
+def _conclusion(record: CaseRecord, verdict: Verdict, run_dir: Path) -> Iterator[str]:
     """The overrides and the verdict with its reasons."""
     for entry in record.overrides:
         yield from _wrapped(override_level(entry), f"{entry.key}: {override_line(entry)}", 8)
     yield f"VERDICT {verdict.kind}"
     for reason in verdict.reasons:
         yield from _wrapped("  -", reason, 4)
+    if any(WORKER_LOG in reason for reason in verdict.reasons):
+        yield from _wrapped(WORKER_LOG, str(run_dir / record.suite / record.case / WORKER_LOG), 11)
     yield ""
 
 
@@ -103,7 +107,7 @@ def _accuracy(view: CaseView) -> Iterator[tuple[str, str]]:
     if f"framework at {precision}" in view.scores:
         yield f"val accuracy, {precision}", _scored(view.score("framework", accuracy.framework), accuracy.metric)
     yield "infer accuracy", _scored(view.score("engine", accuracy.engine), accuracy.metric)
-    floor = f", the engine at least {text.score(view.floor)}" if view.floor is not None else ""
+    floor = f", the engine at least {view.floor}" if view.floor else ""
     yield "target", f"{accuracy.metric} {accuracy.target:g}{floor}"
 
 

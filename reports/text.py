@@ -7,6 +7,8 @@ import math
 from datetime import UTC, datetime
 from typing import Any
 
+from pydantic import BaseModel
+
 MISSING = "\N{EN DASH}"
 """What stands where a figure is null. Never 0."""
 
@@ -65,6 +67,33 @@ def literal(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, default=str)
 
 
+def visible(text: str) -> str:
+    """`text` with control characters, and others that nobody sees, as escapes: harmless on a page and a terminal.
+
+    Line ends and tabs stay, other white space becomes a space.
+    """
+    return text if text.isprintable() else "".join(map(_visible, text))
+
+
+def _visible(character: str) -> str:
+    if character.isprintable() or character in "\n\t":
+        return character
+    return " " if character.isspace() else character.encode("unicode_escape").decode()
+
+
+def all_visible(value: Any) -> Any:
+    """A record, or a part of one, with `visible` done to every text in it."""
+    if isinstance(value, str):
+        return visible(value)
+    if isinstance(value, BaseModel):
+        return value.model_copy(update={name: all_visible(getattr(value, name)) for name in type(value).model_fields})
+    if isinstance(value, dict):
+        return {all_visible(key): all_visible(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(map(all_visible, value))
+    return value
+
+
 def printable(text: str) -> str:
-    """`text` without control characters: harmless on a terminal and legal in XML."""
-    return "".join(character if character.isprintable() else " " for character in text)
+    """`text` on one line, what cannot be seen as escapes."""
+    return visible(" ".join(text.splitlines()).replace("\t", " "))

@@ -6,18 +6,17 @@ The rule that a run without a valid result shows no speed is applied here and no
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from harness.record import Measurement, RunRecord, Verdict
 from harness.verdict import WITHHOLDS_SPEED, judge
-from reports import text
+from reports import reasons, text
+from reports.reasons import Side
 
-Side = Literal["framework", "engine"]
 SIDES: tuple[Side, Side] = ("framework", "engine")
 
-_STEPS: Mapping[Side, str] = {"framework": "framework_validation", "engine": "engine_inference"}
 _BEYOND_SPEED = ("warmup_batches", "latency_batches")
 _ROUND_BEYOND_SPEED = ("items", "batches", "accuracy")
 _MONITORED_SPEED = ("window", "energy_joules", "energy_per_item")
@@ -41,11 +40,11 @@ def missing(reason: str | None) -> Figure:
 
 
 class CaseView:
-    """A run record as readers may see it."""
+    """A run record as readers may see it: every text in it can be seen."""
 
     def __init__(self, record: RunRecord) -> None:
-        self.record = record
-        self.verdict: Verdict = record.verdict or judge(record)
+        self.record: RunRecord = text.all_visible(record)
+        self.verdict: Verdict = self.record.verdict or judge(self.record)
 
     @property
     def name(self) -> str:
@@ -145,11 +144,12 @@ class CaseView:
     def _energy(self, name: Literal["energy_joules", "energy_per_item"], unit: str) -> Figure:
         seen = self.record.monitoring
         if seen is None:
-            return missing("there was no monitor")
+            return missing(reasons.unless_ended(self.record, self.ranked, "there was no monitor"))
         value: float | None = getattr(seen, name)
         if value is None:
             read = any(series.name == "power" for series in seen.series)
-            return missing("readings do not span the timed window" if read else "nothing read power or energy")
+            reason = "readings do not span the timed window" if read else "nothing read power or energy"
+            return missing(reasons.unless_ended(self.record, self.ranked, reason))
         if self.withheld:
             return Figure(self.withheld)
         return Figure(f"{text.number(value)} {unit}", value, seen.energy_method)
@@ -181,8 +181,10 @@ class CaseView:
         host, peak, total = memory.host_peak_bytes, memory.device_peak_bytes, memory.device_total_bytes
         of = f" of {text.gibibytes(total)}" if total is not None else ""
         return {
-            "host": _bytes(host, "", "nothing read the host's memory"),
-            "device": _bytes(peak, of, "nothing read the device's memory"),
+            "host": _bytes(host, "", reasons.unless_ended(self.record, self.ranked, "nothing read the host's memory")),
+            "device": _bytes(
+                peak, of, reasons.unless_ended(self.record, self.ranked, "nothing read the device's memory")
+            ),
         }
 
     @property
@@ -202,13 +204,19 @@ class CaseView:
         return self.score(self.ranked, accuracy.engine if self.ranked == "engine" else accuracy.framework)
 
     @property
-    def floor(self) -> float | None:
-        """The accuracy that the engine must keep, or None without an engine or a framework to hold it to."""
+    def floor(self) -> Figure | None:
+        """The accuracy that the engine must reach and what demands it; None without an engine or a framework.
+
+        It is held to the target and to a share of the framework's: the larger one binds.
+        """
         accuracy = self.record.accuracy
         fp32 = accuracy.framework_fp32
         if self.ranked == "framework" or fp32 is None or not math.isfinite(fp32):
             return None
-        return accuracy.gate * fp32
+        share = accuracy.gate * fp32
+        if accuracy.target >= share:
+            return Figure(text.score(accuracy.target), accuracy.target, "the target")
+        return Figure(text.score(share), share, f"{100 * accuracy.gate:g} % of the fp32 framework's")
 
     def rounds(self, side: Side, name: Literal["whole", "core"]) -> list[float]:
         """Throughput of each round, items per second. Empty where it is withheld or was not measured."""
@@ -239,13 +247,7 @@ class CaseView:
 
     def why_not(self, side: Side) -> str:
         """Why a side was not measured."""
-        if side == "engine" and self.record.compiler is None:
-            return "no compiler: framework only"
-        step = next((step for step in self.record.steps if step.name == _STEPS[side]), None)
-        if step is None:
-            return f"the record has no step {_STEPS[side]}"
-        status = step.status.replace("_", " ")
-        return f"{step.name} {status}" + (f": {step.reason}" if step.reason else "")
+        return reasons.why_not(self.record, side)
 
     def public(self) -> dict[str, Any]:
         """The record as plain JSON values, without speeds where they are withheld."""
@@ -273,7 +275,7 @@ class CaseView:
     def score(self, side: Side, value: float | None) -> Figure:
         """An accuracy that a side reached."""
         if value is None:
-            return missing(self.why_not(side))
+            return missing(reasons.why_no_score(self.record, side))
         if not math.isfinite(value):
             return missing("not a number")
         return Figure(text.score(value), value)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NoReturn
 
 import pytest
 
@@ -12,6 +12,7 @@ from harness.case import InferenceCase
 from harness.record import RunRecord, VerdictKind
 from harness.run import CaseRun
 from harness.verdict import WITHHOLDS_SPEED
+from reports.text import visible
 
 
 class InferenceContract(InferenceCase):
@@ -29,7 +30,7 @@ class InferenceContract(InferenceCase):
         _done(framework_validation)
         scores = case_run.so_far().accuracy
         if scores.framework_fp32 is None or scores.framework_fp32 < scores.target:
-            pytest.fail(f"{scores.metric} {scores.framework_fp32} is below the target {scores.target}", pytrace=False)
+            _fail(f"{scores.metric} {scores.framework_fp32} is below the target {scores.target}")
 
     def test_engine_accuracy(self, run_record: RunRecord, engine_inference: dict[str, Any]) -> None:
         """The engine keeps the framework's accuracy, and the target, in the very rounds that are timed."""
@@ -62,30 +63,40 @@ class InferenceContract(InferenceCase):
     def test_verdict(self, run_record: RunRecord) -> None:
         """Everything that the referee has to say of the run."""
         assert run_record.verdict is not None
-        if run_record.verdict.kind is VerdictKind.UNSUPPORTED:
-            pytest.skip(f"UNSUPPORTED: {'; '.join(run_record.verdict.reasons)}")
-        if run_record.verdict.kind is not VerdictKind.PASS:
-            reasons = "\n".join(f"  {reason}" for reason in run_record.verdict.reasons)
-            pytest.fail(f"{run_record.verdict.kind}\n{reasons}", pytrace=False)
+        kind, reasons = run_record.verdict.kind, run_record.verdict.reasons
+        if kind is VerdictKind.UNSUPPORTED:
+            _skip(f"UNSUPPORTED: {'; '.join(reasons)}")
+        if kind is VerdictKind.FAIL_LEGALITY:
+            _fail(f"{kind}: test_overrides_legal says why")
+        if kind is not VerdictKind.PASS:
+            _fail(str(kind), *(f"  {reason}" for reason in reasons))
 
 
 def _done(outcome: dict[str, Any]) -> None:
     """Skip where a switch skips the step or the vendor declares it unsupported; fail where it failed."""
     if outcome["status"] == "skipped":
-        pytest.skip(outcome["reason"])
+        _skip(outcome["reason"])
     if outcome["kind"] == "unsupported":
-        pytest.skip(f"UNSUPPORTED: {outcome['reason']}")
+        _skip(f"UNSUPPORTED: {outcome['reason']}")
     if outcome["status"] != "done":
-        pytest.fail("\n".join(filter(None, (outcome["reason"], outcome.get("detail")))), pytrace=False)
+        _fail(outcome["reason"], outcome.get("detail"))
 
 
 def _not_judged(record: RunRecord, kind: VerdictKind) -> None:
     if record.verdict and record.verdict.kind is kind:
-        pytest.fail("\n".join(record.verdict.reasons), pytrace=False)
+        _fail(*record.verdict.reasons)
 
 
 def _rankable(record: RunRecord) -> None:
     """Accuracy first: a run that fails has no speed."""
     assert record.verdict is not None
     if record.verdict.kind in WITHHOLDS_SPEED:
-        pytest.skip(f"speed withheld: {record.verdict.kind}")
+        _skip(f"speed of {record.case} withheld: {record.verdict.kind}")
+
+
+def _skip(reason: str) -> NoReturn:
+    pytest.skip(visible(reason))
+
+
+def _fail(*lines: str | None) -> NoReturn:
+    pytest.fail(visible("\n".join(filter(None, lines))), pytrace=False)

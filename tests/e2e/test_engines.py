@@ -17,7 +17,7 @@ EXPECTED = {
     "short": ("FAIL_ACCURACY", "is below 99.0% of the fp32 framework's"),
     "hard": ("FAIL_ACCURACY", "fp32 framework top1"),
     "boast": ("ERROR", "declares 1000 FLOPs per point, counted were 64"),
-    "raises_compiling": ("ERROR", "step compile failed: RuntimeError: trouble in compile"),
+    "raises_compiling": ("ERROR", "step compile failed: RuntimeError: trouble in compile (vendors/fake/honest.py:"),
     "raises_running": ("ERROR", "step engine_inference failed: RuntimeError: trouble in call"),
     "segfaults": ("ERROR", "step compile failed: the case's process died of signal 11 (SIGSEGV)"),
     "is_killed": ("ERROR", "step engine_inference failed: the case's process died of signal 9 (SIGKILL)"),
@@ -48,6 +48,9 @@ def test_all_are_in_the_summary(bad_day: BadDay) -> None:
 def test_only_an_engine_that_raises_has_a_traceback(bad_day: BadDay) -> None:
     assert "trouble in call" in (bad_day.ran.record("raises_running").step("engine_inference").detail or "")
     assert "INTERNALERROR" not in bad_day.ran.output
+    log = bad_day.ran.case_dir("raises_compiling") / "worker.log"
+    assert "Traceback" in log.read_text()
+    assert f"worker.log {log.relative_to(bad_day.house.root)}"[:70] in bad_day.ran.output
 
 
 def test_slow_engine_is_what_binds(bad_day: BadDay) -> None:

@@ -51,7 +51,9 @@ class TestBenchmarkJson:
             cwd=bad_day.house.root,
         )
         assert done.returncode == 0, done.stderr
-        assert "test_whole_throughput" in done.stdout and "test_core_throughput" in done.stdout
+        for figure in ("whole", "core"):
+            for case in ("tiny", "slow"):
+                assert f"test_{figure}_throughput[{case}]" in done.stdout
 
 
 class TestJUnit:
@@ -78,14 +80,27 @@ class TestAllure:
 
     def test_histories_are_kept_apart(self, bad_day: BadDay) -> None:
         (verdict,) = (e for e in self.results(bad_day, "TestTiny#") if e["name"] == "test_verdict")
-        parameters = {entry["name"]: entry["value"].strip("'") for entry in verdict["parameters"]}
-        assert parameters["vendor"] == "fake"
-        assert parameters["chip"] == "fake chip"
-        assert parameters["compiler"] == "honest"
-        assert parameters["precision"] == "fp32"
-        labels = {entry["name"]: entry["value"] for entry in verdict["labels"]}
-        assert (labels["feature"], labels["story"]) == ("inference", "tiny")
         assert "run record" in {entry["name"] for entry in verdict["attachments"]}
+        for result in self.results(bad_day, "TestTiny#"):
+            parameters = {entry["name"]: entry["value"] for entry in result["parameters"]}
+            assert parameters["vendor"] == "fake"
+            assert parameters["chip"] == "fake chip"
+            assert parameters["compiler"] == "honest"
+            assert parameters["precision"] == "fp32"
+            labels = {entry["name"]: entry["value"] for entry in result["labels"]}
+            assert (labels["feature"], labels["story"]) == ("inference", "tiny")
+
+    def test_a_record_is_attached_once_and_no_file_is_empty(self, bad_day: BadDay) -> None:
+        attached = [result["name"] for result in self.results(bad_day, "TestTiny#") if "attachments" in result]
+        assert attached == ["test_verdict"]
+        assert all(path.stat().st_size for path in bad_day.allure.glob("*-attachment.*"))
+
+    def test_teardowns_are_those_of_fixtures(self, bad_day: BadDay) -> None:
+        containers = [json.loads(path.read_text()) for path in bad_day.allure.glob("*-container.json")]
+        assert {after["name"] for container in containers for after in container.get("afters", ())} == {
+            "benchmark",
+            "case_run",
+        }
 
     @pytest.mark.parametrize("case", WITHHELD)
     def test_speed_is_withheld_in_what_is_attached(self, bad_day: BadDay, case: str) -> None:

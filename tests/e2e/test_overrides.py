@@ -50,6 +50,8 @@ def test_all_illegal_ones_are_told_at_once(house: House) -> None:
     ):
         assert told in reasons, reasons
     assert "step init" not in reasons
+    blocks = ran.output.partition("= FAILURES =")[2].partition("\n-- inference/tiny")[0]
+    assert blocks.count("VENDOR: is a host setting") == 1, "once, however many tests were not reached"
     assert not (ran.case_dir() / "worker.log").exists()
     clean(ran)
 

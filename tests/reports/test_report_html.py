@@ -88,7 +88,7 @@ def test_a_missing_figure_has_a_footnote(records):
 
 
 def test_names_are_escaped_wherever_they_come_from(make_record):
-    bad = "<script>alert('x')</script>"
+    bad = "<script>alert('x')</script>\x1b[31m\x00"
     record = make_record(
         case=bad,
         vendor=bad,
@@ -105,6 +105,7 @@ def test_names_are_escaped_wherever_they_come_from(make_record):
     page = render([record])
     assert "<script" not in page
     assert page.count("&lt;script&gt;") > 10
+    assert "\x1b" not in page and "\x00" not in page
 
 
 def test_every_check_has_its_figure_bound_and_meaning(records):

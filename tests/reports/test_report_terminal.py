@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from harness.record import OverrideEntry
 from reports.terminal import WIDTH, summary_lines
-from tests.reports.records import watched
+from tests.reports.records import steps, watched
 
 RUN_DIR = Path("results/run-1")
 
@@ -44,10 +45,21 @@ def test_energy_honesty_and_the_monitor_each_have_a_line(make_record, records):
     assert len(shown) == 2 and shown[1].endswith("the monitor failed: it was killed")
 
 
-def test_overrides_say_what_who_and_how_grave(records):
+def test_overrides_say_what_who_and_how_grave(make_record, records):
     lines = summary_lines([records["pass"]], RUN_DIR)
     assert "INFO    batch_size: 32 -> 64 (vendors/cpu/configs/resnet50.yaml)" in lines
     assert "WARNING threads: 2, a key that the case does not have (--set)" in lines
+    misspelt = OverrideEntry(key="batchsize", old=None, new=2, origin="--set", kind="added", near="batch_size")
+    lines = summary_lines([make_record(overrides=(misspelt,))], RUN_DIR)
+    assert lines[lines.index("WARNING batchsize: 2, a key that the case does not have (--set); did you mean") + 1] == (
+        "        'batch_size'?"
+    )
+
+
+def test_a_log_that_a_reason_names_is_found(make_record):
+    failed = steps(compile={"status": "failed", "reason": "E: x (a.py:1, traceback in worker.log)", "kind": "error"})
+    lines = summary_lines([make_record(steps=failed)], RUN_DIR)
+    assert "worker.log results/run-1/inference/resnet50/worker.log" in lines
 
 
 def test_a_verdict_comes_with_all_its_reasons(records):

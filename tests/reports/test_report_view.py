@@ -8,7 +8,7 @@ import math
 import pytest
 from pydantic import ValidationError
 
-from harness.record import Accuracy, Verdict, VerdictKind
+from harness.record import Accuracy, Chip, Memory, Verdict, VerdictKind
 from harness.verdict import WITHHOLDS_SPEED
 from reports import text
 from reports.view import CaseView
@@ -122,4 +122,59 @@ def test_units():
     ]
     assert text.plural("image") == text.plural("images") == "images"
     assert text.literal(None) == "null" and text.literal("null") == '"null"'
-    assert text.printable("a\x1b[31mb\n") == "a [31mb "
+    assert text.printable("a\x1b[31mb\n c\td") == "a\\x1b[31mb  c d"
+
+
+@pytest.mark.parametrize(
+    "raw, shown",
+    [
+        ("\x1b[31mred", r"\x1b[31mred"),
+        ("nul\x00", r"nul\x00"),
+        ("turned \u202eround", r"turned \u202eround"),
+        ("lone \udc80", r"lone \udc80"),
+        ("no\u00a0break\r", "no break "),
+        ("line\n\tline é 芯片", "line\n\tline é 芯片"),
+    ],
+)
+def test_what_cannot_be_seen_is_escaped(raw, shown):
+    assert text.visible(raw) == shown
+
+
+def test_every_text_of_a_viewed_record_can_be_seen(make_record):
+    raw, shown = "\x1b[31m\x00", r"\x1b[31m\x00"
+    record = CaseView(make_record(vendor=raw, chip=Chip(name=raw), config={raw: [raw]}, dishonest=(raw,))).record
+    assert (record.vendor, record.chip.name, record.config, record.dishonest) == (
+        shown,
+        shown,
+        {shown: [shown]},
+        (shown,),
+    )
+    assert record.verdict is not None and record.verdict.reasons == (shown,)
+
+
+def test_a_run_that_ended_early_says_so_of_every_figure(records):
+    for name, why in (
+        ("error", "engine_inference not reached: export was interrupted"),
+        ("unsupported", "engine_inference not reached: compile is unsupported"),
+    ):
+        view = CaseView(
+            records[name].model_copy(update={"memory": Memory(), "monitoring": watched(energy_joules=None)})
+        )
+        figures = [view.loader("engine"), view.memory["host"], view.memory["device"], view.energy, view.ranked_score]
+        assert [figure.reason for figure in figures] == [why] * 5
+    nobody = CaseView(records["pass"].model_copy(update={"memory": Memory()}))
+    assert nobody.memory["host"].reason == "nothing read the host's memory"
+
+
+def test_a_framework_that_only_runs_fp32_says_so(records):
+    accuracy = records["pass"].accuracy.model_copy(update={"framework": None})
+    view = CaseView(records["pass"].model_copy(update={"accuracy": accuracy}))
+    assert view.scores["framework at fp16"].reason == "vendor cpu runs the framework at fp32, not at fp16"
+
+
+@pytest.mark.parametrize(
+    "fp32, floor, why", [(0.9825, "0.98152", "99.9 % of the fp32 framework's"), (0.97, "0.97000", "the target")]
+)
+def test_the_larger_of_target_and_share_binds(make_record, fp32, floor, why):
+    accuracy = Accuracy(metric="top1", target=0.97, gate=0.999, framework_fp32=fp32, framework=fp32, engine=0.99)
+    assert str(CaseView(make_record(accuracy=accuracy)).floor) == f"{floor} ({why})"

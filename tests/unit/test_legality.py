@@ -79,6 +79,9 @@ class TestTable:
         assert resolution.config.tensor_cores is True
         assert len(resolution.warnings) == 1
         assert "WARNING" in resolution.warnings[0] and "tensor_cores" in resolution.warnings[0]
+        assert "did you mean" not in resolution.warnings[0]
+        (misspelt,) = held({"batchsize": 4}, origin).warnings
+        assert misspelt.endswith("did you mean 'batch_size'?")
 
     def test_unknown_key_is_an_error_where_the_list_is_closed(self, origin: str) -> None:
         assert "did you mean 'batch_size'" in problem_of({"batchsize": 16}, origin, closed=True)

@@ -14,6 +14,7 @@ from harness.record import (
     STEPS,
     Chip,
     Flops,
+    Measurement,
     Monitoring,
     Peak,
     ProblemEntry,
@@ -22,6 +23,7 @@ from harness.record import (
     Verdict,
     VerdictKind,
 )
+from harness.statistics import spread
 from harness.verdict import EXIT_CODES, FLOPS_TOLERANCE, WITHHOLDS_SPEED, exit_code, judge
 from tests.unit.records import accuracy, checks, measurement, record, steps
 
@@ -42,6 +44,15 @@ FAILED = {"status": "failed", "reason": "broke", "kind": "error"}
 UNDECLARED = {"status": "failed", "reason": "no int8", "kind": "unsupported"}
 UNREACHED = {"status": "not_reached"}
 PROBLEM = ProblemEntry(where="f.yaml", key="seed", what="is a parameter")
+
+
+def scattered(*core_seconds: float) -> Measurement:
+    """Rounds of 100 items that took so long to compute."""
+    timed = [{"core_seconds": seconds, "whole_seconds": 2 * seconds} for seconds in core_seconds]
+    rates = spread([100 / seconds for seconds in core_seconds])
+    return measurement(*timed, count=len(timed)).model_copy(update={"core": rates})
+
+
 SCARCE = Peak(flops_per_second=1e12, precision="fp32", source="sheet", achievable=9e10)
 
 
@@ -57,6 +68,10 @@ GOOD: dict[str, dict[str, Any]] = {
         "utilisation": Utilisation(mfu=1.0),
     },
     "core equal to whole": {"engine": measurement({"core_seconds": 1.5})},
+    "rounds somewhat apart": {"engine": scattered(1.0, 1.0, 1.5)},
+    "rounds far apart and short": {"engine": scattered(0.4, 1.0, 2.0)},
+    "two rounds far apart": {"engine": scattered(1.0, 3.0), "config": {"repeat": 2}},
+    "a framework that isn't ranked": {"framework": scattered(1.0, 2.0, 3.0)},
 }
 
 # name -> (changes, kind, words of the reason)
@@ -79,6 +94,12 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str]] = {
     "too few samples for p99": ({"config": {"scenario": "latency", "repeat": 3}}, "INSUFFICIENT", "needs 662 samples"),
     "throttled": ({"monitoring": Monitoring(samples=9, window=None, throttled=("heat",))}, "AMBIGUOUS", "heat"),
     "not alone": ({"monitoring": Monitoring(samples=9, window=None, foreign_processes=(7,))}, "AMBIGUOUS", "7"),
+    "rounds far apart": ({"engine": scattered(0.6, 1.0, 2.0)}, "AMBIGUOUS", "the 3 rounds scatters by 55% of its mean"),
+    "the framework's rounds far apart": (
+        {**FRAMEWORK_ONLY, "framework": scattered(1.0, 2.0, 3.0)},
+        "AMBIGUOUS",
+        "on a quiet machine",
+    ),
     "interrupted": ({"interrupted": "compile"}, "ERROR", "interrupted in step compile"),
     "engine not measured": ({"engine": None}, "ERROR", "nothing was measured"),
     "framework not measured": ({**FRAMEWORK_ONLY, "framework": None}, "ERROR", "nothing was measured"),
@@ -164,6 +185,12 @@ def test_refused(name: str, tmp_path: Path) -> None:
 def test_all_reasons_of_a_stage_are_told() -> None:
     verdict = judge(record(accuracy=accuracy(framework_fp32=0.9, engine=0.8)))
     assert len(verdict.reasons) == 3
+
+
+def test_an_interrupt_is_one_reason() -> None:
+    failed = {"status": "failed", "reason": "interrupted", "kind": "error"}
+    verdict = judge(record(interrupted="compile", steps=steps(compile=failed)))
+    assert verdict.reasons == ("interrupted in step compile",)
 
 
 def test_the_first_stage_with_a_complaint_decides() -> None:
