@@ -7,8 +7,11 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from harness.record import RunRecord
+from harness.record import CaseRecord, RunRecord
+from harness.training.record import TrainingRecord
 from reports.plots import plots
+from reports.training import TrainingView
+from reports.training_plots import training_plots
 from reports.view import CaseView
 from reports.watch import honesty, troubles
 
@@ -62,29 +65,44 @@ def tidy() -> Callable[[], None]:
     return undo
 
 
-def label(record: RunRecord) -> None:
+def label(record: CaseRecord) -> None:
     """Label the running test with its case: feature and story are suite and case, what else tells runs apart is a
     parameter, for the history. The verdict is left out: the run may not be over.
     """
     import allure
 
-    view = CaseView(record)
-    record = view.record
     dynamic: Any = allure.dynamic  # untyped upstream
+    record = view_of(record).record
     dynamic.feature(record.suite)
     dynamic.story(record.case)
     dynamic.tag(record.vendor, record.precision, record.profile)
     for name, value in (
         ("vendor", record.vendor),
         ("chip", record.chip.name),
-        ("compiler", view.compiler),
+        _variant(record),
         ("precision", record.precision),
         ("profile", record.profile),
     ):
         dynamic.parameter(name, _Bare(value))
 
 
-def describe(record: RunRecord, attachments: Mapping[str, Path] | None = None) -> None:
+def _variant(record: CaseRecord) -> tuple[str, str]:
+    """What beside vendor, chip and precision makes another run of the same case."""
+    if isinstance(record, TrainingRecord):
+        return "scale", record.scale
+    assert isinstance(record, RunRecord)
+    return "compiler", record.compiler or "none"
+
+
+def view_of(record: CaseRecord) -> CaseView | TrainingView:
+    """The record as reports show it."""
+    if isinstance(record, TrainingRecord):
+        return TrainingView(record)
+    assert isinstance(record, RunRecord)
+    return CaseView(record)
+
+
+def describe(record: CaseRecord, attachments: Mapping[str, Path] | None = None) -> None:
     """Describe the run in the running test and attach the record, the plots and files by name, but for empty files.
 
     A withheld speed is withheld in what this attaches too; `attachments` are attached as they are.
@@ -94,14 +112,18 @@ def describe(record: RunRecord, attachments: Mapping[str, Path] | None = None) -
     """
     import allure
 
-    view = CaseView(record)
+    view = view_of(record)
+    if isinstance(view, TrainingView):
+        figures, drawings = [f"{name}: {value}" for name, value in view.fields()], training_plots(view)
+    else:
+        figures, drawings = _figures(view), plots(view)
     dynamic: Any = allure.dynamic  # untyped upstream
     dynamic.tag(str(view.verdict.kind))
-    dynamic.description("\n\n".join([f"**{view.verdict.kind}**", *view.verdict.reasons, *_figures(view)]))
+    dynamic.description("\n\n".join([f"**{view.verdict.kind}**", *view.verdict.reasons, *figures]))
     attach: Any = allure.attach
     kind = allure.attachment_type
     attach(json.dumps(view.public(), indent=1, ensure_ascii=False), "run record", kind.JSON)
-    for title, drawing in plots(view).items():
+    for title, drawing in drawings.items():
         attach(drawing, title, kind.SVG)
     for name, path in (attachments or {}).items():
         if path.stat().st_size:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from harness.record import Verdict, VerdictKind
 from harness.training.record import SeedRun, TrainingRecord
@@ -18,6 +19,10 @@ class TrainingView:
     """What reports show of a training record."""
 
     record: TrainingRecord
+
+    def __post_init__(self) -> None:
+        """Show what cannot be seen."""
+        object.__setattr__(self, "record", text.all_visible(self.record))
 
     @property
     def name(self) -> str:
@@ -105,3 +110,42 @@ class TrainingView:
         """The largest rank's, GiB."""
         peaks = [rank.host_peak_bytes for run in self.record.runs for rank in run.ranks if rank.host_peak_bytes]
         return f"{max(peaks) / 2**30:.2f} GiB" if peaks else f"{text.MISSING} (no rank came to its end)"
+
+    def public(self) -> dict[str, Any]:
+        """The record as it may be shown: without speeds where they are withheld."""
+        values = self.record.model_dump(mode="json")
+        if self.withheld:
+            values |= {"rates": {}, "items_per_second_per_device": None, "tokens_per_second": None}
+            values |= {"seconds_to_target": None, "utilisation": {"mfu": None, "reason": self.withheld}}
+            for run in values["runs"]:
+                run["rates"] = None
+        return values
+
+
+def properties(record: TrainingRecord) -> list[tuple[str, str]]:
+    """Names and values for JUnit, the same names for every training record. Rates are items per second."""
+    view = TrainingView(record)
+    shown = {} if view.withheld else record.rates
+    reason = view.withheld or "null: nothing was measured"
+    rates = [(name, f"{shown[name].mean:.6g}" if name in shown else reason) for name in RATES]
+    metrics = [run.metric for run in record.runs if run.metric is not None]
+    return [
+        ("verdict", str(view.verdict.kind)),
+        ("reasons", "; ".join(view.verdict.reasons)),
+        ("suite", record.suite),
+        ("case", record.case),
+        ("scale", record.scale),
+        ("profile", record.profile),
+        ("vendor", record.vendor),
+        ("chip", record.chip.name),
+        ("precision", record.precision),
+        ("item", record.item),
+        ("metric", record.metric),
+        ("target", f"{record.target:g}"),
+        ("final_metric", ", ".join(f"{metric:.6g}" for metric in metrics) or "null: no evaluation"),
+        ("converged", f"{sum(bool(run.converged) for run in record.runs)} of {record.repeats}"),
+        *rates,
+        ("seconds_to_target", view.to_target),
+        ("mfu", view.mfu),
+        ("config_hash", record.config_hash),
+    ]
