@@ -37,7 +37,8 @@ def main() -> None:
     try:
         _train(spec, rank, log, beat)
     except BaseException as error:  # noqa: BLE001 (written down, then torchrun ends the others)
-        traceback.print_exc()
+        if not isinstance(error, ProofmarkError):
+            traceback.print_exc()
         told = str(error) if isinstance(error, ProofmarkError) else f"{type(error).__name__}: {error}"
         log.write("rank_failed", rank=rank, reason=told.strip().splitlines()[0])
         # not through the interpreter's end, which would wait for an exchange that never comes

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from signal import SIGTERM
 from typing import Any
 
 from harness.events import CORRUPT, Event, read_events
@@ -167,6 +168,8 @@ def _failure(directory: Path, ranks: Sequence[RankLog], end: Event | None) -> Fa
     raised = sorted((log.last["rank_failed"] for log in ranks if "rank_failed" in log.last), key=lambda e: e["time"])
     died = [event for event in agents if event["event"] == "rank_died" and event["code"] != 1]
     killed = [event for event in died if event["rank"] not in {e["rank"] for e in raised}]
+    if raised or any(event["code"] != -SIGTERM for event in killed):
+        killed = [event for event in killed if event["code"] != -SIGTERM]  # torchrun ends the others by it
     diverged = sorted((log for log in ranks if "diverged" in log.last), key=lambda log: log.last["diverged"]["step"])
     if diverged:
         cause = f"rank {diverged[0].rank}: the loss of step {diverged[0].last['diverged']['step']} is not finite"
@@ -176,7 +179,8 @@ def _failure(directory: Path, ranks: Sequence[RankLog], end: Event | None) -> Fa
     if raised:
         who, why = raised[0]["rank"], raised[0]["reason"]
         return Failure(ranks=(who,), cause=f"rank {who}: {why}", last_lines=_tail(directory, who))
-    reason = "the run was stopped" if end is None else str(end.get("reason") or "torchrun failed")
+    stopped = end is None or end["status"] == "stopped"
+    reason = (end or {}).get("reason") or ("the run was stopped" if stopped else "torchrun failed")
     return Failure(ranks=(), cause=reason, last_lines=_last(directory / "noderank0" / "agent.log"))
 
 
