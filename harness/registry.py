@@ -6,11 +6,12 @@ import difflib
 import importlib
 import importlib.util
 import traceback
+from collections.abc import Collection
 from importlib.metadata import entry_points
 from pathlib import Path
 from types import ModuleType
 
-from harness.errors import UsageError
+from harness.errors import Problem, UsageError
 from harness.vendor import Compiler, InferModel, Vendor
 
 GROUP = "proofmark.vendors"
@@ -34,6 +35,26 @@ class FoundVendor:
     def overrides_file(self, suite: str, case: str) -> Path:
         """Where the vendor's overrides of one case are; need not exist."""
         return self.directory / "configs" / suite / f"{case}.yaml"
+
+    def stray_overrides(self, cases: Collection[str]) -> list[Problem]:
+        """Files among the vendor's overrides that no case will ever read, since they are misnamed.
+
+        Args:
+            cases: all there are, as `<suite>/<case>`.
+        """
+        configs, known = self.directory / "configs", [f"{case}.yaml" for case in cases]
+        files = (path for path in sorted(configs.rglob("*")) if path.suffix.lower() in (".yaml", ".yml"))
+        names = {path: path.relative_to(configs).as_posix() for path in files}
+        return [
+            Problem(str(path), "", f"is named after no case, so that none would read it{_hint(name, known)}")
+            for path, name in names.items()
+            if name not in known
+        ]
+
+    @property
+    def is_local(self) -> bool:
+        """Whether it lives beside the suites, and not in an installed package."""
+        return self.directory.parent == self.vendors_dir.resolve()
 
     def compiler(self, name: str) -> tuple[str, Compiler]:
         """Resolve a compiler's name, `default` included.
