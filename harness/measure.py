@@ -94,9 +94,10 @@ class Measurer:
         if remainder and len(self._loader) > 1:
             batches += [[tensor[:remainder] for tensor in self._first]] * 2
         previous: list[torch.Tensor] = []
-        for inputs in batches:
+        for number, inputs in enumerate(batches, 1):
             outputs, _ = compute(inputs)
             self._vendor.synchronize()
+            self._report(phase=f"{name} warm-up", step=number, steps=len(batches), items=0)
             check_outputs(outputs, len(inputs[0]))
             if share_memory(previous, outputs):
                 self._accuse(name, "answers in the memory of its previous answer")
