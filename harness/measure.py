@@ -94,9 +94,10 @@ class Measurer:
         if remainder and len(self._loader) > 1:
             batches += [[tensor[:remainder] for tensor in self._first]] * 2
         previous: list[torch.Tensor] = []
-        for inputs in batches:
+        for number, inputs in enumerate(batches, 1):
             outputs, _ = compute(inputs)
             self._vendor.synchronize()
+            self._report(phase=f"{name} warm-up", step=number, steps=len(batches), items=0)
             check_outputs(outputs, len(inputs[0]))
             if share_memory(previous, outputs):
                 self._accuse(name, "answers in the memory of its previous answer")
@@ -113,11 +114,14 @@ class Measurer:
             strange.update(self._strange(outputs))
             return self._evaluator(outputs, targets)
 
-        def progress(batches: int, items: int) -> None:
-            if batches % self._config.log_freq == 0:
-                phase = f"{name} round {number}/{rounds}"
-                self._report(phase=phase, step=batches, steps=len(self._loader), items=items)
+        phase, steps = f"{name} round {number}/{rounds}", len(self._loader)
 
+        def progress(batches: int, items: int) -> None:
+            self._report(phase=phase, step=batches, steps=steps, items=items)
+            if batches % self._config.log_freq == 0:
+                print(f"{phase}: {batches}/{steps} batches, {items} items", flush=True)
+
+        progress(0, 0)
         result = timed_round(self._loader, compute, self._vendor.synchronize, evaluate, progress)
         self._log_round(name, number, result)
         full = result.batch_ns[:-1] or result.batch_ns

@@ -10,6 +10,7 @@ import json
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
     from harness.config import EffectiveConfig
 
 Note = Callable[[str], None]
+
+NOT_TRAINED_BY = frozenset({"target", "flops", "warmup"})
+"""Parameters by which a run is measured and judged. Training gets to see none of them, so they make nothing stale."""
 
 
 def identify(model: torch.nn.Module, origin: str) -> Identity:
@@ -58,6 +62,8 @@ def embedded_weights(
 
     if "training" not in config.parameters:
         raise StepError(f"profile {config.profile} of case {config.case} has no 'training' parameters")
+    seen = {key: value for key, value in config.parameters.items() if key not in NOT_TRAINED_BY}
+    config = replace(config, parameters=seen)
     directory = Path(config.host.cache_dir) / "weights" / config.suite
     directory.mkdir(parents=True, exist_ok=True)
     entry = directory / f"{config.case}-{config.profile}"
@@ -81,7 +87,7 @@ def embedded_weights(
 
 
 def _key(case: InferenceCase, config: EffectiveConfig) -> str:
-    """A hash of what decides the weights: parameters, code of case and training, data, versions."""
+    """A hash of what decides the weights: the parameters it sees, code of case and training, data, versions."""
     loader = case.build_dataloader(config, "train")
     made_by: dict[str, Any] = {
         "parameters": config.as_dict()["parameters"],

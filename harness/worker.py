@@ -14,6 +14,7 @@ import selectors
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
@@ -23,6 +24,9 @@ from typing import Any
 from harness.process import end_group, wait_without_reaping
 
 Progress = Callable[[dict[str, Any]], None]
+
+SILENCE = 5.0
+"""Seconds after which a child that says nothing is told to be still at its step."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +51,8 @@ class CaseWorker:
     """The parent's end of a case's process."""
 
     def __init__(self, spec: WorkerSpec, environment: Mapping[str, str] | None = None) -> None:
+        # its own: what a killed child leaves there goes with it
+        self._temporary = tempfile.TemporaryDirectory(prefix="proofmark-", ignore_cleanup_errors=True)
         answer_read, answer_write = os.pipe()
         log = (Path(spec.run_dir) / "worker.log").open("ab")
         try:
@@ -57,7 +63,12 @@ class CaseWorker:
                 stderr=log,
                 pass_fds=[answer_write],
                 start_new_session=True,
-                env={**os.environ, **(environment or {}), "PYTHONPATH": os.pathsep.join(spec.sys_path)},
+                env={
+                    **os.environ,
+                    **(environment or {}),
+                    "PYTHONPATH": os.pathsep.join(spec.sys_path),
+                    "TMPDIR": self._temporary.name,
+                },
             )
         finally:
             os.close(answer_write)
@@ -74,22 +85,29 @@ class CaseWorker:
     def run(self, step: str, timeout: float | None, on_progress: Progress) -> dict[str, Any]:
         """Run one step and return its outcome: status, reason, kind, detail.
 
+        `on_progress` gets what the child reports and, where that is nothing for a while, `{"silent": step, "seconds":
+        since the step began}`.
+
         Raises:
             WorkerLost: the child died, or outlasted `timeout` seconds and was killed.
         """
-        deadline = None if timeout is None else time.monotonic() + timeout
+        begun = time.monotonic()
+        deadline = float("inf") if timeout is None else begun + timeout
         self._send({"step": step})
-        try:
-            while True:
-                answer = self._receive(deadline)
-                if answer is None:
-                    raise WorkerLost(self._cause_of_death())
-                if "outcome" in answer:
-                    return dict(answer["outcome"])
-                on_progress(answer)
-        except TimeoutError:
-            self.kill()
-            raise WorkerLost(f"took longer than the {timeout:g} s of --step-timeout and was ended") from None
+        while True:
+            try:
+                answer = self._receive(min(deadline, time.monotonic() + SILENCE))
+            except TimeoutError:
+                if time.monotonic() < deadline:
+                    on_progress({"silent": step, "seconds": time.monotonic() - begun})
+                    continue
+                self.kill()
+                raise WorkerLost(f"took longer than the {timeout:g} s of --step-timeout and was ended") from None
+            if answer is None:
+                raise WorkerLost(self._cause_of_death())
+            if "outcome" in answer:
+                return dict(answer["outcome"])
+            on_progress(answer)
 
     def close(self) -> None:
         """Let the child leave by itself, then end whatever is left of its group."""
@@ -105,6 +123,7 @@ class CaseWorker:
             with contextlib.suppress(OSError):
                 if stream:
                     stream.close()
+        self._temporary.cleanup()
 
     def _send(self, message: Mapping[str, Any]) -> None:
         assert self._process.stdin is not None
@@ -112,15 +131,19 @@ class CaseWorker:
             self._process.stdin.write((json.dumps(message) + "\n").encode())
             self._process.stdin.flush()
 
-    def _receive(self, deadline: float | None) -> dict[str, Any] | None:
-        """The next line, None at the end of the child."""
+    def _receive(self, deadline: float) -> dict[str, Any] | None:
+        """The next line, None at the end of the child.
+
+        Raises:
+            TimeoutError: none came before `deadline` on the monotonic clock.
+        """
         if self._answers.closed:
             return None
         with selectors.DefaultSelector() as selector:
             selector.register(self._answers, selectors.EVENT_READ)
             while b"\n" not in self._buffer:
-                left = None if deadline is None else deadline - time.monotonic()
-                if (left is not None and left <= 0) or not selector.select(left):
+                left = deadline - time.monotonic()
+                if left <= 0 or not selector.select(left):
                     raise TimeoutError
                 chunk = os.read(self._answers.fileno(), 65536)
                 if not chunk:

@@ -82,11 +82,15 @@ def _read_commands(stream: BinaryIO, commands: queue.Queue[dict[str, Any]]) -> N
 
 
 class _Answers:
-    """The pipe back. Progress is held to twice a second, so that it costs the measured loop nothing."""
+    """The pipe back. Progress is held to twice a second, so that it costs the measured loop nothing.
+
+    Notes, and the beginning and the end of a phase, always pass.
+    """
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
         self._last = 0.0
+        self._phase: str | None = None
         os.set_inheritable(descriptor, False)
 
     def send(self, **message: Any) -> None:
@@ -94,8 +98,10 @@ class _Answers:
 
     def progress(self, **message: Any) -> None:
         now = time.monotonic()
-        if "note" in message or now - self._last > 0.5:
-            self._last = now
+        phase = message.get("phase")
+        turning = phase != self._phase or message["step"] == message["steps"] if phase else True
+        if turning or now - self._last > 0.5:
+            self._last, self._phase = now, phase
             self.send(**message)
 
 

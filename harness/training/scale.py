@@ -31,6 +31,11 @@ class Scale:
         """Whether a detected chip is the one that this scale names: `A100` is in 'NVIDIA A100-SXM4-40GB'."""
         return self.chip is None or _plain(self.chip) in _plain(chip)
 
+    @staticmethod
+    def is_named(text: str) -> bool:
+        """Whether `parse` can read it."""
+        return _PATTERN.fullmatch(text) is not None
+
     @classmethod
     def parse(cls, text: str) -> Scale:
         """Read `<chip>x<nnodes>x<nproc>` or `<nnodes>x<nproc>`.

@@ -63,6 +63,21 @@ def test_another_recipe_is_stale(cache: Cache) -> None:
     assert cache.told == []
 
 
+def test_how_a_run_is_judged_makes_no_weights_stale(cache: Cache) -> None:
+    first = identify(cache.get(target=0.9, flops=8.0, warmup=3), "")
+    assert identify(cache.get(target=0.5, flops=9.0, warmup=1), "") == first
+    assert cache.told == []
+
+
+def test_training_does_not_see_how_a_run_is_judged(cache: Cache) -> None:
+    class Peeks(Net):
+        def build_dataloader(self, config: Any, split: str = "validation") -> Any:
+            assert "training" in config and not {"target", "flops", "warmup"} & set(config)
+            return super().build_dataloader(config, split)
+
+    cache.get(Peeks(), target=0.9, flops=8.0, warmup=3)
+
+
 def test_other_data_versions_or_code_are_stale(cache: Cache, monkeypatch: pytest.MonkeyPatch) -> None:
     cache.get()
     other = Net()

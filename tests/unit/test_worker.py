@@ -31,6 +31,7 @@ for line in sys.stdin:
     if what == "exit": sys.exit(int(how))
     if what == "sleep": time.sleep(float(how))
     if what == "grandchild": subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+    if what == "litter": open(os.path.join(os.environ["TMPDIR"], "litter"), "w").close()
     if what == "progress":
         for number in range(int(how)): say(step=number)
     if what == "long": say(outcome={"status": "x" * int(how)})
@@ -160,6 +161,24 @@ def test_ending_twice_is_no_mistake(make: Any) -> None:
     child.close()
     child.kill()
     child.close()
+
+
+def test_a_silent_child_is_told_to_be_at_its_step(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker, "SILENCE", 0.1)
+    told: list[dict[str, Any]] = []
+    assert make().run("sleep:0.5", 60, told.append)["status"] == "done"
+    assert len(told) >= 2 and {message["silent"] for message in told} == {"sleep:0.5"}
+    assert told[-1]["seconds"] > told[0]["seconds"] > 0.05
+
+
+@pytest.mark.parametrize("end", ["close", "kill"])
+def test_what_it_leaves_in_its_temporary_directory_goes_with_it(make: Any, end: str) -> None:
+    child = make()
+    child.run("litter", None, nothing)
+    folder = psutil.Process(child.group).environ()["TMPDIR"]
+    assert [path.name for path in Path(folder).iterdir()] == ["litter"]
+    getattr(child, end)()
+    assert not Path(folder).exists()
 
 
 def test_output_goes_to_the_log(make: Any, tmp_path: Path) -> None:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
 from harness.vendor import Compiler, Device, Monitor, Vendor, processor_name, usable_cores
 from vendors.intel.monitor import PackageEnergy
+
+# on import openvino sends a message and writes to ~/intel; without this package it keeps to a stub of its own
+sys.modules.setdefault("openvino_telemetry", None)  # type: ignore[arg-type]
 
 
 class Intel(Vendor):
