@@ -19,6 +19,7 @@ from harness.config import EffectiveConfig
 from harness.errors import ProofmarkError
 from harness.events import EventLog
 from harness.pipeline import Pipeline
+from harness.process import MARK, end_marked
 from harness.registry import find_vendor
 
 
@@ -78,6 +79,7 @@ def _read_commands(stream: BinaryIO, commands: queue.Queue[dict[str, Any]]) -> N
         commands.put(command)
         if "step" in command and command["step"] is None:
             return
+    end_marked(os.environ.get(MARK, ""))
     os.killpg(0, signal.SIGKILL)
 
 
