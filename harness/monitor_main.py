@@ -30,7 +30,7 @@ def main() -> None:
     told_to_stop = threading.Event()
     threading.Thread(target=_watch_parent, args=(told_to_stop,), daemon=True).start()
     with Path(orders["path"]).open("ab", buffering=0) as stream:
-        sampler = _Sampler(orders["vendor"], Path(orders["vendors_dir"]), orders["group"], orders["device"])
+        sampler = _Sampler(orders)
         interval, due = orders["interval"], time.monotonic()
         while True:
             stream.write((json.dumps(sampler.sample()) + "\n").encode())
@@ -52,14 +52,15 @@ def _watch_parent(told_to_stop: threading.Event) -> None:
 class _Sampler:
     """Host and devices at one moment. A failure to read is part of the sample."""
 
-    def __init__(self, vendor: str, vendors_dir: Path, group: int, device: int | None) -> None:
-        self._group = group
-        self._device = device
+    def __init__(self, orders: dict[str, Any]) -> None:
+        self._group: int = orders["group"]
+        self._device: int | None = orders["device"]
         self._monitor: Monitor | None = None
         self._failure: str | None = None
         psutil.cpu_percent()
         try:
-            self._monitor = find_vendor(vendor, vendors_dir).vendor.monitor()
+            found = find_vendor(orders["vendor"], Path(orders["vendors_dir"]), orders["selected"])
+            self._monitor = found.vendor.monitor()
         except Exception as error:  # noqa: BLE001 (a vendor's monitor may raise anything)
             self._failure = f"{type(error).__name__}: {error}"
 

@@ -49,14 +49,14 @@ def _run(pipeline: Pipeline | ProofmarkError, step: str) -> dict[str, Any]:
 
 def _make_pipeline(spec: dict[str, Any], answers: _Answers) -> Pipeline | ProofmarkError:
     try:
-        found = find_vendor(spec["vendor"], Path(spec["vendors_dir"]))
+        config = EffectiveConfig.from_dict(spec["config"])
+        found = find_vendor(spec["vendor"], Path(spec["vendors_dir"]), config.host.device)
         compiler = found.compiler(spec["compiler"])[1] if spec["compiler"] else None
     except ProofmarkError as error:
         return error
     case_class = getattr(importlib.import_module(spec["case_module"]), spec["case_class"])
     case: InferenceCase = case_class()
     run_dir = Path(spec["run_dir"])
-    config = EffectiveConfig.from_dict(spec["config"])
     return Pipeline(case, found, compiler, config, run_dir, EventLog(run_dir / "events.jsonl"), answers.progress)
 
 
