@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from harness.case import Loader
     from harness.config import EffectiveConfig
 
+SECOND_CHANCES = 10
+"""Honesty rounds more, over some 10 s, before an engine is accused of being faster when timed."""
+
 Form = list[tuple[tuple[int, ...], bool]]
 """Of each output: its shape without the batch, and whether it is a floating-point one."""
 
@@ -49,6 +52,7 @@ class Measurer:
         self._log = log
         self._report = report
         self._form: Form | None = None
+        self._accused = False
         self._fastest_new = self._fastest_timed = float("inf")
 
     def measure(
@@ -67,7 +71,7 @@ class Measurer:
         self._log.write("loader", of=name, items_per_second=loader_rate(self._loader))
         reset_peak()
         self._warm_up(name, compute)
-        self._fastest_timed = float("inf")
+        self._fastest_new = self._fastest_timed = float("inf")
         secret = random.SystemRandom().randint(1, rounds + 1) if probed else 0
         for number in range(1, rounds + 1):
             if number == secret:
@@ -76,7 +80,7 @@ class Measurer:
         if secret == rounds + 1:
             self._probe(name, compute, probed_with)
         if probed:
-            self._hold(name, [timed_pace(self._fastest_new, self._fastest_timed)])
+            self._hold(name, [self._timed_pace(name, compute, probed_with)])
         device_peak, device_total = self._device_memory()
         self._log.write(
             "memory",
@@ -165,12 +169,25 @@ class Measurer:
 
     def _probe(self, name: str, compute: Compute, reference: Compute | None) -> None:
         begun = time.perf_counter()
-        remainder = len(self._loader.dataset) % len(self._first[0]) if len(self._loader) > 1 else 0
-        checks, self._fastest_new = probe(
-            self._loader, compute, self._vendor.synchronize, reference, self._precision, remainder
-        )
-        self._hold(name, checks)
+        self._hold(name, self._probed(compute, reference))
         self._log.write("probed", of=name, seconds=time.perf_counter() - begun)
+
+    def _probed(self, compute: Compute, reference: Compute | None) -> list[Check]:
+        remainder = len(self._loader.dataset) % len(self._first[0]) if len(self._loader) > 1 else 0
+        checks, fastest = probe(self._loader, compute, self._vendor.synchronize, reference, self._precision, remainder)
+        self._fastest_new = min(self._fastest_new, fastest)
+        return checks
+
+    def _timed_pace(self, name: str, compute: Compute, reference: Compute | None) -> Check:
+        """An honesty round may have met a busy machine: before it accuses, it is run again, its answers checked too."""
+        check = timed_pace(self._fastest_new, self._fastest_timed)
+        for attempt in range(SECOND_CHANCES):
+            if check.passed or self._accused:
+                break
+            time.sleep(0.2 * attempt)
+            self._hold(name, [failed for failed in self._probed(compute, reference) if not failed.passed])
+            check = timed_pace(self._fastest_new, self._fastest_timed)
+        return check
 
     @property
     def _precision(self) -> str:
@@ -203,6 +220,7 @@ class Measurer:
         self._hold("engine of other weights", checks)
 
     def _accuse(self, name: str, what: str) -> None:
+        self._accused = True
         self._log.write("dishonest", what=f"the {name} {what}")
 
 

@@ -94,6 +94,7 @@ class CaseRun:
                 self._device.index,
                 self.run_dir / "monitor.jsonl",
                 self._options.monitor_interval,
+                self.config.host.device,
             )
         return self._end("init", {"status": "done"})
 

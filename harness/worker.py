@@ -2,7 +2,8 @@
 
 The parent sends the name of a step as a line and reads JSON lines: progress, then the step's outcome.
 The child leads a process group, which ends with the parent, however that ends: the child sees its
-command pipe close and kills the group.
+command pipe close and kills the group. What it started in sessions of their own is known by a mark
+in its environment, and ends then too.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import secrets
 import selectors
 import signal
 import subprocess
@@ -21,7 +23,11 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from harness.process import end_group, wait_without_reaping
+from harness.capped_log import CappedLog
+from harness.process import MARK, end_group, end_marked, wait_without_reaping
+
+LOOK_EVERY = 1.0
+"""Seconds between two looks at whether a silent child lives."""
 
 Progress = Callable[[dict[str, Any]], None]
 
@@ -54,25 +60,22 @@ class CaseWorker:
         # its own: what a killed child leaves there goes with it
         self._temporary = tempfile.TemporaryDirectory(prefix="proofmark-", ignore_cleanup_errors=True)
         answer_read, answer_write = os.pipe()
-        log = (Path(spec.run_dir) / "worker.log").open("ab")
+        self._log = CappedLog(Path(spec.run_dir) / "worker.log")
+        self._mark = secrets.token_hex(16)
+        marked = {MARK: self._mark, "PYTHONPATH": os.pathsep.join(spec.sys_path)}
         try:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "harness.worker_main", str(answer_write)],
                 stdin=subprocess.PIPE,
-                stdout=log,
-                stderr=log,
+                stdout=self._log.descriptor,
+                stderr=self._log.descriptor,
                 pass_fds=[answer_write],
                 start_new_session=True,
-                env={
-                    **os.environ,
-                    **(environment or {}),
-                    "PYTHONPATH": os.pathsep.join(spec.sys_path),
-                    "TMPDIR": self._temporary.name,
-                },
+                env={**os.environ, **(environment or {}), **marked, "TMPDIR": self._temporary.name},
             )
         finally:
             os.close(answer_write)
-            log.close()
+            os.close(self._log.descriptor)
         self._answers = os.fdopen(answer_read, "rb", buffering=0)
         self._buffer = b""
         self._send(asdict(spec))
@@ -110,15 +113,17 @@ class CaseWorker:
             on_progress(answer)
 
     def close(self) -> None:
-        """Let the child leave by itself, then end whatever is left of its group."""
+        """Let the child leave by itself, then end whatever it has left behind."""
         with contextlib.suppress(OSError):
             self._send({"step": None})
         wait_without_reaping(self._process.pid, 10)
         self.kill()
 
     def kill(self) -> None:
-        """End the group now."""
+        """End the group now, and all that left it."""
         end_group(self._process)
+        end_marked(self._mark)
+        self._log.finish()
         for stream in (self._process.stdin, self._answers):
             with contextlib.suppress(OSError):
                 if stream:
@@ -132,7 +137,7 @@ class CaseWorker:
             self._process.stdin.flush()
 
     def _receive(self, deadline: float) -> dict[str, Any] | None:
-        """The next line, None at the end of the child.
+        """The next line, None at the end of the child: its process's end, since what it forked may hold the pipe.
 
         Raises:
             TimeoutError: none came before `deadline` on the monotonic clock.
@@ -143,8 +148,13 @@ class CaseWorker:
             selector.register(self._answers, selectors.EVENT_READ)
             while b"\n" not in self._buffer:
                 left = deadline - time.monotonic()
-                if left <= 0 or not selector.select(left):
+                if left <= 0:
                     raise TimeoutError
+                ended = wait_without_reaping(self._process.pid, 0)
+                if not selector.select(0 if ended else min(left, LOOK_EVERY)):
+                    if ended:
+                        return None
+                    continue
                 chunk = os.read(self._answers.fileno(), 65536)
                 if not chunk:
                     return None

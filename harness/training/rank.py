@@ -53,13 +53,13 @@ def _train(spec: TrainingSpec, rank: int, log: EventLog, beat: BeatWriter) -> No
     from harness.training.strategy import Place
     from harness.training.trainer import Trainer
 
-    found = find_vendor(spec.vendor, Path(spec.vendors_dir))
-    vendor, local_rank = found.vendor, int(os.environ["LOCAL_RANK"])
+    config = EffectiveConfig.from_dict(spec.config)
+    vendor = find_vendor(spec.vendor, Path(spec.vendors_dir), config.host.device).vendor
+    local_rank = int(os.environ["LOCAL_RANK"])
     device = torch.device(vendor.torch_device())
     if device.type != "cpu":
         device = torch.device(device.type, local_rank)
         torch.accelerator.set_device_index(local_rank)
-    config = EffectiveConfig.from_dict(spec.config)
     torch.set_float32_matmul_precision("high" if config.precision == "tf32" else "highest")
     dist.init_process_group(vendor.distributed_backend, device_id=None if device.type == "cpu" else device)
     place = Place(rank, local_rank, dist.get_world_size(), device)

@@ -177,7 +177,8 @@ class ScaleRun:
         if self._options.monitor_interval is None:
             return None
         path, interval = directory / "monitor.jsonl", self._options.monitor_interval
-        return MonitorProcess(self._found.name, self._found.vendors_dir, handle.group, None, path, interval)
+        selected = self.config.host.device
+        return MonitorProcess(self._found.name, self._found.vendors_dir, handle.group, None, path, interval, selected)
 
     def _spec(self, directory: Path, number: int) -> TrainingSpec:
         resume = None
