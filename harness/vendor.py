@@ -267,3 +267,20 @@ class Vendor(ABC):
     def memory(self) -> tuple[int | None, int | None]:
         """(peak bytes used by this process on the device, total bytes); None where not readable."""
         return None, None
+
+
+class Processor(Vendor):
+    """This machine's processor, through torch alone: what trains the embedded profile's weights."""
+
+    default_compiler = "eager"
+
+    def devices(self) -> list[Device]:
+        """One: the processor."""
+        return [Device(0, processor_name())]
+
+    def synchronize(self) -> None:
+        """Nothing runs beside the caller."""
+
+    def chip(self) -> str:
+        """The processor's name."""
+        return processor_name()

@@ -91,7 +91,7 @@ def collect_run(directory: Path, begin: Event, end: Event | None) -> tuple[SeedR
         begin: the parent's `round_begin`.
         end: the parent's `round_end`, None if there is none.
     """
-    ranks = sorted((_read_rank(path) for path in directory.glob("noderank*/rank*.jsonl")), key=lambda log: log.rank)
+    ranks = _read_ranks(directory)
     first = ranks[0] if ranks and ranks[0].rank == 0 else RankLog(0)
     newest = max((event["time"] for log in ranks for event in log.last.values()), default=begin["time"])
     last, finished = first.totals() or {}, first.last.get("train_end")
@@ -117,6 +117,15 @@ def collect_run(directory: Path, begin: Event, end: Event | None) -> tuple[SeedR
         monitoring=_monitoring(directory, first, end),
     )
     return run, ranks
+
+
+def why(directory: Path, end: Event) -> Failure | None:
+    """What brought a run down, None if nothing did."""
+    return _failure(directory, _read_ranks(directory), end)
+
+
+def _read_ranks(directory: Path) -> list[RankLog]:
+    return sorted((_read_rank(path) for path in directory.glob("noderank*/rank*.jsonl")), key=lambda log: log.rank)
 
 
 def _read_rank(path: Path) -> RankLog:

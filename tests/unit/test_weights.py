@@ -9,10 +9,12 @@ from typing import Any
 
 import pytest
 import torch
+from safetensors.torch import save_file
 
 from harness import weights
 from harness.config import EffectiveConfig, HostSettings
 from harness.errors import StepError
+from harness.training.embedded import Recipe
 from harness.weights import embedded_weights, identify
 from tests.unit.net import Net
 
@@ -44,8 +46,17 @@ class Cache:
 
 
 @pytest.fixture
-def cache(tmp_path: Path) -> Cache:
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cache:
+    monkeypatch.setattr(weights, "train", quickly)
     return Cache(tmp_path)
+
+
+def quickly(case: Net, config: EffectiveConfig, recipe: Recipe, directory: Path, progress: Any) -> Path:
+    """In place of a training in a process of its own: weights that follow from recipe and data."""
+    case.build_dataloader(config, "train")
+    torch.manual_seed(recipe.epochs)
+    save_file(case.create_model(config).state_dict(), directory / "weights.safetensors")
+    return directory / "weights.safetensors"
 
 
 def test_trained_once(cache: Cache) -> None:
@@ -121,7 +132,7 @@ def test_broken_off_training_is_no_entry(cache: Cache, monkeypatch: pytest.Monke
 
     cache.get()
     with monkeypatch.context() as patch:
-        patch.setattr(weights, "fit", interrupted)
+        patch.setattr(weights, "train", interrupted)
         with pytest.raises(KeyboardInterrupt):
             cache.get(training=TRAINING | {"epochs": 2})
     cache.get()
