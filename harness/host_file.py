@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from harness.case_file import problems_of
 from harness.errors import ConfigurationError
 from harness.strict_yaml import load_mapping
+from harness.training.scale import Scale
 
 WITHOUT_EFFECT = (
     "FLAGPERF_PATH FLAGPERF_LOG_LEVEL LOG_CALL_INFORMATION SSH_PORT HOSTS_PORTS MASTER_PORT SHM_SIZE "
@@ -18,6 +19,15 @@ WITHOUT_EFFECT = (
 """Keys that matter to containers and other hosts only; a local run says that it leaves them aside."""
 
 LOCAL = {"localhost", "127.0.0.1", "::1"}
+
+
+class Training(NamedTuple):
+    """An entry of the run list: a case at a scale, how often, and where its data is."""
+
+    case: str
+    scale: Scale
+    repeat: int
+    data_dir: str
 
 
 class HostFile(BaseModel):
@@ -43,17 +53,14 @@ class HostFile(BaseModel):
 
     @field_validator("CASES")
     @classmethod
-    def _keys_name_case_and_framework(cls, cases: dict[str, str]) -> dict[str, str]:
-        wrong = [key for key in cases if key.count(":") != 1 or not all(key.split(":"))]
-        if wrong:
-            raise ValueError(f"expected keys of the form case:framework, found {', '.join(map(repr, wrong))}")
-        foreign = [key for key in cases if not key.split(":")[1].startswith("pytorch")]
-        if foreign:
-            raise ValueError(f"only the framework pytorch is here, found {', '.join(map(repr, foreign))}")
-        names = [key.split(":")[0] for key in cases]
-        twice = sorted({name for name in names if names.count(name) > 1})
+    def _keys_are_legal(cls, cases: dict[str, str]) -> dict[str, str]:
+        wrong = [told for key in cases if (told := _wrong_with(key))]
+        named = [(terms[0], *terms[2:5]) for terms in (key.split(":") for key in cases)]
+        twice = sorted({":".join(name) for name in named if named.count(name) > 1})
         if twice:
-            raise ValueError(f"named more than once: {', '.join(twice)}")
+            wrong.append(f"named more than once: {', '.join(twice)}")
+        if wrong:
+            raise ValueError("; ".join(wrong))
         return cases
 
     @field_validator("HOSTS")
@@ -65,13 +72,35 @@ class HostFile(BaseModel):
 
     @property
     def data_dirs(self) -> dict[str, str]:
-        """Data directory of each case that the file asks for."""
-        return {key.split(":")[0]: directory for key, directory in self.CASES.items()}
+        """Data directory of each inference case that the file asks for."""
+        return {key.split(":")[0]: directory for key, directory in self.CASES.items() if key.count(":") == 1}
+
+    @property
+    def trainings(self) -> list[Training]:
+        """The trainings that the file asks for, in its order."""
+        return [_training(key, directory) for key, directory in self.CASES.items() if key.count(":") > 1]
 
     @property
     def left_aside(self) -> list[str]:
         """Keys that are given and change nothing in a local run."""
         return [key for key in WITHOUT_EFFECT if getattr(self, key) is not None]
+
+
+def _training(key: str, directory: str) -> Training:
+    case, _, chip, nnodes, nproc, repeat = key.split(":")
+    return Training(case, Scale(int(nnodes), int(nproc), chip), int(repeat), directory)
+
+
+def _wrong_with(key: str) -> str | None:
+    """What is wrong with a key of CASES, or None."""
+    terms = key.split(":")
+    if len(terms) not in (2, 6) or not all(terms):
+        return f"expected case:framework, or case:framework:chip:nnodes:nproc:repeat to train, found {key!r}"
+    if not terms[1].startswith("pytorch"):
+        return f"only the framework pytorch is here, found {key!r}"
+    if len(terms) == 6 and not all(term.isdecimal() and 0 < int(term) < 10**5 for term in terms[3:]):
+        return f"expected numbers of at least 1 for nnodes, nproc and repeat, found {key!r}"
+    return None
 
 
 def load_host_file(path: Path) -> HostFile:

@@ -87,7 +87,7 @@ def _splits(view: TrainingView) -> str | None:
         return None
     totals = [_total(split) for _, split in runs]
     across = linear_axis("seconds", [0, *totals])
-    area = Area(left=70, top=40, right=WIDTH - 70, bottom=40 + 34 * len(runs))
+    area = Area(left=70, top=50, right=WIDTH - 70, bottom=50 + 34 * len(runs))
     parts = [draw_bottom(area, across)]
     for index, (run, split) in enumerate(runs):
         y, start = area.top + 34 * index + 6, 0.0
@@ -105,11 +105,11 @@ def _splits(view: TrainingView) -> str | None:
 
 
 def _legend() -> str:
-    parts, x = [], 70.0
-    for name, opacity in PARTS.items():
+    parts = []
+    for index, (name, opacity) in enumerate(PARTS.items()):
+        x, y = 70 + 110 * (index % 3), 4 + 20 * (index // 3)
         style = f"fill: {svg.ACCENT}; fill-opacity: {opacity}; stroke: {svg.INK}; stroke-width: 0.75"
-        parts += [svg.element("rect", x=x, y=8, width=12, height=12, style=style), svg.label(x + 17, 19, name)]
-        x += 30 + 7 * len(name)
+        parts += [svg.element("rect", x=x, y=y, width=12, height=12, style=style), svg.label(x + 17, y + 11, name)]
     return "".join(parts)
 
 

@@ -103,3 +103,32 @@ def test_same_seed_same_losses(house: House) -> None:
     runs = [trained(house.run("-k", "1x2", vendor="cpu", suite="training"), "1x2").runs[0] for _ in range(2)]
     assert runs[0].losses == runs[1].losses
     assert [e.metric for e in runs[0].evaluations] == [e.metric for e in runs[1].evaluations]
+
+
+def test_a_vendors_own_test_of_two_processes(house: House) -> None:
+    house.root.joinpath("exchange.py").write_text(
+        "import torch, torch.distributed as dist\n"
+        "dist.init_process_group('gloo')\n"
+        "total = torch.ones(1)\n"
+        "dist.all_reduce(total)\n"
+        "print(f'rank {dist.get_rank()} has {total.item():g}')\n"
+    )
+    house.root.joinpath("suites/training/test_own.py").write_text(
+        "def test_exchange(torchrun):\n"
+        "    ran = torchrun('exchange', nproc=2)\n"
+        "    assert ran.returncode == 0 and 'rank 1 has 2' in ran.stdout, ran.stdout\n"
+    )
+    ran = house.run("-k", "own", vendor="cpu", suite="training")
+    assert ran.code == 0, ran.output
+
+
+def test_a_run_list(house: House) -> None:
+    house.root.joinpath("host.yaml").write_text("VENDOR: cpu\nCASES:\n  'tiny:pytorch:epyc-or-other:1:2:2': .\n")
+    ran = house.end(house.start("--host-config", "host.yaml", "--profile", "embedded", suite="training"))
+    assert "scale epyc-or-otherx1x2 is for another chip than" in ran.output
+    chip = house.root.joinpath("vendors/fake/__init__.py").read_text()
+    assert "fake chip" in chip
+    house.root.joinpath("host.yaml").write_text("VENDOR: fake\nCASES:\n  'tiny:pytorch:chip:1:2:2': .\n")
+    ran = house.end(house.start("--host-config", "host.yaml", "--profile", "embedded", suite="training"))
+    record = trained(ran, "chipx1x2")
+    assert kind(record) == "PASS" and [run.seed for run in record.runs] == [0, 1], ran.output

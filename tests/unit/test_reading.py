@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 from harness.arithmetic import parse_product
 from harness.case_file import InferenceParameters, TrainingParameters, load_case_file
 from harness.chips import describe_chip, load_chips
-from harness.errors import ConfigurationError
+from harness.errors import ConfigurationError, UsageError
 from harness.host_file import load_host_file
 from harness.strict_yaml import load_mapping, parse
+from harness.training.scale import Scale
 
 ROOT = Path(__file__).parents[2]
 
@@ -215,6 +216,21 @@ CASES:
         assert host.data_dirs == {"resnet50": "/data/val"}
         assert "SHM_SIZE" in host.left_aside
 
+    def test_a_run_list_of_trainings(self, tmp_path: Path) -> None:
+        text = "CASES: {'bert:pytorch_1.8:A100:2:8:3': /data/bert, 'bert:pytorch:A100:1:1:1': /b, 'glm:pytorch': /glm}"
+        host = load_host_file(written(tmp_path / "host.yaml", text))
+        assert host.trainings == [
+            ("bert", Scale(2, 8, "A100"), 3, "/data/bert"),
+            ("bert", Scale(1, 1, "A100"), 1, "/b"),
+        ]
+        assert host.data_dirs == {"glm": "/glm"}
+
+    def test_every_wrong_entry_of_a_run_list_is_told(self, tmp_path: Path) -> None:
+        text = "CASES: {'a:paddle:A100:1:8:1': x, 'b:pytorch:A100:1': y, 'c:pytorch:A100:1:8:-1': z}"
+        with pytest.raises(ConfigurationError) as caught:
+            load_host_file(written(tmp_path / "host.yaml", text))
+        assert all(f"'{case}:" in str(caught.value) for case in "abc")
+
     @pytest.mark.parametrize(
         "text, key",
         [
@@ -225,6 +241,10 @@ CASES:
             ("CASES: {resnet50: x}", "CASES"),
             ("CASES: {'a:paddle': x}", "CASES"),
             ("CASES: {'a:pytorch': x, 'a:pytorch_2': y}", "CASES"),
+            ("CASES: {'a:pytorch:A100:1:8': x}", "found 'a:pytorch:A100:1:8'"),
+            ("CASES: {'a:pytorch:A100:0:8:1': x}", "numbers of at least 1"),
+            ("CASES: {'a:pytorch:A100:1:8:x': x}", "numbers of at least 1"),
+            ("CASES: {'a:pytorch:A100:1:8:1': x, 'a:pytorch_2:A100:1:8:3': y}", "a:A100:1:8"),
             ("FLAGPERF_LOG_LEVEL: LOUD", "FLAGPERF_LOG_LEVEL"),
         ],
     )
@@ -232,3 +252,19 @@ CASES:
         with pytest.raises(ConfigurationError) as caught:
             load_host_file(written(tmp_path / "host.yaml", text))
         assert key in str(caught.value)
+
+
+class TestScale:
+    @given(st.integers(1, 9999), st.integers(1, 999), st.sampled_from([None, "A100", "H200-SXM", "x", "MI300X"]))
+    def test_read_back(self, nnodes: int, nproc: int, chip: str | None) -> None:
+        scale = Scale(nnodes, nproc, chip)
+        assert Scale.parse(str(scale)) == scale
+
+    @pytest.mark.parametrize("text", ["", "1", "1x", "x1x1", "0x1", "1x0", "1x-1", "A100x1", "A100", "1x1 ", "1×1"])
+    def test_refused(self, text: str) -> None:
+        with pytest.raises(UsageError, match="is no scale"):
+            Scale.parse(text)
+
+    def test_is_for_the_chip_that_it_names(self) -> None:
+        assert Scale(1, 8, "A100").is_for("Maker A100-SXM4-40GB") and Scale(1, 8).is_for("anything")
+        assert not Scale(1, 8, "H100").is_for("Maker A100-SXM4-40GB")

@@ -15,6 +15,8 @@ AMPERE = (8, 0)
 class Nvidia(Vendor):
     """Devices are found through NVML, so that looking for them initialises no CUDA context."""
 
+    distributed_backend = "nccl"
+    training_scales = ("1x1", "1x8", "2x8")
     default_compiler = "tensorrt"
     visible_devices_variable = "CUDA_VISIBLE_DEVICES"
     container_options = ("--gpus", "all")
