@@ -29,6 +29,7 @@ lint: .venv/.test
 
 overhead: .venv/.test
 	$(BIN)/python -m benchmarks.overhead
+	$(BIN)/python -m benchmarks.training
 
 honest: .venv/.test
 	$(BIN)/python -m benchmarks.honest --runs $(RUNS)

@@ -100,7 +100,7 @@ def _compare(name: str, case: TestResNet50, loader: Loader, suite: Compute, hand
         two = by_hand(case, loader, hand) if first_suite else by_suite(case, loader, suite)
         pairs.append((two, one) if first_suite else (one, two))
     for index, figure in enumerate(("whole", "core")):
-        print(f"{name:18} {figure:6} {_quartiles([hand[index] / suite[index] for hand, suite in pairs])}", flush=True)
+        print(f"{name:18} {figure:6} {quartiles([hand[index] / suite[index] for hand, suite in pairs])}", flush=True)
 
 
 class _Prepared:
@@ -131,8 +131,8 @@ def _monitored(case: TestResNet50, loader: Loader, engine: Compute, folder: Path
         monitor.stop()
         alone = statistics.median(by_suite(case, loader, engine)[1] for _ in range(3))
         ratios.append(alone / watched)
-    print(f"{'monitor at 1 Hz':18} {'core':6} {_quartiles(ratios)}")
-    print(f"{'monitor at 1 Hz':18} {'% core':6} {_quartiles(shares)}")
+    print(f"{'monitor at 1 Hz':18} {'core':6} {quartiles(ratios)}")
+    print(f"{'monitor at 1 Hz':18} {'% core':6} {quartiles(shares)}")
 
 
 def _added_per_batch(case: TestResNet50, loader: Loader) -> None:
@@ -148,10 +148,11 @@ def _added_per_batch(case: TestResNet50, loader: Loader) -> None:
         whole, core = by_suite(case, prepared, device)
         return (whole - core) / len(prepared) * 1e6
 
-    print(f"{'added per batch':18} {'us':6} {_quartiles([added() for _ in range(PAIRS)])}")
+    print(f"{'added per batch':18} {'us':6} {quartiles([added() for _ in range(PAIRS)])}")
 
 
-def _quartiles(values: list[float]) -> str:
+def quartiles(values: list[float]) -> str:
+    """The median and its quartiles, as text."""
     low, middle, high = statistics.quantiles(values, n=4)
     return f"{middle:8.4f}   (quartiles {low:.4f} to {high:.4f}, {len(values)} pairs)"
 

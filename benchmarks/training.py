@@ -1,0 +1,119 @@
+"""`make overhead`, second part: the suite's training loop against a hand-written one, in interleaved pairs.
+
+A ratio is the hand-written loop's time over the suite's for as many steps of the same model on the same batches: 1 is as
+good as by hand. Printed: the median over pairs and its quartiles.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+from benchmarks.overhead import ROOT, quartiles
+from harness.case_file import load_case_file
+from harness.config import EffectiveConfig, resolve
+from harness.events import EventLog, read_events
+from harness.training.batches import GlobalBatches, load_batches
+from harness.training.beat import BeatWriter
+from harness.training.case import TrainingCase
+from harness.training.spec import TrainingSpec
+from harness.training.strategy import Place
+from harness.training.trainer import Trainer
+from harness.vendor import Processor
+from suites.training.test_resnet50 import TestResNet50
+
+PAIRS, STEPS, SMALL_STEPS, EVERY = 7, 20, 2000, 20
+PLACE = Place(0, 0, 1, torch.device("cpu"))
+
+
+class Small(TestResNet50):
+    """The same data through one layer: a step of nearly no compute."""
+
+    def create_model(self, config: EffectiveConfig) -> torch.nn.Module:
+        """Image to logits."""
+        return torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(3 * config.image_size**2, config.classes))
+
+
+def main() -> None:
+    """Print one line per figure."""
+    os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "0", "RANK": "0", "WORLD_SIZE": "1"}
+    with tempfile.TemporaryDirectory() as folder:
+        dist.init_process_group("gloo", init_method=f"file://{folder}/rendezvous", rank=0, world_size=1)
+        case, config = TestResNet50(), _config(STEPS)
+        by_hand(case, config, 2)
+        ratios = [by_hand(case, config, STEPS) / by_suite(case, config) for _ in range(PAIRS)]
+        print(f"{'training':18} {'rate':6} {quartiles(ratios)}", flush=True)
+        saving = _config(2 * EVERY, checkpoint_steps=EVERY)
+        plain = _config(2 * EVERY)
+        ratios = [by_suite(case, plain) / by_suite(case, saving) for _ in range(PAIRS)]
+        print(f"{'checkpoints':18} {'rate':6} {quartiles(ratios)}", flush=True)
+        small, brief = Small(), _config(SMALL_STEPS)
+        added = [
+            (by_suite(small, brief) - by_hand(small, brief, SMALL_STEPS)) / SMALL_STEPS * 1e6 for _ in range(PAIRS)
+        ]
+        print(f"{'training':18} {'us/step':7} {quartiles(added)}", flush=True)
+        dist.destroy_process_group()
+
+
+def by_suite(case: TrainingCase, config: EffectiveConfig) -> float:
+    """Seconds of training by the suite's loop, without its one evaluation."""
+    with tempfile.TemporaryDirectory() as folder:
+        directory = Path(folder)
+        spec = TrainingSpec(("", ""), None, "", config.as_dict(), folder, (), until_converged=False)
+        log, beat = EventLog(directory / "rank0.jsonl"), BeatWriter(directory / "rank0.beat")
+        Trainer(case, config, spec, Processor(), PLACE, log, beat).run()
+        log.close()
+        ends = [event for event in read_events(directory / "rank0.jsonl") if event["event"] == "train_end"]
+    return float(ends[0]["train_seconds"] - ends[0]["evaluation_seconds"])
+
+
+def by_hand(case: TrainingCase, config: EffectiveConfig, steps: int) -> float:
+    """Seconds of the tightest loop over as many steps of the same batches."""
+    data = case.build_dataset(config, "train")
+    torch.manual_seed(config.seed)
+    model = case.create_model(config).to(memory_format=torch.channels_last).train()  # type: ignore[call-overload]
+    optimizer = case.create_optimizer(model, config)
+    order = GlobalBatches(len(data), config.global_batch_size, 1, 1, config.seed)
+    scheduler = case.create_scheduler(optimizer, config, len(order) * config.max_epoch)
+    done, seconds = 0, 0.0
+    for epoch in range(config.max_epoch):
+        begun = time.perf_counter()
+        lists = [share.indices for shares in order.shares(epoch, 0) for share in shares]
+        for inputs, targets in load_batches(data, lists[: steps - done], 0):
+            images = [image.to(memory_format=torch.channels_last) for image in inputs]
+            loss = case.train_step(model, images, targets)
+            loss.backward()  # type: ignore[no-untyped-call]
+            optimizer.step()
+            optimizer.zero_grad(set_to_none=True)
+            scheduler.step()
+            done += 1
+        seconds += time.perf_counter() - begun
+        if done >= steps:
+            break
+    return seconds
+
+
+def _config(steps: int, **settings: Any) -> EffectiveConfig:
+    folder = ROOT / "suites" / "training"
+    case = TestResNet50()
+    file = load_case_file(folder / "resnet50.yaml", "training", "embedded", case.common_file, case.parameters_type)
+    config = resolve(file, "cpu", []).config
+    parameters: Mapping[str, Any] = {
+        **config.parameters,
+        "max_samples_termination": steps * config.global_batch_size,
+        "eval_interval_samples": 1 << 40,
+        "max_epoch": 1 + steps // 20,
+    }
+    configurations = {**config.configurations, **settings}
+    return EffectiveConfig("training", "resnet50", "embedded", "cpu", parameters, configurations)
+
+
+if __name__ == "__main__":
+    main()
