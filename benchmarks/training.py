@@ -1,7 +1,7 @@
 """`make overhead`, second part: the suite's training loop against a hand-written one, in interleaved pairs.
 
-A ratio is the hand-written loop's time over the suite's for as many steps of the same model on the same batches: 1 is as
-good as by hand. Printed: the median over pairs and its quartiles.
+A ratio is the hand-written loop's time over the suite's for as many steps of the same model on the same batches: 1 is
+as good as by hand. Printed: the median over pairs and its quartiles.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from harness.training.trainer import Trainer
 from harness.vendor import Processor
 from suites.training.test_resnet50 import TestResNet50
 
-PAIRS, STEPS, SMALL_STEPS, EVERY = 7, 20, 2000, 20
+PAIRS, STEPS, SMALL_STEPS, EVERY = 7, 15, 2000, 20
 PLACE = Place(0, 0, 1, torch.device("cpu"))
 
 
