@@ -13,6 +13,27 @@ class Evaluation(Part):
     samples: int
     seconds: float = Field(description="since training began, evaluations included")
     metric: float | None
+    began: float | None = Field(default=None, description="seconds since the epoch, as `ended`")
+    ended: float | None = None
+
+
+class Epoch(Part):
+    """One pass over the training data, counted from 0. Seconds since the epoch of all clocks."""
+
+    number: int
+    began: float
+    ended: float
+
+
+class NotedStep(Part):
+    """The first step and every `log_freq`th, when its loss was noted. `time` is in seconds since the epoch."""
+
+    step: int
+    epoch: int
+    samples: int
+    time: float
+    learning_rate: float
+    loss: float | None
 
 
 class Rates(Part):
@@ -75,8 +96,12 @@ class SeedRun(Part):
     rates: Rates | None
     split: Split | None
     parameters: int | None = Field(description="of the model")
+    train_began: float | None = Field(default=None, description="seconds since the epoch, as `train_ended`")
+    train_ended: float | None = None
+    epochs: tuple[Epoch, ...] = ()
     evaluations: tuple[Evaluation, ...] = ()
     losses: tuple[tuple[int, float | None], ...] = Field(default=(), description="(step, loss of rank 0), thinned out")
+    notes: tuple[NotedStep, ...] = Field(default=(), description="thinned out, as epochs and evaluations are")
     ranks: tuple[Rank, ...] = ()
     checkpoints: tuple[int, ...] = Field(default=(), description="steps at which one was begun")
     resumed_from: int | None = Field(default=None, description="step of the checkpoint that the run went on from")
@@ -105,6 +130,8 @@ class TrainingRecord(CaseRecord):
     better: str
     global_batch_size: int
     train_batch_size: int = Field(description="samples that a process takes at once")
+    optimizer: str | None = Field(default=None, description="its class")
+    validation_items: int | None = None
     adapted: tuple[str, ...] = Field(default=(), description="steps of training that the vendor does its own way")
     runs: tuple[SeedRun, ...] = ()
     repeats: int = Field(description="how many runs were asked for")
