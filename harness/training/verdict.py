@@ -78,15 +78,16 @@ def _shortfalls(record: TrainingRecord) -> list[str]:
     short = [run for run in record.runs if not run.converged]
     if len(short) <= len(record.runs) // 5:
         return []
+    return [f"{_named(record, run)}{_shortfall(record, run)}" for run in short]
+
+
+def _shortfall(record: TrainingRecord, run: SeedRun) -> str:
+    if run.failure is not None:
+        return run.failure.cause
+    if run.metric is None:
+        return "it did not converge"
     sign = "below" if record.better == "higher" else "above"
-    reasons = []
-    for run in short:
-        if run.failure is not None:
-            reasons.append(f"{_named(record, run)}{run.failure.cause}")
-        else:
-            told = f"{record.metric} {run.metric:.5f} is {sign} the target {record.target:g}"
-            reasons.append(f"{_named(record, run)}{told} after {run.samples} samples")
-    return reasons
+    return f"{record.metric} {run.metric:.5f} is {sign} the target {record.target:g} after {run.samples} samples"
 
 
 def _too_fast(record: TrainingRecord) -> list[str]:
