@@ -41,7 +41,7 @@ class _PerfLog:
             self._evaluation(evaluation)
         self._steps_and_epochs()
         self._event("TRAIN_END", run.train_ended)
-        if run.converged is not None:
+        if run.converged is not None and run.e2e_seconds is not None:
             self._event("FINISHED", run.started + run.e2e_seconds, finished(record, run))
         return self._lines.text()
 
