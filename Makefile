@@ -1,12 +1,14 @@
 # make bench   everything from nothing: environment, install, the main job on this CPU, reports in results/latest
 # make test    everything from nothing: lint, types, import rules, all tests
 # make overhead  what the suite itself costs, as ratios from one interleaved run
+# make honest    how often the honesty checks accuse honest engines; RUNS=N of each engine
 
 PYTHON ?= python3
+RUNS ?= 200
 BIN := .venv/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: bench test lint docs overhead clean
+.PHONY: bench test lint docs overhead honest clean
 
 bench: .venv/.bench
 	$(BIN)/python -m pytest suites/inference -k resnet50 \
@@ -27,6 +29,9 @@ lint: .venv/.test
 
 overhead: .venv/.test
 	$(BIN)/python -m benchmarks.overhead
+
+honest: .venv/.test
+	$(BIN)/python -m benchmarks.honest --runs $(RUNS)
 
 clean:
 	rm -rf .venv results .cache

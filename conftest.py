@@ -3,6 +3,7 @@
 pytest_plugins = [
     "fixtures.options",
     "fixtures.house",
+    "fixtures.collection",
     "fixtures.reporting",
     "fixtures.benchmark",
     "fixtures.parallel",

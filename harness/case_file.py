@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, SerializeAsAny, ValidationError, field_validator, model_validator
 
 from harness.arithmetic import parse_product
-from harness.errors import ConfigurationError, Problem
+from harness.errors import ConfigurationError, MissingProfile, Problem
 from harness.strict_yaml import load_mapping
 
 SettingType = Literal["bool", "int", "float", "str"]
@@ -143,13 +143,14 @@ def load_case_file(
         kind: what parameters a case of the suite has.
 
     Raises:
+        MissingProfile: the case has no such profile.
         ConfigurationError: with every problem found in the two files.
     """
     base = _read(Layer, common)
     case = _read(CaseLayer, path)
     if profile not in case.profiles:
         what = f"has no profile '{profile}'; it has {', '.join(sorted(case.profiles))}"
-        raise ConfigurationError([Problem(str(path), "profiles", what)])
+        raise MissingProfile([Problem(str(path), "profiles", what)])
     chosen = case.profiles[profile]
     problems: list[Problem] = []
     settings = _settings(

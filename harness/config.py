@@ -18,13 +18,14 @@ from harness.legality import Override, OverrideLayer, hold_against
 class HostSettings:
     """Where things are on this machine. Not part of the task: kept out of the hash.
 
-    `artifact_dir` is where a compiler may leave its compiled engine.
+    `artifact_dir` is where a compiler may leave its compiled engine, `device` what --device asked of the vendor.
     """
 
     data_dir: str | None = None
     weights: str | None = None
     cache_dir: str = ".cache"
     artifact_dir: str | None = None
+    device: str | None = None
 
 
 @dataclass(frozen=True)

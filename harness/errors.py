@@ -40,3 +40,7 @@ class ConfigurationError(ProofmarkError):
     def __init__(self, problems: Sequence[Problem]) -> None:
         self.problems = tuple(problems)
         super().__init__("\n".join(str(problem) for problem in self.problems))
+
+
+class MissingProfile(ConfigurationError):
+    """A case that is fine, apart from not having the profile that is asked for."""

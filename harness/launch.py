@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import os
+import secrets
 import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol
 
-from harness.process import end_group, wait_without_reaping
+from harness.process import MARK, end_group, end_marked, wait_without_reaping
 
 Status = Literal["running", "succeeded", "failed"]
 
@@ -66,6 +67,7 @@ class LocalHandle:
 
     def __init__(self, job: Job) -> None:
         self._agents: list[subprocess.Popen[bytes]] = []
+        self._mark = secrets.token_hex(16)
         for node in range(job.nnodes):
             directory = job.log / f"noderank{node}"
             directory.mkdir(parents=True, exist_ok=True)
@@ -77,7 +79,7 @@ class LocalHandle:
                         stdout=log,
                         stderr=log,
                         start_new_session=True,
-                        env={**os.environ, **job.environment},
+                        env={**os.environ, **job.environment, MARK: self._mark},
                     )
                 )
 
@@ -106,8 +108,12 @@ class LocalHandle:
         self._reap()
 
     def _reap(self) -> None:
+        """End the agents' groups, and whatever they started that left those."""
+        if all(agent.returncode is not None for agent in self._agents):
+            return
         for agent in self._agents:
             end_group(agent)
             if agent.stdin:
                 with contextlib.suppress(OSError):
                     agent.stdin.close()
+        end_marked(self._mark)

@@ -16,7 +16,14 @@ class MonitorProcess:
     """The parent's end of the monitor's process."""
 
     def __init__(
-        self, vendor: str, vendors_dir: Path, group: int, device: int | None, path: Path, interval: float
+        self,
+        vendor: str,
+        vendors_dir: Path,
+        group: int,
+        device: int | None,
+        path: Path,
+        interval: float,
+        selected: str | None = None,
     ) -> None:
         """Start it.
 
@@ -27,6 +34,7 @@ class MonitorProcess:
             device: the only one whose readings are kept; None keeps all.
             path: the log that it appends to.
             interval: seconds between samples.
+            selected: what --device asked of the vendor.
         """
         orders = {
             "vendor": vendor,
@@ -35,6 +43,7 @@ class MonitorProcess:
             "device": device,
             "path": str(path),
             "interval": interval,
+            "selected": selected,
         }
         with (path.parent / "monitor.err").open("ab") as errors:
             self._process = subprocess.Popen(

@@ -30,7 +30,7 @@ def main() -> None:
     told_to_stop = threading.Event()
     threading.Thread(target=_watch_parent, args=(told_to_stop,), daemon=True).start()
     with Path(orders["path"]).open("ab", buffering=0) as stream:
-        sampler = _Sampler(orders["vendor"], Path(orders["vendors_dir"]), orders["group"], orders["device"])
+        sampler = _Sampler(orders)
         interval, due = orders["interval"], time.monotonic()
         while True:
             stream.write((json.dumps(sampler.sample()) + "\n").encode())
@@ -52,14 +52,15 @@ def _watch_parent(told_to_stop: threading.Event) -> None:
 class _Sampler:
     """Host and devices at one moment. A failure to read is part of the sample."""
 
-    def __init__(self, vendor: str, vendors_dir: Path, group: int, device: int | None) -> None:
-        self._group = group
-        self._device = device
+    def __init__(self, orders: dict[str, Any]) -> None:
+        self._group: int = orders["group"]
+        self._device: int | None = orders["device"]
         self._monitor: Monitor | None = None
         self._failure: str | None = None
         psutil.cpu_percent()
         try:
-            self._monitor = find_vendor(vendor, vendors_dir).vendor.monitor()
+            found = find_vendor(orders["vendor"], Path(orders["vendors_dir"]), orders["selected"])
+            self._monitor = found.vendor.monitor()
         except Exception as error:  # noqa: BLE001 (a vendor's monitor may raise anything)
             self._failure = f"{type(error).__name__}: {error}"
 
@@ -84,8 +85,11 @@ class _Sampler:
         }
 
     def _foreign(self, processes: tuple[int, ...] | None) -> list[int] | None:
-        """Those of other process groups. An id that this host doesn't know (a container's) says nothing."""
-        return None if processes is None else [pid for pid in processes if _group_of(pid) not in (None, self._group)]
+        """Those that neither are in the case's process group nor descend from its leader.
+
+        An id that this host doesn't know (a container's) says nothing.
+        """
+        return None if processes is None else [pid for pid in processes if _is_foreign(pid, self._group)]
 
     def close(self) -> None:
         """Let go of the devices."""
@@ -93,11 +97,11 @@ class _Sampler:
             self._monitor.close()
 
 
-def _group_of(pid: int) -> int | None:
+def _is_foreign(pid: int, group: int) -> bool:
     try:
-        return os.getpgid(pid)
-    except OSError:
-        return None
+        return os.getpgid(pid) != group and all(parent.pid != group for parent in psutil.Process(pid).parents())
+    except (OSError, psutil.Error):
+        return False
 
 
 def package_energy() -> float | None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from harness.record import Monitoring, Series
+from harness.vendor import Reading
 
 Window = tuple[float, float]
 
@@ -25,29 +27,10 @@ DEVICE_SERIES = {
 }
 
 
-class Analysis(NamedTuple):
-    """What the FlagPerf inference specification asks of `analysis_log`. Peaks in FLOP/s; None is unknown."""
+@dataclass(frozen=True)
+class DeviceSample(Reading):
+    """One device in a line of the log; `foreign` are those of its processes that are not the case's."""
 
-    max_memory_gib: float | None
-    total_memory_gib: float | None
-    fp32_peak: float | None
-    fp16_peak: float | None
-
-
-class DeviceSample(BaseModel):
-    """One device in a line of the log; fields as `harness.vendor.Reading` has them."""
-
-    model_config = ConfigDict(frozen=True, allow_inf_nan=False)
-
-    device: int
-    temperature_c: float | None = None
-    power_w: float | None = None
-    energy_j: float | None = None
-    memory_used_bytes: int | None = None
-    memory_total_bytes: int | None = None
-    utilization: float | None = None
-    clock_mhz: float | None = None
-    throttled: tuple[str, ...] | None = None
     foreign: tuple[int, ...] | None = None
 
 
@@ -92,6 +75,7 @@ def summarise(path: Path, window: Window | None, items: int, failures: Sequence[
     if rubbish:
         told.append(f"{rubbish} lines of the monitor's log are no samples")
     told += dict.fromkeys(f"devices could not be read: {s.failure}" for s in samples if s.failure)
+    told += dict.fromkeys(f"device {d.device} could not be read: {d.error}" for d in _devices(samples) if d.error)
     inside = [s for s in samples if window and window[0] <= s.time <= window[1]]
     energy, method = _energy(samples, window)
     return Monitoring(

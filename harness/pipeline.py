@@ -106,10 +106,15 @@ class Pipeline:
         return f"{type(error).__name__}: {first} ({places[-1] if places else ''}traceback in worker.log)"
 
     def data_and_model(self) -> None:
-        """Step 2: the loader and, unless `no_validation`, the model with its weights."""
+        """Step 2: unless `no_validation`, the model with its weights; then the loader.
+
+        The model first: it takes seconds to see that weights don't fit, and minutes to read a large data set.
+        """
         import torch
 
         config = self.config
+        if not config.no_validation:
+            self.model = self._model()
         random.seed(config.seed)
         torch.manual_seed(config.seed)
         self.loader = self.case.build_dataloader(config)
@@ -120,8 +125,14 @@ class Pipeline:
         self.measurer = Measurer(
             config, self.loader, self.first, self.case.evaluator, self.found.vendor, self.log, self.report
         )
-        if config.no_validation:
-            return
+        if self.model is not None:
+            self.log.write("flops", counted=count_flops(self.model, self.first))
+
+    def _model(self) -> torch.nn.Module:
+        import torch
+
+        config = self.config
+        random.seed(config.seed)
         torch.manual_seed(config.seed)
         model = self.case.create_model(config)
         if config.host.weights:
@@ -130,9 +141,8 @@ class Pipeline:
             identity = embedded_weights(
                 self.case, model, config, lambda text: self.report(note=text), self._training_progress
             )
-        self.model = model.eval()
         self.log.write("weights", **identity.model_dump())
-        self.log.write("flops", counted=count_flops(self.model, self.first))
+        return model.eval()
 
     def framework_validation(self) -> None:
         """Step 3: the framework's accuracy in fp32 and its accuracy and speed at the tested precision."""

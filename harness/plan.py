@@ -7,6 +7,7 @@ validation; `no_validation` skips the model, its validation and export and deman
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -49,7 +50,7 @@ def make_plan(config: EffectiveConfig, compiler: Compiler | None) -> Plan:
             for key in ("exist_onnx_path", "exist_compiler_path")
             if config[key] is not None
         ]
-    plan.problems += _contradictions(config, compiler) + _missing_files(config, compiler) + _missing_host(config)
+    plan.problems += _contradictions(config, compiler) + _missing_files(config, compiler)
     return plan
 
 
@@ -80,19 +81,32 @@ def _missing_files(config: EffectiveConfig, compiler: Compiler | None) -> list[P
     return problems
 
 
-def _missing_host(config: EffectiveConfig) -> list[Problem]:
-    """The standard profile measures published tasks: it needs the user's data and weights."""
-    where = f"case {config.case}"
+def host_problems(config: EffectiveConfig) -> list[Problem]:
+    """What is wrong with where the user says that data and weights are.
+
+    The embedded profile brings its own data; any other measures a published task and needs the user's. Only the
+    directories themselves are looked at: what lies in them is the case's matter.
+    """
+    host, profile = config.host, config.profile
+    if profile == "embedded" and host.data_dir:
+        return [Problem("--data-dir", "", "the embedded profile brings its own data; add --profile standard")]
     problems = []
-    if config.profile == "embedded":
-        if config.host.data_dir:
-            what = "the embedded profile brings its own data; add --profile standard"
-            problems.append(Problem(where, "--data-dir", what))
-        return problems
-    if not config.host.data_dir:
-        what = f"profile {config.profile} needs the data set: --data-dir DIR"
-        problems.append(Problem(where, "--data-dir", what))
-    if not config.host.weights and not config.no_validation:
-        what = f"profile {config.profile} needs trained weights: --weights DIR (a transformers model directory)"
-        problems.append(Problem(where, "--weights", what))
+    if profile != "embedded" and not host.data_dir:
+        problems.append(Problem("--data-dir", "", f"profile {profile} needs the data set: --data-dir DIR"))
+    if profile != "embedded" and not host.weights and not config.no_validation:
+        what = f"profile {profile} needs trained weights: --weights DIR (a transformers model directory)"
+        problems.append(Problem("--weights", "", what))
+    for option, directory in (("--data-dir", host.data_dir), ("--weights", host.weights)):
+        if directory and (wrong := _unusable(Path(directory))):
+            problems.append(Problem(option, "", f"{wrong}: {directory}"))
     return problems
+
+
+def _unusable(directory: Path) -> str | None:
+    try:
+        with os.scandir(directory) as entries:
+            return None if any(entries) else "nothing is in the directory"
+    except FileNotFoundError:
+        return "no such directory"
+    except OSError as error:
+        return f"cannot be read as a directory ({error.strerror})"

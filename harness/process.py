@@ -1,4 +1,4 @@
-"""Ending a child and its process group, by identity."""
+"""Ending a child, its process group and what left the group, by identity."""
 
 from __future__ import annotations
 
@@ -8,18 +8,24 @@ import signal
 import subprocess
 import time
 
+import psutil
+
+MARK = "PROOFMARK_RUN_ID"
+"""The environment variable by which a process that left its group is known: a random value per child."""
+
 
 def wait_without_reaping(pid: int, seconds: float) -> bool:
     """Wait until a child has ended, leaving its id taken; whether it has."""
     deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
+    while True:
         try:
             if os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT | os.WNOHANG):
                 return True
         except ChildProcessError:
             return True
+        if time.monotonic() >= deadline:
+            return False
         time.sleep(0.01)
-    return False
 
 
 def end_group(process: subprocess.Popen[bytes]) -> None:
@@ -28,3 +34,26 @@ def end_group(process: subprocess.Popen[bytes]) -> None:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
+
+
+def end_marked(mark: str, patience: float = 5.0) -> None:
+    """Kill every process of this user, apart from this one, that was started with `mark` in its environment.
+
+    Looks again after each kill, since a process may have started another meanwhile; gives up after `patience` seconds.
+    A process that cleared its environment is not found.
+    """
+    deadline = time.monotonic() + patience
+    while (found := [process for process in psutil.process_iter() if _carries(process, mark)]) and (
+        time.monotonic() < deadline
+    ):
+        for process in found:
+            with contextlib.suppress(psutil.Error):
+                process.kill()
+        time.sleep(0.01)
+
+
+def _carries(process: psutil.Process, mark: str) -> bool:
+    try:
+        return process.pid != os.getpid() and process.environ().get(MARK) == mark
+    except (psutil.Error, OSError):  # another user's, or gone
+        return False

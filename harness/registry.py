@@ -6,11 +6,13 @@ import difflib
 import importlib
 import importlib.util
 import traceback
+from collections.abc import Collection
 from importlib.metadata import entry_points
 from pathlib import Path
 from types import ModuleType
 
-from harness.errors import UsageError
+from harness.errors import Problem, StepError, UsageError
+from harness.training.scale import Scale
 from harness.vendor import Compiler, InferModel, Vendor
 
 GROUP = "proofmark.vendors"
@@ -38,6 +40,26 @@ class FoundVendor:
     def scale_files(self, case: str) -> list[Path]:
         """The vendor's overrides of one training case, a file per scale: `<chip>x<nnodes>x<nproc>.yaml`."""
         return sorted((self.directory / "configs" / "training" / case).glob("*.yaml"))
+
+    def stray_overrides(self, cases: Collection[str]) -> list[Problem]:
+        """Files among the vendor's overrides that no case will ever read, since they are misnamed.
+
+        Args:
+            cases: all there are, as `<suite>/<case>`.
+        """
+        configs, known = self.directory / "configs", [f"{case}.yaml" for case in cases]
+        files = (path for path in sorted(configs.rglob("*")) if path.suffix.lower() in (".yaml", ".yml"))
+        names = {path: path.relative_to(configs).as_posix() for path in files}
+        return [
+            Problem(str(path), "", f"is named after no case, so that none would read it{_hint(name, known)}")
+            for path, name in names.items()
+            if name not in known and not _names_a_scale(name, cases)
+        ]
+
+    @property
+    def is_local(self) -> bool:
+        """Whether it lives beside the suites, and not in an installed package."""
+        return self.directory.parent == self.vendors_dir.resolve()
 
     def compiler(self, name: str) -> tuple[str, Compiler]:
         """Resolve a compiler's name, `default` included.
@@ -72,11 +94,11 @@ def available_vendors(vendors_dir: Path) -> list[str]:
     return sorted(local | {entry.name for entry in entry_points(group=GROUP)})
 
 
-def find_vendor(name: str, vendors_dir: Path) -> FoundVendor:
-    """Import a vendor and check that it fulfils the contract.
+def find_vendor(name: str, vendors_dir: Path, device: str | None = None) -> FoundVendor:
+    """Import a vendor, let it select `device` where one is asked for, and check that it fulfils the contract.
 
     Raises:
-        UsageError: unknown, ambiguous, broken on import, or not what the contract asks for.
+        UsageError: unknown, ambiguous, broken on import, without such a device, or not what the contract asks for.
     """
     entries = [entry for entry in entry_points(group=GROUP) if entry.name == name]
     local = (vendors_dir / name / "__init__.py").is_file() and name.isidentifier()
@@ -88,7 +110,13 @@ def find_vendor(name: str, vendors_dir: Path) -> FoundVendor:
         raise UsageError(f"unknown vendor '{name}': there are {', '.join(known)}{_hint(name, known)}")
     target = f"vendors.{name}" if local else entries[0].value.partition(":")[0]
     package = _import(target, f"vendor '{name}'")
-    return FoundVendor(name, package, _checked(package, name), vendors_dir)
+    return FoundVendor(name, package, _checked(package, name, device), vendors_dir)
+
+
+def _names_a_scale(name: str, cases: Collection[str]) -> bool:
+    """Whether a file is a training case's at some scale: `training/<case>/<scale>.yaml`."""
+    folder, _, file = name.rpartition("/")
+    return folder.startswith("training/") and folder in cases and Scale.is_named(file.removesuffix(".yaml"))
 
 
 def _import(target: str, what: str) -> ModuleType:
@@ -103,13 +131,18 @@ def _import(target: str, what: str) -> ModuleType:
         raise UsageError(f"{what} cannot be imported: {type(error).__name__}: {reason} ({file}:{line})") from None
 
 
-def _checked(package: ModuleType, name: str) -> Vendor:
+def _checked(package: ModuleType, name: str, device: str | None) -> Vendor:
     where = f"{package.__file__}: vendor '{name}'"
     candidate = getattr(package, "vendor", None)
     if isinstance(candidate, type) and issubclass(candidate, Vendor):
         raise UsageError(f"{where}: 'vendor' is a class; expected an instance of it: vendor = {candidate.__name__}()")
     if not isinstance(candidate, Vendor):
         raise UsageError(f"{where}: expected an attribute 'vendor', an instance of harness.vendor.Vendor")
+    if device is not None:
+        try:
+            candidate.select(device)
+        except StepError as error:
+            raise UsageError(f"vendor '{name}': --device {device}: {error}") from None
     compilers = candidate.compilers
     if not isinstance(compilers, dict) or not all(isinstance(value, Compiler) for value in compilers.values()):
         raise UsageError(f"{where}: 'compilers' must be a dict of names to harness.vendor.Compiler")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -84,7 +85,7 @@ class CaseRun:
             lines = "\n".join(map(str, self._problems))
             return self._end("init", {"status": "failed", "reason": lines, "kind": None})
         (self.run_dir / "engine").mkdir()
-        self._worker = CaseWorker(self._spec(), self._device.environment)
+        self._worker = CaseWorker(self._spec(), self._environment())
         if self._options.monitor_interval is not None:
             self._monitor = MonitorProcess(
                 self._found.name,
@@ -93,6 +94,7 @@ class CaseRun:
                 self._device.index,
                 self.run_dir / "monitor.jsonl",
                 self._options.monitor_interval,
+                self.config.host.device,
             )
         return self._end("init", {"status": "done"})
 
@@ -211,6 +213,16 @@ class CaseRun:
             "host": describe_host().model_dump(),
             "chip": chip.model_dump(),
         }
+
+    def _environment(self) -> dict[str, str]:
+        """The case's process leaves nothing in the user's home or in /tmp; what the user has set stands."""
+        cache = Path(self.config.host.cache_dir)
+        ours = {
+            "TORCHINDUCTOR_CACHE_DIR": str(cache / "torchinductor"),
+            "TRITON_CACHE_DIR": str(cache / "triton"),
+            "DO_NOT_TRACK": "1",
+        }
+        return {key: os.environ.get(key, value) for key, value in ours.items()} | self._device.environment
 
     def _spec(self) -> WorkerSpec:
         return WorkerSpec(

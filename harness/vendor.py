@@ -13,13 +13,12 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 from harness.chips import find_chip, load_chips
 from harness.config import EffectiveConfig
 from harness.errors import StepError
 from harness.machine import processor_name, usable_cores
-from harness.monitoring import Analysis, memory_seen
 
 if TYPE_CHECKING:
     import torch
@@ -85,6 +84,7 @@ class Reading:
         clock_mhz: of its compute units.
         throttled: why it runs slower than it could (heat, power, ...); empty if it doesn't.
         processes: ids of the processes that use it, as this host counts them.
+        error: why the device could not be read, in a sentence; the others are read all the same.
     """
 
     device: int
@@ -97,13 +97,26 @@ class Reading:
     clock_mhz: float | None = None
     throttled: tuple[str, ...] | None = None
     processes: tuple[int, ...] | None = None
+    error: str | None = None
+
+
+class Analysis(NamedTuple):
+    """What the FlagPerf inference specification asks of `analysis_log`. Peaks in FLOP/s; None is unknown."""
+
+    max_memory_gib: float | None
+    total_memory_gib: float | None
+    fp32_peak: float | None
+    fp16_peak: float | None
 
 
 class Monitor(Protocol):
     """Reads a vendor's devices. Lives in a process of its own, which samples it once a second."""
 
     def sample(self) -> list[Reading]:
-        """One reading of each device. What it raises is recorded; the next sample is tried all the same."""
+        """One reading of each device, with an `error` in that of one that does not answer.
+
+        What it raises is recorded; the next sample is tried all the same.
+        """
 
     def close(self) -> None:
         """Let go of the devices."""
@@ -118,7 +131,8 @@ class InferModel(Protocol):
         Args:
             config: the frozen configuration.
             onnx_path: the exported or given ONNX file; None where the compiler consumes the model.
-            model: the framework's model in float32 on the CPU; None with `no_validation`.
+            model: a copy of the framework's model in float32 on the CPU, the engine's own to change; None with
+                `no_validation`.
         """
 
     def __call__(self, inputs: list[torch.Tensor]) -> tuple[list[torch.Tensor], float]:
@@ -189,6 +203,16 @@ class Vendor(ABC):
     container_options: tuple[str, ...] = ()
     """Options that give a container access to the devices."""
 
+    def select(self, device: str) -> None:
+        """Take --device: which of the vendor's devices the run is about, by the vendor's own name for them.
+
+        Called before anything else, in every process of a run; not called where nothing was asked.
+
+        Raises:
+            StepError: there is no such device, or there is nothing to select.
+        """
+        raise StepError("the vendor has one kind of device, so --device has nothing to select")
+
     @abstractmethod
     def devices(self) -> list[Device]:
         """The devices of this machine, empty if there are none. Must not initialise a device."""
@@ -227,6 +251,8 @@ class Vendor(ABC):
         Args:
             path: a `monitor.jsonl` in a run's folder.
         """
+        from harness.monitoring import memory_seen
+
         used, total = memory_seen(Path(path))
         chips = Path(sys.modules[type(self).__module__].__file__ or "").with_name("chips.yaml")
         entry = find_chip(self.chip(), load_chips(chips))
@@ -241,3 +267,20 @@ class Vendor(ABC):
     def memory(self) -> tuple[int | None, int | None]:
         """(peak bytes used by this process on the device, total bytes); None where not readable."""
         return None, None
+
+
+class Processor(Vendor):
+    """This machine's processor, through torch alone: what trains the embedded profile's weights."""
+
+    default_compiler = "eager"
+
+    def devices(self) -> list[Device]:
+        """One: the processor."""
+        return [Device(0, processor_name())]
+
+    def synchronize(self) -> None:
+        """Nothing runs beside the caller."""
+
+    def chip(self) -> str:
+        """The processor's name."""
+        return processor_name()

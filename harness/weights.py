@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
+import importlib
 import importlib.metadata
 import inspect
 import json
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness import fit as fit_module
 from harness.errors import StepError
-from harness.fit import Recipe, fit
 from harness.record import Identity
+from harness.training.embedded import Recipe, train
 
 if TYPE_CHECKING:
     import torch
@@ -25,6 +27,12 @@ if TYPE_CHECKING:
     from harness.config import EffectiveConfig
 
 Note = Callable[[str], None]
+
+TRAINED_BY = tuple(f"harness.training.{name}" for name in ("batches", "case", "embedded", "strategy", "trainer"))
+"""Modules whose change makes other weights."""
+
+NOT_TRAINED_BY = frozenset({"target", "flops", "warmup"})
+"""Parameters by which a run is measured and judged. Training gets to see none of them, so they make nothing stale."""
 
 
 def identify(model: torch.nn.Module, origin: str) -> Identity:
@@ -51,13 +59,15 @@ def embedded_weights(
     in a note and trained again. Two runs at once train once.
 
     Raises:
-        StepError: the case's profile has no recipe.
+        StepError: the case's profile has no recipe, or the training failed.
         OSError: the cache can't be written.
     """
-    from safetensors.torch import load_model, save_model
+    from safetensors.torch import load_file
 
     if "training" not in config.parameters:
         raise StepError(f"profile {config.profile} of case {config.case} has no 'training' parameters")
+    seen = {key: value for key, value in config.parameters.items() if key not in NOT_TRAINED_BY}
+    config = replace(config, parameters=seen)
     directory = Path(config.host.cache_dir) / "weights" / config.suite
     directory.mkdir(parents=True, exist_ok=True)
     entry = directory / f"{config.case}-{config.profile}"
@@ -65,15 +75,15 @@ def embedded_weights(
     with _locked(entry.with_suffix(".lock")):
         wrong = _what_is_wrong(entry, key)
         if wrong is None:
-            load_model(model, entry.with_suffix(".safetensors"), strict=True)
+            model.load_state_dict(load_file(entry.with_suffix(".safetensors")))
             return identify(model, f"trained by the suite (cached as {key[:12]})")
         note(wrong)
         entry.with_suffix(".json").unlink(missing_ok=True)
         recipe = Recipe.model_validate(dict(config.parameters["training"]))
-        fit(case, model, config, recipe, progress)
+        with tempfile.TemporaryDirectory(prefix=f"{entry.name}-", dir=directory) as folder:
+            train(case, config, recipe, Path(folder), progress).replace(entry.with_suffix(".safetensors"))
+        model.load_state_dict(load_file(entry.with_suffix(".safetensors")))
         draft = entry.with_suffix(".draft")
-        save_model(model, str(draft))
-        draft.replace(entry.with_suffix(".safetensors"))
         manifest = {"key": key, "sha256": _file_digest(entry.with_suffix(".safetensors"))}
         draft.write_text(json.dumps(manifest) + "\n", encoding="utf-8")
         draft.replace(entry.with_suffix(".json"))
@@ -81,12 +91,12 @@ def embedded_weights(
 
 
 def _key(case: InferenceCase, config: EffectiveConfig) -> str:
-    """A hash of what decides the weights: parameters, code of case and training, data, versions."""
+    """A hash of what decides the weights: the parameters it sees, code of case and training, data, versions."""
     loader = case.build_dataloader(config, "train")
     made_by: dict[str, Any] = {
         "parameters": config.as_dict()["parameters"],
         "code": _sources(type(case).__module__.partition(".")[0]),
-        "training": inspect.getsource(fit_module),
+        "training": {name: inspect.getsource(importlib.import_module(name)) for name in TRAINED_BY},
         "data": loader.dataset.identity.sha256,
         "versions": {name: importlib.metadata.version(name) for name in ("torch", "transformers", "numpy")},
     }

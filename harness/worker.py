@@ -2,7 +2,8 @@
 
 The parent sends the name of a step as a line and reads JSON lines: progress, then the step's outcome.
 The child leads a process group, which ends with the parent, however that ends: the child sees its
-command pipe close and kills the group.
+command pipe close and kills the group. What it started in sessions of their own is known by a mark
+in its environment, and ends then too.
 """
 
 from __future__ import annotations
@@ -10,19 +11,28 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import secrets
 import selectors
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from harness.process import end_group, wait_without_reaping
+from harness.capped_log import CappedLog
+from harness.process import MARK, end_group, end_marked, wait_without_reaping
+
+LOOK_EVERY = 1.0
+"""Seconds between two looks at whether a silent child lives."""
 
 Progress = Callable[[dict[str, Any]], None]
+
+SILENCE = 5.0
+"""Seconds after which a child that says nothing is told to be still at its step."""
 
 
 @dataclass(frozen=True)
@@ -47,21 +57,25 @@ class CaseWorker:
     """The parent's end of a case's process."""
 
     def __init__(self, spec: WorkerSpec, environment: Mapping[str, str] | None = None) -> None:
+        # its own: what a killed child leaves there goes with it
+        self._temporary = tempfile.TemporaryDirectory(prefix="proofmark-", ignore_cleanup_errors=True)
         answer_read, answer_write = os.pipe()
-        log = (Path(spec.run_dir) / "worker.log").open("ab")
+        self._log = CappedLog(Path(spec.run_dir) / "worker.log")
+        self._mark = secrets.token_hex(16)
+        marked = {MARK: self._mark, "PYTHONPATH": os.pathsep.join(spec.sys_path)}
         try:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "harness.worker_main", str(answer_write)],
                 stdin=subprocess.PIPE,
-                stdout=log,
-                stderr=log,
+                stdout=self._log.descriptor,
+                stderr=self._log.descriptor,
                 pass_fds=[answer_write],
                 start_new_session=True,
-                env={**os.environ, **(environment or {}), "PYTHONPATH": os.pathsep.join(spec.sys_path)},
+                env={**os.environ, **(environment or {}), **marked, "TMPDIR": self._temporary.name},
             )
         finally:
             os.close(answer_write)
-            log.close()
+            os.close(self._log.descriptor)
         self._answers = os.fdopen(answer_read, "rb", buffering=0)
         self._buffer = b""
         self._send(asdict(spec))
@@ -74,37 +88,47 @@ class CaseWorker:
     def run(self, step: str, timeout: float | None, on_progress: Progress) -> dict[str, Any]:
         """Run one step and return its outcome: status, reason, kind, detail.
 
+        `on_progress` gets what the child reports and, where that is nothing for a while, `{"silent": step, "seconds":
+        since the step began}`.
+
         Raises:
             WorkerLost: the child died, or outlasted `timeout` seconds and was killed.
         """
-        deadline = None if timeout is None else time.monotonic() + timeout
+        begun = time.monotonic()
+        deadline = float("inf") if timeout is None else begun + timeout
         self._send({"step": step})
-        try:
-            while True:
-                answer = self._receive(deadline)
-                if answer is None:
-                    raise WorkerLost(self._cause_of_death())
-                if "outcome" in answer:
-                    return dict(answer["outcome"])
-                on_progress(answer)
-        except TimeoutError:
-            self.kill()
-            raise WorkerLost(f"took longer than the {timeout:g} s of --step-timeout and was ended") from None
+        while True:
+            try:
+                answer = self._receive(min(deadline, time.monotonic() + SILENCE))
+            except TimeoutError:
+                if time.monotonic() < deadline:
+                    on_progress({"silent": step, "seconds": time.monotonic() - begun})
+                    continue
+                self.kill()
+                raise WorkerLost(f"took longer than the {timeout:g} s of --step-timeout and was ended") from None
+            if answer is None:
+                raise WorkerLost(self._cause_of_death())
+            if "outcome" in answer:
+                return dict(answer["outcome"])
+            on_progress(answer)
 
     def close(self) -> None:
-        """Let the child leave by itself, then end whatever is left of its group."""
+        """Let the child leave by itself, then end whatever it has left behind."""
         with contextlib.suppress(OSError):
             self._send({"step": None})
         wait_without_reaping(self._process.pid, 10)
         self.kill()
 
     def kill(self) -> None:
-        """End the group now."""
+        """End the group now, and all that left it."""
         end_group(self._process)
+        end_marked(self._mark)
+        self._log.finish()
         for stream in (self._process.stdin, self._answers):
             with contextlib.suppress(OSError):
                 if stream:
                     stream.close()
+        self._temporary.cleanup()
 
     def _send(self, message: Mapping[str, Any]) -> None:
         assert self._process.stdin is not None
@@ -112,16 +136,25 @@ class CaseWorker:
             self._process.stdin.write((json.dumps(message) + "\n").encode())
             self._process.stdin.flush()
 
-    def _receive(self, deadline: float | None) -> dict[str, Any] | None:
-        """The next line, None at the end of the child."""
+    def _receive(self, deadline: float) -> dict[str, Any] | None:
+        """The next line, None at the end of the child: its process's end, since what it forked may hold the pipe.
+
+        Raises:
+            TimeoutError: none came before `deadline` on the monotonic clock.
+        """
         if self._answers.closed:
             return None
         with selectors.DefaultSelector() as selector:
             selector.register(self._answers, selectors.EVENT_READ)
             while b"\n" not in self._buffer:
-                left = None if deadline is None else deadline - time.monotonic()
-                if (left is not None and left <= 0) or not selector.select(left):
+                left = deadline - time.monotonic()
+                if left <= 0:
                     raise TimeoutError
+                ended = wait_without_reaping(self._process.pid, 0)
+                if not selector.select(0 if ended else min(left, LOOK_EVERY)):
+                    if ended:
+                        return None
+                    continue
                 chunk = os.read(self._answers.fileno(), 65536)
                 if not chunk:
                     return None

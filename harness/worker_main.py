@@ -19,6 +19,7 @@ from harness.config import EffectiveConfig
 from harness.errors import ProofmarkError
 from harness.events import EventLog
 from harness.pipeline import Pipeline
+from harness.process import MARK, end_marked
 from harness.registry import find_vendor
 
 
@@ -48,14 +49,14 @@ def _run(pipeline: Pipeline | ProofmarkError, step: str) -> dict[str, Any]:
 
 def _make_pipeline(spec: dict[str, Any], answers: _Answers) -> Pipeline | ProofmarkError:
     try:
-        found = find_vendor(spec["vendor"], Path(spec["vendors_dir"]))
+        config = EffectiveConfig.from_dict(spec["config"])
+        found = find_vendor(spec["vendor"], Path(spec["vendors_dir"]), config.host.device)
         compiler = found.compiler(spec["compiler"])[1] if spec["compiler"] else None
     except ProofmarkError as error:
         return error
     case_class = getattr(importlib.import_module(spec["case_module"]), spec["case_class"])
     case: InferenceCase = case_class()
     run_dir = Path(spec["run_dir"])
-    config = EffectiveConfig.from_dict(spec["config"])
     return Pipeline(case, found, compiler, config, run_dir, EventLog(run_dir / "events.jsonl"), answers.progress)
 
 
@@ -78,15 +79,20 @@ def _read_commands(stream: BinaryIO, commands: queue.Queue[dict[str, Any]]) -> N
         commands.put(command)
         if "step" in command and command["step"] is None:
             return
+    end_marked(os.environ.get(MARK, ""))
     os.killpg(0, signal.SIGKILL)
 
 
 class _Answers:
-    """The pipe back. Progress is held to twice a second, so that it costs the measured loop nothing."""
+    """The pipe back. Progress is held to twice a second, so that it costs the measured loop nothing.
+
+    Notes, and the beginning and the end of a phase, always pass.
+    """
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
         self._last = 0.0
+        self._phase: str | None = None
         os.set_inheritable(descriptor, False)
 
     def send(self, **message: Any) -> None:
@@ -94,8 +100,10 @@ class _Answers:
 
     def progress(self, **message: Any) -> None:
         now = time.monotonic()
-        if "note" in message or now - self._last > 0.5:
-            self._last = now
+        phase = message.get("phase")
+        turning = phase != self._phase or message["step"] == message["steps"] if phase else True
+        if turning or now - self._last > 0.5:
+            self._last, self._phase = now, phase
             self.send(**message)
 
 

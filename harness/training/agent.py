@@ -23,6 +23,9 @@ from harness.training.spec import TrainingSpec
 WATCHED = ("data", "compute", "evaluation", "checkpoint")
 """Phases in which a rank must show signs of life."""
 
+WAITING = ("torch/distributed/", "torch/nn/parallel/", "torch/autograd/graph.py")
+"""Files of torch in which a rank waits for the others."""
+
 STEADY_AFTER = 2
 """Steps after which a step's time says something: the first ones compile and allocate."""
 
@@ -78,13 +81,15 @@ class Watch:
 
     def beats(self) -> None:
         """Find ranks that make no progress, once; what hangs is named, shown and ended."""
+        before: dict[int, Beat] = {}
         while True:
             time.sleep(min(1.0, self._timeout / 4))
             found = {rank: beat for rank in self._ranks if (beat := self._beat(rank)) is not None}
             now = time.monotonic()
-            for beat in found.values():
-                if beat.step > STEADY_AFTER and now - beat.since < self._timeout:
-                    self._longest = max(self._longest, now - beat.since)
+            for rank, beat in found.items():
+                if rank in before and beat.step > STEADY_AFTER:
+                    self._longest = max(self._longest, beat.since - before[rank].since)
+            before = found
             watched = {rank: beat for rank, beat in found.items() if beat.phase in WATCHED and beat.step > 0}
             if watched and all(now - beat.since > self._patience() for beat in watched.values()):
                 self._end_hung(watched, now)
@@ -96,11 +101,14 @@ class Watch:
 
     def _end_hung(self, beats: dict[int, Beat], now: float) -> None:
         """Name the ranks that are behind the others: those wait for them."""
+        logs = {rank: self._directory / f"rank{rank}.log" for rank in beats}
+        written = {rank: log.stat().st_size for rank, log in logs.items()}
         for beat in beats.values():
             with contextlib.suppress(ProcessLookupError):
                 os.kill(beat.pid, signal.SIGUSR1)
         time.sleep(1)
-        position = {rank: (beat.step, PHASES.index(beat.phase)) for rank, beat in beats.items()}
+        stacks = {rank: log.read_bytes()[written[rank] :].decode("utf-8", "replace") for rank, log in logs.items()}
+        position = {rank: (beat.step, PHASES.index(beat.phase), waits(stacks[rank])) for rank, beat in beats.items()}
         behind = [rank for rank in position if position[rank] == min(position.values())]
         for rank, beat in beats.items():
             seconds, culprit = now - beat.since, rank in behind
@@ -117,6 +125,16 @@ class Watch:
 
     def _beat(self, rank: int) -> Beat | None:
         return read_beat(self._directory / f"rank{rank}.beat")
+
+
+def waits(stack: str) -> bool:
+    """Whether a rank's main thread waits for others: it is inside torch's communication, or in a backward pass.
+
+    Args:
+        stack: what faulthandler wrote, the innermost frame of the current thread first.
+    """
+    innermost = stack.partition("Current thread")[2].splitlines()[1:2]
+    return any(place in frame for frame in innermost for place in WAITING)
 
 
 def _is_ours(pid: int) -> bool:

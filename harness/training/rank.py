@@ -12,12 +12,15 @@ import sys
 import traceback
 from pathlib import Path
 
+from harness.case import InferenceCase
 from harness.config import EffectiveConfig
 from harness.errors import ProofmarkError
 from harness.events import EventLog
 from harness.registry import find_vendor
 from harness.training.beat import BeatWriter
+from harness.training.embedded import ForInference
 from harness.training.spec import TrainingSpec
+from harness.vendor import Processor, Vendor
 
 PR_SET_PDEATHSIG = 1
 
@@ -37,7 +40,8 @@ def main() -> None:
     try:
         _train(spec, rank, log, beat)
     except BaseException as error:  # noqa: BLE001 (written down, then torchrun ends the others)
-        traceback.print_exc()
+        if not isinstance(error, ProofmarkError):
+            traceback.print_exc()
         told = str(error) if isinstance(error, ProofmarkError) else f"{type(error).__name__}: {error}"
         log.write("rank_failed", rank=rank, reason=told.strip().splitlines()[0])
         # not through the interpreter's end, which would wait for an exchange that never comes
@@ -52,17 +56,20 @@ def _train(spec: TrainingSpec, rank: int, log: EventLog, beat: BeatWriter) -> No
     from harness.training.strategy import Place
     from harness.training.trainer import Trainer
 
-    found = find_vendor(spec.vendor, Path(spec.vendors_dir))
-    vendor, local_rank = found.vendor, int(os.environ["LOCAL_RANK"])
+    config = EffectiveConfig.from_dict(spec.config)
+    vendor: Vendor = Processor()
+    if spec.vendor is not None:
+        vendor = find_vendor(spec.vendor, Path(spec.vendors_dir), config.host.device).vendor
+    local_rank = int(os.environ["LOCAL_RANK"])
     device = torch.device(vendor.torch_device())
     if device.type != "cpu":
         device = torch.device(device.type, local_rank)
         torch.accelerator.set_device_index(local_rank)
-    config = EffectiveConfig.from_dict(spec.config)
     torch.set_float32_matmul_precision("high" if config.precision == "tf32" else "highest")
     dist.init_process_group(vendor.distributed_backend, device_id=None if device.type == "cpu" else device)
     place = Place(rank, local_rank, dist.get_world_size(), device)
     case = getattr(importlib.import_module(spec.case[0]), spec.case[1])()
+    case = ForInference(case) if isinstance(case, InferenceCase) else case
     Trainer(case, config, spec, vendor, place, log, beat).run()
     used, total = vendor.memory()
     host = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

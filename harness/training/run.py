@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import sys
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -13,17 +11,17 @@ from typing import Any
 from harness.chips import describe_chip
 from harness.config import EffectiveConfig, Resolution
 from harness.errors import Problem
-from harness.events import EventLog
-from harness.launch import Handle, Job, Launcher
+from harness.events import Event, EventLog
+from harness.launch import Handle, Launcher
 from harness.legality import Override
-from harness.machine import describe_host, installed_versions, usable_cores
+from harness.machine import describe_host, installed_versions
 from harness.monitor import MonitorProcess
 from harness.registry import FoundVendor
 from harness.training.collect import collect
+from harness.training.job import follow, submit
 from harness.training.record import TrainingRecord
 from harness.training.scale import Scale
 from harness.training.spec import TrainingSpec
-from harness.training.tail import Tail
 
 PACKAGES = ("torch", "transformers", "numpy", "pytest", "pytest-benchmark")
 
@@ -131,13 +129,12 @@ class ScaleRun:
         directory = self.run_dir / f"round{number}"
         directory.mkdir()
         spec = self._spec(directory, number)
-        spec.save(directory / "spec.json")
         self._log.write("round_begin", round=number, seed=spec.seed, resume_from=spec.resume_from)
-        handle = self._launcher.submit(self._job(directory))
+        handle = submit(spec, self._launcher)
         monitor = self._start_monitor(directory, handle)
         end: dict[str, Any] = {"status": "stopped"}
         try:
-            end = self._wait(handle, directory)
+            end = follow(handle, spec, self._options.timeout, self._tell)
         except KeyboardInterrupt:
             self._log.write("interrupted", step=f"round {number}")
             raise
@@ -147,23 +144,10 @@ class ScaleRun:
             self._log.write("round_end", round=number, monitor=trouble, **end)
         return bool(end["status"] == "succeeded")
 
-    def _wait(self, handle: Handle, directory: Path) -> dict[str, Any]:
-        """Until the job has ended or its time is over; rank 0's progress is passed on meanwhile."""
-        deadline = time.monotonic() + self._options.timeout
-        tail = Tail(directory / "noderank0" / "rank0.jsonl")
-        steps = 0
-        while (status := handle.status()) == "running":
-            if time.monotonic() > deadline:
-                reason = f"took longer than the {self._options.timeout:g} s of --step-timeout and was ended"
-                return {"status": "stopped", "reason": reason}
-            for event in tail.events():
-                steps = event.get("total_steps", steps)
-                self._tell(event, steps)
-            time.sleep(0.1)
-        return {"status": status}
-
-    def _tell(self, event: Mapping[str, Any], steps: int) -> None:
+    def _tell(self, event: Event) -> None:
+        """Rank 0's progress."""
         if event["event"] == "steps":
+            steps = event["total_steps"]
             told = {"phase": "training", "step": event["step"], "steps": steps, "items": event["samples"]}
             self._on_progress({**told, "loss": event["losses"][-1]})
         elif event["event"] == "evaluation" and event["metric"] is not None:
@@ -177,7 +161,8 @@ class ScaleRun:
         if self._options.monitor_interval is None:
             return None
         path, interval = directory / "monitor.jsonl", self._options.monitor_interval
-        return MonitorProcess(self._found.name, self._found.vendors_dir, handle.group, None, path, interval)
+        selected = self.config.host.device
+        return MonitorProcess(self._found.name, self._found.vendors_dir, handle.group, None, path, interval, selected)
 
     def _spec(self, directory: Path, number: int) -> TrainingSpec:
         resume = None
@@ -197,13 +182,6 @@ class ScaleRun:
             resume_from=str(resume) if resume else None,
             hang_timeout=self._options.hang_timeout,
         )
-
-    def _job(self, directory: Path) -> Job:
-        environment = {"PYTHONPATH": os.pathsep.join(sys.path)}
-        if "OMP_NUM_THREADS" not in os.environ:
-            environment["OMP_NUM_THREADS"] = str(max(1, usable_cores() // self._scale.nproc))
-        command = [sys.executable, "-m", "harness.training.agent", str(directory / "spec.json")]
-        return Job(command, directory, self._scale.nnodes, environment)
 
     def _facts(self) -> dict[str, Any]:
         vendor, precision = self._found.vendor, self.config.precision

@@ -28,8 +28,13 @@ class Scale:
         return self.nnodes * self.nproc
 
     def is_for(self, chip: str) -> bool:
-        """Whether a detected chip is the one that this scale names: `A100` is in 'NVIDIA A100-SXM4-40GB'."""
+        """Whether a detected chip is the one that this scale names: `A100` is in 'A100-SXM4-40GB'."""
         return self.chip is None or _plain(self.chip) in _plain(chip)
+
+    @staticmethod
+    def is_named(text: str) -> bool:
+        """Whether `parse` can read it."""
+        return _PATTERN.fullmatch(text) is not None
 
     @classmethod
     def parse(cls, text: str) -> Scale:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
 from pathlib import Path
+from signal import SIGTERM
 from typing import Any
 
 from harness.events import CORRUPT, Event, read_events
@@ -82,7 +83,7 @@ def collect_run(directory: Path, begin: Event, end: Event | None) -> tuple[SeedR
         begin: the parent's `round_begin`.
         end: the parent's `round_end`, None if there is none.
     """
-    ranks = sorted((_read_rank(path) for path in directory.glob("noderank*/rank*.jsonl")), key=lambda log: log.rank)
+    ranks = _read_ranks(directory)
     first = ranks[0] if ranks and ranks[0].rank == 0 else RankLog(0)
     newest = max((event["time"] for log in ranks for event in log.last.values()), default=begin["time"])
     last, finished = first.totals() or {}, first.last.get("train_end")
@@ -121,6 +122,15 @@ _noted = itemgetter("step", "epoch", "samples", "time", "learning_rate")
 def _evaluation(event: Event) -> Evaluation:
     fields = {"samples": event["samples"], "seconds": event["train_seconds"], "metric": event["metric"]}
     return Evaluation.model_validate({**fields, "began": event["time"] - event["took_seconds"], "ended": event["time"]})
+
+
+def why(directory: Path, end: Event) -> Failure | None:
+    """What brought a run down, None if nothing did."""
+    return _failure(directory, _read_ranks(directory), end)
+
+
+def _read_ranks(directory: Path) -> list[RankLog]:
+    return sorted((_read_rank(path) for path in directory.glob("noderank*/rank*.jsonl")), key=lambda log: log.rank)
 
 
 def _read_rank(path: Path) -> RankLog:
@@ -172,6 +182,8 @@ def _failure(directory: Path, ranks: Sequence[RankLog], end: Event | None) -> Fa
     raised = sorted((log.last["rank_failed"] for log in ranks if "rank_failed" in log.last), key=lambda e: e["time"])
     died = [event for event in agents if event["event"] == "rank_died" and event["code"] != 1]
     killed = [event for event in died if event["rank"] not in {e["rank"] for e in raised}]
+    if raised or any(event["code"] != -SIGTERM for event in killed):
+        killed = [event for event in killed if event["code"] != -SIGTERM]  # torchrun ends the others by it
     diverged = sorted((log for log in ranks if "diverged" in log.last), key=lambda log: log.last["diverged"]["step"])
     if diverged:
         cause = f"rank {diverged[0].rank}: the loss of step {diverged[0].last['diverged']['step']} is not finite"
@@ -181,7 +193,8 @@ def _failure(directory: Path, ranks: Sequence[RankLog], end: Event | None) -> Fa
     if raised:
         who, why = raised[0]["rank"], raised[0]["reason"]
         return Failure(ranks=(who,), cause=f"rank {who}: {why}", last_lines=_tail(directory, who))
-    reason = "the run was stopped" if end is None else str(end.get("reason") or "torchrun failed")
+    stopped = end is None or end["status"] == "stopped"
+    reason = (end or {}).get("reason") or ("the run was stopped" if stopped else "torchrun failed")
     return Failure(ranks=(), cause=reason, last_lines=_last(directory / "noderank0" / "agent.log"))
 
 

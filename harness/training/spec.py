@@ -14,7 +14,7 @@ class TrainingSpec:
 
     Attributes:
         case: module and class of the case.
-        vendor: whose devices, found under `vendors_dir` or as an installed package.
+        vendor: whose devices, found under `vendors_dir` or as an installed package; None for the processor.
         config: an EffectiveConfig as `as_dict` gives it.
         directory: where the run leaves its files; the same on all nodes.
         master: address and port of node 0, None on a single node.
@@ -25,7 +25,7 @@ class TrainingSpec:
     """
 
     case: tuple[str, str]
-    vendor: str
+    vendor: str | None
     vendors_dir: str
     config: dict[str, Any]
     directory: str

@@ -42,7 +42,7 @@ def _failures(record: TrainingRecord) -> list[str]:
         for run in record.runs
         if run.failure is not None and not run.failure.diverged
     ]
-    return [*reasons, f"interrupted in {record.interrupted}"] if record.interrupted else reasons
+    return [f"interrupted in {record.interrupted}"] if record.interrupted else reasons
 
 
 def _missing_figures(record: TrainingRecord) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from tests.e2e.conftest import House, one_line_answer
+from tests.e2e.conftest import House
 
 TRAINS = "no cached weights"
 
@@ -49,10 +49,3 @@ def test_cache_that_cannot_be_written(house: House) -> None:
     assert kind == "ERROR" and "step data_and_model failed" in reasons and str(house.cache) in reasons
     assert ran.code == 17
     assert "Traceback" not in ran.output
-
-
-def test_profile_that_needs_data(house: House) -> None:
-    ran = house.run("--profile=standard")
-    kind, reasons = ran.verdict()
-    assert kind == "FAIL_LEGALITY" and "--data-dir DIR" in reasons and "--weights DIR" in reasons
-    one_line_answer(house.run("--profile=standard", "--data-dir=/none"), "no such directory")

@@ -38,6 +38,14 @@ def test_it_passes_the_contract(installed: Path, house: House) -> None:
     assert override.new == 10 and override.origin.endswith("acme/configs/inference/tiny.yaml")
 
 
+def test_overrides_of_a_case_that_is_not_here_are_told(installed: Path, house: House) -> None:
+    (installed / "configs/inference/tinny.yaml").write_text("batch_size: 2\n")
+    ran = house.run("--compiler=null", vendor="acme")
+    assert ran.code == 0, ran.output
+    (line,) = [line for line in ran.output.splitlines() if line.startswith("WARNING")]
+    assert "tinny.yaml: is named after no case" in line and "did you mean 'inference/tiny.yaml'?" in line
+
+
 def test_its_monitor_is_read_and_analysed(installed: Path, house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     ran = house.run("--monitor-interval", "0.05", vendor="acme")
     monitoring = ran.record().monitoring

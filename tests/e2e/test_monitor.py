@@ -33,6 +33,7 @@ def test_a_good_one(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     "mood, told",
     [
         ("raises", "the sensor bus is gone"),
+        ("loses", "device 0 could not be read: fell off the bus"),
         ("absent", "no driver library"),
         ("dies", "ended by itself with code 7"),
         ("hangs", "did not answer and was killed"),

@@ -100,3 +100,15 @@ def test_a_file_that_nobody_selects_does_not_matter(house: House) -> None:
 def test_case_without_yaml(house: House) -> None:
     house.case_yaml.unlink()
     one_line_answer(house.run(), "tiny.yaml", "cannot be read")
+
+
+def test_a_misnamed_file_is_refused_with_the_nearest_case(house: House) -> None:
+    for name, nearest in (("tinny.yaml", "inference/tiny.yaml"), ("tiny.yml", "inference/tiny.yaml")):
+        path = house.vendor_yaml().with_name(name)
+        path.write_text("batch_size: 8\n")
+        told = f"vendors/fake/configs/inference/{name}: is named after no case", f"did you mean '{nearest}'?"
+        one_line_answer(house.run(), *told)
+        path.unlink()
+    (house.root / "vendors/fake/configs/inferense").mkdir()
+    (house.root / "vendors/fake/configs/inferense/tiny.yaml").write_text("batch_size: 8\n")
+    one_line_answer(house.run(), "inferense/tiny.yaml", "did you mean 'inference/tiny.yaml'?")

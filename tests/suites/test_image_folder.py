@@ -81,6 +81,17 @@ def test_images_without_class_folders_are_refused(images: Path) -> None:
         loader_of(images / "n01")
 
 
+@pytest.mark.parametrize("name", ["val", "validation"])
+def test_the_folder_above_is_told_where_the_class_folders_are(images: Path, name: str) -> None:
+    images = images.rename(images.with_name(name))
+    with pytest.raises(StepError, match=rf"one folder per class.*; did you mean {images}\?"):
+        loader_of(images.parent)
+    (images.parent / "train").mkdir()
+    (images.parent / "train" / "a.png").touch()
+    with pytest.raises(StepError, match=rf"2 class folders, expected 3; .*; did you mean {images}\?"):
+        loader_of(images.parent)
+
+
 def test_wrong_number_of_classes_is_refused(images: Path) -> None:
     with pytest.raises(StepError, match="holds 3 class folders, expected 1000"):
         loader_of(images, classes=1000)

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
 from typing import Any
 
 import torch
+from torch.utils.data import DataLoader, TensorDataset
 
 from harness.case import InferenceCase
 from harness.record import Identity
 
 
-class Points(list[Any]):
-    """Forty points of two kinds, in batches; `changed` makes them another dataset."""
+class Points(TensorDataset):
+    """Forty points of two kinds; `changed` makes them another dataset."""
 
-    def __init__(self, size: int, changed: str = "") -> None:
+    def __init__(self, changed: str = "") -> None:
         targets = torch.arange(40) % 2
-        points = torch.stack([targets * 2.0 - 1, torch.ones(40)], 1)
-        super().__init__(([points[n : n + size]], targets[n : n + size]) for n in range(0, 40, size))
-        self.dataset = SimpleNamespace(identity=Identity(name="points", sha256="0" * 60 + changed.rjust(4, "0")))
+        super().__init__(torch.stack([targets * 2.0 - 1, torch.ones(40)], 1), targets)
+        self.identity = Identity(name="points", sha256="0" * 60 + changed.rjust(4, "0"), items=40)
 
 
 class Net(InferenceCase):
@@ -27,10 +26,22 @@ class Net(InferenceCase):
     data = ""
 
     def build_dataloader(self, config: Any, split: str = "validation") -> Any:
-        return Points(config.training["batch_size"], self.data)
+        return DataLoader(Points(self.data), config.training["batch_size"], collate_fn=_collate)
 
     def create_model(self, config: Any) -> torch.nn.Module:
         return torch.nn.Linear(2, 2)
 
     def evaluator(self, outputs: list[torch.Tensor], targets: torch.Tensor) -> tuple[float, float]:
         return float((outputs[0].argmax(1) == targets).sum()), float(len(targets))
+
+
+class Breaks(Net):
+    """Has no loss."""
+
+    def loss(self, outputs: list[torch.Tensor], targets: torch.Tensor) -> torch.Tensor:
+        raise RuntimeError("no loss today")
+
+
+def _collate(items: list[tuple[torch.Tensor, torch.Tensor]]) -> tuple[list[torch.Tensor], torch.Tensor]:
+    points, targets = zip(*items, strict=True)
+    return [torch.stack(points)], torch.stack(targets)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import threading
 import time
 from collections.abc import Callable
@@ -13,6 +14,7 @@ import pytest
 import torch
 from torch.utils.data import DataLoader, TensorDataset
 
+from harness import measure
 from harness.config import EffectiveConfig
 from harness.errors import StepError
 from harness.events import EventLog, read_events
@@ -251,7 +253,7 @@ class Cheats:
             if inputs[0].numpy().tobytes() not in known:
                 state["new"] = state["asked"]
             if state["asked"] - state["new"] < 6:
-                time.sleep(15 * WORK)
+                time.sleep(60 * WORK)
             with torch.no_grad():
                 return [data.model(inputs[0])], 0.0
 
@@ -293,8 +295,21 @@ class Cheats:
 
         return lambda inputs: ([data.honest(inputs)[0][0].as_subclass(Lazy)], 0.0)
 
+    @staticmethod
+    def computes_in_fp16(data: Data) -> Callable[[list[torch.Tensor]], Answer]:
+        """Where float32 was asked for."""
+        model = copy.deepcopy(data.model).half()
+        return lambda inputs: ([model(inputs[0].half()).float().detach()], 0.0)
+
+    @staticmethod
+    def keeps_its_weights_in_fp16(data: Data) -> Callable[[list[torch.Tensor]], Answer]:
+        model = copy.deepcopy(data.model).half().float()
+        return lambda inputs: ([model(inputs[0]).detach()], 0.0)
+
 
 EXPECTED = {
+    "computes_in_fp16": "answers new inputs",
+    "keeps_its_weights_in_fp16": "answers new inputs",
     "knows_when_it_is_timed": "no faster when timed",
     "computes_the_first_rows_only": "answers new inputs",
     "looks_up_the_short_batch": "answers new inputs",
@@ -314,6 +329,11 @@ EXPECTED = {
     "recognises_repeated_data": "no cached answers",
     "answers_in_the_same_memory": "memory of its previous answer",
 }
+
+
+@pytest.fixture(autouse=True)
+def one_second_chance(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(measure, "SECOND_CHANCES", 1)
 
 
 @pytest.mark.parametrize("cheat, accusation", EXPECTED.items())

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from harness.config import EffectiveConfig, HostSettings
-from harness.plan import Plan, make_plan
+from harness.plan import Plan, host_problems, make_plan
 from harness.vendor import Compiler
 
 ONNX = Compiler(frozenset({"fp32"}), consumes="onnx", loads_compiled=True)
@@ -140,17 +140,38 @@ def test_switches_without_effect_are_told(file: str) -> None:
     assert not plan_of(ONNX, False, file, file).warnings
 
 
-def test_standard_needs_data_and_weights() -> None:
-    keys = [problem.key for problem in make_plan(config("standard"), ONNX).problems]
-    assert keys == ["--data-dir", "--weights"]
-    assert not make_plan(config("standard", HostSettings(data_dir="d", weights="w")), ONNX).problems
+class TestHost:
+    """Where the user's data and weights are."""
 
+    @pytest.fixture
+    def full(self, tmp_path: Path) -> str:
+        (tmp_path / "full").mkdir()
+        (tmp_path / "full" / "file").touch()
+        return str(tmp_path / "full")
 
-def test_standard_without_a_model_needs_no_weights(file: str) -> None:
-    host = HostSettings(data_dir="d")
-    assert not make_plan(config("standard", host, no_validation=True, exist_onnx_path=file), ONNX).problems
+    def test_standard_needs_data_and_weights(self, full: str) -> None:
+        assert [problem.where for problem in host_problems(config("standard"))] == ["--data-dir", "--weights"]
+        assert not host_problems(config("standard", HostSettings(data_dir=full, weights=full)))
 
+    def test_standard_without_a_model_needs_no_weights(self, full: str) -> None:
+        assert not host_problems(config("standard", HostSettings(data_dir=full), no_validation=True))
 
-def test_embedded_takes_no_data() -> None:
-    (problem,) = make_plan(config(host=HostSettings(data_dir="d")), ONNX).problems
-    assert "--profile standard" in problem.what
+    def test_embedded_takes_no_data(self, full: str) -> None:
+        (problem,) = host_problems(config(host=HostSettings(data_dir=full)))
+        assert "--profile standard" in problem.what
+
+    @pytest.mark.parametrize("option", ["data_dir", "weights"])
+    @pytest.mark.parametrize(
+        "name, told",
+        [
+            ("none", "no such directory"),
+            ("full/file", "cannot be read as a directory (Not a directory)"),
+            ("empty", "nothing is in the directory"),
+        ],
+    )
+    def test_a_directory_that_is_none(self, full: str, tmp_path: Path, option: str, name: str, told: str) -> None:
+        (tmp_path / "empty").mkdir()
+        bad = str(tmp_path / name)
+        host = HostSettings(**{"data_dir": full, "weights": full} | {option: bad})
+        (problem,) = host_problems(config("standard", host))
+        assert str(problem) == f"--{option.replace('_', '-')}: {told}: {bad}"

@@ -60,6 +60,41 @@ def test_plain_lines_come_every_ten_seconds(clock: Clock) -> None:
     assert lines[0] == "net: engine round 1/3: 11/60, 10 s, 35.2 samples/s, 45 s left"
 
 
+def test_silence_is_told_with_the_place_where_it_began(clock: Clock) -> None:
+    out = io.StringIO()
+    show = printer(False, out)
+    clock.now += 11
+    show({"silent": "data_and_model", "seconds": 11.2})
+    clock.now += 11
+    show({"phase": "engine round 1/3", "step": 2, "steps": 60, "items": 64})
+    clock.now += 5
+    show({"silent": "engine_inference", "seconds": 16.0})
+    clock.now += 6
+    show({"silent": "engine_inference", "seconds": 22.0})
+    show({"phase": "engine round 1/3", "step": 60, "steps": 60, "items": 1920})
+    clock.now += 10
+    show({"silent": "engine_inference", "seconds": 32.0})
+    assert out.getvalue().strip().splitlines() == [
+        "net: data_and_model: 11 s",
+        "net: engine round 1/3: 2/60, 0 s",
+        "net: engine_inference: 22 s, in engine round 1/3: 2/60",
+        "net: engine_inference: 32 s",
+    ]
+
+
+def test_rounds_of_few_slow_batches_show_a_true_rate(clock: Clock) -> None:
+    out = io.StringIO()
+    show = printer(True, out)
+    show({"phase": "framework round 1/1", "step": 0, "steps": 4, "items": 0})
+    clock.now += 20
+    show({"phase": "framework round 1/1", "step": 1, "steps": 4, "items": 256})
+    lines = [line.strip() for line in out.getvalue().split("\r") if line]
+    assert lines == [
+        "net: framework round 1/1: 0/4, 0 s",
+        "net: framework round 1/1: 1/4, 20 s, 12.8 samples/s, 60 s left",
+    ]
+
+
 def test_a_living_line_is_rewritten_in_place(clock: Clock) -> None:
     out = io.StringIO()
     show = printer(True, out)

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.arithmetic import parse_product
-from harness.case_file import load_case_file
+from harness.case_file import InferenceParameters, TrainingParameters, load_case_file
 from harness.chips import describe_chip, load_chips
 from harness.errors import ConfigurationError
 from harness.host_file import load_host_file
@@ -144,7 +144,8 @@ class TestCaseFile:
     @pytest.mark.parametrize("profile", ["embedded", "standard"])
     def test_shipped_cases(self, path: Path, profile: str) -> None:
         if path.stem != "contract":
-            load_case_file(path, path.parent.name, profile, path.with_name("contract.yaml"))
+            kind = {"inference": InferenceParameters, "training": TrainingParameters}[path.parent.name]
+            load_case_file(path, path.parent.name, profile, path.with_name("contract.yaml"), kind)
 
 
 CHIP = "chips:\n- {name: A, match: 'chip a', peaks: {fp32: {flops: 2*3e9, source: sheet}}}\n"

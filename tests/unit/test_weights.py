@@ -9,10 +9,12 @@ from typing import Any
 
 import pytest
 import torch
+from safetensors.torch import save_file
 
 from harness import weights
 from harness.config import EffectiveConfig, HostSettings
 from harness.errors import StepError
+from harness.training.embedded import Recipe
 from harness.weights import embedded_weights, identify
 from tests.unit.net import Net
 
@@ -44,8 +46,17 @@ class Cache:
 
 
 @pytest.fixture
-def cache(tmp_path: Path) -> Cache:
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cache:
+    monkeypatch.setattr(weights, "train", quickly)
     return Cache(tmp_path)
+
+
+def quickly(case: Net, config: EffectiveConfig, recipe: Recipe, directory: Path, progress: Any) -> Path:
+    """In place of a training in a process of its own: weights that follow from recipe and data."""
+    case.build_dataloader(config, "train")
+    torch.manual_seed(recipe.epochs)
+    save_file(case.create_model(config).state_dict(), directory / "weights.safetensors")
+    return directory / "weights.safetensors"
 
 
 def test_trained_once(cache: Cache) -> None:
@@ -61,6 +72,21 @@ def test_another_recipe_is_stale(cache: Cache) -> None:
     assert len(cache.told) == 1 and "are stale" in cache.told[0] and str(cache.entry) in cache.told[0]
     cache.get(training=TRAINING | {"epochs": 2})
     assert cache.told == []
+
+
+def test_how_a_run_is_judged_makes_no_weights_stale(cache: Cache) -> None:
+    first = identify(cache.get(target=0.9, flops=8.0, warmup=3), "")
+    assert identify(cache.get(target=0.5, flops=9.0, warmup=1), "") == first
+    assert cache.told == []
+
+
+def test_training_does_not_see_how_a_run_is_judged(cache: Cache) -> None:
+    class Peeks(Net):
+        def build_dataloader(self, config: Any, split: str = "validation") -> Any:
+            assert "training" in config and not {"target", "flops", "warmup"} & set(config)
+            return super().build_dataloader(config, split)
+
+    cache.get(Peeks(), target=0.9, flops=8.0, warmup=3)
 
 
 def test_other_data_versions_or_code_are_stale(cache: Cache, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -106,7 +132,7 @@ def test_broken_off_training_is_no_entry(cache: Cache, monkeypatch: pytest.Monke
 
     cache.get()
     with monkeypatch.context() as patch:
-        patch.setattr(weights, "fit", interrupted)
+        patch.setattr(weights, "train", interrupted)
         with pytest.raises(KeyboardInterrupt):
             cache.get(training=TRAINING | {"epochs": 2})
     cache.get()

@@ -15,7 +15,8 @@ from typing import Any
 import psutil
 import pytest
 
-from harness import worker
+from harness import capped_log, worker
+from harness.process import MARK
 from harness.worker import CaseWorker, WorkerLost, WorkerSpec
 
 CHILD = """
@@ -31,6 +32,18 @@ for line in sys.stdin:
     if what == "exit": sys.exit(int(how))
     if what == "sleep": time.sleep(float(how))
     if what == "grandchild": subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+    if what == "litter": open(os.path.join(os.environ["TMPDIR"], "litter"), "w").close()
+    if what == "daemon" and os.fork() == 0:
+        os.setsid()
+        if os.fork() == 0: os.execvp("sleep", ["sleep", "300"])
+        os._exit(0)
+    if what == "daemon":
+        os.wait()
+        time.sleep(0.5)
+    if what == "print":
+        print("the beginning", flush=True)
+        for _ in range(int(how)): os.write(1, b"x" * 65536)
+        print("the end", flush=True)
     if what == "progress":
         for number in range(int(how)): say(step=number)
     if what == "long": say(outcome={"status": "x" * int(how)})
@@ -138,6 +151,27 @@ def test_grandchildren_end_too(make: Any, tmp_path: Path, end: str) -> None:
     assert gone(tmp_path)
 
 
+@pytest.mark.parametrize("end", ["close", "kill", "die"])
+def test_a_daemon_in_a_session_of_its_own_ends_too(make: Any, tmp_path: Path, end: str) -> None:
+    child = make()
+    child.run("daemon", None, nothing)
+    assert {process.name() for process in living(tmp_path)} > {"sleep"}
+    if end == "die":
+        with pytest.raises(WorkerLost):
+            child.run("signal:SIGSEGV", None, nothing)
+    else:
+        getattr(child, end)()
+    assert gone(tmp_path)
+
+
+def test_a_daemon_of_another_child_lives_on(make: Any, tmp_path: Path) -> None:
+    one, other = make(), make()
+    one.run("daemon", None, nothing)
+    other.close()
+    assert "sleep" in {process.name() for process in living(tmp_path)}
+    one.close()
+
+
 def test_a_dead_leader_takes_its_group_along(make: Any, tmp_path: Path) -> None:
     child = make()
     child.run("grandchild", None, nothing)
@@ -162,10 +196,48 @@ def test_ending_twice_is_no_mistake(make: Any) -> None:
     child.close()
 
 
+def test_a_silent_child_is_told_to_be_at_its_step(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker, "SILENCE", 0.1)
+    told: list[dict[str, Any]] = []
+    assert make().run("sleep:0.5", 60, told.append)["status"] == "done"
+    assert len(told) >= 2 and {message["silent"] for message in told} == {"sleep:0.5"}
+    assert told[-1]["seconds"] > told[0]["seconds"] > 0.05
+
+
+@pytest.mark.parametrize("end", ["close", "kill"])
+def test_what_it_leaves_in_its_temporary_directory_goes_with_it(make: Any, end: str) -> None:
+    child = make()
+    child.run("litter", None, nothing)
+    folder = psutil.Process(child.group).environ()["TMPDIR"]
+    assert [path.name for path in Path(folder).iterdir()] == ["litter"]
+    getattr(child, end)()
+    assert not Path(folder).exists()
+
+
 def test_output_goes_to_the_log(make: Any, tmp_path: Path) -> None:
     with pytest.raises(WorkerLost, match="worker.log"):
         make().run("exit:nonsense", None, nothing)
     assert "ValueError" in (tmp_path / "worker.log").read_text()
+
+
+def test_endless_output_is_cut_in_the_middle(make: Any, tmp_path: Path) -> None:
+    child = make()
+    child.run("print:512", 60, nothing)
+    child.close()
+    told = (tmp_path / "worker.log").read_bytes()
+    printed = 512 * 65536 + len("the beginning\nthe end\n")
+    left_out = printed - capped_log.HEAD - capped_log.TAIL
+    assert told.startswith(b"the beginning\n") and told.endswith(b"the end\n")
+    assert f"[{left_out} bytes left out here".encode() in told
+    assert len(told) < capped_log.HEAD + capped_log.TAIL + 100
+
+
+def test_output_that_no_disk_takes_holds_nobody_up(tmp_path: Path) -> None:
+    log = capped_log.CappedLog(Path("/dev/full"))
+    with os.fdopen(log.descriptor, "wb") as stream:
+        stream.write(bytes(10**6))
+    log.finish()
+    assert not log.is_alive()
 
 
 @pytest.mark.slow
@@ -179,16 +251,17 @@ def test_the_real_child_ends_with_its_parent(tmp_path: Path) -> None:
         f"import os, sys; sys.argv[1:] = ['{write}']\n"
         "import harness.worker_main as m, threading, subprocess, time\n"
         "subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)'])\n"
+        "subprocess.Popen(['sleep', '300'], start_new_session=True)\n"
         f"os.write({write}, b'up')\n"
         "m.main()\n"
     )
-    environment = {**os.environ, "WORKER": str(tmp_path), "PYTHONPATH": root}
+    environment = {**os.environ, "WORKER": str(tmp_path), "PYTHONPATH": root, MARK: str(tmp_path)}
     child = subprocess.Popen(
         [sys.executable, "-c", code], stdin=subprocess.PIPE, pass_fds=[write], start_new_session=True, env=environment
     )
     os.close(write)
     assert os.read(read, 2) == b"up"
-    assert len(living(tmp_path)) == 2
+    assert len(living(tmp_path)) == 3
     assert child.stdin is not None
     child.stdin.close()
     threading.Thread(target=child.wait, daemon=True).start()

@@ -80,7 +80,6 @@ def test_bf16_computes_bf16(onnx_path: Path) -> None:
         ({"openvino_hint": "fast"}, "openvino_hint is 'fast'; expected LATENCY or THROUGHPUT"),
         ({"openvino_streams": 0}, "openvino_streams is 0; expected a whole number from 1"),
         ({"openvino_streams": "2"}, "openvino_streams is '2'; expected a whole number from 1"),
-        ({"openvino_device": "GPU"}, "openvino_device is 'GPU', but the run is on CPU; set .*OPENVINO_DEVICE=GPU"),
         ({"exist_compiler_path": "/nowhere/model.blob"}, "/nowhere/model.blob: OpenVINO cannot load it on CPU: .*"),
     ],
 )
@@ -106,13 +105,35 @@ def test_rubbish_in_place_of_a_compiled_model(tmp_path: Path) -> None:
         InferModel(config_of(exist_compiler_path=str(tmp_path / "model.blob")), None, None)
 
 
-def test_a_device_that_is_not_here(onnx_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OPENVINO_DEVICE", "TPU")
-    with pytest.raises(StepError, match="^OPENVINO_DEVICE=TPU: no such device here; available: CPU"):
-        InferModel(config_of(), onnx_path, None)
-    absent = Intel()
-    assert absent.devices() == [] and absent.chip() == "no OpenVINO device TPU" and absent.chip_units() == 1
-    assert absent.compilers["openvino"].precisions == {"fp32", "fp16"} and absent.monitor() is None
+@pytest.mark.parametrize("device", ["TPU", "AUTO", "", "cpu"])
+def test_a_device_that_is_not_here(device: str) -> None:
+    intel = Intel()
+    with pytest.raises(StepError, match="^no such device here; available: CPU"):
+        intel.select(device)
+    assert intel.kind == "CPU"
+
+
+def test_a_selected_device_is_what_is_described_and_compiled_for(
+    onnx_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Core:
+        available_devices = ("CPU", "GPU.0", "GPU.1")
+
+        def get_property(self, name: str, key: str) -> str:
+            return f"{key} of {name}"
+
+    intel = Intel()
+    with monkeypatch.context() as patch:
+        patch.setattr("openvino.Core", Core)
+        intel.select("GPU")
+        assert [device.name for device in intel.devices()] == ["FULL_DEVICE_NAME of GPU.0", "FULL_DEVICE_NAME of GPU.1"]
+        assert intel.chip() == "FULL_DEVICE_NAME of GPU.0" and intel.chip_units() == 1
+        intel.select("GPU.1")
+        assert intel.chip() == "FULL_DEVICE_NAME of GPU.1"
+    assert intel.compilers["openvino"].precisions == {"fp32", "fp16"} and intel.monitor() is None
+    with pytest.raises(StepError, match="OpenVINO cannot load it on GPU"):
+        InferModel(config_of(HostSettings(device="GPU")), onnx_path, None)
+    InferModel(config_of(HostSettings(device="CPU")), onnx_path, None)
 
 
 def powercap(root: Path, energies: dict[str, int], names: dict[str, str]) -> None:

@@ -11,9 +11,10 @@ import pytest
 
 from harness.chips import find_chip, load_chips
 from harness.registry import find_vendor
+from harness.vendor import Reading
 from tests.vendors.test_contract import ROOT
 from vendors.nvidia import Nvidia, nvml
-from vendors.nvidia.monitor import THROTTLES, DeviceLost, NvmlMonitor
+from vendors.nvidia.monitor import THROTTLES, NvmlMonitor
 
 GIB = 2**30
 
@@ -115,15 +116,14 @@ def test_throttle_reasons_are_words_and_idle_is_none_of_them(driver: Driver) -> 
     assert all(bit & (bit - 1) == 0 for bit in THROTTLES)
 
 
-def test_a_device_that_falls_off_the_bus_leaves_the_others_readable(driver: Driver) -> None:
+def test_a_device_that_falls_off_the_bus_is_named_and_the_others_are_read(driver: Driver) -> None:
     monitor = NvmlMonitor()
     driver.failing[0, "*"] = pynvml.NVML_ERROR_GPU_IS_LOST
-    assert [reading.device for reading in monitor.sample()] == [1]
-    driver.failing[1, "*"] = pynvml.NVML_ERROR_GPU_IS_LOST
-    with pytest.raises(DeviceLost, match=r"^GPU 0: GPU is lost; GPU 1: GPU is lost$"):
-        monitor.sample()
+    lost, other = monitor.sample()
+    assert lost == Reading(0, error="GPU is lost")
+    assert other.device == 1 and other.error is None and other.temperature_c is not None
     driver.failing.clear()
-    assert len(monitor.sample()) == 2
+    assert [reading.error for reading in monitor.sample()] == [None, None]
 
 
 def test_without_nvml_there_are_no_devices_and_the_monitor_says_why(monkeypatch: pytest.MonkeyPatch) -> None:

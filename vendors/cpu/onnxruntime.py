@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
-import onnxruntime
 import torch
 
 from harness.vendor import EffectiveConfig, StepError
+
+os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # read on import, which otherwise writes to ~/.cache/Microsoft
+import onnxruntime
 
 
 class InferModel:

@@ -2,58 +2,69 @@
 
 from __future__ import annotations
 
-import os
+import sys
 from pathlib import Path
 
-from harness.vendor import Compiler, Device, Monitor, Vendor, processor_name, usable_cores
+from harness.vendor import Compiler, Device, Monitor, StepError, Vendor, processor_name, usable_cores
 from vendors.intel.monitor import PackageEnergy
+
+# on import openvino sends a message and writes to ~/intel; without this package it keeps to a stub of its own
+sys.modules.setdefault("openvino_telemetry", None)  # type: ignore[arg-type]
 
 
 class Intel(Vendor):
-    """One kind of device at a time: the CPU, unless the environment's OPENVINO_DEVICE says GPU, GPU.1, NPU, ...
-
-    The kind is the machine's matter, not the task's, and the chip is described where no configuration is: hence
-    a variable. The configuration `openvino_device` may repeat it, not contradict it.
-    """
+    """One kind of device at a time: the CPU, unless --device says GPU, GPU.1, NPU, ..."""
 
     default_compiler = "openvino"
     framework_precisions = frozenset({"fp32", "bf16"})
 
     def __init__(self) -> None:
-        lower = ({"bf16"} if _computes_bf16() else set()) if self.kind() == "CPU" else {"fp16"}
+        self._take("CPU")
+
+    def _take(self, kind: str) -> None:
+        self.kind = kind
+        lower = ({"bf16"} if _computes_bf16() else set()) if kind == "CPU" else {"fp16"}
         self.compilers = {
             "openvino": Compiler(frozenset({"fp32"} | lower), consumes="onnx", loads_compiled=True, package="openvino")
         }
 
-    @staticmethod
-    def kind() -> str:
-        """OpenVINO's name of the device in use."""
-        return os.environ.get("OPENVINO_DEVICE") or "CPU"
+    def select(self, device: str) -> None:
+        """Any device of this machine. Meta devices such as AUTO are refused: nobody could say what was measured."""
+        if device != "CPU":
+            try:
+                import openvino
+            except ImportError as error:
+                raise StepError(f"OpenVINO cannot be imported: {error}") from None
+            here: list[str] = openvino.Core().available_devices
+            if not any(_is_of(name, device) for name in here):
+                raise StepError(f"no such device here; available: {', '.join(here) or 'none'}")
+        self._take(device)
 
     def devices(self) -> list[Device]:
-        if self.kind() == "CPU":
+        if self.kind == "CPU":
             return [Device(0, processor_name())]
-        try:
-            import openvino
+        import openvino
 
-            core = openvino.Core()
-            names = [name for name in core.available_devices if self.kind() in (name, name.split(".")[0])]
-            return [Device(index, core.get_property(name, "FULL_DEVICE_NAME")) for index, name in enumerate(names)]
-        except (ImportError, RuntimeError):  # a plugin without its driver: then the kind is not there
-            return []
+        core = openvino.Core()
+        names = [name for name in core.available_devices if _is_of(name, self.kind)]
+        return [Device(index, core.get_property(name, "FULL_DEVICE_NAME")) for index, name in enumerate(names)]
 
     def synchronize(self) -> None:
         """Nothing to wait for: a call returns when its answer is there."""
 
     def chip(self) -> str:
         devices = self.devices()
-        return devices[0].name if devices else f"no OpenVINO device {self.kind()}"
+        return devices[0].name if devices else f"no OpenVINO device {self.kind}"
 
     def chip_units(self) -> int:
-        return usable_cores() if self.kind() == "CPU" else 1
+        return usable_cores() if self.kind == "CPU" else 1
 
     def monitor(self) -> Monitor | None:
-        return PackageEnergy.found() if self.kind() == "CPU" else None
+        return PackageEnergy.found() if self.kind == "CPU" else None
+
+
+def _is_of(name: str, kind: str) -> bool:
+    return kind in (name, name.split(".")[0])
 
 
 def _computes_bf16() -> bool:

@@ -30,12 +30,8 @@ SILENT = (
 """What an absent sensor answers. Anything else is a fault of the device or the driver."""
 
 
-class DeviceLost(Exception):
-    """No GPU can be read any more; the text says which and why."""
-
-
 class NvmlMonitor:
-    """Reads all GPUs of the machine. One that falls off the bus is left out of the sample; the others are read."""
+    """Reads all GPUs of the machine. One that falls off the bus says so; the others are read."""
 
     def __init__(self) -> None:
         pynvml.nvmlInit()
@@ -47,25 +43,19 @@ class NvmlMonitor:
             raise
 
     def sample(self) -> list[Reading]:
-        """A reading of each GPU that answers.
-
-        Raises:
-            DeviceLost: none does.
-        """
-        readings: list[Reading] = []
-        lost: list[str] = []
-        for index, handle in self._handles.items():
-            try:
-                readings.append(_read(index, handle))
-            except pynvml.NVMLError as error:
-                lost.append(f"GPU {index}: {error}")
-        if lost and not readings:
-            raise DeviceLost("; ".join(lost))
-        return readings
+        """A reading of each GPU."""
+        return [_read_if_it_answers(index, handle) for index, handle in self._handles.items()]
 
     def close(self) -> None:
         """Let go of NVML."""
         pynvml.nvmlShutdown()
+
+
+def _read_if_it_answers(index: int, handle: Any) -> Reading:
+    try:
+        return _read(index, handle)
+    except pynvml.NVMLError as error:
+        return Reading(index, error=str(error))
 
 
 def _read(index: int, handle: Any) -> Reading:

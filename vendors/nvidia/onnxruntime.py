@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
-import onnxruntime
 import torch
 
 from harness.vendor import EffectiveConfig, StepError
 from vendors.nvidia.retype import converted
 from vendors.nvidia.staging import Staging
+
+os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # read on import, which otherwise writes to ~/.cache/Microsoft
+import onnxruntime
 
 PROVIDER = "CUDAExecutionProvider"
 

@@ -6,7 +6,7 @@ import os
 
 import trouble
 
-from harness.vendor import Compiler, Device, Vendor
+from harness.vendor import Compiler, Device, StepError, Vendor
 
 from . import monitors
 
@@ -30,6 +30,13 @@ class Fake(Vendor):
     default_compiler = "honest"
     visible_devices_variable = "FAKE_VISIBLE_DEVICES"
 
+    selected = "fake chip"
+
+    def select(self, device: str) -> None:
+        if device not in ("fake chip", "other chip"):
+            raise StepError("expected 'fake chip' or 'other chip'")
+        self.selected = device
+
     def devices(self) -> list[Device]:
         return [Device(index, self.chip()) for index in range(int(os.environ.get("FAKE_DEVICES", "1")))]
 
@@ -37,7 +44,7 @@ class Fake(Vendor):
         pass
 
     def chip(self) -> str:
-        return "fake chip"
+        return self.selected
 
     def chip_units(self) -> int:
         trouble.at("parent", "init")  # asked once a case, when the run is described

@@ -29,6 +29,8 @@ class Monitor:
             os.write(2, b"noise" * 100_000)
         if self.mood == "lies":
             return [Reading(0, power_w="hot", temperature_c=float("nan"))]  # type: ignore[arg-type]
+        if self.mood == "loses":
+            return [Reading(0, error="fell off the bus"), Reading(1, power_w=100.0)]
         throttled = ("heat",) if self.mood == "throttles" else ()
         processes = (1,) if self.mood == "shares" else ()
         return [Reading(0, power_w=100.0, temperature_c=50.0, throttled=throttled, processes=processes)]

@@ -1,0 +1,113 @@
+"""`make honest RUNS=N`: how often the honesty checks accuse engines that are honest. The right answer is never.
+
+Each engine that runs on this CPU is compiled anew for every ten runs, in a process of its own, one at a time. Every run
+is the case's whole engine step, the honesty round among its timed rounds; each process ends with the audit.
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import multiprocessing
+import tempfile
+import time
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+
+from harness.case_file import load_case_file
+from harness.config import HostSettings, resolve
+from harness.events import EventLog, read_events
+from harness.legality import OverrideLayer
+from harness.pipeline import Pipeline
+from harness.registry import find_vendor
+from suites.inference.test_bert import TestBert
+
+ROOT = Path(__file__).resolve().parents[1]
+ENGINES = (
+    ("cpu", "onnxruntime", "fp32"),
+    ("cpu", "eager", "fp32"),
+    ("cpu", "eager", "bf16"),
+    ("cpu", "inductor", "fp32"),
+    ("intel", "openvino", "fp32"),
+)
+AT_ONCE = 10
+"""Runs of one compilation."""
+
+Engine = tuple[str, str, str]
+
+
+def main() -> None:
+    """Print one line per engine: runs, accusations, and the figure of each check that came nearest to its bound."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--runs", type=int, default=200, help="runs of each engine (200)")
+    parser.add_argument("--only", default="", metavar="TEXT", help="only vendor/compiler/precision that have it")
+    arguments = parser.parse_args()
+    for engine in ENGINES:
+        if arguments.only in "/".join(engine):
+            _accusations(engine, arguments.runs)
+
+
+def _accusations(engine: Engine, runs: int) -> None:
+    """Run an engine so often, and print what it was accused of."""
+    accused: collections.Counter[str] = collections.Counter()
+    worst: dict[str, float] = {}
+    begun = time.monotonic()
+    spawn = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(1, mp_context=spawn, max_tasks_per_child=1) as pool:
+        counts = [min(AT_ONCE, runs - start) for start in range(0, runs, AT_ONCE)]
+        for told, figures in pool.map(_held, [engine] * len(counts), counts):
+            accused.update(told)
+            for check, figure in figures:
+                worst[check] = max(worst.get(check, 0.0), figure)
+    name = "/".join(engine)
+    print(f"{name}: {runs} runs, {sum(accused.values())} accusations, {time.monotonic() - begun:.0f} s", flush=True)
+    for what, count in accused.items():
+        print(f"  {count} times: {what}", flush=True)
+    print("  highest: " + ", ".join(f"{check} {figure:.3g}" for check, figure in sorted(worst.items())), flush=True)
+
+
+def _held(engine: Engine, runs: int) -> tuple[list[str], list[tuple[str, float]]]:
+    """Accusations, and the figures of all checks, of one compilation of an engine."""
+    with tempfile.TemporaryDirectory() as folder:
+        log = EventLog(Path(folder) / "events.jsonl")
+        pipeline = _pipeline(engine, Path(folder), log)
+        steps = ["data_and_model", "export", "compile", *["engine_inference"] * runs, "audit"]
+        for step in steps:
+            outcome = pipeline.run(step)
+            if outcome["status"] != "done":
+                raise RuntimeError(f"{'/'.join(engine)}: step {step}: {outcome['reason']}")
+        log.close()
+        return list(_told(log.path)), list(_figures(log.path))
+
+
+def _pipeline(engine: Engine, folder: Path, log: EventLog) -> Pipeline:
+    vendor, compiler, precision = engine
+    found = find_vendor(vendor, ROOT / "vendors")
+    case = TestBert()
+    case_file = load_case_file(ROOT / "suites/inference/bert.yaml", "inference", "embedded", case.common_file)
+    layer = OverrideLayer("benchmark", {"compiler": compiler, "precision": precision})
+    host = HostSettings(cache_dir=str(ROOT / ".cache"))
+    config = resolve(case_file, vendor, [layer], found.vendor.default_compiler, host).config
+    return Pipeline(case, found, found.compiler(compiler)[1], config, folder, log, _say)
+
+
+def _say(note: str | None = None, **figures: object) -> None:
+    if note:
+        print(note, flush=True)
+
+
+def _told(path: Path) -> Iterator[str]:
+    for event in read_events(path):
+        if event["event"] == "dishonest":
+            yield str(event["what"])
+
+
+def _figures(path: Path) -> Iterator[tuple[str, float]]:
+    for event in read_events(path):
+        if event["event"] == "check" and event["figure"] is not None:
+            yield event["name"], event["figure"]
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,148 @@
+"""Training of the embedded profile's weights for inference: the same trainer, one process, from one seed."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from harness.config import EffectiveConfig, HostSettings
+from harness.errors import StepError
+from harness.events import Event
+from harness.launch import LocalLauncher
+from harness.training.case import TrainingCase
+from harness.training.job import follow, submit
+from harness.training.seed_run import why
+from harness.training.spec import TrainingSpec
+
+if TYPE_CHECKING:
+    import torch
+
+    from harness.case import Batch, InferenceCase
+    from harness.training.case import TrainingData
+
+Progress = Callable[..., None]
+
+_NEVER = 1 << 62
+
+
+class Recipe(BaseModel):
+    """The parameter `training` of an embedded profile."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    epochs: int = Field(ge=1)
+    batch_size: int = Field(ge=1)
+    learning_rate: float = Field(gt=0)
+    weight_decay: float = Field(0.01, ge=0)
+    schedule: Literal["one_cycle", "linear", "constant"] = "one_cycle"
+    channels_last: bool = False
+
+
+class ForInference(TrainingCase):
+    """An inference case as one to train: its `train` split, its model, its loss and its metric."""
+
+    def __init__(self, case: InferenceCase) -> None:
+        self._case = case
+
+    def build_dataset(self, config: EffectiveConfig, split: str) -> TrainingData:
+        """What the case's loader of the split loads from."""
+        return LoadedData(self._case.build_dataloader(config, split))
+
+    def create_model(self, config: EffectiveConfig) -> torch.nn.Module:
+        """The case's."""
+        return self._case.create_model(config)
+
+    def evaluator(self, outputs: list[torch.Tensor], targets: torch.Tensor) -> tuple[float, float]:
+        """The case's."""
+        return self._case.evaluator(outputs, targets)
+
+    def loss(self, outputs: list[torch.Tensor], targets: torch.Tensor) -> torch.Tensor:
+        """The case's."""
+        return self._case.loss(outputs, targets)
+
+
+class LoadedData:
+    """Any batch of what a DataLoader loads from, collated as it would."""
+
+    def __init__(self, loader: Any) -> None:
+        self._dataset, self._collate = loader.dataset, loader.collate_fn
+        self.identity = loader.dataset.identity
+
+    def __len__(self) -> int:
+        return len(self._dataset)
+
+    def __getitems__(self, indices: list[int]) -> Batch:
+        whole = getattr(self._dataset, "__getitems__", None)
+        items = whole(indices) if whole else [self._dataset[index] for index in indices]
+        batch: Batch = self._collate(items)
+        return batch
+
+
+def train(case: InferenceCase, config: EffectiveConfig, recipe: Recipe, directory: Path, progress: Progress) -> Path:
+    """Train a case's model by its recipe, in a process of its own; the weights' file, in `directory`.
+
+    `progress` is called with step, steps, samples_per_second and loss.
+
+    Raises:
+        StepError: the training failed.
+    """
+    weights = directory / "weights.safetensors"
+    spec = TrainingSpec(
+        case=(type(case).__module__, type(case).__qualname__),
+        vendor=None,
+        vendors_dir="",
+        config=_training_config(config, recipe).as_dict(),
+        directory=str(directory),
+        sys_path=tuple(sys.path),
+        seed=config.seed,
+        final_weights=str(weights),
+        until_converged=False,
+    )
+
+    def tell(event: Event) -> None:
+        if event["event"] == "steps":
+            rate = event["samples"] / event["train_seconds"] if event["train_seconds"] else 0.0
+            steps, loss = event["total_steps"], event["losses"][-1]
+            progress(step=event["step"], steps=steps, samples_per_second=rate, loss=loss)
+
+    handle = submit(spec, LocalLauncher())
+    try:
+        end = follow(handle, spec, float("inf"), tell)
+    finally:
+        handle.stop()
+    failure = why(directory, end)
+    if failure is not None:
+        raise StepError(f"training the weights failed: {failure.cause}\n{failure.last_lines}")
+    return weights
+
+
+def _training_config(config: EffectiveConfig, recipe: Recipe) -> EffectiveConfig:
+    """The case's parameters, with the recipe as settings."""
+    parameters = {
+        **config.parameters,
+        "schedule": recipe.schedule,
+        "max_epoch": recipe.epochs,
+        "eval_interval_samples": _NEVER,
+        "max_samples_termination": None,
+    }
+    settings = {
+        "global_batch_size": recipe.batch_size,
+        "eval_batch_size": config.batch_size,
+        "learning_rate": recipe.learning_rate,
+        "weight_decay": recipe.weight_decay,
+        "channels_last": recipe.channels_last,
+        "gradient_accumulation_steps": 1,
+        "precision": "fp32",
+        "parallel": "ddp",
+        "compile": False,
+        "activation_checkpointing": False,
+        "log_freq": 1,
+        "checkpoint_steps": None,
+    }
+    host = HostSettings(cache_dir=config.host.cache_dir)
+    configurations = {**config.configurations, **settings}
+    return EffectiveConfig(config.suite, config.case, config.profile, "", parameters, configurations, (), host)

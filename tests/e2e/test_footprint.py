@@ -1,0 +1,48 @@
+"""What a run leaves behind outside its own folders: nothing."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.conftest import ROOT, House
+from tests.services import missing
+
+COMPILERS = {"onnxruntime": "cpu", "inductor": "cpu", "openvino": "intel"}
+
+
+@pytest.fixture
+def bare(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """An empty home and an empty directory for temporary files, under a path that is short enough for sockets."""
+    with tempfile.TemporaryDirectory() as directory:
+        root = Path(directory)
+        for name, variable in (("home", "HOME"), ("tmp", "TMPDIR")):
+            (root / name).mkdir()
+            monkeypatch.setenv(variable, str(root / name))
+        for variable in ("XDG_CACHE_HOME", "TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR", "CI"):
+            monkeypatch.delenv(variable, raising=False)
+        yield root
+
+
+@pytest.mark.parametrize("compiler", COMPILERS)
+def test_nothing_is_left_in_home_and_temporary_directory(house: House, bare: Path, compiler: str) -> None:
+    vendor = COMPILERS[compiler]
+    if compiler != "inductor" and not find_spec(compiler):  # to import it here would leave traces
+        missing(f"the package {compiler}")
+    if vendor != "cpu":
+        (house.root / "vendors" / vendor).symlink_to(ROOT / "vendors" / vendor)
+    ran = house.run("--compiler", compiler, vendor=vendor)
+    assert ran.code == 0, ran.output
+    left = [path.relative_to(bare) for path in bare.rglob("*")]
+    assert sorted(map(str, left)) == ["home", "tmp"]
+    assert (house.cache / "torchinductor").is_dir() or compiler != "inductor"
+
+
+def test_a_killed_process_leaves_nothing_either(house: House, bare: Path) -> None:
+    ran = house.run("--set=num_workers=1", trouble="tiny.call=SIGKILL")
+    assert ran.verdict()[0] == "ERROR"
+    assert sorted(path.name for path in bare.rglob("*")) == ["home", "tmp"]
