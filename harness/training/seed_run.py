@@ -193,6 +193,10 @@ def _failure(directory: Path, ranks: Sequence[RankLog], end: Event | None) -> Fa
     if raised:
         who, why = raised[0]["rank"], raised[0]["reason"]
         return Failure(ranks=(who,), cause=f"rank {who}: {why}", last_lines=_tail(directory, who))
+    silent = [event["rank"] for event in agents if event["event"] == "rank_died" and event["code"] == 1]
+    if silent:
+        told = _tail(directory, silent[0]).splitlines()[-1:] or ["ended with exit code 1"]
+        return Failure(ranks=(silent[0],), cause=f"rank {silent[0]}: {told[0]}")
     stopped = end is None or end["status"] == "stopped"
     reason = (end or {}).get("reason") or ("the run was stopped" if stopped else "torchrun failed")
     return Failure(ranks=(), cause=reason, last_lines=_last(directory / "noderank0" / "agent.log"))
