@@ -244,11 +244,11 @@ class CaseRecord(Part):
     overrides: tuple[OverrideEntry, ...] = ()
     problems: tuple[ProblemEntry, ...] = ()
     versions: dict[str, str]
-    host: Host
+    host: Host | None
     chip: Chip
-    seed: int
+    seed: int | None
     dataset: Identity | None = None
-    flops: Flops
+    flops: Flops | None
     utilisation: Utilisation = Utilisation()
     interrupted: str | None = None
     corrupt_lines: int = Field(0, description="of the event log")
@@ -289,6 +289,9 @@ class CaseRecord(Part):
 class RunRecord(CaseRecord):
     """Everything about one run of one inference case."""
 
+    host: Host
+    seed: int
+    flops: Flops
     compiler: str | None
     device: int | None = Field(None, description="index of the device that the case had; null if it had its pick")
     weights: Identity | None = None

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from harness.record import CaseRecord, Chip, Identity, OverrideEntry, RunRecord
+from harness.record import CaseRecord, Chip, Host, Identity, OverrideEntry, RunRecord
 from reports import text
 
 
@@ -42,18 +42,23 @@ def override_level(entry: OverrideEntry) -> str:
 
 def identity_rows(record: CaseRecord) -> list[tuple[str, str]]:
     """What was run on what, by whom: labels and texts."""
-    host = record.host
-    cores = f"{host.cores} core{'' if host.cores == 1 else 's'}"
     return [
         ("dataset", _identity(record.dataset)),
         *([("weights", _identity(record.weights))] if isinstance(record, RunRecord) else []),
         ("configuration SHA-256", record.config_hash),
-        ("seed", str(record.seed)),
+        ("seed", text.MISSING if record.seed is None else str(record.seed)),
         ("chip", chip(record.chip)),
-        ("host", f"{host.name}: {host.processor}, {cores}, {text.gibibytes(host.memory_bytes)}, {host.system}"),
+        ("host", _host(record.host)),
         ("started", text.instant(record.started)),
         ("versions", ", ".join(f"{name} {version}" for name, version in sorted(record.versions.items()))),
     ]
+
+
+def _host(host: Host | None) -> str:
+    if host is None:
+        return f"{text.MISSING} (not recorded)"
+    cores = f"{host.cores} core{'' if host.cores == 1 else 's'}"
+    return f"{host.name}: {host.processor}, {cores}, {text.gibibytes(host.memory_bytes)}, {host.system}"
 
 
 def chip(found: Chip) -> str:

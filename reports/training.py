@@ -71,19 +71,41 @@ class TrainingView:
             return self.withheld or text.MISSING
         return f"{text.number(seconds)} s{' (resumed: no rankable time)' if self.record.resumed else ''}"
 
+    @property
+    def processes(self) -> str:
+        """Nodes and processes of each."""
+        record = self.record
+        return f"{record.nnodes} x {record.nproc} processes" if record.world else f"{text.MISSING} (not recorded)"
+
+    @property
+    def global_batch(self) -> str:
+        """Samples of a step, and those of a process at once."""
+        record = self.record
+        if record.global_batch_size is None:
+            return f"{text.MISSING} (not recorded)"
+        return f"{record.global_batch_size} ({record.train_batch_size} per process)"
+
+    @property
+    def target(self) -> str:
+        """The metric and what it has to reach."""
+        record = self.record
+        if record.target is None:
+            return f"{record.metric} {text.MISSING} (not recorded)"
+        return f"{record.metric} {'≥' if record.better == 'higher' else '≤'} {record.target:g}"
+
     def fields(self) -> Iterator[tuple[str, str]]:
         """Every line of the summary."""
         record = self.record
         yield "vendor", record.vendor
         yield "chip", record.chip.name
-        yield "scale", f"{record.nnodes} x {record.nproc} processes"
+        yield "scale", self.processes
         yield "precision", record.precision
-        yield "global batch", f"{record.global_batch_size} ({record.train_batch_size} per process)"
+        yield "global batch", self.global_batch
         if record.adapted:
             yield "adapted by the vendor", ", ".join(record.adapted)
-        yield "target", f"{record.metric} {'≥' if record.better == 'higher' else '≤'} {record.target:g}"
+        yield "target", self.target
         for run in record.runs:
-            yield f"seed {run.seed}", self.outcome(run)
+            yield seed(run), self.outcome(run)
         yield "time to target", self.to_target
         for name, label in RATES.items():
             yield label, self.rate(name)
@@ -103,7 +125,8 @@ class TrainingView:
             ("compute", run.pure_compute_seconds),
         ]
         told = ", ".join(f"{name} {text.number(seconds)} s" for name, seconds in times if seconds is not None)
-        return f"{end}, {score}, {run.samples} {self.items}; {told}"
+        samples = text.MISSING if run.samples is None else run.samples
+        return f"{end}, {score}, {samples} {self.items}; {told}"
 
     @property
     def memory(self) -> str:
@@ -120,6 +143,11 @@ class TrainingView:
             for run in values["runs"]:
                 run["rates"] = None
         return values
+
+
+def seed(run: SeedRun) -> str:
+    """What a run is called."""
+    return f"seed {text.MISSING if run.seed is None else run.seed}"
 
 
 def properties(record: TrainingRecord) -> list[tuple[str, str]]:
@@ -141,7 +169,7 @@ def properties(record: TrainingRecord) -> list[tuple[str, str]]:
         ("precision", record.precision),
         ("item", record.item),
         ("metric", record.metric),
-        ("target", f"{record.target:g}"),
+        ("target", "null: not recorded" if record.target is None else f"{record.target:g}"),
         ("final_metric", ", ".join(f"{metric:.6g}" for metric in metrics) or "null: no evaluation"),
         ("converged", f"{sum(bool(run.converged) for run in record.runs)} of {record.repeats}"),
         *rates,

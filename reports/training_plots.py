@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from harness.training.record import SeedRun, Split
 from reports import svg, text
 from reports.axes import WIDTH, Area, Axis, apart, draw_bottom, draw_left, linear_axis
-from reports.training import TrainingView
+from reports.training import TrainingView, seed
 
 Points = Sequence[tuple[float, float]]
 
@@ -22,8 +22,8 @@ PARTS = {"init": 0.15, "data": 0.3, "compute": 1.0, "evaluation": 0.55, "checkpo
 def training_plots(view: TrainingView) -> dict[str, str]:
     """Every plot for which the record has data, by title."""
     metric, unit = view.record.metric, f"{view.items} trained on"
-    metrics = {_name(run): [(e.samples, e.metric) for e in run.evaluations] for run in view.record.runs}
-    losses = {_name(run): _by_samples(run) for run in view.record.runs}
+    metrics = {seed(run): [(e.samples, e.metric) for e in run.evaluations] for run in view.record.runs}
+    losses = {seed(run): _by_samples(run) for run in view.record.runs}
     drawn = {
         f"{metric} against target": _curves(metric, unit, metrics, view.record.target, markers=True),
         "loss of rank 0": _curves("loss", unit, losses, None, markers=False),
@@ -32,13 +32,9 @@ def training_plots(view: TrainingView) -> dict[str, str]:
     return {title: drawing for title, drawing in drawn.items() if drawing is not None}
 
 
-def _name(run: SeedRun) -> str:
-    return f"seed {run.seed}"
-
-
 def _by_samples(run: SeedRun) -> list[tuple[float, float | None]]:
     """The loss over samples, since steps of two scales mean different things."""
-    each = run.samples / run.steps if run.steps else 0.0
+    each = run.samples / run.steps if run.samples and run.steps else 0.0
     return [(step * each, loss) for step, loss in run.losses]
 
 
@@ -91,7 +87,7 @@ def _splits(view: TrainingView) -> str | None:
     parts = [draw_bottom(area, across)]
     for index, (run, split) in enumerate(runs):
         y, start = area.top + 34 * index + 6, 0.0
-        parts.append(svg.label(0, y + 15, _name(run)))
+        parts.append(svg.label(0, y + 15, seed(run)))
         for name, opacity in PARTS.items():
             seconds = getattr(split, name)
             left, right = area.x(across, start), area.x(across, start + seconds)
@@ -100,7 +96,7 @@ def _splits(view: TrainingView) -> str | None:
             start += seconds
         parts.append(svg.label(area.x(across, start) + 8, y + 15, f"{text.number(start)} s"))
     parts.append(_legend())
-    said = "; ".join(f"{_name(run)}: {_told(split)}" for run, split in runs)
+    said = "; ".join(f"{seed(run)}: {_told(split)}" for run, split in runs)
     return svg.drawing(WIDTH, area.bottom + 40, "Where the time went", said, *parts)
 
 

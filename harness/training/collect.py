@@ -44,6 +44,8 @@ def collect(run_dir: Path) -> TrainingRecord:
         seconds=events[-1]["time"] - begin["time"],
         overrides=begin["config"]["overrides"],
         dataset=_dataset(first),
+        validation_items=first.last.get("dataset", {}).get("validation_items"),
+        optimizer=first.last.get("optimizer", {}).get("name"),
         global_batch_size=config.global_batch_size,
         train_batch_size=-(-config.global_batch_size // processes),
         runs=tuple(runs),

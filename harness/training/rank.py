@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import faulthandler
 import importlib
@@ -43,7 +44,8 @@ def main() -> None:
         if not isinstance(error, ProofmarkError):
             traceback.print_exc()
         told = str(error) if isinstance(error, ProofmarkError) else f"{type(error).__name__}: {error}"
-        log.write("rank_failed", rank=rank, reason=told.strip().splitlines()[0])
+        with contextlib.suppress(OSError):  # a full disk may be what failed; then this process's output says so
+            log.write("rank_failed", rank=rank, reason=told.strip().splitlines()[0])
         # not through the interpreter's end, which would wait for an exchange that never comes
         sys.stderr.flush()
         os._exit(1)

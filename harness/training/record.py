@@ -13,6 +13,27 @@ class Evaluation(Part):
     samples: int
     seconds: float = Field(description="since training began, evaluations included")
     metric: float | None
+    began: float | None = Field(default=None, description="seconds since the epoch, as `ended`")
+    ended: float | None = None
+
+
+class Epoch(Part):
+    """One pass over the training data, counted from 0. Seconds since the epoch of all clocks."""
+
+    number: int
+    began: float
+    ended: float
+
+
+class NotedStep(Part):
+    """The first step and every `log_freq`th, when its loss was noted. `time` is in seconds since the epoch."""
+
+    step: int
+    epoch: int
+    samples: int
+    time: float
+    learning_rate: float
+    loss: float | None
 
 
 class Rates(Part):
@@ -23,8 +44,8 @@ class Rates(Part):
     """
 
     raw: float
-    no_eval: float
-    pure_compute: float
+    no_eval: float | None
+    pure_compute: float | None
 
 
 class Split(Part):
@@ -61,13 +82,13 @@ class Failure(Part):
 class SeedRun(Part):
     """One training from one seed."""
 
-    seed: int
+    seed: int | None
     started: float = Field(description="seconds since the epoch")
     converged: bool | None = Field(description="null: the run did not come to its end")
     metric: float | None = Field(description="of the last evaluation")
-    steps: int
-    samples: int
-    e2e_seconds: float
+    steps: int | None
+    samples: int | None
+    e2e_seconds: float | None
     init_seconds: float | None
     train_seconds: float | None
     no_eval_seconds: float | None
@@ -75,8 +96,12 @@ class SeedRun(Part):
     rates: Rates | None
     split: Split | None
     parameters: int | None = Field(description="of the model")
+    train_began: float | None = Field(default=None, description="seconds since the epoch, as `train_ended`")
+    train_ended: float | None = None
+    epochs: tuple[Epoch, ...] = ()
     evaluations: tuple[Evaluation, ...] = ()
     losses: tuple[tuple[int, float | None], ...] = Field(default=(), description="(step, loss of rank 0), thinned out")
+    notes: tuple[NotedStep, ...] = Field(default=(), description="thinned out, as epochs and evaluations are")
     ranks: tuple[Rank, ...] = ()
     checkpoints: tuple[int, ...] = Field(default=(), description="steps at which one was begun")
     resumed_from: int | None = Field(default=None, description="step of the checkpoint that the run went on from")
@@ -86,26 +111,29 @@ class SeedRun(Part):
     @property
     def samples_to_target(self) -> int | None:
         """Samples trained on up to the evaluation that reached the target."""
-        return self.evaluations[-1].samples if self.converged else None
+        return self.evaluations[-1].samples if self.converged and self.evaluations else None
 
     @property
     def seconds_to_target(self) -> float | None:
         """Seconds of training up to that evaluation."""
-        return self.evaluations[-1].seconds if self.converged else None
+        return self.evaluations[-1].seconds if self.converged and self.evaluations else None
 
 
 class TrainingRecord(CaseRecord):
-    """Everything about one training case at one scale."""
+    """Everything about one training case at one scale. What a log of others does not say of theirs is null."""
 
     scale: str
-    nnodes: int
-    nproc: int
+    nnodes: int | None
+    nproc: int | None
     metric: str
-    target: float
+    target: float | None
     better: str
-    global_batch_size: int
-    train_batch_size: int = Field(description="samples that a process takes at once")
+    global_batch_size: int | None
+    train_batch_size: int | None = Field(description="samples that a process takes at once")
+    optimizer: str | None = Field(default=None, description="its class")
+    validation_items: int | None = None
     adapted: tuple[str, ...] = Field(default=(), description="steps of training that the vendor does its own way")
+    read_from: tuple[str, ...] = Field(default=(), description="logs of others; empty: measured by Proofmark")
     runs: tuple[SeedRun, ...] = ()
     repeats: int = Field(description="how many runs were asked for")
     seconds_to_target: float | None = Field(
@@ -116,9 +144,9 @@ class TrainingRecord(CaseRecord):
     tokens_per_second: float | None = None
 
     @property
-    def world(self) -> int:
+    def world(self) -> int | None:
         """All processes."""
-        return self.nnodes * self.nproc
+        return self.nnodes * self.nproc if self.nnodes and self.nproc else None
 
     @property
     def resumed(self) -> bool:

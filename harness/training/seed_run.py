@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 from pathlib import Path
 from signal import SIGTERM
 from typing import Any
@@ -13,64 +14,55 @@ from harness.events import CORRUPT, Event, read_events
 from harness.monitoring import summarise
 from harness.record import Monitoring
 from harness.statistics import spread
-from harness.training.record import Evaluation, Failure, Rank, Rates, SeedRun, Split
-
-POINTS = 512
-"""How many losses a record keeps at most."""
+from harness.training.record import Epoch, Evaluation, Failure, NotedStep, Rank, Rates, SeedRun, Split
+from harness.training.thinned import Thinned
 
 TAIL = 4096
 """Bytes of a rank's log that a failure quotes."""
 
 
-class Curve:
-    """(step, loss) points, thinned to every second whenever there are too many. The last is always kept."""
-
-    def __init__(self) -> None:
-        self._points: list[tuple[int, float | None]] = []
-        self._stride = 1
-        self._last: tuple[int, float | None] | None = None
-
-    def add(self, step: int, loss: float | None) -> None:
-        """The next point."""
-        self._last = (step, loss)
-        if step % self._stride == 0 or step == 1:
-            self._points.append(self._last)
-        if len(self._points) > 2 * POINTS:
-            self._points = self._points[::2]
-            self._stride *= 2
-
-    def points(self) -> tuple[tuple[int, float | None], ...]:
-        """At most 2 * POINTS + 1 points."""
-        return tuple(dict.fromkeys([*self._points, *([self._last] if self._last else [])]))
-
-
 @dataclass
 class RankLog:
-    """What of one rank's events the record needs: the last of each kind, evaluations and the loss curve."""
+    """What of one rank's events the record needs: the last of each kind, and series of bounded length."""
 
     rank: int
     last: dict[str, Event] = field(default_factory=dict)
-    evaluations: list[Evaluation] = field(default_factory=list)
-    losses: Curve = field(default_factory=Curve)
-    checkpoints: list[int] = field(default_factory=list)
+    evaluations: Thinned[Event] = field(default_factory=Thinned)
+    losses: Thinned[tuple[int, float | None]] = field(default_factory=Thinned)
+    notes: Thinned[tuple[Any, ...]] = field(default_factory=Thinned)
+    epochs: Thinned[Epoch] = field(default_factory=Thinned)
+    checkpoints: Thinned[int] = field(default_factory=Thinned)
     corrupt: int = 0
+    _epoch: Event | None = None
 
     def take(self, events: Iterable[Event]) -> RankLog:
         """Read all events."""
         for event in events:
             kind = event["event"]
+            if kind == CORRUPT:
+                self.corrupt += 1
+                continue
             self.last[kind] = event
             if kind == "steps":
-                for step, loss in enumerate(event["losses"], event["first"]):
-                    self.losses.add(step, loss)
+                self.losses.extend(list(enumerate(event["losses"], event["first"])))
+                self.notes.extend([(*_noted(event), event["losses"][-1])])
             elif kind == "evaluation":
-                fields = {"samples": event["samples"], "seconds": event["train_seconds"], "metric": event["metric"]}
-                self.evaluations.append(Evaluation.model_validate(fields))
+                self.evaluations.extend([event])
+            elif kind in ("epoch_begin", "train_end"):
+                self._turn_epoch(event)
             elif kind == "checkpoint":
-                self.checkpoints.append(event["step"])
-            elif kind == CORRUPT:
-                self.corrupt += 1
+                self.checkpoints.extend([event["step"]])
         return self
+
+    def _turn_epoch(self, event: Event) -> None:
+        """An epoch lasts until the next begins or training ends."""
+        if self._epoch is not None:
+            self.epochs.extend([Epoch(number=self._epoch["epoch"], began=self._epoch["time"], ended=event["time"])])
+        self._epoch = event if event["event"] == "epoch_begin" else None
+
+    def curve(self) -> tuple[Evaluation, ...]:
+        """The evaluations, from the one before training on."""
+        return tuple(_evaluation(event) for event in self.evaluations.kept())
 
     def totals(self) -> Event | None:
         """All parts of the clock as last written, None before training began."""
@@ -95,28 +87,41 @@ def collect_run(directory: Path, begin: Event, end: Event | None) -> tuple[SeedR
     first = ranks[0] if ranks and ranks[0].rank == 0 else RankLog(0)
     newest = max((event["time"] for log in ranks for event in log.last.values()), default=begin["time"])
     last, finished = first.totals() or {}, first.last.get("train_end")
-    failure = _failure(directory, ranks, end)
+    failure, evaluations = _failure(directory, ranks, end), first.curve()
     times = _times(first, ranks, begin)
     run = SeedRun(
         seed=begin["seed"],
         started=begin["time"],
         converged=finished["converged"] if finished and failure is None else None,
-        metric=first.evaluations[-1].metric if first.evaluations else None,
+        metric=evaluations[-1].metric if evaluations else None,
         steps=last.get("step", 0),
         samples=last.get("samples", 0),
         e2e_seconds=(end["time"] if end else newest) - begin["time"],
         **times,
         rates=_rates(first, times),
         parameters=first.last.get("model", {}).get("parameters"),
-        evaluations=tuple(first.evaluations),
-        losses=first.losses.points(),
+        train_began=first.last.get("train_begin", {}).get("time"),
+        train_ended=finished["time"] if finished else None,
+        epochs=first.epochs.kept(),
+        evaluations=evaluations,
+        losses=first.losses.kept(),
+        notes=tuple(NotedStep(**dict(zip(NotedStep.model_fields, note, strict=True))) for note in first.notes.kept()),
         ranks=tuple(_figures(log) for log in ranks),
-        checkpoints=tuple(first.checkpoints),
+        checkpoints=first.checkpoints.kept(),
         resumed_from=first.last.get("resumed", {}).get("step"),
         failure=failure,
         monitoring=_monitoring(directory, first, end),
     )
     return run, ranks
+
+
+_noted = itemgetter("step", "epoch", "samples", "time", "learning_rate")
+"""What is noted of a step, but for its loss, in the order of a NotedStep."""
+
+
+def _evaluation(event: Event) -> Evaluation:
+    fields = {"samples": event["samples"], "seconds": event["train_seconds"], "metric": event["metric"]}
+    return Evaluation.model_validate({**fields, "began": event["time"] - event["took_seconds"], "ended": event["time"]})
 
 
 def why(directory: Path, end: Event) -> Failure | None:
@@ -188,6 +193,10 @@ def _failure(directory: Path, ranks: Sequence[RankLog], end: Event | None) -> Fa
     if raised:
         who, why = raised[0]["rank"], raised[0]["reason"]
         return Failure(ranks=(who,), cause=f"rank {who}: {why}", last_lines=_tail(directory, who))
+    silent = [event["rank"] for event in agents if event["event"] == "rank_died" and event["code"] == 1]
+    if silent:
+        told = _tail(directory, silent[0]).splitlines()[-1:] or ["ended with exit code 1"]
+        return Failure(ranks=(silent[0],), cause=f"rank {silent[0]}: {told[0]}")
     stopped = end is None or end["status"] == "stopped"
     reason = (end or {}).get("reason") or ("the run was stopped" if stopped else "torchrun failed")
     return Failure(ranks=(), cause=reason, last_lines=_last(directory / "noderank0" / "agent.log"))

@@ -81,7 +81,7 @@ class Trainer:
         config, place, seed = self._config, self._place, self._spec.seed
         train = self._train_data = self._case.build_dataset(config, "train")
         self._validation = self._case.build_dataset(config, "validation")
-        self._log.write("dataset", **train.identity.model_dump())
+        self._log.write("dataset", **train.identity.model_dump(), validation_items=len(self._validation))
         torch.manual_seed(seed)
         model = self._adapter.convert_model(self._case.create_model(config), config)
         self._log.write("model", parameters=sum(parameter.numel() for parameter in model.parameters()))
@@ -89,6 +89,7 @@ class Trainer:
             self._count_flops(model)
         self._model = prepare(model, config, place).train()
         self._optimizer = self._adapter.create_optimizer(self._case, self._model, config)
+        self._log.write("optimizer", name=type(self._optimizer).__name__)
         self._batches = GlobalBatches(
             len(train), config.global_batch_size, place.world, config.gradient_accumulation_steps, seed
         )
@@ -110,6 +111,7 @@ class Trainer:
     def _train(self) -> bool:
         limit = self._config.max_samples_termination or math.inf
         while self._epoch < self._config.max_epoch:
+            self._log.write("epoch_begin", epoch=self._epoch)
             self._beat(self._steps, "data")
             shares = list(self._batches.shares(self._epoch, self._place.rank, self._batch))
             lists = [share.indices for step in shares for share in step]
@@ -179,6 +181,7 @@ class Trainer:
     def _evaluate(self) -> float:
         """The metric over the whole validation set, every sample once, the same figure on every rank."""
         self._write_steps()
+        before = self._ns["evaluation"]
         with self._part("evaluation"), torch.no_grad():
             place, model = self._place, unwrapped(self._model).eval()
             share_buffers(model, place)
@@ -200,7 +203,9 @@ class Trainer:
             self._model.train()
         metric = total / items if items else math.nan
         finite = metric if math.isfinite(metric) else None
-        self._write_totals("evaluation", time.perf_counter_ns(), metric=finite, samples_evaluated=items)
+        took = (self._ns["evaluation"] - before) / 1e9
+        fields = {"metric": finite, "samples_evaluated": items, "took_seconds": took}
+        self._write_totals("evaluation", time.perf_counter_ns(), **fields)
         return metric
 
     def _write_steps(self) -> None:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from harness.record import Verdict, VerdictKind
-from harness.training.record import SeedRun, TrainingRecord
+from harness.training.record import Rates, SeedRun, TrainingRecord
 from harness.verdict import WITHHOLDS_SPEED
 
 __all__ = ["WITHHOLDS_SPEED", "judge", "reference_samples", "soonest"]
@@ -23,6 +23,7 @@ def judge(record: TrainingRecord) -> Verdict:
         (VerdictKind.INSUFFICIENT, ["only some tests of the case were selected"] if record.partial else []),
         (VerdictKind.ERROR, [*_missing_figures(record), *_impossible_figures(record)]),
         (VerdictKind.FAIL_ACCURACY, _shortfalls(record)),
+        (VerdictKind.INSUFFICIENT, ["read from a log: Proofmark has not measured it"] if record.read_from else []),
         (VerdictKind.AMBIGUOUS, [*_too_fast(record), *_disturbances(record)]),
     )
     for kind, reasons in stages:
@@ -49,6 +50,9 @@ def _missing_figures(record: TrainingRecord) -> list[str]:
     if len(record.runs) != record.repeats:
         reasons.append(f"{len(record.runs)} of {record.repeats} runs are in the record")
     for run in record.runs:
+        if record.read_from:
+            reasons += [f"{_named(record, run)}{reason}" for reason in _missing_in_log(run)]
+            continue
         diverged = run.failure is not None and run.failure.diverged
         if not diverged and (run.metric is None or run.converged is None):
             reasons.append(f"{_named(record, run)}the last evaluation has no {record.metric}")
@@ -61,13 +65,24 @@ def _missing_figures(record: TrainingRecord) -> list[str]:
     return reasons
 
 
+def _missing_in_log(run: SeedRun) -> list[str]:
+    """What a log of others must say, if it is to be believed at all: they have no ranks' figures, nor all rates."""
+    if run.converged is None:
+        return ["its log does not say whether it converged"]
+    return ["its log does not say how well the model does"] if run.converged and run.metric is None else []
+
+
 def _impossible_figures(record: TrainingRecord) -> list[str]:
     reasons = []
     for run in record.runs:
-        rates = run.rates
-        if rates and not rates.pure_compute >= rates.no_eval >= rates.raw > 0:
-            what = f"compute {rates.pure_compute:.4g}, without evaluations {rates.no_eval:.4g}, all {rates.raw:.4g}"
+        known = run.rates.model_dump(exclude_none=True) if run.rates else {}
+        speeds = [known[name] for name in reversed(Rates.model_fields) if name in known]
+        if speeds != sorted(speeds, reverse=True) or any(speed <= 0 for speed in speeds):
+            names = {"pure_compute": "compute", "no_eval": "without evaluations", "raw": "all"}
+            what = ", ".join(f"{told} {known[name]:.4g}" for name, told in names.items() if name in known)
             reasons.append(f"{_named(record, run)}throughputs must fall in this order: {what}")
+        if run.converged and run.metric is not None and record.target is not None and not _reached(record, run.metric):
+            reasons.append(f"{_named(record, run)}it is said to have converged, but {_shortfall(record, run)}")
     if record.utilisation.mfu is not None and record.utilisation.mfu > 1:
         reasons.append(f"MFU {record.utilisation.mfu:.1%} is above the chip's peak: the FLOPs or the clock are wrong")
     return reasons
@@ -78,15 +93,20 @@ def _shortfalls(record: TrainingRecord) -> list[str]:
     short = [run for run in record.runs if not run.converged]
     if len(short) <= len(record.runs) // 5:
         return []
+    return [f"{_named(record, run)}{_shortfall(record, run)}" for run in short]
+
+
+def _reached(record: TrainingRecord, metric: float) -> bool:
+    return record.target is None or (metric >= record.target if record.better == "higher" else metric <= record.target)
+
+
+def _shortfall(record: TrainingRecord, run: SeedRun) -> str:
+    if run.failure is not None:
+        return run.failure.cause
+    if run.metric is None or record.target is None:
+        return "it did not converge"
     sign = "below" if record.better == "higher" else "above"
-    reasons = []
-    for run in short:
-        if run.failure is not None:
-            reasons.append(f"{_named(record, run)}{run.failure.cause}")
-        else:
-            told = f"{record.metric} {run.metric:.5f} is {sign} the target {record.target:g}"
-            reasons.append(f"{_named(record, run)}{told} after {run.samples} samples")
-    return reasons
+    return f"{record.metric} {run.metric:.5f} is {sign} the target {record.target:g} after {run.samples} samples"
 
 
 def _too_fast(record: TrainingRecord) -> list[str]:

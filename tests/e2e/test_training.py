@@ -62,6 +62,19 @@ def test_summary_and_reports(session: tuple[House, Ran]) -> None:
     assert len(rows) == 6 and all(row["extra_info"]["items_per_second"] > 0 for row in rows)
 
 
+def test_logs_for_other_tools(session: tuple[House, Ran]) -> None:
+    for scale in ("1x1", "1x2"):
+        record, folder = trained(session[1], scale), session[1].run_dir / "training" / "tiny" / scale / "round1"
+        (run,) = record.runs
+        perflog, mllog = ((folder / name).read_text() for name in ("perflog.txt", "mllog.txt"))
+        assert perflog.count('"event": "EPOCH_END"') == len(run.epochs) == run.samples // 203
+        assert perflog.count('"event": "STEP_END"') == len(run.notes) > run.steps // 2
+        assert f'"final_top1": {run.metric}' in perflog.splitlines()[-1]
+        assert mllog.count('"key": "eval_start"') == len(run.evaluations) - 1
+        assert f'"eval_samples", "value": {record.validation_items}' in mllog and record.validation_items == 203
+        assert '"status": "success"' in mllog.splitlines()[-1]
+
+
 def overridden(house: House, scale: str, **values: Any) -> Path:
     path = house.root / "vendors/cpu/configs/training/tiny" / f"{scale}.yaml"
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import shutil
 import signal
 from pathlib import Path
@@ -132,13 +133,14 @@ def test_a_corrupt_checkpoint_is_refused(house: House, damage: str) -> None:
 
 
 def test_a_full_disk_is_named(house: House, tmp_path: Path) -> None:
-    session = house.start(
-        *CHECKPOINTED, "-k", "1x1", suite="training", preexec_fn=lambda: __import__("resource").setrlimit(
-            __import__("resource").RLIMIT_FSIZE, (20_000, 20_000)
-        )
-    )  # fmt: skip
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
+
+    options = (*CHECKPOINTED, "-k", "1x1", "--set", "log_freq=1")
+    session = house.start(*options, suite="training", preexec_fn=limit)
     ran = house.end(session)
     assert ran.code not in (0, 1), ran.output
+    assert "rank 0: OSError: [Errno 2" in ran.output and "rank0.jsonl" in ran.output, "its own event log is full"
     assert house.becomes_empty(10)
     clean(ran)
 

@@ -1,0 +1,42 @@
+"""Lines of a log that a mark and JSON make up, written after the fact from a record's own times."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+from pydantic_core import from_json, to_json
+
+
+class LogLines:
+    """Collects lines, each with its time."""
+
+    def __init__(self, mark: str) -> None:
+        self._mark = mark
+        self._lines: list[tuple[float, str]] = []
+
+    def add(self, time: float, content: dict[str, Any]) -> None:
+        """One line. What is no finite number becomes null: a bare NaN is no JSON.
+
+        Args:
+            time: seconds since the epoch.
+            content: the line's fields.
+        """
+        plain = from_json(to_json(content, inf_nan_mode="null"))
+        self._lines.append((time, f"{self._mark} {json.dumps(plain, allow_nan=False)}\n"))
+
+    def text(self) -> str:
+        """All lines in the order of their times."""
+        return "".join(line for _, line in sorted(self._lines, key=lambda entry: entry[0]))
+
+
+def milliseconds(seconds: float) -> int:
+    """Whole milliseconds since the epoch."""
+    return round(seconds * 1000)
+
+
+def caller(depth: int = 2) -> dict[str, Any]:
+    """File and line of the code that writes a line, as both formats want them."""
+    frame = sys._getframe(depth)
+    return {"file": f"{frame.f_globals['__name__'].replace('.', '/')}.py", "lineno": frame.f_lineno}

@@ -1,0 +1,72 @@
+"""MLLOG lines, read by MLPerf's own parser and held to its rules for any training."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mlperf_logging.compliance_checker import mlp_compliance, mlp_parser
+from mlperf_logging.mllog import constants
+
+from harness.training.record import TrainingRecord
+from reports.mllog import mllog
+from tests.training_records import BEGUN, make_run, make_training
+
+RULES = "5.1.0"
+COMMON = Path(mlp_compliance.__file__).parent / f"training_{RULES}" / "common.yaml"
+
+
+def parsed(record: TrainingRecord, tmp_path: Path) -> list[Any]:
+    """The lines as MLPerf's parser gives them; it refuses none."""
+    path = tmp_path / "mllog.txt"
+    path.write_text(mllog(record, record.runs[0]), encoding="utf-8")
+    lines, errors = mlp_parser.parse_file(str(path), ruleset=RULES)
+    assert not errors and len(lines) == len(path.read_text().splitlines())
+    return lines
+
+
+def test_mlperfs_rules_for_any_training(tmp_path: Path) -> None:
+    """But for cache_clear: nobody cleared a cache, and the log does not say so."""
+    checker = mlp_compliance.make_checker("training", RULES, True, False)
+    checker.configured_checks(parsed(make_training(), tmp_path), str(COMMON))
+    assert not checker.not_overwritable
+    assert set(checker.overwritable) == {constants.CACHE_CLEAR}, checker.overwritable
+
+
+def test_keys_in_the_order_of_their_times(tmp_path: Path) -> None:
+    lines = parsed(make_training(), tmp_path)
+    known = {value for name, value in vars(constants).items() if name.isupper()}
+    assert {line.key for line in lines} <= known
+    epoch = ["epoch_start", "eval_start", "eval_accuracy", "eval_stop", "epoch_stop"]
+    told = ["seed", "global_batch_size", "gradient_accumulation_steps", "train_samples", "eval_samples"]
+    told += ["opt_name", "opt_base_learning_rate", "opt_weight_decay"]
+    submission = [f"submission_{key}" for key in ("benchmark", "org", "division", "status", "platform")]
+    keys = [line.key for line in lines]
+    assert sorted(keys[: keys.index("init_stop")]) == sorted(["init_start", *submission, *told])
+    assert sorted(keys[keys.index("run_start") :]) == sorted(["run_start", *epoch, *epoch, "run_stop"])
+    times = [line.timestamp for line in lines]
+    assert times == sorted(times) and times[-1] == (BEGUN + 25) * 1000
+    values = {line.key: line.value["value"] for line in lines}
+    assert (values["train_samples"], values["eval_samples"], values["opt_name"]) == (100, 50, "adamw")
+
+
+@pytest.mark.parametrize(
+    "changes, status",
+    [
+        ({}, constants.SUCCESS),
+        ({"converged": False, "metric": 0.5}, constants.ABORTED),
+        ({"resumed_from": 4}, constants.ABORTED),
+        ({"ranks": []}, constants.ABORTED),
+    ],
+)
+def test_a_success_is_a_time_that_may_be_ranked(tmp_path: Path, changes: dict[str, Any], status: str) -> None:
+    last = parsed(make_training(make_run(**changes)), tmp_path)[-1]
+    assert last.key == constants.RUN_STOP and last.value["metadata"]["status"] == status
+
+
+def test_what_nobody_knows_is_left_out(tmp_path: Path) -> None:
+    bare = {"dataset": None, "validation_items": None, "optimizer": None, "config": {}}
+    run = make_run(train_began=None, train_ended=None, init_seconds=None, epochs=[])
+    keys = {line.key for line in parsed(make_training(run, **bare), tmp_path)}
+    assert keys == {"init_start", "seed", "global_batch_size"} | {key for key in keys if key.startswith("submission_")}

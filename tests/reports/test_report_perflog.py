@@ -1,0 +1,84 @@
+"""`[PerfLog]` lines: FlagPerf's events, names and units, and nothing that a JSON parser refuses."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+from harness.record import VerdictKind
+from harness.training.record import SeedRun, TrainingRecord
+from reports.perflog import perflog
+from tests.training_records import BEGUN, make_run, make_training
+
+
+def refuse(constant: str) -> None:
+    raise AssertionError(f"{constant} is no JSON")
+
+
+def lines_of(record: TrainingRecord, run: SeedRun | None = None) -> list[dict[str, Any]]:
+    """Each line's content, read as strictly as JSON is meant."""
+    lines = perflog(record, run or record.runs[0]).splitlines()
+    assert all(line.startswith("[PerfLog] {") for line in lines)
+    return [json.loads(line.removeprefix("[PerfLog] "), parse_constant=refuse) for line in lines]
+
+
+def test_events_in_the_order_of_their_times() -> None:
+    lines = lines_of(make_training())
+    assert [line["event"] for line in lines] == [
+        "SUBMIT_INFO", "INIT_START", "INIT_EVALUATION", "INIT_END", "TRAIN_START",
+        "EPOCH_BEGIN", "STEP_END", "EVALUATE", "EPOCH_END",
+        "EPOCH_BEGIN", "STEP_END", "EVALUATE", "EPOCH_END",
+        "TRAIN_END", "FINISHED",
+    ]  # fmt: skip
+    times = [line["metadata"]["time_ms"] for line in lines]
+    assert times == sorted(times) and times[0] == BEGUN * 1000 and times[-1] == (BEGUN + 26.25) * 1000
+    assert all(set(line["metadata"]) == {"file", "lineno", "time_ms", "rank"} for line in lines)
+    assert {line["metadata"]["file"] for line in lines} == {"reports/perflog.py"}
+
+
+def test_finished_info() -> None:
+    assert lines_of(make_training())[-1]["value"] == {
+        "e2e_time": 26.25,
+        "init_time": 5.0,
+        "raw_train_time": 20.0,
+        "train_time": 20.0,
+        "train_no_eval_time": 18.0,
+        "pure_training_computing_time": 10.0,
+        "training_sequences_per_second": 10.0,
+        "throughput(ips)_raw": 10.0,
+        "throughput(ips)_no_eval": 200 / 18,
+        "throughput(ips)_pure_compute": 20.0,
+        "converged": True,
+        "final_top1": 0.95,
+        "final_loss": 0.5,
+    }
+
+
+def test_the_effective_configuration_is_submitted() -> None:
+    value = lines_of(make_training(config={"learning_rate": 0.02, "limit": math.nan, "name": "a\nb\u2028c"}))[0][
+        "value"
+    ]
+    assert value["config"] == {"learning_rate": 0.02, "limit": None, "name": "a\nb\u2028c"}
+    assert value["vendor"] == "acme" and value["target"] == 0.9 and value["seed"] == 0
+
+
+def test_no_speed_where_the_verdict_withholds_it() -> None:
+    record = make_training(make_run(converged=False, metric=0.5))
+    assert record.verdict and record.verdict.kind is VerdictKind.FAIL_ACCURACY
+    value = lines_of(record)[-1]["value"]
+    assert value["converged"] is False and value["final_top1"] == 0.5
+    speeds = {name: figure for name, figure in value.items() if "per_second" in name or "throughput" in name}
+    assert len(speeds) == 4 and set(speeds.values()) == {None}
+
+
+def test_a_run_that_broke_off_is_not_finished() -> None:
+    run = make_run(converged=None, train_ended=None, epochs=[], rates=None)
+    events = [line["event"] for line in lines_of(make_training(run))]
+    assert "TRAIN_START" in events and not {"TRAIN_END", "EPOCH_END", "FINISHED"} & set(events)
+
+
+def test_what_has_no_time_has_no_line() -> None:
+    nothing = dict.fromkeys(("init_seconds", "train_began", "train_ended", "converged", "rates", "metric"))
+    run = make_run(**nothing, epochs=[], evaluations=[], notes=[], losses=[])
+    assert [line["event"] for line in lines_of(make_training(run))] == ["SUBMIT_INFO", "INIT_START"]

@@ -1,0 +1,248 @@
+"""FlagPerf's logs as records: what they say, what they leave out, and any rubbish."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from harness.errors import UsageError
+from harness.record import VerdictKind
+from harness.training.perflog_reader import read_perflog
+from harness.training.record import Rates, SeedRun, TrainingRecord
+from reports.html import write_html
+from reports.perflog import perflog
+from reports.terminal import summary_lines
+from reports.training import TrainingView
+from tests.training_records import make_run, make_training
+
+FILE = "/workspace/flagperf/training/benchmarks/cpm/pytorch/run_pretraining.py"
+
+
+def line(name: str, value: Any = None, time_ms: int = 1669034171032, rank: int = 0) -> str:
+    """A line as FlagPerf prints it, bare NaN and all."""
+    content = {"event": name} if value is None else {"event": name, "value": value}
+    metadata = {"file": FILE, "lineno": 127, "time_ms": time_ms, "rank": rank}
+    return f"[PerfLog] {json.dumps({**content, 'metadata': metadata})}"
+
+
+STEP = {
+    "loss": 2.679504871368408,
+    "embedding_average": 0.916015625,
+    "epoch": 1,
+    "end_training": True,
+    "global_steps": 3397,
+    "num_trained_samples": 869632,
+    "learning_rate": 0.000175375,
+    "seq/s": 822.455385237589,
+}
+FINISHED = {
+    "e2e_time": 1661.6114165782928,
+    "training_sequences_per_second": 579.0933420700227,
+    "converged": True,
+    "final_loss": 3.066718101501465,
+    "final_mlm_accuracy": 0.920166015625,
+    "raw_train_time": 1501.713,
+    "init_time": 148.937,
+}
+
+
+def flagperf(finished: dict[str, Any] | None = FINISHED, rank: int = 0) -> list[str]:
+    """The end of a log as FlagPerf's guide shows it, other text in between."""
+    lines = [
+        "WARNING: setting OMP_NUM_THREADS to 1",
+        line("SUBMIT_INFO", rank=rank),
+        line("INIT_START", time_ms=1669032500000, rank=rank),
+        line("TRAIN_START", time_ms=1669032669000, rank=rank),
+        "see [PerfLog] below",
+        f"0%| {line('STEP_END', STEP, rank=rank)} 12.3it/s",
+        line("EVALUATE", rank=rank),
+        line("TRAIN_END", time_ms=1669034171159, rank=rank),
+        "main out out length is 2",
+    ]
+    return lines if finished is None else [*lines, line("FINISHED", finished, 1669034171646, rank)]
+
+
+def read(folder: Path, *lines: str) -> TrainingRecord:
+    path = folder / "rank0.out.log"
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    record = read_perflog([path])
+    saved = folder / "record.json"
+    record.save(saved)
+    assert TrainingRecord.load(saved) == record
+    assert list(TrainingView(record).fields())
+    return record
+
+
+def kind(record: TrainingRecord) -> VerdictKind:
+    assert record.verdict is not None
+    return record.verdict.kind
+
+
+@pytest.mark.parametrize("rank", [0, -1, 5])
+def test_flagperfs_own_log(tmp_path: Path, rank: int) -> None:
+    record = read(tmp_path, *flagperf(rank=rank))
+    (run,) = record.runs
+    assert (record.case, record.metric, record.target, record.nproc) == ("cpm", "mlm_accuracy", None, None)
+    assert (run.converged, run.metric, run.steps, run.samples) == (True, 0.920166015625, 3397, 869632)
+    assert (run.e2e_seconds, run.init_seconds, run.train_seconds) == (1661.6114165782928, 148.937, 1501.713)
+    assert run.rates == Rates(raw=579.0933420700227, no_eval=None, pure_compute=None)
+    assert run.no_eval_seconds is None and run.seed is None and record.host is None
+    assert kind(record) is VerdictKind.INSUFFICIENT, "nobody here measured it"
+    write_html([record], tmp_path / "report.html")
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "mlm_accuracy – (not recorded)" in page and "None" not in page
+    assert "579.1 samples/s" in "\n".join(summary_lines([record], tmp_path))
+
+
+@pytest.mark.parametrize(
+    "finished, expected",
+    [
+        (None, VerdictKind.ERROR),
+        ({}, VerdictKind.ERROR),
+        ({"e2e_time": 3.0}, VerdictKind.ERROR),
+        (FINISHED | {"converged": "true"}, VerdictKind.ERROR),
+        (FINISHED | {"converged": False}, VerdictKind.FAIL_ACCURACY),
+        (FINISHED | {"converged": False, "final_mlm_accuracy": float("nan")}, VerdictKind.FAIL_ACCURACY),
+        (FINISHED | {"final_mlm_accuracy": float("nan")}, VerdictKind.ERROR),
+        (FINISHED | {"throughput(ips)_raw": 5.0, "throughput(ips)_pure_compute": 4.0}, VerdictKind.ERROR),
+        (FINISHED | {"training_sequences_per_second": -1.0}, VerdictKind.ERROR),
+    ],
+)
+def test_never_a_pass(tmp_path: Path, finished: dict[str, Any] | None, expected: VerdictKind) -> None:
+    assert kind(read(tmp_path, *flagperf(finished))) is expected
+
+
+@pytest.mark.parametrize("name", ["final_acc1", "final_accuracy", "final_mAP", "acc", "rouge1"])
+def test_names_of_metrics(tmp_path: Path, name: str) -> None:
+    finished = {"e2e_time": 1.0, "converged": True, name: 0.8, "final_loss": 2.0}
+    record = read(tmp_path, *flagperf(finished))
+    assert (record.metric, record.runs[0].metric, record.better) == (name.removeprefix("final_"), 0.8, "higher")
+    assert read(tmp_path, *flagperf({**finished, name: None, "val_loss": 2.1})).metric == name.removeprefix("final_")
+
+
+def test_nan_is_null_and_a_torn_line_is_an_error(tmp_path: Path) -> None:
+    nan = line("STEP_END", STEP | {"loss": float("nan")})
+    assert "NaN" in nan
+    record = read(tmp_path, *flagperf(None), nan, line("FINISHED", FINISHED))
+    assert record.runs[0].losses[-1] == (3397, None)
+    torn = read(tmp_path, *flagperf(), line("STEP_END", STEP)[:70])
+    assert torn.corrupt_lines == 1 and kind(torn) is VerdictKind.ERROR
+
+
+def test_the_last_run_of_a_log_counts(tmp_path: Path) -> None:
+    assert kind(read(tmp_path, *flagperf(), *flagperf(None))) is VerdictKind.ERROR
+    assert kind(read(tmp_path, *flagperf(None), *flagperf())) is VerdictKind.INSUFFICIENT
+
+
+def test_a_round_is_its_first_rank(tmp_path: Path) -> None:
+    paths = []
+    for number, node, rank in [(1, 0, 1), (1, 0, 0), (1, 1, 0), (2, 0, 0)]:
+        folder = tmp_path / f"round{number}" / f"10.1.2.{node}_noderank{node}"
+        folder.mkdir(parents=True, exist_ok=True)
+        paths.append(folder / f"rank{rank}.out.log")
+        paths[-1].write_text("\n".join(flagperf(FINISHED | {"e2e_time": 100.0 * number + 10 * node + rank})))
+    record = read_perflog(paths)
+    assert [run.e2e_seconds for run in record.runs] == [100.0, 200.0] and record.repeats == 2
+
+
+@given(
+    st.lists(st.binary(max_size=80) | st.sampled_from([each.encode() for each in flagperf()]), max_size=12), st.data()
+)
+def test_rubbish_never_crashes_it(tmp_path_factory: pytest.TempPathFactory, pieces: list[bytes], data: Any) -> None:
+    content = b"\n".join(pieces)
+    cut = data.draw(st.integers(0, len(content)))
+    path = tmp_path_factory.mktemp("logs") / "log"
+    path.write_bytes(content[:cut] + data.draw(st.binary(max_size=3)) + content[cut:])
+    try:
+        record = read_perflog([path])
+    except UsageError:
+        return
+    record.model_dump_json()
+    assert kind(record) is not VerdictKind.PASS
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters(), max_size=4),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(sorted(FINISHED)), inner, max_size=3),
+    max_leaves=4,
+)
+EVENTS = st.sampled_from("SUBMIT_INFO INIT_START TRAIN_START EPOCH_BEGIN EPOCH_END STEP_END EVALUATE FINISHED".split())
+KEYS = sorted({*TrainingRecord.model_fields, *STEP, *FINISHED})
+
+
+@settings(deadline=None)
+@given(st.lists(st.tuples(EVENTS, st.dictionaries(st.sampled_from(KEYS), JSON, max_size=6)), max_size=6))
+def test_values_of_any_kind_never_crash_it(tmp_path_factory: pytest.TempPathFactory, events: list[Any]) -> None:
+    record = read(tmp_path_factory.mktemp("logs"), line("INIT_START"), *(line(*event) for event in events))
+    assert kind(record) is not VerdictKind.PASS
+
+
+def test_deep_nesting_and_what_no_record_holds(tmp_path: Path) -> None:
+    deep = "[PerfLog] " + '{"a":' * 100_000
+    record = read(tmp_path, deep, line("SUBMIT_INFO", {"target": [], "config": {"a": "\ud800"}}), *flagperf())
+    assert record.corrupt_lines == 2 and record.target is None and kind(record) is VerdictKind.ERROR
+
+
+FIGURES = st.floats(1e-3, 1e9)
+SAME = set(SeedRun.model_fields) - {"split", "parameters", "ranks", "evaluations", "notes", "epochs", "rates"}
+
+
+@given(
+    st.lists(FIGURES, min_size=5, max_size=5),
+    st.lists(FIGURES, min_size=3, max_size=3).map(sorted),
+    st.floats(0.9, 1),
+    st.booleans(),
+)
+def test_our_own_perflog_gives_the_same_figures(
+    tmp_path_factory: pytest.TempPathFactory, times: list[float], rates: list[float], metric: float, converged: bool
+) -> None:
+    names = ("e2e_seconds", "train_seconds", "no_eval_seconds", "pure_compute_seconds")
+    changes: dict[str, Any] = dict(zip(names, times, strict=False))
+    speeds = Rates(**dict(zip(Rates.model_fields, rates, strict=True)))
+    run = make_run(rates=speeds, metric=metric if converged else 0.5, converged=converged, **changes)
+    written = make_training(run)
+    path = tmp_path_factory.mktemp("logs") / "perflog.txt"
+    path.write_text(perflog(written, run), encoding="utf-8")
+    record = read_perflog([path])
+    (again,) = record.runs
+    for name in SAME:
+        assert getattr(again, name) == getattr(run, name), name
+    assert again.rates == (run.rates if converged else None), "withheld: the target was not reached"
+    assert [(e.samples, e.seconds, e.metric) for e in again.evaluations] == [
+        (e.samples, e.seconds, e.metric) for e in run.evaluations
+    ]
+    assert again.notes == run.notes and again.epochs == run.epochs
+    assert record.config == written.config and record.host == written.host and record.target == written.target
+    assert kind(record) is (VerdictKind.INSUFFICIENT if converged else VerdictKind.FAIL_ACCURACY)
+
+
+def test_a_log_that_contradicts_itself(tmp_path: Path) -> None:
+    written = perflog(make_training(make_run(metric=0.5)), make_run(metric=0.5))
+    record = read(tmp_path, *written.splitlines())
+    assert kind(record) is VerdictKind.ERROR and record.verdict is not None
+    assert "said to have converged, but top1 0.50000 is below the target 0.9" in record.verdict.reasons[0]
+
+
+def test_the_command(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    path.write_text("\n".join(flagperf()))
+
+    def command(*logs: Path) -> subprocess.CompletedProcess[str]:
+        arguments = [sys.executable, "-m", "harness.training.perflog_reader", *map(str, logs)]
+        return subprocess.run(arguments, capture_output=True, text=True, cwd=Path(__file__).parents[2])
+
+    read = command(path)
+    assert read.returncode == 0 and read.stderr.startswith("INSUFFICIENT: ")
+    assert TrainingRecord.model_validate_json(read.stdout).runs[0].steps == 3397
+    (tmp_path / "other").write_text("nothing\n")
+    for bad, told in ((tmp_path / "none", "cannot be read"), (tmp_path / "other", "has no whole [PerfLog] line")):
+        refused = command(path, bad)
+        assert refused.returncode == 4 and refused.stderr.startswith("ERROR: ") and told in refused.stderr
+        assert len(refused.stderr.splitlines()) == 1 and not refused.stdout

@@ -1,0 +1,84 @@
+"""The event logs of a training: any length, in bounded memory; damage is counted."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.events import CORRUPT, EventLog, read_events
+from harness.training.seed_run import RankLog
+from harness.training.thinned import POINTS, Thinned
+
+PLAIN = st.none() | st.booleans() | st.integers(-(2**80), 2**80) | st.floats(allow_nan=False, allow_infinity=False)
+PLAIN |= st.text(max_size=5)
+VALUES = st.recursive(
+    PLAIN, lambda inner: st.lists(inner) | st.dictionaries(st.sampled_from("ab"), inner), max_leaves=5
+)
+
+
+@given(st.lists(st.integers(0, 5000), max_size=6))
+def test_series_are_thinned_evenly(lengths: list[int]) -> None:
+    series: Thinned[int] = Thinned()
+    total = 0
+    for length in lengths:
+        series.extend(range(total, total + length))
+        total += length
+    kept = series.kept()
+    assert len(kept) <= 2 * POINTS + 1
+    if total:
+        assert kept[0] == 0 and kept[-1] == total - 1
+        assert len(kept) == total or len(kept) > POINTS
+        assert len({later - former for former, later in pairwise(kept[:-1])}) <= 1
+
+
+@given(fields=st.dictionaries(st.sampled_from("abcde"), VALUES, max_size=3))
+def test_what_is_written_comes_back(tmp_path_factory: Any, fields: dict[str, Any]) -> None:
+    path = tmp_path_factory.mktemp("log") / "events.jsonl"
+    log = EventLog(path)
+    log.write("something", **fields)
+    log.close()
+    (event,) = read_events(path)
+    assert event == json.loads(path.read_text(encoding="utf-8"))
+
+
+@given(st.binary(max_size=200))
+def test_rubbish_is_counted(tmp_path_factory: Any, rubbish: bytes) -> None:
+    path = tmp_path_factory.mktemp("log") / "events.jsonl"
+    path.write_bytes(rubbish + b"\n[]\n" + b"[" * 5000 + b"\n")
+    assert sum(event["event"] == CORRUPT for event in read_events(path)) >= 2
+
+
+def events(count: int) -> Iterator[dict[str, Any]]:
+    """A rank's log with everything in it that comes more than once."""
+    yield {"event": "train_begin", "time": 0.0}
+    for step in range(1, count + 1):
+        totals = {"time": float(step), "clock": step, "epoch": step, "step": step, "samples": 8 * step}
+        totals |= {"train_seconds": float(step)}
+        yield {"event": "epoch_begin", "time": step - 1.0, "epoch": step - 1}
+        yield {"event": "steps", **totals, "first": step, "losses": [1 / step], "learning_rate": 0.1}
+        yield {"event": "evaluation", **totals, "metric": 0.5, "took_seconds": 0.25}
+        yield {"event": "checkpoint", "time": float(step), "step": step}
+        yield {"event": CORRUPT}
+    yield {"event": "train_end", "time": count + 0.5, "clock": count + 1, "step": count}
+
+
+def test_a_long_log_is_kept_short() -> None:
+    count = 5000
+    log = RankLog(0).take(events(count))
+    assert log.corrupt == count
+    for series in (log.losses, log.notes, log.epochs, log.evaluations, log.checkpoints):
+        assert POINTS < len(series.kept()) <= 2 * POINTS + 1
+    last = log.curve()[-1]
+    assert (last.samples, last.began, last.ended) == (8 * count, count - 0.25, float(count))
+    assert log.epochs.kept()[-1].model_dump() == {"number": count - 1, "began": count - 1.0, "ended": count + 0.5}
+    assert log.losses.kept()[0] == (1, 1.0) and log.losses.kept()[-1][0] == count
+
+
+def test_every_entry_of_a_short_log_is_kept() -> None:
+    log = RankLog(0).take(events(7))
+    assert [step for step, _ in log.losses.kept()] == list(log.checkpoints.kept()) == list(range(1, 8))
