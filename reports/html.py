@@ -14,7 +14,7 @@ from harness.record import CaseRecord, RunRecord, VerdictKind
 from harness.training.record import TrainingRecord
 from reports import provenance, text, watch
 from reports.plots import notes, plots
-from reports.training import TrainingView
+from reports.training import TrainingView, scaling
 from reports.training_plots import training_plots
 from reports.view import SIDES, CaseView, Figure
 
@@ -66,6 +66,7 @@ def render(records: Sequence[CaseRecord]) -> str:
         .render(
             views=views,
             trained=trained,
+            scaling=scaling(trained),
             everything=[*views, *trained],
             notes=Notes(),
             mark=lambda view: _MARKS.get(view.verdict.kind, _FAILED),

@@ -11,7 +11,7 @@ from harness.training.record import TrainingRecord
 from reports import text
 from reports.provenance import override_level, override_line
 from reports.reasons import Side
-from reports.training import TrainingView
+from reports.training import TrainingView, scaling
 from reports.view import SIDES, CaseView, Figure
 from reports.watch import energy, honesty, troubles
 
@@ -32,6 +32,8 @@ def summary_lines(records: Sequence[CaseRecord], run_dir: Path) -> list[str]:
     lines += [line for view in trained for line in _training_lines(view, run_dir)]
     outcomes = [(v.verdict, f"{v.name}  {v.record.vendor}, {v.compiler}, {v.record.precision}") for v in views]
     outcomes += [(v.verdict, f"{v.name}  {v.record.vendor}, {v.record.precision}") for v in trained]
+    for case, told in scaling(trained).items():
+        lines += [*_wrapped(f"scaling, {case}", told, _LABEL), ""]
     if len(outcomes) > 1:
         lines.append(_rule("verdicts"))
         for verdict, what in outcomes:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -112,7 +112,20 @@ class TrainingView:
         if record.tokens_per_second is not None and not self.withheld:
             yield "tokens/s", text.number(record.tokens_per_second)
         yield "MFU", self.mfu
+        yield "energy", self.energy
         yield "memory, host peak", self.memory
+
+    @property
+    def energy(self) -> str:
+        """Joules per item while training, mean over the runs, and how they were read."""
+        seen = [run.monitoring for run in self.record.runs if run.monitoring is not None]
+        read = [(each.energy_per_item, each.energy_method) for each in seen if each.energy_per_item is not None]
+        if self.withheld:
+            return self.withheld
+        if not read:
+            return f"{text.MISSING} (nothing read the power)"
+        mean = sum(joules for joules, _ in read) / len(read)
+        return f"{text.number(mean)} J/{self.record.item} ({read[0][1]})"
 
     def outcome(self, run: SeedRun) -> str:
         """How one run ended."""
@@ -148,6 +161,25 @@ class TrainingView:
 def seed(run: SeedRun) -> str:
     """What a run is called."""
     return f"seed {text.MISSING if run.seed is None else run.seed}"
+
+
+def scaling(views: Sequence[TrainingView]) -> dict[str, str]:
+    """How well each case of several scales scales: the rate per process against that of the smallest scale."""
+    told: dict[str, str] = {}
+    by_case: dict[str, list[TrainingView]] = {}
+    for view in views:
+        if view.record.world and "raw" in view.record.rates and not view.withheld:
+            by_case.setdefault(view.record.case, []).append(view)
+    for case, group in by_case.items():
+        first, *others = sorted(group, key=lambda view: view.record.world or 0)
+        shares = [f"{view.record.scale} {_per_process(view) / _per_process(first):.0%}" for view in others]
+        if shares:
+            told[case] = f"of {first.record.scale}'s rate per process: {', '.join(shares)}"
+    return told
+
+
+def _per_process(view: TrainingView) -> float:
+    return view.record.rates["raw"].mean / (view.record.world or 1)
 
 
 def properties(record: TrainingRecord) -> list[tuple[str, str]]:

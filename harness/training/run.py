@@ -109,6 +109,11 @@ class ScaleRun:
             if not self._round(number):
                 return
 
+    def so_far(self) -> TrainingRecord:
+        """What the logs say at this moment, without ending anything."""
+        self.begin()
+        return collect(self.run_dir)
+
     def finish(self) -> TrainingRecord:
         """Collect the logs, judge, and save the record.
 

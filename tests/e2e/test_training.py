@@ -145,3 +145,20 @@ def test_a_run_list(house: House) -> None:
     ran = house.end(house.start("--host-config", "host.yaml", "--profile", "embedded", suite="training"))
     record = trained(ran, "chipx1x2")
     assert kind(record) == "PASS" and [run.seed for run in record.runs] == [0, 1], ran.output
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"precision": "fp16", "activation_checkpointing": True, "gradient_accumulation_steps": 3},
+        {"precision": "bf16", "compile": True},
+        {"parallel": "fsdp", "activation_checkpointing": True, "num_workers": 1},
+    ],
+    ids=lambda settings: "-".join(settings),
+)
+def test_ways_to_train_on_two_processes(house: House, settings: dict[str, Any]) -> None:
+    overridden(house, "1x2", **settings)
+    ran = house.run("-k", "1x2", vendor="cpu", suite="training")
+    record = trained(ran, "1x2")
+    assert kind(record) == "PASS", ran.output
+    assert {override.key for override in record.overrides} == set(settings)
