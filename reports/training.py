@@ -113,6 +113,8 @@ class TrainingView:
             yield "tokens/s", text.number(record.tokens_per_second)
         yield "MFU", self.mfu
         yield "energy", self.energy
+        failures = [told for run in record.runs if run.monitoring for told in run.monitoring.failures]
+        yield from (("monitor", told) for told in dict.fromkeys(failures))
         yield "memory, host peak", self.memory
 
     @property

@@ -21,7 +21,8 @@ class Share:
 
     `weight` turns the mean loss over `indices` into the rank's contribution: gradients are averaged over ranks and
     summed over micro-batches, so that the sum is the mean over the global batch whatever the ranks' sizes. A rank
-    without samples computes on a borrowed one with weight 0, to be there when gradients are exchanged.
+    without samples computes on a borrowed one with weight 0, to be there when gradients are exchanged. A sample alone
+    comes twice, which leaves its mean loss as it is: batch normalisation can't train on one.
     """
 
     indices: list[int]
@@ -59,7 +60,9 @@ class GlobalBatches:
             yield [self._share(mine[i :: self._accumulation], chosen) for i in range(self._accumulation)]
 
     def _share(self, indices: list[int], chosen: list[int]) -> Share:
-        return Share(indices or chosen[:1], len(indices) * self._world / len(chosen))
+        weight = len(indices) * self._world / len(chosen)
+        computed = indices or chosen[:1]
+        return Share(computed if len(computed) > 1 else 2 * computed, weight)
 
 
 def load_batches(dataset: TrainingData, batches: list[list[int]], workers: int, pin: bool = False) -> Iterator[Batch]:

@@ -149,3 +149,24 @@ def test_nothing_to_resume_is_one_line(house: House) -> None:
     ran = house.run("--resume", "nowhere", vendor="cpu", suite="training")
     assert ran.code == 4 and "--resume nowhere: there are no checkpoints" in ran.output
     assert not [line for line in ran.output.splitlines() if "Traceback" in line]
+
+
+@pytest.mark.parametrize(
+    "mood, kind, told",
+    [
+        ("good", "PASS", "J/point"),
+        ("dies", "PASS", "the monitor ended by itself with code 7"),
+        ("hangs", "PASS", "the monitor did not answer and was killed"),
+        ("throttles", "AMBIGUOUS", "a device was throttled during training: heat"),
+        ("shares", "AMBIGUOUS", "other processes used the device during training: 1"),
+    ],
+)
+def test_a_monitor_loses_no_result(
+    house: House, monkeypatch: pytest.MonkeyPatch, mood: str, kind: str, told: str
+) -> None:
+    monkeypatch.setenv("FAKE_MONITOR", mood)
+    ran = house.run("-k", "1x1", "--monitor-interval", "0.05", suite="training", trouble="tiny.pause=0.1")
+    record = trained(ran, "1x1")
+    assert record.verdict is not None and str(record.verdict.kind) == kind, ran.output
+    assert told in " ".join(ran.output.split()), ran.output
+    assert record.runs[0].converged

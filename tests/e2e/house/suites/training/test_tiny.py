@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from typing import TYPE_CHECKING, Any
 
 import trouble
@@ -51,6 +52,7 @@ class TestTiny(TrainingContract):
         self.steps += 1
         rank = os.environ["RANK"]
         trouble.at("tiny", f"rank{rank}.step{self.steps}")
+        time.sleep(float(trouble.ordered("tiny", "pause") or 0))
         loss = super().train_step(model, inputs, targets)
         return loss * float("nan") if trouble.ordered("tiny", f"rank{rank}.loss{self.steps}") else loss
 
