@@ -124,7 +124,7 @@ class House:
             **popen,
         )
 
-    def end(self, session: subprocess.Popen[str], timeout: float = 120, results: str = "results") -> Ran:
+    def end(self, session: subprocess.Popen[str], timeout: float = 600, results: str = "results") -> Ran:
         """Wait for a session."""
         output, _ = session.communicate(timeout=timeout)
         return Ran(session.returncode, output, (self.root / results / "latest").resolve())
