@@ -58,8 +58,10 @@ class LogitsAndEmbeddings(torch.nn.Module):
 
     def forward(self, input_ids: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Call the model."""
-        logits: torch.Tensor = self.model(input_ids=input_ids, use_cache=False).logits
-        return logits, self.model.get_input_embeddings().weight.detach()
+        # without a mask the library would look into the positions for packed sequences, at each call
+        mask = torch.ones_like(input_ids)
+        logits: torch.Tensor = self.model(input_ids=input_ids, attention_mask=mask, use_cache=False).logits
+        return logits, self.model.get_input_embeddings().get_parameter("weight").detach()
 
 
 class CandidateScores(torch.nn.Module):

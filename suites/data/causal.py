@@ -79,7 +79,9 @@ class NextTokens(BatchDataset):
         targets = torch.full_like(tokens, IGNORED)
         for row, found in enumerate(self._tokenizer(lines, add_special_tokens=False)["input_ids"]):
             if not found:
-                raise StepError(f"The tokenizer finds no token in {lines[row]!r}, line {indices[row] + 1} of its split.")
+                raise StepError(
+                    f"The tokenizer finds no token in the line {lines[row][:60]!r} of {self.identity.origin}."
+                )
             line = torch.tensor([*found, self._end][: self._length + 1])
             tokens[row, : len(line) - 1] = line[:-1]
             targets[row, : len(line) - 1] = line[1:]

@@ -1,6 +1,6 @@
 """A small seeded grammar of Chinese for next-character prediction, and the guesser who knows it.
 
-A sentence reads "清晨，年轻的农民悄悄地种下了新鲜的小麦，然后去了田野。". Five of its words form a Markov chain,
+A sentence reads "清晨，年轻的农民悄悄种下新鲜小麦，去了田野。". Five of its words form a Markov chain,
 when -> who -> does -> what -> where; the adjective, adverb and quality between them are drawn independently and say
 nothing. Each meaningful word thus depends on one that stands several characters before it, and which of its followers
 comes is never certain. All drawn words have two characters: nothing but the grammar tells what comes next.
@@ -71,16 +71,14 @@ _WHERE = {
     "硬币": "银行 市场",
 }
 _FOLLOWERS: tuple[Mapping[str, str], ...] = (_WHO, _DOES, _WHAT, _WHERE)
-_STEEPNESS = 4
-"""How many times likelier a follower is than the next one."""
 
 _FILLERS = {
-    "adjective": ("年轻", "年老", "勤劳"),
-    "adverb": ("悄悄", "慢慢", "匆匆"),
-    "quality": ("新鲜", "漂亮", "沉重"),
+    "adjective": "年轻 年老 勤劳",
+    "adverb": "悄悄 慢慢 匆匆",
+    "quality": "新鲜 漂亮 沉重",
 }
 # A number is a position in the chain, a key of _FILLERS a drawn filler, anything else itself.
-_TEMPLATE = (0, "，", "adjective", "的", 1, "adverb", "地", 2, "了", "quality", "的", 3, "，然后去了", 4, "。")
+_TEMPLATE = (0, "，", "adjective", "的", 1, "adverb", 2, "quality", 3, "，去了", 4, "。")
 
 SENTENCE_LENGTH = sum(2 if isinstance(slot, int) or slot in _FILLERS else len(slot) for slot in _TEMPLATE)
 """Characters of a sentence, its full stop included."""
@@ -138,11 +136,10 @@ def _chain_of(words: list[str]) -> list[str]:
 def _choices(slot: int | str, chain_so_far: list[str]) -> Shares:
     """What may stand in a slot, and how likely it is."""
     if slot == 0:
-        return dict.fromkeys(_WHO, 1 / len(_WHO))
+        return _shares(" ".join(_WHO), 1.25)
     if isinstance(slot, int):
         return _shares(_FOLLOWERS[slot - 1][chain_so_far[-1]])
-    words = _FILLERS.get(slot, (slot,))
-    return dict.fromkeys(words, 1 / len(words))
+    return _shares(_FILLERS.get(slot, slot))
 
 
 def _anywhere(slot: int | str) -> Shares:
@@ -156,7 +153,8 @@ def _anywhere(slot: int | str) -> Shares:
     return together
 
 
-def _shares(followers: str) -> Shares:
-    words = followers.split()
-    weights = [float(_STEEPNESS**-rank) for rank in range(len(words))]
+def _shares(text: str, steepness: float = 4) -> Shares:
+    """Words and how likely each is, every one `steepness` times likelier than the next."""
+    words = text.split()
+    weights = [steepness**-rank for rank in range(len(words))]
     return {word: weight / sum(weights) for word, weight in zip(words, weights, strict=True)}

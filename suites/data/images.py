@@ -49,7 +49,8 @@ def data_directory(config: EffectiveConfig, split: str, content: str) -> str:
     root = needed_directory(config, f"the folder with train and val, each with {content}")
     folder = Path(root) / {"train": "train", "validation": "val"}[split]
     if not folder.is_dir():
-        raise StepError(f"The data directory {root} has no folder {folder.name}; expected train and val, with {content}.")
+        what = f"has no folder {folder.name}; expected train and val, each with {content}"
+        raise StepError(f"The data directory {root} {what}.")
     return str(folder)
 
 

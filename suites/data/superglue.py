@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
 _BLANK = "@placeholder"
+_FORMAT = "ReCoRD's passage.text, passage.entities with start and end, and qas with query and answers"
 _HIGHLIGHT = "@highlight\n"
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
@@ -142,10 +143,9 @@ def _questions(line: bytes, where: str) -> list[Question]:
     except json.JSONDecodeError as error:
         raise StepError(f"{where}: is not JSON: {error}.") from error
     except KeyError as error:
-        raise StepError(f"{where}: has no {error}; expected ReCoRD's passage.text, passage.entities and qas.") from error
+        raise StepError(f"{where}: has no {error}; expected {_FORMAT}.") from error
     except (TypeError, AttributeError) as error:
-        what = "is not in ReCoRD's format: passage.text, passage.entities with start and end, qas"
-        raise StepError(f"{where}: {what} ({error}).") from error
+        raise StepError(f"{where}: {error}; expected {_FORMAT}.") from error
     passage = text.replace(_HIGHLIGHT, "- ")
     return [_question(passage, query, entities, answers, where) for query, answers in asked]
 

@@ -103,3 +103,15 @@ def test_same_seed_same_losses(house: House) -> None:
     runs = [trained(house.run("-k", "1x2", vendor="cpu", suite="training"), "1x2").runs[0] for _ in range(2)]
     assert runs[0].losses == runs[1].losses
     assert [e.metric for e in runs[0].evaluations] == [e.metric for e in runs[1].evaluations]
+
+
+def test_data_is_told_the_epoch_also_after_a_resumption(house: House) -> None:
+    slow = ("-k", "1x1", "--set", "learning_rate=0.00001", "--set", "checkpoint_steps=20")
+    whole = house.run(*slow, vendor="cpu", suite="training")
+    assert trained(whole).runs[0].checkpoints[-1] == 60, "in the middle of epoch 4, the fifth of six"
+    again = house.run(
+        *slow, "--resume", str(whole.run_dir), vendor="cpu", suite="training", trouble="tiny.rank0.epoch4=raise"
+    )
+    (run,) = trained(again).runs
+    assert (run.resumed_from, run.steps) == (60, 60), again.output
+    assert run.failure and "trouble in rank0.epoch4" in run.failure.cause
