@@ -49,6 +49,58 @@ class TextLogits(torch.nn.Module):
         return logits
 
 
+class LogitsAndEmbeddings(torch.nn.Module):
+    """Returns a causal model's logits, (batch, tokens, words), and its words' embeddings, (words, features)."""
+
+    def __init__(self, model: PreTrainedModel) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, input_ids: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Call the model."""
+        # without a mask the library would look into the positions for packed sequences, at each call
+        mask = torch.ones_like(input_ids)
+        logits: torch.Tensor = self.model(input_ids=input_ids, attention_mask=mask, use_cache=False).logits
+        return logits, self.model.get_input_embeddings().get_parameter("weight").detach()
+
+
+class CandidateScores(torch.nn.Module):
+    """Returns the log-likelihood of each candidate for a blank, (questions, candidates), laid out by `lay_out`."""
+
+    def __init__(self, model: torch.nn.Module) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(
+        self,
+        tokens: torch.Tensor,
+        segments: torch.Tensor,
+        positions: torch.Tensor,
+        expected: torch.Tensor,
+        present: torch.Tensor,
+    ) -> torch.Tensor:
+        """Call the model once, and add up what it gives each candidate's tokens."""
+        mask = blank_infilling_mask(segments).unsqueeze(1)
+        logits = self.model(input_ids=tokens, attention_mask=mask, position_ids=positions, use_cache=False).logits
+        # nothing where no token is expected
+        losses = torch.nn.functional.cross_entropy(logits.transpose(1, 2).float(), expected, reduction="none")
+        scores = losses.new_zeros(present.shape).scatter_add(1, (segments - 1).clamp(min=0), -losses)
+        return scores.masked_fill(~present, torch.finfo(scores.dtype).min)
+
+
+def blank_infilling_mask(segments: torch.Tensor) -> torch.Tensor:
+    """What to add to attention scores, (batch, queries, keys): 0 where a token is seen, very little where not.
+
+    The context, segment 0, is seen by all. Within any other segment a token sees itself and those before it (GLM, Du
+    et al. 2022, section 2.1, with several independent parts B).
+    """
+    queries, keys = segments.unsqueeze(2), segments.unsqueeze(1)
+    earlier = torch.ones(segments.shape[1], segments.shape[1], dtype=torch.bool, device=segments.device).tril()
+    seen = (keys == 0) | ((keys == queries) & earlier)
+    hidden = torch.finfo(torch.float32).min
+    return torch.zeros(seen.shape, device=segments.device).masked_fill(~seen, hidden)
+
+
 def resnet50(config: EffectiveConfig) -> ImageLogits:
     """ResNet-50. Each bottleneck of a fresh one starts as the identity: it then trains in a few epochs."""
     from transformers import ResNetForImageClassification

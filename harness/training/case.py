@@ -22,7 +22,12 @@ class TrainingData(Protocol):
 
     A batch is `(inputs, targets)`: the list of the model's positional inputs, CPU tensors whose first dimension is
     the batch, and what `loss` and `evaluator` compare with.
+
+    The harness sets `epoch` on the training data before it reads that epoch. What the data draws at random must follow
+    from its seed, `epoch` and the index alone: a resumed run, or one at another scale, then sees the same samples.
     """
+
+    epoch: int
 
     @property
     def identity(self) -> Identity:

@@ -113,6 +113,7 @@ class Trainer:
         while self._epoch < self._config.max_epoch:
             self._log.write("epoch_begin", epoch=self._epoch)
             self._beat(self._steps, "data")
+            self._train_data.epoch = self._epoch
             shares = list(self._batches.shares(self._epoch, self._place.rank, self._batch))
             lists = [share.indices for step in shares for share in step]
             pin = self._place.device.type != "cpu"

@@ -121,6 +121,11 @@ def vocabulary() -> list[str]:
     return sorted({*chain, *fixed, *itertools.chain.from_iterable(_FILLERS.values())})
 
 
+def words_of(role: int) -> list[str]:
+    """Every word that may stand in a position of the chain, sorted."""
+    return sorted({chain[role] for chain, _ in _chains()})
+
+
 def clauses(seed: str) -> Iterator[Clause]:
     """Clauses without end, the same for the same seed."""
     draw = random.Random(seed)  # noqa: S311 (not for secrets)

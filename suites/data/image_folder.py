@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import math
+import random
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -43,25 +45,77 @@ class ImageFolder(BatchDataset):
         self._resize, self._size = resize, image_size
         self._mean = torch.tensor(mean).view(3, 1, 1)
         self._std = torch.tensor(std).view(3, 1, 1)
-        self.identity = _identity(Path(root), [path for path, _ in self._files])
+        self.identity = self._identify(Path(root))
 
     def __len__(self) -> int:
         return len(self._files)
 
     def batch(self, indices: list[int]) -> Batch:
         """Read the items at `indices`."""
-        chosen = [self._files[index] for index in indices]
-        images = torch.stack([self._load(path) for path, _ in chosen])
-        return [images], torch.tensor([label for _, label in chosen])
+        images = torch.stack([self._load(index) for index in indices])
+        return [images], torch.tensor([self._files[index][1] for index in indices])
 
-    def _load(self, path: Path) -> torch.Tensor:
+    def _load(self, index: int) -> torch.Tensor:
+        path, _ = self._files[index]
         try:
             with Image.open(path) as image:
-                pixels = _crop(image.convert("RGB"), self._resize, self._size)
+                pixels = self._cut(image.convert("RGB"), index)
         except Exception as error:  # which one a broken file raises depends on its format
             raise StepError(f"The image {path} cannot be decoded: {error}. Replace or remove the file.") from error
         tensor = torch.from_numpy(np.array(pixels)).permute(2, 0, 1).float() / 255
         return (tensor - self._mean) / self._std
+
+    def _cut(self, image: Image.Image, index: int) -> Image.Image:
+        return _crop(image, self._resize, self._size)
+
+    def _identify(self, root: Path) -> Identity:
+        return _identity(root, [path for path, _ in self._files])
+
+
+class RandomCrops(ImageFolder):
+    """Images to train on: of each a random part, scaled to `image_size`, mirrored every other time.
+
+    Which part, and whether mirrored, follows from `seed`, the epoch and the image's index alone. The identity is a
+    checksum of the files' names and sizes: reading all of ImageNet takes longer than an epoch.
+    """
+
+    def __init__(
+        self, root: str, classes: int, image_size: int, mean: Sequence[float], std: Sequence[float], seed: int
+    ) -> None:
+        super().__init__(root, classes, image_size, image_size, mean, std)
+        self._seed = seed
+
+    def _cut(self, image: Image.Image, index: int) -> Image.Image:
+        draw = random.Random(f"{self._seed}/{self.epoch}/{index}")  # noqa: S311 (not for secrets)
+        size = (self._size, self._size)
+        image = image.resize(size, Image.Resampling.BILINEAR, box=random_box(*image.size, draw))
+        return image.transpose(Image.Transpose.FLIP_LEFT_RIGHT) if draw.random() < 0.5 else image
+
+    def _identify(self, root: Path) -> Identity:
+        digest = hashlib.sha256()
+        for path, _ in self._files:
+            digest.update(f"{path.relative_to(root).as_posix()}\0{_size(path)}\n".encode())
+        return Identity(
+            name=root.name, sha256=digest.hexdigest(), items=len(self._files), origin=f"{root} (names and sizes)"
+        )
+
+
+def random_box(width: int, height: int, draw: random.Random) -> tuple[int, int, int, int]:
+    """A part of an image as Inception was trained with: left, upper, right, lower, in pixels.
+
+    Its area is 8 % to 100 % of the image's and its width 3/4 to 4/3 of its height, uniform in the logarithm (Szegedy
+    et al. 2015, section 6). Where ten draws don't fit in the image it is the largest part from the middle that does.
+    """
+    for _ in range(10):
+        area = width * height * draw.uniform(0.08, 1)
+        aspect = math.exp(draw.uniform(math.log(3 / 4), math.log(4 / 3)))
+        across, down = round(math.sqrt(area * aspect)), round(math.sqrt(area / aspect))
+        if 0 < across <= width and 0 < down <= height:
+            left, upper = draw.randint(0, width - across), draw.randint(0, height - down)
+            return left, upper, left + across, upper + down
+    across, down = min(width, max(1, round(height * 4 / 3))), min(height, max(1, round(width * 4 / 3)))
+    left, upper = (width - across) // 2, (height - down) // 2
+    return left, upper, left + across, upper + down
 
 
 def _crop(image: Image.Image, resize: int, size: int) -> Image.Image:
@@ -112,6 +166,13 @@ def _identity(root: Path, files: list[Path]) -> Identity:
         for path, (size, content) in zip(files, pool.map(_content, files), strict=True):
             digest.update(f"{path.relative_to(root).as_posix()}\0{size}\0{content}\n".encode())
     return Identity(name=root.name, sha256=digest.hexdigest(), items=len(files), origin=str(root))
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError as error:
+        raise StepError(f"The image {path} cannot be read: {error.strerror}.") from error
 
 
 def _content(path: Path) -> tuple[int, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.errors import StepError
@@ -17,7 +18,7 @@ def image_loader(config: EffectiveConfig, split: str) -> BatchLoader:
 
 
 def image_dataset(config: EffectiveConfig, split: str) -> BatchDataset:
-    """`digits`, or `image_folder`: the validation images under `--data-dir`.
+    """`digits`, or `image_folder`: the images under `--data-dir`, cut at random where they are to train on.
 
     Raises:
         StepError: there is no data directory, it is not what was expected, or it has no such split.
@@ -26,20 +27,39 @@ def image_dataset(config: EffectiveConfig, split: str) -> BatchDataset:
         from suites.data.digits import digits
 
         return digits(split, config.image_size, config.channels)
-    from suites.data.image_folder import ImageFolder
+    from suites.data.image_folder import ImageFolder, RandomCrops
 
-    root = data_directory(config, split, "the validation images, one folder per class")
+    root = data_directory(config, split, "the images, one folder per class")
+    if split == "train":
+        return RandomCrops(root, config.classes, config.image_size, config.mean, config.std, config.seed)
     return ImageFolder(root, config.classes, config.resize, config.image_size, config.mean, config.std)
 
 
 def data_directory(config: EffectiveConfig, split: str, content: str) -> str:
-    """The directory given by `--data-dir`, for the validation split.
+    """The directory given by `--data-dir`; for a training, the folder `train` or `val` within.
 
     Raises:
-        StepError: none is given, or data to train on is wanted.
+        StepError: none is given, it has no such folder, or data to train on is wanted where nothing is trained.
     """
-    if split != "validation":
+    training = config.suite == "training"
+    if split != "validation" and not training:
         raise StepError(f"Case {config.case}, profile {config.profile}, has no {split} split; it is not trained here.")
+    if not training:
+        return needed_directory(config, f"the folder with {content}, to validate with")
+    root = needed_directory(config, f"the folder with train and val, each with {content}")
+    folder = Path(root) / {"train": "train", "validation": "val"}[split]
+    if not folder.is_dir():
+        what = f"has no folder {folder.name}; expected train and val, each with {content}"
+        raise StepError(f"The data directory {root} {what}.")
+    return str(folder)
+
+
+def needed_directory(config: EffectiveConfig, content: str) -> str:
+    """What `--data-dir` says.
+
+    Raises:
+        StepError: it isn't given.
+    """
     if config.host.data_dir is None:
-        raise StepError(f"Case {config.case}, profile {config.profile}, needs --data-dir: the folder with {content}.")
+        raise StepError(f"Case {config.case}, profile {config.profile}, needs --data-dir: {content}.")
     return config.host.data_dir

@@ -20,9 +20,13 @@ Batch = tuple[list[torch.Tensor], torch.Tensor]
 
 
 class BatchDataset(Dataset[Any], ABC):
-    """A dataset that answers a list of indices with one collated batch."""
+    """A dataset that answers a list of indices with one collated batch.
+
+    `epoch` is counted up while training: what is drawn at random follows from the seed, the epoch and the index.
+    """
 
     identity: Identity
+    epoch = 0
 
     @abstractmethod
     def __len__(self) -> int: ...

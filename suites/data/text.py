@@ -28,7 +28,14 @@ _SPECIAL = ("[PAD]", "[CLS]", "[SEP]", "[MASK]")
 
 
 def text_loader(config: EffectiveConfig, split: str) -> BatchLoader:
+    """The loader over `text_dataset`."""
+    return batch_loader(text_dataset(config, split), config, split)
+
+
+def text_dataset(config: EffectiveConfig, split: str) -> BatchDataset:
     """`grammar`, or `text_folder`: the text files under `--data-dir`, by the tokenizer in `--weights`.
+
+    A training's tokenizer may lie beside its data.
 
     Inputs are `[input_ids, attention_mask]`; these and the targets have shape (batch, max_seq_length).
 
@@ -37,11 +44,10 @@ def text_loader(config: EffectiveConfig, split: str) -> BatchLoader:
     """
     if config.dataset == "grammar":
         items = config.train_sequences if split == "train" else config.validation_sequences
-        data = grammar_text(split, items, config.max_seq_length, config.seed)
-        return batch_loader(data, config, split)
+        return grammar_text(split, items, config.max_seq_length, config.seed)
     root = data_directory(config, split, "text files, one sentence or paragraph per line")
-    folder = TextFolder(root, load_tokenizer(config), config.max_seq_length, config.hidden_share, config.seed)
-    return batch_loader(folder, config, split)
+    tokenizer = load_tokenizer(config, "mask_token")
+    return TextFolder(root, tokenizer, config.max_seq_length, config.hidden_share, config.seed)
 
 
 def vocabulary() -> dict[str, int]:
@@ -75,7 +81,7 @@ class TextFolder(BatchDataset):
     """The lines of a folder's .txt files, in order, each cut to `max_seq_length` tokens.
 
     The share `hidden_share` of a line's tokens, at least one, is replaced by the mask token; which
-    ones follows from `seed` and the line's number alone.
+    ones follows from `seed`, the epoch and the line's number alone.
 
     Raises:
         StepError: no text files, none with text in it, or one that is not UTF-8.
@@ -84,7 +90,7 @@ class TextFolder(BatchDataset):
     def __init__(
         self, root: str, tokenizer: PreTrainedTokenizerBase, max_seq_length: int, hidden_share: float, seed: int
     ) -> None:
-        self._lines, self.identity = _read(Path(root))
+        self._lines, self.identity = read_lines(Path(root))
         self._tokenizer = tokenizer
         self._length, self._share, self._seed = max_seq_length, hidden_share, seed
 
@@ -114,36 +120,57 @@ class TextFolder(BatchDataset):
         if not len(positions):
             return positions
         count = max(1, round(self._share * len(positions)))
-        draw = random.Random(f"{self._seed}/{index}")  # noqa: S311 (not for secrets)
+        draw = random.Random(f"{self._seed}/{self.epoch}/{index}")  # noqa: S311 (not for secrets)
         return torch.tensor(draw.sample(positions.tolist(), count))
 
 
-def load_tokenizer(config: EffectiveConfig) -> PreTrainedTokenizerBase:
-    """The tokenizer that lies beside the weights.
+def load_tokenizer(config: EffectiveConfig, *needed: str) -> PreTrainedTokenizerBase:
+    """The tokenizer that lies beside the weights, or beside a training's data.
+
+    Args:
+        config: whose `model.vocab_size` it must not exceed.
+        needed: special tokens (mask_token, ...) of which it must have one.
 
     Raises:
         StepError: there is none, or it doesn't fit the case's model.
     """
     from transformers import AutoTokenizer
 
-    directory = config.host.weights
-    if directory is None:
-        raise StepError(f"Case {config.case}, profile {config.profile}, needs --weights: the tokenizer lies there.")
-    if not any((Path(directory) / name).is_file() for name in ("tokenizer.json", "vocab.txt")):
-        raise StepError(f"The weights directory {directory} holds no tokenizer: no tokenizer.json and no vocab.txt.")
+    directory = _tokenizer_directory(config)
     try:
         tokenizer = AutoTokenizer.from_pretrained(directory, local_files_only=True, trust_remote_code=False)
     except Exception as error:  # the tokenizers library raises bare Exceptions
         raise StepError(f"The tokenizer in {directory} cannot be loaded: {error}") from error
-    if tokenizer.mask_token_id is None:
-        raise StepError(f"The tokenizer in {directory} has no mask token, so nothing can be hidden.")
+    if needed and not any(getattr(tokenizer, name) for name in needed):
+        names = " and no ".join(needed)
+        raise StepError(f"The tokenizer in {directory} has no {names}; case {config.case} needs one.")
     known = config.model["vocab_size"]
     if len(tokenizer) > known:
         raise StepError(f"The tokenizer in {directory} has {len(tokenizer)} tokens, the case's model knows {known}.")
     return tokenizer
 
 
-def _read(root: Path) -> tuple[list[str], Identity]:
+def _tokenizer_directory(config: EffectiveConfig) -> str:
+    places = {"weights directory": config.host.weights}
+    if config.suite == "training":
+        places["data directory"] = config.host.data_dir
+    given = {kind: path for kind, path in places.items() if path is not None}
+    if not given:
+        raise StepError(f"Case {config.case}, profile {config.profile}, needs --weights: the tokenizer lies there.")
+    for path in given.values():
+        if any((Path(path) / name).is_file() for name in ("tokenizer.json", "vocab.txt")):
+            return path
+    told = " nor the ".join(f"{kind} {path}" for kind, path in given.items())
+    which = f"Neither the {told}" if len(given) > 1 else f"The {told}"
+    raise StepError(f"{which} holds {'a' if len(given) > 1 else 'no'} tokenizer: no tokenizer.json and no vocab.txt.")
+
+
+def read_lines(root: Path) -> tuple[list[str], Identity]:
+    """The lines of a folder's .txt files that are not empty, in order, and a checksum of the files.
+
+    Raises:
+        StepError: no text files, none with text in it, or one that is not UTF-8.
+    """
     if not root.is_dir():
         raise StepError(f"The data directory {root} cannot be read; expected a folder with .txt files.")
     files = sorted(root.glob("*.txt"))

@@ -28,6 +28,16 @@ class TestResNet50(TrainingContract):
 
         return resnet50(config)
 
+    def create_optimizer(self, model: torch.nn.Module, config: EffectiveConfig) -> torch.optim.Optimizer:
+        """SGD where the profile has a momentum, AdamW otherwise."""
+        if "momentum" not in config:
+            return super().create_optimizer(model, config)
+        from torch.optim import SGD
+
+        return SGD(
+            model.parameters(), lr=config.learning_rate, momentum=config.momentum, weight_decay=config.weight_decay
+        )
+
     def evaluator(self, outputs: list[torch.Tensor], targets: torch.Tensor) -> tuple[float, float]:
         """Images whose highest logit is their class's, and images."""
         return float((outputs[0].argmax(-1) == targets).sum()), float(len(targets))

@@ -162,3 +162,15 @@ def test_ways_to_train_on_two_processes(house: House, settings: dict[str, Any]) 
     record = trained(ran, "1x2")
     assert kind(record) == "PASS", ran.output
     assert {override.key for override in record.overrides} == set(settings)
+
+
+def test_data_is_told_the_epoch_also_after_a_resumption(house: House) -> None:
+    slow = ("-k", "1x1", "--set", "learning_rate=0.00001", "--set", "checkpoint_steps=20")
+    whole = house.run(*slow, vendor="cpu", suite="training")
+    assert trained(whole).runs[0].checkpoints[-1] == 60, "in the middle of epoch 4, the fifth of six"
+    again = house.run(
+        *slow, "--resume", str(whole.run_dir), vendor="cpu", suite="training", trouble="tiny.rank0.epoch4=raise"
+    )
+    (run,) = trained(again).runs
+    assert (run.resumed_from, run.steps) == (60, 60), again.output
+    assert run.failure and "trouble in rank0.epoch4" in run.failure.cause

@@ -9,17 +9,19 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from harness.case_file import load_case_file
+from harness.case_file import InferenceParameters, TrainingParameters, load_case_file
 from harness.config import EffectiveConfig, resolve
 
 CASES = Path(__file__).parents[2] / "suites" / "inference"
+PARAMETERS = {"inference": InferenceParameters, "training": TrainingParameters}
 
 
 def config_of(
-    case: str, profile: str = "embedded", host: dict[str, Any] | None = None, **values: Any
+    case: str, profile: str = "embedded", host: dict[str, Any] | None = None, suite: str = "inference", **values: Any
 ) -> EffectiveConfig:
     """A case's configuration; `values` replace parameters or configurations, `host` host settings."""
-    file = load_case_file(CASES / f"{case}.yaml", "inference", profile, CASES / "contract.yaml")
+    cases = CASES.with_name(suite)
+    file = load_case_file(cases / f"{case}.yaml", suite, profile, cases / "contract.yaml", PARAMETERS[suite])
     plain = resolve(file, "cpu", [], default_compiler="onnxruntime").config.as_dict()
     for key, value in values.items():
         plain["configurations" if key in plain["configurations"] else "parameters"][key] = value

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import shutil
 from pathlib import Path
 from typing import Any
@@ -11,8 +12,10 @@ import torch
 from PIL import Image
 
 from harness.errors import StepError
-from suites.data.images import image_loader
-from suites.data.loading import BatchLoader
+from harness.training.batches import load_batches
+from suites.data.image_folder import random_box
+from suites.data.images import image_dataset, image_loader
+from suites.data.loading import BatchDataset, BatchLoader
 from tests.suites.conftest import config_of
 
 
@@ -121,3 +124,78 @@ def test_undecodable_image_is_named_also_from_a_worker(images: Path, workers: in
     assert str(raised.value).startswith(f"The image {broken} cannot be decoded: ")
     assert str(raised.value).endswith("Replace or remove the file.")
     assert "Traceback" not in str(raised.value)
+
+
+def to_train_on(root: Path, split: str = "train", **values: Any) -> BatchDataset:
+    sizes = {"classes": 3, "resize": 32, "image_size": 24}
+    host = {"data_dir": str(root)}
+    return image_dataset(config_of("resnet50", "standard", host=host, suite="training", **sizes | values), split)
+
+
+@pytest.fixture
+def splits(images: Path) -> Path:
+    shutil.copytree(images, images.parent / "train")
+    return images.parent
+
+
+def test_what_is_cut_changes_with_the_epoch_and_comes_again_from_any_worker(splits: Path) -> None:
+    data, again = to_train_on(splits), to_train_on(splits)
+
+    def epoch(data: BatchDataset, number: int, workers: int = 0) -> torch.Tensor:
+        data.epoch = number
+        batches = load_batches(data, [[0, 1, 2], [3, 4], [5, 6]], workers)
+        return torch.cat([inputs[0] for inputs, _ in batches])
+
+    first = [epoch(data, number) for number in range(3)]
+    assert first[0].shape == (7, 3, 24, 24)
+    assert not torch.equal(first[0], first[1]) and not torch.equal(first[1], first[2])
+    assert torch.equal(epoch(again, 2, workers=2), first[2])
+    assert not torch.equal(epoch(to_train_on(splits, seed=1), 0), first[0])
+
+
+def test_validation_cuts_the_middle_in_every_epoch(splits: Path) -> None:
+    data = to_train_on(splits, "validation")
+    [first], labels = data.batch([0, 5])
+    data.epoch = 3
+    assert torch.equal(data.batch([0, 5])[0][0], first)
+    assert labels.tolist() == [0, 2]
+
+
+def test_half_of_the_images_are_mirrored(tmp_path: Path) -> None:
+    (tmp_path / "train" / "only").mkdir(parents=True)
+    image = Image.new("RGB", (64, 64))
+    image.putdata([(4 * (at % 64), 0, 0) for at in range(64 * 64)])
+    image.save(tmp_path / "train" / "only" / "a.png")
+    data = to_train_on(tmp_path, classes=1)
+    mirrored = 0
+    for data.epoch in range(200):
+        [pixels], _ = data.batch([0])
+        mirrored += bool(pixels[0, 0, 12, 0] > pixels[0, 0, 12, -1])
+    assert 70 < mirrored < 130
+
+
+@pytest.mark.parametrize("size", [(500, 375), (24, 24), (1000, 20), (3, 400), (1, 1)])
+def test_random_parts_lie_within_the_image(size: tuple[int, int]) -> None:
+    draw = random.Random(0)
+    areas, aspects = [], []
+    for _ in range(300):
+        left, upper, right, lower = random_box(*size, draw)
+        assert 0 <= left < right <= size[0] and 0 <= upper < lower <= size[1]
+        areas.append((right - left) * (lower - upper) / (size[0] * size[1]))
+        aspects.append((right - left) / (lower - upper))
+    if size == (500, 375):
+        assert 0.07 < min(areas) < 0.15 and max(areas) > 0.8
+        assert 0.74 < min(aspects) < 0.8 and 1.25 < max(aspects) < 1.35
+
+
+def test_identity_of_images_to_train_on_is_of_names_and_sizes(splits: Path) -> None:
+    first = to_train_on(splits).identity
+    assert first.items == 7 and "names and sizes" in first.origin
+    with (splits / "train" / "n01" / "a.JPEG").open("ab") as stream:
+        stream.write(b"\0")
+    assert to_train_on(splits).identity.sha256 != first.sha256
+
+
+def test_a_training_needs_both_folders(images: Path) -> None:
+    with pytest.raises(StepError, match="has no folder train; expected train and val, each with the images, one"):
+        to_train_on(images.parent)

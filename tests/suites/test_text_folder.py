@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from harness.errors import StepError
-from suites.data.loading import BatchLoader
-from suites.data.text import IGNORED, text_loader
+from suites.data.loading import BatchDataset, BatchLoader
+from suites.data.text import IGNORED, text_dataset, text_loader
 from tests.suites.conftest import config_of
 
 
@@ -82,3 +82,60 @@ def test_missing_or_damaged_tokenizer_is_refused(text: Path, tmp_path: Path, tok
     (tokenizer_files / "tokenizer.json").write_text("{")
     with pytest.raises(StepError, match="cannot be loaded"):
         loader_of(text, tokenizer_files)
+
+
+def to_train_on(root: Path, weights: Path | None, split: str = "train", **values: Any) -> BatchDataset:
+    host = {"data_dir": str(root), "weights": weights and str(weights)}
+    config = config_of("bert", "standard", host=host, suite="training", **{"max_seq_length": 32} | values)
+    return text_dataset(config, split)
+
+
+@pytest.fixture
+def splits(text: Path, tmp_path: Path) -> Path:
+    (tmp_path / "both").mkdir()
+    (tmp_path / "both" / "val").mkdir()
+    (tmp_path / "both" / "val" / "a.txt").write_text("the nurse\n")
+    return text.rename(tmp_path / "both" / "train").parent
+
+
+def test_a_training_reads_both_folders(splits: Path, tokenizer_files: Path) -> None:
+    assert len(to_train_on(splits, tokenizer_files)) == 5
+    assert len(to_train_on(splits, tokenizer_files, "validation")) == 1
+    (splits / "val").rename(splits / "validation")
+    with pytest.raises(StepError, match="both has no folder val; expected train and val, each with text files"):
+        to_train_on(splits, tokenizer_files, "validation")
+
+
+def test_what_is_hidden_changes_with_the_epoch_and_comes_again(splits: Path, tokenizer_files: Path) -> None:
+    data, again = to_train_on(splits, tokenizer_files), to_train_on(splits, tokenizer_files)
+
+    def targets(data: BatchDataset, epoch: int, indices: list[int]) -> torch.Tensor:
+        data.epoch = epoch
+        return data.batch(indices)[1]
+
+    first = [targets(data, epoch, [0, 1, 2, 3, 4]) for epoch in range(3)]
+    assert not torch.equal(first[0], first[1]) and not torch.equal(first[1], first[2])
+    assert torch.equal(targets(again, 2, [4, 3]), first[2][[4, 3]]), "whatever was read before, in whichever order"
+    assert not torch.equal(targets(to_train_on(splits, tokenizer_files, seed=1), 0, [0, 1, 2, 3, 4]), first[0])
+
+
+def test_a_trainings_tokenizer_may_lie_beside_the_data(splits: Path, tokenizer_files: Path, tmp_path: Path) -> None:
+    with pytest.raises(StepError, match="The data directory .*both holds no tokenizer"):
+        to_train_on(splits, None)
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(StepError, match="Neither the weights directory .*empty nor the data directory .*both holds a"):
+        to_train_on(splits, tmp_path / "empty")
+    for path in tokenizer_files.iterdir():
+        path.rename(splits / path.name)
+    assert len(to_train_on(splits, None)) == len(to_train_on(splits, tmp_path / "empty")) == 5
+
+
+def test_tokenizer_without_a_mask_token_is_refused(splits: Path, tmp_path: Path) -> None:
+    from tokenizers import Tokenizer
+    from tokenizers.models import WordLevel
+    from transformers import PreTrainedTokenizerFast
+
+    plain = Tokenizer(WordLevel({"[UNK]": 0, "the": 1}, unk_token="[UNK]"))
+    PreTrainedTokenizerFast(tokenizer_object=plain, unk_token="[UNK]").save_pretrained(tmp_path / "plain")
+    with pytest.raises(StepError, match="has no mask_token; case bert needs one"):
+        to_train_on(splits, tmp_path / "plain")

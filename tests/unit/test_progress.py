@@ -109,3 +109,12 @@ def test_without_a_terminal_nothing_is_printed(clock: Clock) -> None:
     out = io.StringIO()
     printer(False, out, terminal=False)({"note": "x"})
     assert not out.getvalue()
+
+
+def test_the_next_run_of_a_phase_has_a_time_of_its_own(clock: Clock) -> None:
+    out = io.StringIO()
+    show = printer(False, out)
+    for second in (0, 30, 60, 70):
+        clock.now = 100.0 + second
+        show({"phase": "training", "step": {0: 1, 30: 31, 60: 1, 70: 11}[second], "steps": 31})
+    assert out.getvalue().strip().splitlines()[-1] == "net: training: 11/31, 10 s, 18 s left"

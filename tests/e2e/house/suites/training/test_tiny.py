@@ -64,6 +64,8 @@ class TestTiny(TrainingContract):
 class Points:
     """Points and their corners; notes which were taken where a test asks for it."""
 
+    epoch = 0
+
     def __init__(self, points: torch.Tensor, targets: torch.Tensor, identity: Any) -> None:
         self.points, self.targets, self.identity = points, targets, identity
         self.batches = 0
@@ -75,6 +77,7 @@ class Points:
         self.batches += 1
         rank = os.environ["RANK"]
         trouble.at("tiny", f"rank{rank}.load{self.batches}")
+        trouble.at("tiny", f"rank{rank}.epoch{self.epoch}")
         return [self.points[indices]], self.targets[indices]
 
 

@@ -1,0 +1,36 @@
+"""BERT: masked language modelling."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from suites.training.contract import TrainingContract
+
+if TYPE_CHECKING:
+    import torch
+
+    from harness.config import EffectiveConfig
+    from harness.training.case import TrainingData
+
+
+class TestBert(TrainingContract):
+    """Accuracy on hidden words of a seeded grammar (embedded) or hidden tokens of text files (standard)."""
+
+    def build_dataset(self, config: EffectiveConfig, split: str) -> TrainingData:
+        """Token ids, attention mask and targets (-100 where nothing is hidden), each (batch, max_seq_length)."""
+        from suites.data.text import text_dataset
+
+        return text_dataset(config, split)
+
+    def create_model(self, config: EffectiveConfig) -> torch.nn.Module:
+        """Ids and mask to logits of shape (batch, max_seq_length, vocab_size)."""
+        from transformers import BertForMaskedLM
+
+        from suites.models import TextLogits, build_model
+
+        return TextLogits(build_model(BertForMaskedLM, config))
+
+    def evaluator(self, outputs: list[torch.Tensor], targets: torch.Tensor) -> tuple[float, float]:
+        """Hidden tokens that are guessed right, and hidden tokens."""
+        hidden = targets != -100
+        return float((outputs[0].argmax(-1) == targets)[hidden].sum()), float(hidden.sum())

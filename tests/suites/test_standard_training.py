@@ -1,0 +1,76 @@
+"""The standard profiles' way from files to a trained step, with small models."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from harness.training.batches import load_batches
+from tests.suites.conftest import config_of
+from tests.suites.test_training_cases import CLASSES
+
+SIZES: dict[str, dict[str, Any]] = {
+    "resnet50": {"classes": 3, "image_size": 32, "resize": 36},
+    "bert": {
+        "max_seq_length": 32,
+        "model": {
+            "vocab_size": 100, "hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2,
+            "intermediate_size": 16, "max_position_embeddings": 32,
+        },
+    },
+    "glm": {
+        "max_seq_length": 64,
+        "model": {
+            "vocab_size": 100, "hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2,
+            "num_key_value_heads": 2, "head_dim": 8, "intermediate_size": 16, "pad_token_id": 0,
+        },
+    },
+    "cpm": {
+        "max_seq_length": 32,
+        "model": {
+            "vocab_size": 100, "n_positions": 32, "n_embd": 16, "n_layer": 1, "n_head": 2,
+            "bos_token_id": None, "eos_token_id": None,
+        },
+    },
+}  # fmt: skip
+
+
+@pytest.fixture
+def data(images: Path, text: Path, tokenizer_files: Path, tmp_path: Path) -> dict[str, Path]:
+    """A data directory for each case."""
+    shutil.copytree(images, tmp_path / "train")
+    words = tmp_path / "words"
+    shutil.copytree(tokenizer_files, words)
+    for split in ("train", "val"):
+        shutil.copytree(text, words / split)
+    passage = {"text": "the old baker sells bread", "entities": [{"start": 4, "end": 12}, {"start": 20, "end": 24}]}
+    asked = {"query": "the @placeholder sells", "answers": [{"text": "old baker"}]}
+    for name in ("train.jsonl", "val.jsonl"):
+        (words / name).write_text(json.dumps({"passage": passage, "qas": [asked] * 5}))
+    return {"resnet50": tmp_path, "bert": words, "glm": words, "cpm": words}
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize("name", CLASSES)
+def test_files_are_trained_on_and_evaluated(name: str, workers: int, data: dict[str, Path]) -> None:
+    case = CLASSES[name]()
+    config = config_of(name, "standard", {"data_dir": str(data[name])}, suite="training", **SIZES[name])
+    torch.manual_seed(0)
+    model = case.create_model(config).train()
+    optimizer = case.create_optimizer(model, config)
+    for inputs, targets in load_batches(case.build_dataset(config, "train"), [[0, 3], [1, 2, 4]], workers):
+        loss = case.train_step(model, inputs, targets)
+        assert torch.isfinite(loss)
+        loss.backward()
+        optimizer.step()
+    model.eval()
+    with torch.no_grad():
+        for inputs, targets in load_batches(case.build_dataset(config, "validation"), [[0, 1], [4]], workers):
+            output = model(*inputs)
+            score, count = case.evaluator(list(output) if isinstance(output, tuple) else [output], targets)
+            assert 0 <= score <= count + 1e-6 and count > 0

@@ -1,0 +1,109 @@
+"""The training cases: their declared FLOPs, their metrics, their models and their size."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+
+from harness.config import EffectiveConfig
+from harness.training.case import TrainingCase
+from suites.training import test_bert, test_cpm, test_glm, test_resnet50
+from tests.suites.conftest import CASES, config_of
+
+MODULES = {"resnet50": test_resnet50, "bert": test_bert, "glm": test_glm, "cpm": test_cpm}
+CLASSES: dict[str, type[TrainingCase]] = {
+    "resnet50": test_resnet50.TestResNet50,
+    "bert": test_bert.TestBert,
+    "glm": test_glm.TestGlm,
+    "cpm": test_cpm.TestCpm,
+}
+SMALL = {"train_sequences": 40, "validation_sequences": 40}
+
+
+def training_config(name: str, profile: str = "embedded", **values: Any) -> EffectiveConfig:
+    small = {} if name == "resnet50" or profile == "standard" else SMALL
+    return config_of(name, profile, suite="training", **small | values)
+
+
+def example(name: str, config: EffectiveConfig) -> list[torch.Tensor | None]:
+    if name == "resnet50":
+        return [torch.zeros(1, config.channels, config.image_size, config.image_size)]
+    ids = torch.zeros(1, config.max_seq_length, dtype=torch.long)
+    if name == "glm":
+        return [ids, ids, ids, ids, torch.ones(1, 10, dtype=torch.bool)]
+    # without a mask: it costs no FLOPs, and its content, which is looked at, is not on the meta device
+    return [ids, None] if name == "bert" else [ids]
+
+
+@pytest.mark.parametrize("profile", ["embedded", "standard"])
+@pytest.mark.parametrize("name", CLASSES)
+def test_declared_flops_are_three_forward_passes(name: str, profile: str) -> None:
+    config = training_config(name, profile)
+    with torch.device("meta"), torch.no_grad(), FlopCounterMode(display=False) as counter:
+        CLASSES[name]().create_model(config)(*example(name, config))
+    assert 3 * counter.get_total_flops() == pytest.approx(config.flops, rel=0.005)
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_fresh_model_trains_a_step_and_is_scored(name: str) -> None:
+    config, case = training_config(name), CLASSES[name]()
+    torch.manual_seed(0)
+    model = case.create_model(config).train()
+    optimizer = case.create_optimizer(model, config)
+    inputs, targets = case.build_dataset(config, "train").__getitems__([3, 0, 5, 7])
+    losses = []
+    for _ in range(4):
+        loss = case.train_step(model, inputs, targets)
+        losses.append(float(loss.detach()))
+        loss.backward()
+        assert all(parameter.grad is not None for parameter in model.parameters()), "DDP waits for every gradient"
+        optimizer.step()
+        optimizer.zero_grad()
+    assert losses[-1] < losses[0]
+    with torch.no_grad():
+        output = model.eval()(*inputs)
+    score, count = case.evaluator(list(output) if isinstance(output, tuple) else [output], targets)
+    assert 0 <= score <= count > 0
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_same_seed_same_model_and_data(name: str) -> None:
+    def made() -> tuple[dict[str, torch.Tensor], list[Any]]:
+        torch.manual_seed(3)
+        case, config = CLASSES[name](), training_config(name)
+        splits = [case.build_dataset(config, split).identity for split in ("train", "validation")]
+        return case.create_model(config).state_dict(), splits
+
+    (first, data), (second, same) = made(), made()
+    assert all(torch.equal(first[key], second[key]) for key in first)
+    assert data == same and data[0].sha256 != data[1].sha256
+
+
+def test_a_momentum_makes_it_sgd() -> None:
+    case, model = CLASSES["resnet50"](), torch.nn.Linear(2, 2)
+    optimizer = case.create_optimizer(model, training_config("resnet50", "standard"))
+    assert isinstance(optimizer, torch.optim.SGD) and optimizer.defaults["momentum"] == 0.9
+    assert isinstance(case.create_optimizer(model, training_config("resnet50")), torch.optim.AdamW)
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_a_case_is_one_short_module_that_imports_no_framework(name: str) -> None:
+    source = Path(str(MODULES[name].__file__)).read_text()
+    assert len(source.splitlines()) <= 60
+    tops = [node for node in ast.parse(source).body if isinstance(node, ast.Import | ast.ImportFrom)]
+    assert not {"torch", "transformers"} & {
+        alias.name for node in tops if isinstance(node, ast.Import) for alias in node.names
+    }
+
+
+def test_importing_the_cases_imports_no_framework() -> None:
+    lines = [f"import suites.training.test_{name}" for name in CLASSES]
+    check = "import sys; assert not {'torch', 'transformers', 'sklearn', 'PIL'} & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", "\n".join([*lines, check])], cwd=CASES.parents[1], check=True)
