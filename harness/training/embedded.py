@@ -71,6 +71,7 @@ class LoadedData:
     def __init__(self, loader: Any) -> None:
         self._dataset, self._collate = loader.dataset, loader.collate_fn
         self.identity = loader.dataset.identity
+        self.epoch = 0
 
     def __len__(self) -> int:
         return len(self._dataset)
