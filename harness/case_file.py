@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, SerializeAsAny, ValidationError, field_validator, model_validator
 
@@ -97,7 +97,7 @@ class TrainingParameters(Parameters):
     max_epoch: int = Field(ge=1)
     eval_interval_samples: int = Field(ge=0, description="samples between two evaluations; 0 is each epoch's end")
     max_samples_termination: int | None = Field(None, ge=1)
-    references: dict[int, list[int]] = Field(
+    references: dict[Annotated[str, Field(pattern=r"^[1-9][0-9]*$")], list[int]] = Field(
         default_factory=dict, description="samples to target of reference runs, by global batch"
     )
 

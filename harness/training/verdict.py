@@ -124,7 +124,7 @@ def _too_fast(record: TrainingRecord) -> list[str]:
 def reference_samples(record: TrainingRecord) -> list[int]:
     """Samples to target of the reference runs at this global batch; empty if there are none."""
     references = record.config.get("references") or {}
-    return list(references.get(str(record.global_batch_size)) or references.get(record.global_batch_size) or [])
+    return list(references.get(str(record.global_batch_size), ()))
 
 
 def soonest(samples: Sequence[int], interval: float) -> float:

@@ -12,7 +12,9 @@ import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
+from harness.case_file import TrainingParameters, load_case_file
 from harness.config import EffectiveConfig
+from harness.errors import ConfigurationError
 from harness.training.case import TrainingCase
 from suites.training import test_bert, test_cpm, test_glm, test_resnet50
 from tests.suites.conftest import CASES, config_of
@@ -84,6 +86,22 @@ def test_same_seed_same_model_and_data(name: str) -> None:
     (first, data), (second, same) = made(), made()
     assert all(torch.equal(first[key], second[key]) for key in first)
     assert data == same and data[0].sha256 != data[1].sha256
+
+
+@pytest.mark.parametrize("name", ["bert", "glm", "cpm"])
+def test_reference_runs_are_of_the_base_batch(name: str) -> None:
+    config = training_config(name)
+    assert list(config.references) == [str(config.global_batch_size)]
+    items = config_of(name, suite="training").train_sequences
+    assert all(0 < samples <= config.max_epoch * items for samples in config.references["32"])
+
+
+def test_a_reference_of_no_batch_is_refused(tmp_path: Path) -> None:
+    cases = CASES.with_name("training")
+    text = (cases / "cpm.yaml").read_text(encoding="utf-8")
+    (tmp_path / "cpm.yaml").write_text(text.replace('{"32":', "{many:"), encoding="utf-8")
+    with pytest.raises(ConfigurationError, match="references.many"):
+        load_case_file(tmp_path / "cpm.yaml", "training", "embedded", cases / "contract.yaml", TrainingParameters)
 
 
 def test_a_momentum_makes_it_sgd() -> None:

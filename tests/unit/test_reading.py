@@ -141,12 +141,15 @@ class TestCaseFile:
             self.read(tmp_path, CASE.replace("target: 0.9", "target: no").replace("batch_size: 4", "batch_size: no"))
         assert len(caught.value.problems) == 2
 
-    @pytest.mark.parametrize("path", sorted((ROOT / "suites").glob("*/*.yaml")), ids=lambda path: path.stem)
+    @pytest.mark.parametrize(
+        "path", sorted((ROOT / "suites").glob("*/*.yaml")), ids=lambda path: f"{path.parent.name}-{path.stem}"
+    )
     @pytest.mark.parametrize("profile", ["embedded", "standard"])
     def test_shipped_cases(self, path: Path, profile: str) -> None:
+        suite = path.parent.name
+        kind = TrainingParameters if suite == "training" else InferenceParameters
         if path.stem != "contract":
-            kind = {"inference": InferenceParameters, "training": TrainingParameters}[path.parent.name]
-            load_case_file(path, path.parent.name, profile, path.with_name("contract.yaml"), kind)
+            load_case_file(path, suite, profile, path.with_name("contract.yaml"), kind)
 
 
 CHIP = "chips:\n- {name: A, match: 'chip a', peaks: {fp32: {flops: 2*3e9, source: sheet}}}\n"
