@@ -93,7 +93,8 @@ def host_problems(config: EffectiveConfig) -> list[Problem]:
     problems = []
     if profile != "embedded" and not host.data_dir:
         problems.append(Problem("--data-dir", "", f"profile {profile} needs the data set: --data-dir DIR"))
-    if profile != "embedded" and not host.weights and not config.no_validation:
+    # a training starts from fresh ones, and has no such switch
+    if profile != "embedded" and not host.weights and not config.get("no_validation", True):
         what = f"profile {profile} needs trained weights: --weights DIR (a transformers model directory)"
         problems.append(Problem("--weights", "", what))
     for option, directory in (("--data-dir", host.data_dir), ("--weights", host.weights)):

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from harness.training.record import TrainingRecord
-from tests.e2e.conftest import House, Ran, clean
+from tests.e2e.conftest import House, Ran, clean, one_line_answer
 
 
 def trained(ran: Ran, scale: str = "1x1") -> TrainingRecord:
@@ -174,3 +174,16 @@ def test_data_is_told_the_epoch_also_after_a_resumption(house: House) -> None:
     (run,) = trained(again).runs
     assert (run.resumed_from, run.steps) == (60, 60), again.output
     assert run.failure and "trouble in rank0.epoch4" in run.failure.cause
+
+
+def test_the_standard_profile_needs_data(house: House) -> None:
+    yaml = house.root / "suites/training/tiny.yaml"
+    yaml.write_text(yaml.read_text() + "  standard:\n    parameters: {target: 0.9, flops: 480, max_epoch: 1}\n")
+    standard = ("--profile", "standard")
+    for options, told in (
+        ((), "profile standard needs the data set: --data-dir DIR"),
+        (("--data-dir", "nowhere"), "no such directory"),
+    ):
+        one_line_answer(house.run(*standard, *options, vendor="cpu", suite="training"), told)
+    house.root.joinpath("host.yaml").write_text("CASES: {'tiny:pytorch:x:1:1:1': nowhere}\n")
+    one_line_answer(house.run(*standard, "--host-config", "host.yaml", vendor="cpu", suite="training"), "no such dir")
