@@ -26,8 +26,11 @@ WATCHED = ("data", "compute", "evaluation", "checkpoint")
 WAITING = ("torch/distributed/", "torch/nn/parallel/", "torch/autograd/graph.py")
 """Files of torch in which a rank waits for the others."""
 
-STEADY_AFTER = 2
-"""Steps after which a step's time says something: the first ones compile and allocate."""
+LENIENCY = {"checkpoint": 10.0}
+"""How much more silence than elsewhere is no hang: a checkpoint waits for a disk."""
+
+FACTOR = 3.0
+"""A phase may take so many times the longest that it has taken before: a new shape is compiled anew."""
 
 
 def main() -> None:
@@ -67,7 +70,7 @@ class Watch:
         self._directory = spec.node_directory(node)
         self._ranks = range(node * spec.nproc, (node + 1) * spec.nproc)
         self._timeout = spec.hang_timeout
-        self._longest = 0.0
+        self._longest: dict[str, float] = {}
         self.log = EventLog(self._directory / "agent.jsonl")
 
     def parent(self) -> None:
@@ -86,18 +89,18 @@ class Watch:
             time.sleep(min(1.0, self._timeout / 4))
             found = {rank: beat for rank in self._ranks if (beat := self._beat(rank)) is not None}
             now = time.monotonic()
-            for rank, beat in found.items():
-                if rank in before and beat.step > STEADY_AFTER:
-                    self._longest = max(self._longest, beat.since - before[rank].since)
+            for rank, beat in before.items():
+                taken = found[rank].since - beat.since if rank in found else 0.0
+                self._longest[beat.phase] = max(self._longest.get(beat.phase, 0.0), taken)
             before = found
             watched = {rank: beat for rank, beat in found.items() if beat.phase in WATCHED and beat.step > 0}
-            if watched and all(now - beat.since > self._patience() for beat in watched.values()):
+            if watched and all(now - beat.since > self._patience(beat.phase) for beat in watched.values()):
                 self._end_hung(watched, now)
                 return
 
-    def _patience(self) -> float:
-        """Seconds of silence that mean a hang: more than the longest that a healthy step took."""
-        return max(self._timeout, 5 * self._longest)
+    def _patience(self, phase: str) -> float:
+        """Seconds of silence that mean a hang in a phase: more than it has taken so far."""
+        return max(LENIENCY.get(phase, 1.0) * self._timeout, FACTOR * self._longest.get(phase, 0.0))
 
     def _end_hung(self, beats: dict[int, Beat], now: float) -> None:
         """Name the ranks that are behind the others: those wait for them."""
@@ -107,7 +110,7 @@ class Watch:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(beat.pid, signal.SIGUSR1)
         time.sleep(1)
-        stacks = {rank: log.read_bytes()[written[rank] :].decode("utf-8", "replace") for rank, log in logs.items()}
+        stacks = {rank: _from(log, written[rank]) for rank, log in logs.items()}
         position = {rank: (beat.step, PHASES.index(beat.phase), waits(stacks[rank])) for rank, beat in beats.items()}
         behind = [rank for rank in position if position[rank] == min(position.values())]
         for rank, beat in beats.items():
@@ -125,6 +128,12 @@ class Watch:
 
     def _beat(self, rank: int) -> Beat | None:
         return read_beat(self._directory / f"rank{rank}.beat")
+
+
+def _from(log: Path, start: int) -> str:
+    with log.open("rb") as stream:
+        stream.seek(start)
+        return stream.read().decode("utf-8", "replace")
 
 
 def waits(stack: str) -> bool:
