@@ -17,13 +17,14 @@ from harness.config import EffectiveConfig
 from harness.errors import StepError
 from harness.events import EventLog
 from harness.export import check_onnx, export_onnx
+from harness.identity import identify
 from harness.loop import Compute
 from harness.measure import Measurer
 from harness.precision import count_flops, framework_compute, perturbed
 from harness.registry import FoundVendor
 from harness.statistics import samples_needed
 from harness.vendor import Compiler
-from harness.weights import embedded_weights, identify
+from harness.weights import embedded_weights
 
 if TYPE_CHECKING:
     import torch

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.errors import StepError
+from harness.identity import identify
 from harness.record import Identity
 from harness.training.embedded import Recipe, train
 
@@ -33,17 +34,6 @@ TRAINED_BY = tuple(f"harness.training.{name}" for name in ("batches", "case", "e
 
 NOT_TRAINED_BY = frozenset({"target", "flops", "warmup"})
 """Parameters by which a run is measured and judged. Training gets to see none of them, so they make nothing stale."""
-
-
-def identify(model: torch.nn.Module, origin: str) -> Identity:
-    """SHA-256 over the names, types, shapes and bytes of a model's parameters and buffers."""
-    import torch
-
-    digest = hashlib.sha256()
-    for name, tensor in sorted(model.state_dict().items()):
-        digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
-        digest.update(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
-    return Identity(name="weights", sha256=digest.hexdigest(), origin=origin)
 
 
 def embedded_weights(

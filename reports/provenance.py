@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness.record import CaseRecord, Chip, Host, Identity, OverrideEntry, RunRecord
+from harness.training.record import TrainingRecord
 from reports import text
 
 
@@ -44,7 +45,7 @@ def identity_rows(record: CaseRecord) -> list[tuple[str, str]]:
     """What was run on what, by whom: labels and texts."""
     return [
         ("dataset", _identity(record.dataset)),
-        *([("weights", _identity(record.weights))] if isinstance(record, RunRecord) else []),
+        _weights(record),
         ("configuration SHA-256", record.config_hash),
         ("seed", text.MISSING if record.seed is None else str(record.seed)),
         ("chip", chip(record.chip)),
@@ -69,6 +70,13 @@ def chip(found: Chip) -> str:
     peak = found.peak
     achievable = f", {text.scaled(peak.achievable, 'FLOP/s')} achievable" if peak.achievable else ""
     return f"{name}; {peak.precision} peak {text.scaled(peak.flops_per_second, 'FLOP/s')}{achievable} ({peak.source})"
+
+
+def _weights(record: CaseRecord) -> tuple[str, str]:
+    if isinstance(record, TrainingRecord):
+        return "initial weights", _identity(record.weights) if record.weights else "fresh"
+    assert isinstance(record, RunRecord)
+    return "weights", _identity(record.weights)
 
 
 def _identity(identity: Identity | None) -> str:

@@ -43,7 +43,8 @@ def collect(run_dir: Path) -> TrainingRecord:
         started=begin["time"],
         seconds=events[-1]["time"] - begin["time"],
         overrides=begin["config"]["overrides"],
-        dataset=_dataset(first),
+        dataset=_identity(first, "dataset"),
+        weights=_identity(first, "weights"),
         validation_items=first.last.get("dataset", {}).get("validation_items"),
         optimizer=first.last.get("optimizer", {}).get("name"),
         global_batch_size=config.global_batch_size,
@@ -92,6 +93,6 @@ def _utilisation(chip: Chip, flops: Flops, devices: int, rate: float) -> Utilisa
     return Utilisation(mfu=(flops.counted or flops.declared) * rate / (chip.peak.flops_per_second * devices))
 
 
-def _dataset(first: RankLog) -> Identity | None:
-    event = first.last.get("dataset")
+def _identity(first: RankLog, name: str) -> Identity | None:
+    event = first.last.get(name)
     return Identity.model_validate({key: event[key] for key in Identity.model_fields}) if event else None

@@ -12,6 +12,7 @@ import signal
 import sys
 import traceback
 from pathlib import Path
+from typing import NoReturn
 
 from harness.case import InferenceCase
 from harness.config import EffectiveConfig
@@ -46,9 +47,8 @@ def main() -> None:
         told = str(error) if isinstance(error, ProofmarkError) else f"{type(error).__name__}: {error}"
         with contextlib.suppress(OSError):  # a full disk may be what failed; then this process's output says so
             log.write("rank_failed", rank=rank, reason=told.strip().splitlines()[0])
-        # not through the interpreter's end, which would wait for an exchange that never comes
-        sys.stderr.flush()
-        os._exit(1)
+        _leave(1)
+    _leave(0)
 
 
 def _train(spec: TrainingSpec, rank: int, log: EventLog, beat: BeatWriter) -> None:
@@ -78,6 +78,14 @@ def _train(spec: TrainingSpec, rank: int, log: EventLog, beat: BeatWriter) -> No
     log.write("memory", host_peak_bytes=host, device_peak_bytes=used, device_total_bytes=total)
     log.write("rank_end", rank=rank)
     dist.destroy_process_group()
+
+
+def _leave(code: int) -> NoReturn:
+    """End without the interpreter's own end: it would wait for an exchange that never comes, or abort over threads of
+    torch that still run."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
 
 
 def _die_with(parent: int) -> None:

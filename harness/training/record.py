@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from harness.record import CaseRecord, Monitoring, Part, Spread
+from harness.record import CaseRecord, Identity, Monitoring, Part, Spread
 
 
 class Evaluation(Part):
@@ -132,6 +132,7 @@ class TrainingRecord(CaseRecord):
     train_batch_size: int | None = Field(description="samples that a process takes at once")
     optimizer: str | None = Field(default=None, description="its class")
     validation_items: int | None = None
+    weights: Identity | None = Field(default=None, description="that training began from; null: fresh ones")
     adapted: tuple[str, ...] = Field(default=(), description="steps of training that the vendor does its own way")
     read_from: tuple[str, ...] = Field(default=(), description="logs of others; empty: measured by Proofmark")
     runs: tuple[SeedRun, ...] = ()

@@ -14,6 +14,7 @@ import torch.distributed as dist
 
 from harness.errors import StepError
 from harness.events import EventLog
+from harness.identity import identify
 from harness.precision import count_flops
 from harness.training.batches import GlobalBatches, Share, evaluation_batches, load_batches
 from harness.training.beat import BeatWriter
@@ -87,6 +88,8 @@ class Trainer:
         self._log.write("model", parameters=sum(parameter.numel() for parameter in model.parameters()))
         if place.rank == 0:
             self._count_flops(model)
+            if config.host.weights is not None:
+                self._log.write("weights", **identify(model, config.host.weights).model_dump())
         self._model = prepare(model, config, place).train()
         self._optimizer = self._adapter.create_optimizer(self._case, self._model, config)
         self._log.write("optimizer", name=type(self._optimizer).__name__)

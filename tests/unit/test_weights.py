@@ -14,8 +14,9 @@ from safetensors.torch import save_file
 from harness import weights
 from harness.config import EffectiveConfig, HostSettings
 from harness.errors import StepError
+from harness.identity import identify
 from harness.training.embedded import Recipe
-from harness.weights import embedded_weights, identify
+from harness.weights import embedded_weights
 from tests.unit.net import Net
 
 TRAINING = {"epochs": 1, "batch_size": 8, "learning_rate": 0.1}
