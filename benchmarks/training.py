@@ -66,7 +66,7 @@ def by_suite(case: TrainingCase, config: EffectiveConfig) -> float:
     """Seconds of training by the suite's loop, without its one evaluation."""
     with tempfile.TemporaryDirectory() as folder:
         directory = Path(folder)
-        spec = TrainingSpec(("", ""), None, "", config.as_dict(), folder, (), until_converged=False)
+        spec = TrainingSpec(("", ""), "", "", config.as_dict(), folder, (), until_converged=False)
         log, beat = EventLog(directory / "rank0.jsonl"), BeatWriter(directory / "rank0.beat")
         Trainer(case, config, spec, Processor(), PLACE, log, beat).run()
         log.close()

@@ -123,16 +123,6 @@ def verify(path: Path) -> None:
         raise StepError(f"checkpoint {path.name} is corrupt: {what}; remove it to go on from the one before")
 
 
-def save_whole(model: torch.nn.Module, path: Path, rank: int) -> None:
-    """Write the whole model as one safetensors file, from rank 0. Every rank calls this."""
-    from safetensors.torch import save_file
-
-    options = StateDictOptions(full_state_dict=True, cpu_offload=True)
-    state: dict[str, Any] = get_model_state_dict(model, options=options)
-    if rank == 0:
-        save_file({name: tensor.clone(memory_format=torch.contiguous_format) for name, tensor in state.items()}, path)
-
-
 def _settle(written: Future[Any], done: Future[Any], draft: Path) -> None:
     """When all ranks have written: checksums, the final name, and older ones removed."""
     try:

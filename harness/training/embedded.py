@@ -1,8 +1,7 @@
-"""Training of the embedded profile's weights for inference: the same trainer, one process, from one seed."""
+"""Training of the embedded profile's weights for inference: by the same trainer, in the case's own process."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -10,13 +9,11 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from harness.config import EffectiveConfig, HostSettings
-from harness.errors import StepError
-from harness.events import Event
-from harness.launch import LocalLauncher
+from harness.events import EventLog
+from harness.training.beat import BeatWriter
 from harness.training.case import TrainingCase
-from harness.training.job import follow, submit
-from harness.training.seed_run import why
 from harness.training.spec import TrainingSpec
+from harness.vendor import Processor
 
 if TYPE_CHECKING:
     import torch
@@ -84,41 +81,45 @@ class LoadedData:
 
 
 def train(case: InferenceCase, config: EffectiveConfig, recipe: Recipe, directory: Path, progress: Progress) -> Path:
-    """Train a case's model by its recipe, in a process of its own; the weights' file, in `directory`.
+    """Train a case's model by its recipe, in this process, on its processor; the weights' file, in `directory`.
 
     `progress` is called with step, steps, samples_per_second and loss.
 
     Raises:
-        StepError: the training failed.
+        StepError: the loss became something that is no number.
     """
+    import torch
+    from safetensors.torch import save_file
+
+    from harness.training.strategy import Place
+    from harness.training.trainer import Trainer
+
+    settings = _training_config(config, recipe)
+    spec = TrainingSpec(("", ""), "", "", {}, str(directory), (), seed=config.seed, until_converged=False)
+    log, beat = _Told(directory / "events.jsonl", progress), BeatWriter(directory / "beat")
+    place = Place(0, 0, 1, torch.device("cpu"))
+    trainer = Trainer(ForInference(case), settings, spec, Processor(), place, log, beat)
+    trainer.run()
+    log.close()
     weights = directory / "weights.safetensors"
-    spec = TrainingSpec(
-        case=(type(case).__module__, type(case).__qualname__),
-        vendor=None,
-        vendors_dir="",
-        config=_training_config(config, recipe).as_dict(),
-        directory=str(directory),
-        sys_path=tuple(sys.path),
-        seed=config.seed,
-        final_weights=str(weights),
-        until_converged=False,
-    )
-
-    def tell(event: Event) -> None:
-        if event["event"] == "steps":
-            rate = event["samples"] / event["train_seconds"] if event["train_seconds"] else 0.0
-            steps, loss = event["total_steps"], event["losses"][-1]
-            progress(step=event["step"], steps=steps, samples_per_second=rate, loss=loss)
-
-    handle = submit(spec, LocalLauncher())
-    try:
-        end = follow(handle, spec, float("inf"), tell)
-    finally:
-        handle.stop()
-    failure = why(directory, end)
-    if failure is not None:
-        raise StepError(f"training the weights failed: {failure.cause}\n{failure.last_lines}")
+    save_file({name: tensor.clone() for name, tensor in trainer.model.state_dict().items()}, weights)
     return weights
+
+
+class _Told(EventLog):
+    """An event log that tells of each step."""
+
+    def __init__(self, path: Path, progress: Progress) -> None:
+        super().__init__(path)
+        self._progress = progress
+
+    def write(self, kind: str, /, **fields: Any) -> None:
+        """Append one event, and tell of it."""
+        super().write(kind, **fields)
+        if kind == "steps":
+            rate = fields["samples"] / fields["train_seconds"] if fields["train_seconds"] else 0.0
+            steps, loss = fields["total_steps"], fields["losses"][-1]
+            self._progress(step=fields["step"], steps=steps, samples_per_second=rate, loss=loss)
 
 
 def _training_config(config: EffectiveConfig, recipe: Recipe) -> EffectiveConfig:

@@ -14,15 +14,12 @@ import traceback
 from pathlib import Path
 from typing import NoReturn
 
-from harness.case import InferenceCase
 from harness.config import EffectiveConfig
 from harness.errors import ProofmarkError
 from harness.events import EventLog
 from harness.registry import find_vendor
 from harness.training.beat import BeatWriter
-from harness.training.embedded import ForInference
 from harness.training.spec import TrainingSpec
-from harness.vendor import Processor, Vendor
 
 PR_SET_PDEATHSIG = 1
 
@@ -59,9 +56,7 @@ def _train(spec: TrainingSpec, rank: int, log: EventLog, beat: BeatWriter) -> No
     from harness.training.trainer import Trainer
 
     config = EffectiveConfig.from_dict(spec.config)
-    vendor: Vendor = Processor()
-    if spec.vendor is not None:
-        vendor = find_vendor(spec.vendor, Path(spec.vendors_dir), config.host.device).vendor
+    vendor = find_vendor(spec.vendor, Path(spec.vendors_dir), config.host.device).vendor
     local_rank = int(os.environ["LOCAL_RANK"])
     device = torch.device(vendor.torch_device())
     if device.type != "cpu":
@@ -71,7 +66,6 @@ def _train(spec: TrainingSpec, rank: int, log: EventLog, beat: BeatWriter) -> No
     dist.init_process_group(vendor.distributed_backend, device_id=None if device.type == "cpu" else device)
     place = Place(rank, local_rank, dist.get_world_size(), device)
     case = getattr(importlib.import_module(spec.case[0]), spec.case[1])()
-    case = ForInference(case) if isinstance(case, InferenceCase) else case
     Trainer(case, config, spec, vendor, place, log, beat).run()
     used, total = vendor.memory()
     host = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

@@ -124,11 +124,6 @@ def _evaluation(event: Event) -> Evaluation:
     return Evaluation.model_validate({**fields, "began": event["time"] - event["took_seconds"], "ended": event["time"]})
 
 
-def why(directory: Path, end: Event) -> Failure | None:
-    """What brought a run down, None if nothing did."""
-    return _failure(directory, _read_ranks(directory), end)
-
-
 def _read_ranks(directory: Path) -> list[RankLog]:
     return sorted((_read_rank(path) for path in directory.glob("noderank*/rank*.jsonl")), key=lambda log: log.rank)
 

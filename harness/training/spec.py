@@ -14,18 +14,17 @@ class TrainingSpec:
 
     Attributes:
         case: module and class of the case.
-        vendor: whose devices, found under `vendors_dir` or as an installed package; None for the processor.
+        vendor: whose devices, found under `vendors_dir` or as an installed package.
         config: an EffectiveConfig as `as_dict` gives it.
         directory: where the run leaves its files; the same on all nodes.
         master: address and port of node 0, None on a single node.
         resume_from: a folder of checkpoints to go on from.
-        final_weights: where rank 0 leaves the trained model as safetensors, if anywhere.
         hang_timeout: seconds without a sign of life after which a rank counts as hung.
         until_converged: end at the target; otherwise train for as long as the limits allow.
     """
 
     case: tuple[str, str]
-    vendor: str | None
+    vendor: str
     vendors_dir: str
     config: dict[str, Any]
     directory: str
@@ -35,7 +34,6 @@ class TrainingSpec:
     seed: int = 0
     master: tuple[str, int] | None = None
     resume_from: str | None = None
-    final_weights: str | None = None
     hang_timeout: float = 30.0
     until_converged: bool = True
 

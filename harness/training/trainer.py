@@ -18,7 +18,7 @@ from harness.identity import identify
 from harness.precision import count_flops
 from harness.training.batches import GlobalBatches, Share, evaluation_batches, load_batches
 from harness.training.beat import BeatWriter
-from harness.training.checkpoint import Checkpoints, save_whole
+from harness.training.checkpoint import Checkpoints
 from harness.training.strategy import Place, exchange, prepare, share_buffers, unwrapped
 
 if TYPE_CHECKING:
@@ -52,6 +52,7 @@ class Trainer:
         self._case, self._config, self._spec, self._place = case, config, spec, place
         self._vendor, self._adapter = vendor, vendor.training_adapter()
         self._log, self._beat = log, beat
+        self.model: torch.nn.Module
         self._ns = dict.fromkeys(PARTS, 0)
         self._steps = self._samples = self._epoch = self._batch = 0
         self._before_ns, self._parts_before_ns = 0, dict.fromkeys(PARTS, 0)  # trained before a resumption
@@ -73,7 +74,6 @@ class Trainer:
         self._write_totals("train_end", ended, converged=converged)
         if self._checkpoints:
             self._checkpoints.wait()
-        self._keep_weights()
         self._beat(self._steps, "end")
         return converged
 
@@ -90,8 +90,8 @@ class Trainer:
             self._count_flops(model)
             if config.host.weights is not None:
                 self._log.write("weights", **identify(model, config.host.weights).model_dump())
-        self._model = prepare(model, config, place).train()
-        self._optimizer = self._adapter.create_optimizer(self._case, self._model, config)
+        self.model = prepare(model, config, place).train()
+        self._optimizer = self._adapter.create_optimizer(self._case, self.model, config)
         self._log.write("optimizer", name=type(self._optimizer).__name__)
         self._batches = GlobalBatches(
             len(train), config.global_batch_size, place.world, config.gradient_accumulation_steps, seed
@@ -156,9 +156,9 @@ class Trainer:
 
     def _micro_step(self, batch: Batch, share: Share, last: bool) -> torch.Tensor:
         inputs, targets = self._on_device(batch)
-        with exchange(self._model, last):
+        with exchange(self.model, last):
             with self._adapter.autocast(self._config, self._place.device):
-                loss = self._adapter.train_step(self._case, self._model, inputs, targets)
+                loss = self._adapter.train_step(self._case, self.model, inputs, targets)
             # gradients are averaged over ranks: weights add up to the world size over a global batch
             self._adapter.backward(self._scaler.scale(loss * share.weight))
         return loss.detach() * share.weight
@@ -187,7 +187,7 @@ class Trainer:
         self._write_steps()
         before = self._ns["evaluation"]
         with self._part("evaluation"), torch.no_grad():
-            place, model = self._place, unwrapped(self._model).eval()
+            place, model = self._place, unwrapped(self.model).eval()
             share_buffers(model, place)
             size = self._config.eval_batch_size
             lists, count = evaluation_batches(len(self._validation), size, place.rank, place.world)
@@ -202,9 +202,10 @@ class Trainer:
                     score, weight = self._case.evaluator([o.float() for o in outputs], targets)
                     total, items = total + score, items + weight
             sums = torch.tensor([total, items], dtype=torch.float64, device=place.device)
-            dist.all_reduce(sums)
+            if place.world > 1:
+                dist.all_reduce(sums)
             total, items = sums.tolist()
-            self._model.train()
+            self.model.train()
         metric = total / items if items else math.nan
         finite = metric if math.isfinite(metric) else None
         took = (self._ns["evaluation"] - before) / 1e9
@@ -241,7 +242,7 @@ class Trainer:
             return
         with self._part("checkpoint"):
             self._write_steps()
-            share_buffers(unwrapped(self._model), self._place)
+            share_buffers(unwrapped(self.model), self._place)
             progress = {
                 "config": self._config.hash,
                 "seed": self._spec.seed,
@@ -255,11 +256,11 @@ class Trainer:
                 "scheduler": self._scheduler.last_epoch,
                 "scaler": self._scaler.state_dict(),
             }
-            self._checkpoints.save(self._steps, self._model, self._optimizer, progress)
+            self._checkpoints.save(self._steps, self.model, self._optimizer, progress)
             self._log.write("checkpoint", step=self._steps)
 
     def _resume(self, path: Path) -> None:
-        progress = Checkpoints.load(path, self._model, self._optimizer)
+        progress = Checkpoints.load(path, self.model, self._optimizer)
         here = {"config": self._config.hash, "seed": self._spec.seed, "world": self._place.world}
         wrong = [f"{key} is {progress[key]}, not {value}" for key, value in here.items() if progress[key] != value]
         if wrong:
@@ -270,11 +271,6 @@ class Trainer:
         self._scheduler.last_epoch = progress["scheduler"]
         self._scaler.load_state_dict(progress["scaler"])
         self._log.write("resumed", checkpoint=path.name, step=self._steps, samples=self._samples)
-
-    def _keep_weights(self) -> None:
-        """The trained model as safetensors, from rank 0, where somebody wants it."""
-        if self._spec.final_weights is not None:
-            save_whole(self._model, Path(self._spec.final_weights), self._place.rank)
 
     @contextmanager
     def _part(self, name: str) -> Iterator[None]:

@@ -1,4 +1,4 @@
-"""Training of embedded weights by a recipe, in a process of its own: deterministic, and told as it goes."""
+"""Training of embedded weights by a recipe, by the one trainer: deterministic, and told as it goes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from pydantic import ValidationError
 from safetensors.torch import load_file
 
 from harness.config import EffectiveConfig
-from harness.errors import StepError
 from harness.training.embedded import Recipe, train
 from tests.unit.net import Breaks, Net, Points
 
@@ -41,7 +40,7 @@ def test_it_learns_and_gives_the_same_weights_again(tmp_path: Path) -> None:
 
 
 def test_a_training_that_fails_says_why(tmp_path: Path) -> None:
-    with pytest.raises(StepError, match="training the weights failed: rank 0: RuntimeError: no loss today"):
+    with pytest.raises(RuntimeError, match="no loss today"):
         trained(tmp_path / "one", Breaks())
 
 
