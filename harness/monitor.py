@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Collection
 from pathlib import Path
 
 from harness.process import end_group, wait_without_reaping
@@ -20,7 +21,7 @@ class MonitorProcess:
         vendor: str,
         vendors_dir: Path,
         group: int,
-        device: int | None,
+        devices: Collection[int] | None,
         path: Path,
         interval: float,
         selected: str | None = None,
@@ -31,7 +32,7 @@ class MonitorProcess:
             vendor: whose devices.
             vendors_dir: where vendors are found.
             group: the process group of the case; other groups on a device are foreign.
-            device: the only one whose readings are kept; None keeps all.
+            devices: those whose readings are kept; None keeps all.
             path: the log that it appends to.
             interval: seconds between samples.
             selected: what --device asked of the vendor.
@@ -40,7 +41,7 @@ class MonitorProcess:
             "vendor": vendor,
             "vendors_dir": str(vendors_dir),
             "group": group,
-            "device": device,
+            "devices": None if devices is None else list(devices),
             "path": str(path),
             "interval": interval,
             "selected": selected,

@@ -54,7 +54,7 @@ class _Sampler:
 
     def __init__(self, orders: dict[str, Any]) -> None:
         self._group: int = orders["group"]
-        self._device: int | None = orders["device"]
+        self._devices: list[int] | None = orders["devices"]
         self._monitor: Monitor | None = None
         self._failure: str | None = None
         psutil.cpu_percent()
@@ -70,7 +70,9 @@ class _Sampler:
         if self._monitor is not None:
             try:
                 readings = self._monitor.sample()
-                devices = [asdict(reading) for reading in readings if self._device in (None, reading.device)]
+                devices = [
+                    asdict(reading) for reading in readings if self._devices is None or reading.device in self._devices
+                ]
             except Exception as error:  # noqa: BLE001 (recorded; the next sample is tried all the same)
                 failure = f"{type(error).__name__}: {error}"
         for device in devices:

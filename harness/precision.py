@@ -22,8 +22,7 @@ def framework_compute(model: torch.nn.Module, device: str, precision: str) -> Co
     dtypes = {"fp16": torch.float16, "bf16": torch.bfloat16}
     dtype = dtypes.get(precision, torch.float32)
     if device != "cpu":
-        torch.set_float32_matmul_precision("high" if precision == "tf32" else "highest")
-        torch.backends.cudnn.allow_tf32 = precision == "tf32"
+        use_tf32(precision == "tf32")
     placed = model if (dtype, device) == (torch.float32, "cpu") else copy.deepcopy(model).to(device, dtype)
 
     @torch.inference_mode()
@@ -33,6 +32,14 @@ def framework_compute(model: torch.nn.Module, device: str, precision: str) -> Co
         return [output] if isinstance(output, torch.Tensor) else list(output), 0.0
 
     return compute
+
+
+def use_tf32(allowed: bool) -> None:
+    """Whether float32 products and convolutions may round their factors to tf32. The default is mixed."""
+    import torch
+
+    torch.set_float32_matmul_precision("high" if allowed else "highest")
+    torch.backends.cudnn.allow_tf32 = allowed
 
 
 def count_flops(model: torch.nn.Module, inputs: list[torch.Tensor]) -> float:

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import time
+from pathlib import Path
 
 import psutil
 
@@ -26,6 +27,16 @@ def wait_without_reaping(pid: int, seconds: float) -> bool:
         if time.monotonic() >= deadline:
             return False
         time.sleep(0.01)
+
+
+def tidy_environment(cache: Path) -> dict[str, str]:
+    """What keeps a process from leaving things in the user's home or in /tmp; what the user has set stands."""
+    ours = {
+        "TORCHINDUCTOR_CACHE_DIR": str(cache / "torchinductor"),
+        "TRITON_CACHE_DIR": str(cache / "triton"),
+        "DO_NOT_TRACK": "1",
+    }
+    return {key: os.environ.get(key, value) for key, value in ours.items()}
 
 
 def end_group(process: subprocess.Popen[bytes]) -> None:

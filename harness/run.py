@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from harness.events import EventLog
 from harness.machine import describe_host, installed_versions
 from harness.monitor import MonitorProcess
 from harness.plan import Plan
+from harness.process import tidy_environment
 from harness.record import RunRecord
 from harness.registry import FoundVendor
 from harness.worker import CaseWorker, Progress, WorkerLost, WorkerSpec
@@ -91,7 +91,7 @@ class CaseRun:
                 self._found.name,
                 self._found.vendors_dir,
                 self._worker.group,
-                self._device.index,
+                None if self._device.index is None else [self._device.index],
                 self.run_dir / "monitor.jsonl",
                 self._options.monitor_interval,
                 self.config.host.device,
@@ -215,14 +215,7 @@ class CaseRun:
         }
 
     def _environment(self) -> dict[str, str]:
-        """The case's process leaves nothing in the user's home or in /tmp; what the user has set stands."""
-        cache = Path(self.config.host.cache_dir)
-        ours = {
-            "TORCHINDUCTOR_CACHE_DIR": str(cache / "torchinductor"),
-            "TRITON_CACHE_DIR": str(cache / "triton"),
-            "DO_NOT_TRACK": "1",
-        }
-        return {key: os.environ.get(key, value) for key, value in ours.items()} | self._device.environment
+        return tidy_environment(Path(self.config.host.cache_dir)) | self._device.environment
 
     def _spec(self) -> WorkerSpec:
         return WorkerSpec(

@@ -173,10 +173,17 @@ class TrainingAdapter:
         """One backward pass."""
         loss.backward()  # type: ignore[no-untyped-call]
 
-    def adapted(self) -> list[str]:
-        """Names of the steps that a subclass does otherwise."""
-        steps = ("convert_model", "create_optimizer", "autocast", "train_step", "backward")
-        return [step for step in steps if getattr(type(self), step) is not getattr(TrainingAdapter, step)]
+
+ADAPTABLE = ("convert_model", "create_optimizer", "autocast", "train_step", "backward")
+
+
+def adapted_steps(adapter: TrainingAdapter) -> list[str]:
+    """Names of the steps of training that a vendor does otherwise, in whatever way it has put its own there."""
+    return [
+        step
+        for step in ADAPTABLE
+        if getattr(getattr(adapter, step, None), "__func__", None) is not getattr(TrainingAdapter, step)
+    ]
 
 
 class Vendor(ABC):

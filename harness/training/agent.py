@@ -20,6 +20,9 @@ from harness.events import EventLog
 from harness.training.beat import PHASES, Beat, read_beat
 from harness.training.spec import TrainingSpec
 
+AGENT = "PROOFMARK_AGENT"
+"""The agent's process, in the environment of its ranks: they end with it."""
+
 WATCHED = ("data", "compute", "evaluation", "checkpoint")
 """Phases in which a rank must show signs of life."""
 
@@ -37,6 +40,7 @@ def main() -> None:
     """Run the node's ranks to their end; exit code 0 if all of them ended well."""
     spec, node = TrainingSpec.load(Path(sys.argv[1])), int(sys.argv[2])
     watch = Watch(spec, node)
+    os.environ[AGENT] = str(os.getpid())
     threading.Thread(target=watch.parent, daemon=True).start()
     threading.Thread(target=watch.beats, daemon=True).start()
     from torch.distributed import run as torchrun
@@ -60,6 +64,7 @@ def _arguments(spec: TrainingSpec, node: int) -> list[str]:
         address, port = spec.master
         static = ["--rdzv-backend", "static", "--master-addr", address, "--master-port", str(port)]
         network = ["--nnodes", str(spec.nnodes), "--node-rank", str(node), *static]
+    network += ["--log-dir", os.devnull]  # ranks have logs of their own; torchrun would leave a folder in /tmp
     return [*network, "--nproc-per-node", str(spec.nproc), "-m", "harness.training.rank", *sys.argv[1:3]]
 
 
@@ -93,7 +98,7 @@ class Watch:
                 taken = found[rank].since - beat.since if rank in found else 0.0
                 self._longest[beat.phase] = max(self._longest.get(beat.phase, 0.0), taken)
             before = found
-            watched = {rank: beat for rank, beat in found.items() if beat.phase in WATCHED and beat.step > 0}
+            watched = {rank: beat for rank, beat in found.items() if beat.phase in WATCHED and beat.step > beat.first}
             if watched and all(now - beat.since > self._patience(beat.phase) for beat in watched.values()):
                 self._end_hung(watched, now)
                 return

@@ -12,14 +12,18 @@ from pathlib import Path
 PHASES = ("start", "init", "data", "compute", "evaluation", "checkpoint", "end")
 """What a rank does, in the order of a step: of two ranks at the same step the earlier phase is the one behind."""
 
-_LAYOUT = struct.Struct("=qqqd")
+_LAYOUT = struct.Struct("=qqqqd")
 
 
 @dataclass(frozen=True)
 class Beat:
-    """A rank's process, the step and phase that it is in, and since when (time.monotonic of its host)."""
+    """A rank's process, the step and phase that it is in, and since when (time.monotonic of its host).
+
+    `first` is the step that this process began with: it is above 0 where a training goes on from a checkpoint.
+    """
 
     pid: int
+    first: int
     step: int
     phase: str
     since: float
@@ -33,17 +37,18 @@ class BeatWriter:
         with path.open("r+b") as stream:
             self._memory = mmap.mmap(stream.fileno(), _LAYOUT.size)
         self._pid = os.getpid()
+        self.first = 0
         self(0, "start")
 
     def __call__(self, step: int, phase: str) -> None:
         """Say that `phase` of `step` has begun, or goes on."""
-        _LAYOUT.pack_into(self._memory, 0, self._pid, step, PHASES.index(phase), time.monotonic())
+        _LAYOUT.pack_into(self._memory, 0, self._pid, self.first, step, PHASES.index(phase), time.monotonic())
 
 
 def read_beat(path: Path) -> Beat | None:
     """The last sign of a rank, None before its first."""
     try:
-        pid, step, phase, since = _LAYOUT.unpack(path.read_bytes())
+        pid, first, step, phase, since = _LAYOUT.unpack(path.read_bytes())
     except (OSError, struct.error):
         return None
-    return Beat(pid, step, PHASES[phase], since) if pid else None
+    return Beat(pid, first, step, PHASES[phase], since) if pid else None

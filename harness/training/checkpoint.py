@@ -79,7 +79,7 @@ class Checkpoints:
             try:
                 pending.result()
             except Exception as error:
-                raise OSError(f"the checkpoint cannot be written: {str(error).splitlines()[0]}") from error
+                raise OSError(f"the checkpoint cannot be written: {_first_line(error)}") from error
 
     @staticmethod
     def load(path: Path, model: torch.nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Any]:
@@ -95,7 +95,7 @@ class Checkpoints:
         try:
             load(tensors, storage_reader=HuggingFaceStorageReader(str(path)))
         except Exception as error:  # the library raises its own and bare ones
-            raise StepError(f"checkpoint {path.name} does not fit this run: {str(error).splitlines()[0]}") from error
+            raise StepError(f"checkpoint {path.name} does not fit this run: {_first_line(error)}") from error
         model_state = {k.removeprefix("model."): v for k, v in tensors.items() if k.startswith("model.")}
         optimizer_state = {k.removeprefix("optimizer."): v for k, v in tensors.items() if k.startswith("optimizer.")}
         set_model_state_dict(model, model_state)
@@ -137,6 +137,10 @@ def _settle(written: Future[Any], done: Future[Any], draft: Path) -> None:
         done.set_result(None)
     except BaseException as error:  # noqa: BLE001 (raised by `wait`)
         done.set_exception(error)
+
+
+def _first_line(error: Exception) -> str:
+    return next(iter(str(error).splitlines()), type(error).__name__)
 
 
 def _state(model: torch.nn.Module, optimizer: torch.optim.Optimizer) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -73,17 +74,21 @@ def _figures(runs: list[SeedRun], begin: Event, config: EffectiveConfig, first: 
     if not measured:
         return {"flops": flops, "utilisation": Utilisation(reason="nothing was measured")}
     rates = {name: spread([getattr(each, name) for each in measured]) for name in Rates.model_fields}
-    times = [seconds for run in runs if (seconds := run.seconds_to_target) is not None]
+    times = [math.inf if run.seconds_to_target is None else run.seconds_to_target for run in runs]
     whole = rates["raw"].mean
     length = config.parameters.get("max_seq_length")
     return {
         "flops": flops,
         "rates": rates,
         "utilisation": _utilisation(Chip.model_validate(begin["chip"]), flops, begin["devices"], whole),
-        "seconds_to_target": olympic_mean(times) if times else None,
+        "seconds_to_target": _finite(olympic_mean(times)),
         "items_per_second_per_device": whole / begin["devices"],
         "tokens_per_second": whole * length if length else None,
     }
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
 
 
 def _utilisation(chip: Chip, flops: Flops, devices: int, rate: float) -> Utilisation:

@@ -12,6 +12,7 @@ from typing import Any
 from harness.events import Event
 from harness.launch import Handle, Job, Launcher
 from harness.machine import usable_cores
+from harness.process import tidy_environment
 from harness.training.spec import TrainingSpec
 from harness.training.tail import Tail
 
@@ -27,7 +28,10 @@ def submit(spec: TrainingSpec, launcher: Launcher) -> Handle:
     directory = Path(spec.directory)
     path = directory / "spec.json"
     spec.save(path)
-    environment = {"PYTHONPATH": os.pathsep.join(spec.sys_path)}
+    environment = {
+        "PYTHONPATH": os.pathsep.join(spec.sys_path),
+        **tidy_environment(Path(spec.config["host"]["cache_dir"])),
+    }
     if "OMP_NUM_THREADS" not in os.environ:
         environment["OMP_NUM_THREADS"] = str(max(1, usable_cores() // spec.nproc))
     return launcher.submit(

@@ -26,8 +26,7 @@ PR_SET_PDEATHSIG = 1
 
 def main() -> None:
     """Train, and leave behind why not, if not."""
-    parent = os.getppid()
-    _die_with(parent)
+    _die_with(int(os.environ["PROOFMARK_AGENT"]))
     spec, rank = TrainingSpec.load(Path(sys.argv[1])), int(os.environ["RANK"])
     node = spec.node_directory(int(sys.argv[2]))
     _write_output_to(node / f"rank{rank}.log")
@@ -52,6 +51,7 @@ def _train(spec: TrainingSpec, rank: int, log: EventLog, beat: BeatWriter) -> No
     import torch
     import torch.distributed as dist
 
+    from harness.precision import use_tf32
     from harness.training.strategy import Place
     from harness.training.trainer import Trainer
 
@@ -62,7 +62,7 @@ def _train(spec: TrainingSpec, rank: int, log: EventLog, beat: BeatWriter) -> No
     if device.type != "cpu":
         device = torch.device(device.type, local_rank)
         torch.accelerator.set_device_index(local_rank)
-    torch.set_float32_matmul_precision("high" if config.precision == "tf32" else "highest")
+    use_tf32(config.precision == "tf32")
     dist.init_process_group(vendor.distributed_backend, device_id=None if device.type == "cpu" else device)
     place = Place(rank, local_rank, dist.get_world_size(), device)
     case = getattr(importlib.import_module(spec.case[0]), spec.case[1])()

@@ -10,6 +10,7 @@ from typing import Any
 
 from harness.chips import describe_chip
 from harness.config import EffectiveConfig, Resolution
+from harness.devices import usable_devices
 from harness.errors import Problem
 from harness.events import Event, EventLog
 from harness.launch import Handle, Launcher
@@ -22,6 +23,7 @@ from harness.training.job import follow, submit
 from harness.training.record import TrainingRecord
 from harness.training.scale import Scale
 from harness.training.spec import TrainingSpec
+from harness.vendor import adapted_steps
 
 PACKAGES = ("torch", "transformers", "numpy", "pytest", "pytest-benchmark")
 
@@ -106,7 +108,7 @@ class ScaleRun:
             return
         self._trained = True
         for number in range(1, self.config.repeat + 1):
-            if not self._round(number):
+            if not self._round(number) and not self._diverged():
                 return
 
     def so_far(self) -> TrainingRecord:
@@ -128,6 +130,11 @@ class ScaleRun:
             self.record.save(self.run_dir / "record.json")
             self._log.close()
         return self.record
+
+    def _diverged(self) -> bool:
+        """Whether the last run failed in its numbers and not in its processes: another seed may do better."""
+        failure = self.so_far().runs[-1].failure
+        return failure is not None and failure.diverged
 
     def _round(self, number: int) -> bool:
         """One run; whether all its ranks came to their end."""
@@ -167,13 +174,19 @@ class ScaleRun:
             return None
         path, interval = directory / "monitor.jsonl", self._options.monitor_interval
         selected = self.config.host.device
-        return MonitorProcess(self._found.name, self._found.vendors_dir, handle.group, None, path, interval, selected)
+        names = usable_devices(self._found.vendor)[: self._scale.nproc]
+        devices = [int(name) for name in names] if all(map(str.isdecimal, names)) else None
+        return MonitorProcess(
+            self._found.name, self._found.vendors_dir, handle.group, devices, path, interval, selected
+        )
 
     def _spec(self, directory: Path, number: int) -> TrainingSpec:
         resume = None
         if self._options.resume is not None:
             earlier = self._options.resume / Path(*directory.parts[-4:])
             resume = max((earlier / "checkpoints").glob("step-*[0-9]"), default=None)
+            if resume is None:
+                self._on_progress({"note": f"no finished checkpoint in {earlier}: it is trained from the beginning"})
         return TrainingSpec(
             case=self._case,
             vendor=self._found.name,
@@ -198,7 +211,7 @@ class ScaleRun:
             "nproc": self._scale.nproc,
             "precision": precision,
             "devices": self._scale.nnodes if vendor.torch_device() == "cpu" else self._scale.world,
-            "adapted": vendor.training_adapter().adapted(),
+            "adapted": adapted_steps(vendor.training_adapter()),
             "problems": [vars(problem) for problem in self.problems],
             "versions": installed_versions(PACKAGES),
             "host": describe_host().model_dump(),

@@ -29,7 +29,9 @@ class Scale:
 
     def is_for(self, chip: str) -> bool:
         """Whether a detected chip is the one that this scale names: `A100` is in 'A100-SXM4-40GB'."""
-        return self.chip is None or _plain(self.chip) in _plain(chip)
+        if self.chip is None:
+            return True
+        return re.search(rf"(?<![A-Za-z0-9]){re.escape(self.chip)}(?![A-Za-z0-9])", chip, re.IGNORECASE) is not None
 
     @staticmethod
     def is_named(text: str) -> bool:
@@ -47,7 +49,3 @@ class Scale:
         if match is None:
             raise UsageError(f"'{text}' is no scale: expected <nnodes>x<nproc> or <chip>x<nnodes>x<nproc>, as A100x2x8")
         return cls(int(match["nnodes"]), int(match["nproc"]), match["chip"])
-
-
-def _plain(name: str) -> str:
-    return "".join(filter(str.isalnum, name)).lower()

@@ -13,7 +13,6 @@ from typing import Any
 from harness.events import CORRUPT, Event, read_events
 from harness.monitoring import summarise
 from harness.record import Monitoring
-from harness.statistics import spread
 from harness.training.record import Epoch, Evaluation, Failure, NotedStep, Rank, Rates, SeedRun, Split
 from harness.training.thinned import Thinned
 
@@ -230,15 +229,24 @@ def _monitoring(directory: Path, first: RankLog, end: Event | None) -> Monitorin
     """What the monitor saw, its window from the beginning of training to its end."""
     begin, finish = first.last.get("train_begin"), first.last.get("train_end")
     window = (begin["time"], finish["time"]) if begin and finish else None
+    items = finish["samples"] - begin["samples"] if begin and finish else 0
     failures = [end["monitor"]] if end and end.get("monitor") else []
     try:
-        return summarise(directory / "monitor.jsonl", window, finish["samples"] if finish else 0, failures)
+        return summarise(
+            directory / "monitor.jsonl",
+            window,
+            items,
+            failures,
+        )
     except (ValueError, OverflowError, OSError) as error:
         reason = f"the monitor's log cannot be used: {str(error).splitlines()[0]}"
         return Monitoring.model_validate({"samples": 0, "window": window, "failures": (*failures, reason)})
 
 
 def olympic_mean(values: Sequence[float]) -> float:
-    """The mean without the largest and the smallest from five values on; otherwise the plain mean."""
+    """The mean without the largest and the smallest from five values on; otherwise the plain mean.
+
+    A run that missed its target took infinitely long.
+    """
     kept = sorted(values)[1:-1] if len(values) >= 5 else values
-    return spread(kept).mean
+    return sum(kept) / len(kept)

@@ -46,7 +46,8 @@ def prepare(model: torch.nn.Module, config: EffectiveConfig, place: Place) -> to
 
 
 def unwrapped(model: torch.nn.Module) -> torch.nn.Module:
-    """The model to evaluate: without DDP, which would exchange buffers at each call, still compiled."""
+    """The model to evaluate: without DDP, which would exchange buffers at each call, and where it is there without
+    what torch.compile made of the two."""
     inner = getattr(model, "_orig_mod", model)
     return inner.module if isinstance(inner, DistributedDataParallel) else model
 

@@ -73,6 +73,7 @@ class Trainer:
         ended = time.perf_counter_ns()
         self._write_totals("train_end", ended, converged=converged)
         if self._checkpoints:
+            self._beat(self._steps, "checkpoint")
             self._checkpoints.wait()
         self._beat(self._steps, "end")
         return converged
@@ -84,12 +85,13 @@ class Trainer:
         self._validation = self._case.build_dataset(config, "validation")
         self._log.write("dataset", **train.identity.model_dump(), validation_items=len(self._validation))
         torch.manual_seed(seed)
-        model = self._adapter.convert_model(self._case.create_model(config), config)
+        model = self._case.create_model(config)
         self._log.write("model", parameters=sum(parameter.numel() for parameter in model.parameters()))
         if place.rank == 0:
             self._count_flops(model)
             if config.host.weights is not None:
                 self._log.write("weights", **identify(model, config.host.weights).model_dump())
+        model = self._adapter.convert_model(model.train(), config)
         self.model = prepare(model, config, place).train()
         self._optimizer = self._adapter.create_optimizer(self._case, self.model, config)
         self._log.write("optimizer", name=type(self._optimizer).__name__)
@@ -105,6 +107,7 @@ class Trainer:
             self._checkpoints = Checkpoints(Path(self._spec.directory) / "checkpoints", place.rank)
         if self._spec.resume_from:
             self._resume(Path(self._spec.resume_from))
+        self._beat.first = self._steps
 
     def _count_flops(self, model: torch.nn.Module) -> None:
         """Operations of one sample's step: three forward passes' worth, the backward pass counted as two."""
@@ -113,7 +116,7 @@ class Trainer:
 
     def _train(self) -> bool:
         limit = self._config.max_samples_termination or math.inf
-        while self._epoch < self._config.max_epoch:
+        while self._epoch < self._config.max_epoch and self._samples < limit:
             self._log.write("epoch_begin", epoch=self._epoch)
             self._beat(self._steps, "data")
             self._train_data.epoch = self._epoch
@@ -137,11 +140,13 @@ class Trainer:
     def _step(self, shares: list[Share], loader: Iterator[Batch]) -> None:
         """One optimizer step over a global batch."""
         losses = []
+        mine = sum(len(share.indices) for share in shares)
         for number, share in enumerate(shares):
             with self._part("data"):
                 batch = next(loader)
             with self._part("compute"):
-                losses.append(self._micro_step(batch, share, last=number == len(shares) - 1))
+                loss = self._micro_step(batch, share, last=number == len(shares) - 1)
+                losses.append(loss * (len(share.indices) / mine))
         with self._part("compute"):
             self._scaler.step(self._optimizer)
             self._scaler.update()
@@ -161,7 +166,7 @@ class Trainer:
                 loss = self._adapter.train_step(self._case, self.model, inputs, targets)
             # gradients are averaged over ranks: weights add up to the world size over a global batch
             self._adapter.backward(self._scaler.scale(loss * share.weight))
-        return loss.detach() * share.weight
+        return loss.detach()
 
     def _on_device(self, batch: Batch) -> Batch:
         inputs, targets = batch
@@ -253,7 +258,7 @@ class Trainer:
                 "samples": self._samples,
                 "train_ns": self._before_ns + time.perf_counter_ns() - (self._started or 0),
                 "parts_ns": self._ns,
-                "scheduler": self._scheduler.last_epoch,
+                "scheduler": self._scheduler.state_dict(),
                 "scaler": self._scaler.state_dict(),
             }
             self._checkpoints.save(self._steps, self.model, self._optimizer, progress)
@@ -268,7 +273,7 @@ class Trainer:
         self._epoch, self._batch = progress["epoch"], progress["batch"]
         self._steps, self._samples = progress["steps"], progress["samples"]
         self._before_ns, self._parts_before_ns = progress["train_ns"], progress["parts_ns"]
-        self._scheduler.last_epoch = progress["scheduler"]
+        self._scheduler.load_state_dict(progress["scheduler"])
         self._scaler.load_state_dict(progress["scaler"])
         self._log.write("resumed", checkpoint=path.name, step=self._steps, samples=self._samples)
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from harness.record import Verdict, VerdictKind
 from harness.training.record import Rates, SeedRun, TrainingRecord
-from harness.verdict import WITHHOLDS_SPEED
+from harness.verdict import FLOPS_TOLERANCE, WITHHOLDS_SPEED
 
 __all__ = ["WITHHOLDS_SPEED", "judge", "reference_samples", "soonest"]
 
@@ -24,7 +24,7 @@ def judge(record: TrainingRecord) -> Verdict:
         (VerdictKind.ERROR, [*_missing_figures(record), *_impossible_figures(record)]),
         (VerdictKind.FAIL_ACCURACY, _shortfalls(record)),
         (VerdictKind.INSUFFICIENT, ["read from a log: Proofmark has not measured it"] if record.read_from else []),
-        (VerdictKind.AMBIGUOUS, [*_too_fast(record), *_disturbances(record)]),
+        (VerdictKind.AMBIGUOUS, [*_untrained(record), *_too_fast(record), *_disturbances(record)]),
     )
     for kind, reasons in stages:
         if reasons:
@@ -58,8 +58,9 @@ def _missing_figures(record: TrainingRecord) -> list[str]:
             reasons.append(f"{_named(record, run)}the last evaluation has no {record.metric}")
         if not diverged and run.rates is None:
             reasons.append(f"{_named(record, run)}nothing was measured")
-        if len(run.ranks) != record.world:
-            reasons.append(f"{_named(record, run)}{len(run.ranks)} of {record.world} ranks left their figures")
+        told = {rank.rank for rank in run.ranks if rank.compute_seconds is not None}
+        if not diverged and told != set(range(record.world or 0)):
+            reasons.append(f"{_named(record, run)}{len(told)} of {record.world} ranks left their figures")
     if record.corrupt_lines:
         reasons.append(f"{record.corrupt_lines} lines of the event logs are damaged")
     return reasons
@@ -83,6 +84,12 @@ def _impossible_figures(record: TrainingRecord) -> list[str]:
             reasons.append(f"{_named(record, run)}throughputs must fall in this order: {what}")
         if run.converged and run.metric is not None and record.target is not None and not _reached(record, run.metric):
             reasons.append(f"{_named(record, run)}it is said to have converged, but {_shortfall(record, run)}")
+    flops = record.flops
+    if flops and flops.declared and flops.counted:
+        off = abs(flops.counted / flops.declared - 1)
+        if off > FLOPS_TOLERANCE:
+            told = f"{flops.declared:.4g} FLOPs are declared per sample and step, {flops.counted:.4g} are counted"
+            reasons.append(f"{told}: {off:.0%} apart")
     if record.utilisation.mfu is not None and record.utilisation.mfu > 1:
         reasons.append(f"MFU {record.utilisation.mfu:.1%} is above the chip's peak: the FLOPs or the clock are wrong")
     return reasons
@@ -107,6 +114,16 @@ def _shortfall(record: TrainingRecord, run: SeedRun) -> str:
         return "it did not converge"
     sign = "below" if record.better == "higher" else "above"
     return f"{record.metric} {run.metric:.5f} is {sign} the target {record.target:g} after {run.samples} samples"
+
+
+def _untrained(record: TrainingRecord) -> list[str]:
+    """A model that is at the target before its first step has nothing to be timed for."""
+    return [
+        f"{_named(record, run)}the model was at the target before it was trained"
+        for run in record.runs
+        for first in run.evaluations[:1]
+        if first.samples == 0 and first.metric is not None and _reached(record, first.metric)
+    ]
 
 
 def _too_fast(record: TrainingRecord) -> list[str]:

@@ -82,3 +82,5 @@ def _rankable(record: TrainingRecord) -> None:
     assert record.verdict is not None
     if record.verdict.kind in WITHHOLDS_SPEED:
         pytest.skip(f"speed withheld: {record.verdict.kind}")
+    if record.resumed:
+        pytest.skip("resumed from a checkpoint: a conformance result, no speed to rank")

@@ -124,7 +124,8 @@ def test_a_vendors_own_test_of_two_processes(house: House) -> None:
         "dist.init_process_group('gloo')\n"
         "total = torch.ones(1)\n"
         "dist.all_reduce(total)\n"
-        "print(f'rank {dist.get_rank()} has {total.item():g}')\n"
+        "print(f'rank {dist.get_rank()} has {total.item():g}', flush=True)\n"
+        "dist.destroy_process_group()\n"
     )
     house.root.joinpath("suites/training/test_own.py").write_text(
         "def test_exchange(torchrun):\n"

@@ -270,4 +270,5 @@ class TestScale:
 
     def test_is_for_the_chip_that_it_names(self) -> None:
         assert Scale(1, 8, "A100").is_for("Maker A100-SXM4-40GB") and Scale(1, 8).is_for("anything")
-        assert not Scale(1, 8, "H100").is_for("Maker A100-SXM4-40GB")
+        for other in ("H100", "A10", "SXM", "100"):
+            assert not Scale(1, 8, other).is_for("Maker A100-SXM4-40GB")
