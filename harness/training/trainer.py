@@ -24,7 +24,7 @@ from harness.training.strategy import Place, exchange, prepare, share_buffers, u
 if TYPE_CHECKING:
     from harness.case import Batch
     from harness.config import EffectiveConfig
-    from harness.training.case import TrainingCase
+    from harness.training.case import TrainingCase, TrainingData
     from harness.training.spec import TrainingSpec
     from harness.vendor import Vendor
 
@@ -122,8 +122,7 @@ class Trainer:
             self._train_data.epoch = self._epoch
             shares = list(self._batches.shares(self._epoch, self._place.rank, self._batch))
             lists = [share.indices for step in shares for share in step]
-            pin = self._place.device.type != "cpu"
-            loader = load_batches(self._train_data, lists, self._config.num_workers, pin)
+            loader = self._load(self._train_data, lists)
             for step in shares:
                 before = self._samples
                 self._step(step, loader)
@@ -168,6 +167,17 @@ class Trainer:
             self._adapter.backward(self._scaler.scale(loss * share.weight))
         return loss.detach()
 
+    def _load(self, data: TrainingData, lists: list[list[int]]) -> Iterator[Batch]:
+        """Batches of data, in worker processes where the configuration says so.
+
+        No checkpoint may be under way while those are forked: they would inherit locks of the thread that writes it,
+        which nobody in them could release.
+        """
+        workers = self._config.num_workers
+        if workers and self._checkpoints is not None:
+            self._checkpoints.wait()
+        return load_batches(data, lists, workers, pin=self._place.device.type != "cpu")
+
     def _on_device(self, batch: Batch) -> Batch:
         inputs, targets = batch
         device, layout = self._place.device, torch.channels_last
@@ -197,7 +207,7 @@ class Trainer:
             size = self._config.eval_batch_size
             lists, count = evaluation_batches(len(self._validation), size, place.rank, place.world)
             total = items = 0.0
-            for number, batch in enumerate(load_batches(self._validation, lists, self._config.num_workers)):
+            for number, batch in enumerate(self._load(self._validation, lists)):
                 self._beat(self._steps, "evaluation")
                 inputs, targets = self._on_device(batch)
                 with self._adapter.autocast(self._config, place.device):

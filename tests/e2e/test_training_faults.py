@@ -108,7 +108,8 @@ def test_resumes_to_the_very_same_weights(house: House, scale: str) -> None:
     again = house.end(house.start(*CHECKPOINTED, "-k", scale, "--resume", str(broken.run_dir), suite="training"))
     assert again.code == whole.code, again.output
     one, other = trained(whole, scale).runs[0], trained(again, scale).runs[0]
-    assert other.resumed_from == 30 and trained(again, scale).resumed
+    # the one of step 30 may still have been under way
+    assert other.resumed_from in (20, 30) and trained(again, scale).resumed
     assert [e.metric for e in other.evaluations][1:] == [e.metric for e in one.evaluations][
         -len(other.evaluations) + 1 :
     ]
