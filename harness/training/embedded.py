@@ -102,7 +102,8 @@ def train(case: InferenceCase, config: EffectiveConfig, recipe: Recipe, director
     trainer.run()
     log.close()
     weights = directory / "weights.safetensors"
-    save_file({name: tensor.clone() for name, tensor in trainer.model.state_dict().items()}, weights)
+    state = trainer.model.state_dict()
+    save_file({name: tensor.clone(memory_format=torch.contiguous_format) for name, tensor in state.items()}, weights)
     return weights
 
 

@@ -35,6 +35,14 @@ class Net(InferenceCase):
         return float((outputs[0].argmax(1) == targets).sum()), float(len(targets))
 
 
+class Convolves(Net):
+    """One convolution and one layer."""
+
+    def create_model(self, config: Any) -> torch.nn.Module:
+        layers = torch.nn.Unflatten(1, (2, 1, 1)), torch.nn.Conv2d(2, 2, 2, padding=1), torch.nn.Flatten()
+        return torch.nn.Sequential(*layers, torch.nn.Linear(8, 2))
+
+
 class Breaks(Net):
     """Has no loss."""
 

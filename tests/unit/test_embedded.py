@@ -12,7 +12,7 @@ from safetensors.torch import load_file
 
 from harness.config import EffectiveConfig
 from harness.training.embedded import Recipe, train
-from tests.unit.net import Breaks, Net, Points
+from tests.unit.net import Breaks, Convolves, Net, Points
 
 GOOD = {"epochs": 5, "batch_size": 8, "learning_rate": 0.1}
 
@@ -24,7 +24,7 @@ def trained(directory: Path, case: Net | None = None, **training: Any) -> tuple[
     directory.mkdir()
     recipe = Recipe.model_validate(GOOD | training)
     weights = train(case or Net(), config, recipe, directory, lambda **figures: told.append(figures))
-    model = Net().create_model(config)
+    model = (case or Net()).create_model(config)
     model.load_state_dict(load_file(weights))
     return model, told
 
@@ -37,6 +37,11 @@ def test_it_learns_and_gives_the_same_weights_again(tmp_path: Path) -> None:
     assert told[-1]["samples_per_second"] > 0 and told[-1]["loss"] < 0.7
     again = trained(tmp_path / "other")[0].state_dict()
     assert all(torch.equal(tensor, again[name]) for name, tensor in model.state_dict().items())
+
+
+def test_images_in_another_memory_layout(tmp_path: Path) -> None:
+    model, told = trained(tmp_path / "one", Convolves(), channels_last=True)
+    assert model[1].weight.is_contiguous() and told[-1]["loss"] < 0.7  # type: ignore[index, union-attr]
 
 
 def test_a_training_that_fails_says_why(tmp_path: Path) -> None:
