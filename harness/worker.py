@@ -78,7 +78,7 @@ class CaseWorker:
             os.close(self._log.descriptor)
         self._answers = os.fdopen(answer_read, "rb", buffering=0)
         self._buffer = b""
-        self._send(asdict(spec))
+        self._send({**asdict(spec), "temporary": self._temporary.name})
 
     @property
     def group(self) -> int:

@@ -7,6 +7,7 @@ import importlib
 import json
 import os
 import queue
+import shutil
 import signal
 import sys
 import threading
@@ -74,12 +75,16 @@ def _take_standard_input() -> BinaryIO:
 
 
 def _read_commands(stream: BinaryIO, commands: queue.Queue[dict[str, Any]]) -> None:
+    temporary = None
     for line in stream:
         command = json.loads(line)
+        temporary = command.get("temporary", temporary)
         commands.put(command)
         if "step" in command and command["step"] is None:
             return
     end_marked(os.environ.get(MARK, ""))
+    if temporary is not None:
+        shutil.rmtree(temporary, ignore_errors=True)  # the parent would have
     os.killpg(0, signal.SIGKILL)
 
 

@@ -18,10 +18,7 @@ import psutil
 
 from harness.events import EventLog
 from harness.training.beat import PHASES, Beat, read_beat
-from harness.training.spec import TrainingSpec
-
-AGENT = "PROOFMARK_AGENT"
-"""The agent's process, in the environment of its ranks: they end with it."""
+from harness.training.spec import AGENT, TrainingSpec
 
 WATCHED = ("data", "compute", "evaluation", "checkpoint")
 """Phases in which a rank must show signs of life."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -52,10 +53,19 @@ def collect(run_dir: Path) -> TrainingRecord:
         train_batch_size=-(-config.global_batch_size // processes),
         runs=tuple(runs),
         interrupted=next((event["step"] for event in events if event["event"] == "interrupted"), None),
-        corrupt_lines=sum(log.corrupt for log in logs) + sum(event["event"] == CORRUPT for event in events),
+        corrupt_lines=sum(log.corrupt for log in logs) + _corrupt(events) + _corrupt(_agents(run_dir)),
         partial=any(event["event"] == "partial" for event in events),
     )
     return record.model_copy(update={"verdict": judge(record)})
+
+
+def _agents(run_dir: Path) -> Iterator[Event]:
+    for path in run_dir.glob("round*/noderank*/agent.jsonl"):
+        yield from read_events(path)
+
+
+def _corrupt(events: Iterable[Event]) -> int:
+    return sum(event["event"] == CORRUPT for event in events)
 
 
 def _identity_of(config: EffectiveConfig) -> dict[str, Any]:

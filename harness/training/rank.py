@@ -19,14 +19,14 @@ from harness.errors import ProofmarkError
 from harness.events import EventLog
 from harness.registry import find_vendor
 from harness.training.beat import BeatWriter
-from harness.training.spec import TrainingSpec
+from harness.training.spec import AGENT, TrainingSpec
 
 PR_SET_PDEATHSIG = 1
 
 
 def main() -> None:
     """Train, and leave behind why not, if not."""
-    _die_with(int(os.environ["PROOFMARK_AGENT"]))
+    _die_with(int(os.environ[AGENT]))
     spec, rank = TrainingSpec.load(Path(sys.argv[1])), int(os.environ["RANK"])
     node = spec.node_directory(int(sys.argv[2]))
     _write_output_to(node / f"rank{rank}.log")

@@ -7,6 +7,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+AGENT = "PROOFMARK_AGENT"
+"""Variable with the agent's process id, in the environment of its ranks: they end with it."""
+
 
 @dataclass(frozen=True)
 class TrainingSpec:

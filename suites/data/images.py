@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 def image_loader(config: EffectiveConfig, split: str) -> BatchLoader:
     """The loader over `image_dataset`."""
-    return batch_loader(image_dataset(config, split), config, split)
+    return batch_loader(image_dataset(config, split), config)
 
 
 def image_dataset(config: EffectiveConfig, split: str) -> BatchDataset:

@@ -92,17 +92,15 @@ class BatchLoader(DataLoader[Any]):
             raise StepError(failure)
 
 
-def batch_loader(dataset: BatchDataset, config: EffectiveConfig, split: str) -> BatchLoader:
-    """Load `dataset` in order for validation, shuffled by the seed and in its recipe's batches for training.
+def batch_loader(dataset: BatchDataset, config: EffectiveConfig) -> BatchLoader:
+    """Load `dataset` in order, `batch_size` at once; a trainer has an order of its own.
 
     Yields `([inputs...], targets)`; the last short batch is included.
     """
-    train = split == "train"
     return BatchLoader(
         dataset,
-        batch_size=config.training["batch_size"] if train else config.batch_size,
-        shuffle=train,
-        # its own generator also for validation: the loader draws a worker seed from it on each pass
+        batch_size=config.batch_size,
+        # its own generator: the loader draws a worker seed from it on each pass
         generator=torch.Generator().manual_seed(config.seed),
         num_workers=config.num_workers,
         persistent_workers=config.num_workers > 0,

@@ -29,7 +29,7 @@ _SPECIAL = ("[PAD]", "[CLS]", "[SEP]", "[MASK]")
 
 def text_loader(config: EffectiveConfig, split: str) -> BatchLoader:
     """The loader over `text_dataset`."""
-    return batch_loader(text_dataset(config, split), config, split)
+    return batch_loader(text_dataset(config, split), config)
 
 
 def text_dataset(config: EffectiveConfig, split: str) -> BatchDataset:

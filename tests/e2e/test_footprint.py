@@ -46,3 +46,12 @@ def test_a_killed_process_leaves_nothing_either(house: House, bare: Path) -> Non
     ran = house.run("--set=num_workers=1", trouble="tiny.call=SIGKILL")
     assert ran.verdict()[0] == "ERROR"
     assert sorted(path.name for path in bare.rglob("*")) == ["home", "tmp"]
+
+
+def test_a_killed_session_leaves_nothing_either(house: House, bare: Path) -> None:
+    session = house.start("--vendor", "fake", trouble="tiny.call=sleep")
+    house.wait_for_trouble(session)
+    session.kill()
+    session.communicate()
+    assert house.becomes_empty(15)
+    assert sorted(path.name for path in bare.rglob("*")) == ["home", "tmp"]

@@ -189,3 +189,20 @@ def test_the_standard_profile_needs_data(house: House) -> None:
         one_line_answer(house.run(*standard, *options, vendor="cpu", suite="training"), told)
     house.root.joinpath("host.yaml").write_text("CASES: {'tiny:pytorch:x:1:1:1': nowhere}\n")
     one_line_answer(house.run(*standard, "--host-config", "host.yaml", vendor="cpu", suite="training"), "no such dir")
+
+
+def test_a_broken_file_of_a_scale_ends_the_session_before_anything_runs(house: House) -> None:
+    overridden(house, "1x2").write_text("learning_rate: [1\n")
+    one_line_answer(house.run("-k", "1x1", vendor="cpu", suite="training"), "1x2.yaml")
+
+
+@pytest.mark.parametrize("timeout", ["0", "-5", "nan"])
+def test_a_hang_timeout_that_is_none_is_refused(house: House, timeout: str) -> None:
+    told = f"--hang-timeout: expected at least 1 second, found {timeout}"
+    one_line_answer(house.run(f"--hang-timeout={timeout}", vendor="cpu", suite="training"), told)
+
+
+def test_another_seed_may_do_better_where_one_diverged(house: House) -> None:
+    ran = house.run("-k", "1x1", "--repeat", "2", vendor="cpu", suite="training", trouble="tiny.rank0.loss3=yes")
+    record = trained(ran)
+    assert ran.code == 14 and len(record.runs) == 2, ran.output

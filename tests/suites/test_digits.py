@@ -48,17 +48,6 @@ def test_loader_gives_every_image_once_in_order(workers: int) -> None:
         assert torch.equal(torch.cat([inputs[0] for inputs, _ in batches]), data.inputs[0])
 
 
-def test_training_is_shuffled_by_the_seed_in_the_recipes_batches() -> None:
-    def order(seed: int) -> torch.Tensor:
-        return torch.cat([targets for _, targets in image_loader(config_of("resnet50", seed=seed), "train")])
-
-    loader = image_loader(config_of("resnet50"), "train")
-    assert len(next(iter(loader))[1]) == config_of("resnet50").training["batch_size"]
-    assert torch.equal(order(0), order(0))
-    assert not torch.equal(order(0), order(1))
-    assert torch.equal(order(0).sort()[0], digits("train", 8, 1).targets.sort()[0])
-
-
 def test_loading_leaves_the_global_random_numbers_alone() -> None:
     loader = image_loader(config_of("vit"), "validation")
     before = torch.get_rng_state()

@@ -26,7 +26,7 @@ class Net(InferenceCase):
     data = ""
 
     def build_dataloader(self, config: Any, split: str = "validation") -> Any:
-        return DataLoader(Points(self.data), config.training["batch_size"], collate_fn=_collate)
+        return DataLoader(Points(self.data), 8, collate_fn=_collate)
 
     def create_model(self, config: Any) -> torch.nn.Module:
         return torch.nn.Linear(2, 2)

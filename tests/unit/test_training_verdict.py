@@ -1,12 +1,123 @@
-"""Verdicts on trainings that no run on this machine gives."""
+"""Verdicts on trainings: every rule with the record that breaks it."""
 
 from __future__ import annotations
 
-from harness.record import VerdictKind
+from typing import Any
+
+import pytest
+
+from harness.record import Flops, Monitoring, ProblemEntry, Utilisation, VerdictKind
+from harness.training.record import Evaluation, Failure, Rank, Rates, SeedRun
+from harness.training.seed_run import olympic_mean
+from harness.training.verdict import soonest
 from tests.training_records import make_run, make_training
 
+DIED = Failure(ranks=(1,), cause="rank 1 was killed by signal 9")
+DIVERGED = Failure(ranks=(0,), cause="rank 0: the loss of step 9 is not finite", diverged=True)
+BROKE_OFF: dict[str, Any] = {"converged": None, "metric": None, "rates": None, "ranks": ()}
 
-def test_a_metric_that_is_no_number_is_an_error() -> None:
-    verdict = make_training(make_run(converged=False, metric=None)).verdict
-    assert verdict is not None and verdict.kind is VerdictKind.ERROR
-    assert verdict.reasons == ("the last evaluation has no top1",)
+
+def missed() -> SeedRun:
+    return make_run(converged=False, metric=0.8)
+
+
+def judged(*runs: SeedRun, **changes: Any) -> tuple[str, str]:
+    verdict = make_training(*runs, **changes).verdict
+    assert verdict is not None
+    return str(verdict.kind), "\n".join(verdict.reasons)
+
+
+def test_a_good_record_passes() -> None:
+    assert judged() == ("PASS", "")
+
+
+@pytest.mark.parametrize(
+    "kind, told, changes",
+    [
+        ("FAIL_LEGALITY", "x: target: no", {"problems": (ProblemEntry(where="x", key="target", what="no"),)}),
+        ("ERROR", "interrupted in round 1", {"interrupted": "round 1"}),
+        ("ERROR", "2 lines of the event logs are damaged", {"corrupt_lines": 2}),
+        ("ERROR", "1 of 2 runs are in the record", {"repeats": 2}),
+        ("ERROR", "1 of 2 ranks left their figures", {"nproc": 2}),
+        ("ERROR", "MFU 101.0% is above the chip's peak", {"utilisation": Utilisation(mfu=1.01)}),
+        ("ERROR", "1000 FLOPs are declared per sample", {"flops": Flops(declared=1e3, counted=2e3)}),
+        ("INSUFFICIENT", "only some tests", {"partial": True}),
+        ("INSUFFICIENT", "Proofmark has not measured it", {"read_from": ("a.log",)}),
+        ("AMBIGUOUS", "sooner than the reference runs", {"config": {"references": {"16": [900, 900, 900]}}}),
+    ],
+)
+def test_refused_record(kind: str, told: str, changes: dict[str, Any]) -> None:
+    found = judged(**changes)
+    assert found[0] == kind and told in found[1], found
+
+
+def rates(raw: float, no_eval: float, pure_compute: float) -> Rates:
+    return Rates(raw=raw, no_eval=no_eval, pure_compute=pure_compute)
+
+
+@pytest.mark.parametrize(
+    "kind, told, changes",
+    [
+        ("ERROR", "the last evaluation has no top1", {"converged": False, "metric": None}),
+        ("ERROR", "the last evaluation has no top1", {"converged": None}),
+        ("ERROR", "it is said to have converged, but top1 0.80000 is below", {"metric": 0.8}),
+        ("ERROR", "nothing was measured", {"rates": None}),
+        ("ERROR", "throughputs must fall in this order", {"rates": rates(3, 2, 4)}),
+        ("ERROR", "throughputs must fall in this order", {"rates": rates(1, 3, 2)}),
+        ("ERROR", "throughputs must fall in this order", {"rates": rates(0, 1, 2)}),
+        ("ERROR", "0 of 1 ranks left their figures", {"ranks": (Rank(rank=0),)}),
+        ("ERROR", "0 of 1 ranks left their figures", {"ranks": ()}),
+        ("ERROR", "rank 1 was killed", {"failure": DIED, **BROKE_OFF}),
+        ("FAIL_ACCURACY", "is not finite", {"failure": DIVERGED, **BROKE_OFF}),
+        ("FAIL_ACCURACY", "top1 0.80000 is below the target 0.9", {"converged": False, "metric": 0.8}),
+        ("AMBIGUOUS", "throttled during training: heat", {"monitoring": {"throttled": ("heat",)}}),
+        ("AMBIGUOUS", "other processes used the device", {"monitoring": {"foreign_processes": (7,)}}),
+    ],
+)
+def test_refused_run(kind: str, told: str, changes: dict[str, Any]) -> None:
+    if "monitoring" in changes:
+        changes = {"monitoring": Monitoring.model_validate({"samples": 3, "window": None, **changes["monitoring"]})}
+    found = judged(make_run(**changes))
+    assert found[0] == kind and told in found[1], found
+
+
+def test_a_rank_that_is_there_twice_is_not_two() -> None:
+    twice = (Rank(rank=0, compute_seconds=1.0), Rank(rank=0, compute_seconds=1.0))
+    assert judged(make_run(ranks=twice), nproc=2) == ("ERROR", "1 of 2 ranks left their figures")
+
+
+def test_a_model_at_its_target_before_training_is_not_timed() -> None:
+    run = make_run()
+    before = Evaluation(samples=0, seconds=0.0, metric=0.95)
+    found = judged(run.model_copy(update={"evaluations": (before, *run.evaluations[1:])}))
+    assert found == ("AMBIGUOUS", "the model was at the target before it was trained")
+
+
+@pytest.mark.parametrize("better, metric, kind", [("lower", 0.5, "PASS"), ("lower", 1.5, "FAIL_ACCURACY")])
+def test_losses_must_fall_below_their_target(better: str, metric: float, kind: str) -> None:
+    run = make_run(metric=metric, converged=metric <= 1.0)
+    run = run.model_copy(update={"evaluations": (Evaluation(samples=0, seconds=0.0, metric=2.0), *run.evaluations[1:])})
+    assert judged(run, better=better, target=1.0)[0] == kind
+
+
+@pytest.mark.parametrize("runs, misses, kind", [(1, 1, "FAIL"), (4, 1, "FAIL"), (5, 1, "PASS"), (5, 2, "FAIL")])
+def test_one_in_five_may_miss(runs: int, misses: int, kind: str) -> None:
+    found = judged(*[missed() for _ in range(misses)], *[make_run() for _ in range(runs - misses)])
+    assert found[0].startswith(kind), found
+
+
+def test_a_miss_took_for_ever() -> None:
+    assert olympic_mean([1.0, 2.0]) == 1.5
+    assert olympic_mean([100.0, 110.0, 120.0, 130.0, float("inf")]) == 120.0
+    assert olympic_mean([100.0, 110.0, float("inf"), 130.0, float("inf")]) == float("inf")
+
+
+def test_references_that_agree_leave_one_evaluation_of_slack() -> None:
+    assert soonest([900, 900, 900], 100.0) == 800.0
+    assert soonest([900], 100.0) == 800.0
+    # Student's t for three runs, one-sided 95 %: 2.92
+    assert soonest([800, 900, 1000], 100.0) == pytest.approx(900 - 2.92 * 100 * (4 / 3) ** 0.5, rel=1e-3)
+
+
+def test_the_first_stage_with_a_complaint_decides() -> None:
+    assert judged(missed(), interrupted="round 1")[0] == VerdictKind.ERROR

@@ -36,8 +36,7 @@ class TestTiny(InferenceContract):
         dataset = _Points(points, targets)
         digest = hashlib.sha256(points.numpy().tobytes()).hexdigest()
         dataset.identity = Identity(name=f"corners/{split}", sha256=digest, items=ITEMS)
-        size = config.training["batch_size"] if split == "train" else config.batch_size
-        return torch.utils.data.DataLoader(dataset, batch_size=size, collate_fn=_collate)
+        return torch.utils.data.DataLoader(dataset, batch_size=config.batch_size, collate_fn=_collate)
 
     def create_model(self, config: EffectiveConfig) -> torch.nn.Module:
         """One layer."""
