@@ -6,13 +6,14 @@ time over the suite's: 1 is as good as by hand, 0.98 is 2 % slower. Printed: the
 
 from __future__ import annotations
 
+import os
+import signal
 import statistics
 import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
-import psutil
 import torch
 
 from harness.case import Loader
@@ -27,7 +28,7 @@ from harness.registry import find_vendor
 from suites.inference.test_resnet50 import TestResNet50
 
 ROOT = Path(__file__).resolve().parents[1]
-PAIRS = 31
+PAIRS, MONITOR_PAIRS = 31, 101
 
 Times = tuple[float, float]
 """(whole, core) seconds of a pass."""
@@ -118,21 +119,28 @@ class _Prepared:
 
 
 def _monitored(case: TestResNet50, loader: Loader, engine: Compute, folder: Path) -> None:
-    """The core of rounds beside a monitor against rounds without one; and what the monitor takes of a core."""
-    ratios, shares = [], []
-    for _ in range(PAIRS // 2):
-        monitor = MonitorProcess("cpu", ROOT / "vendors", 0, None, folder / "monitor.jsonl", 1.0)
-        time.sleep(2)
-        process = psutil.Process(monitor.pid)
-        begun, used = time.perf_counter(), sum(process.cpu_times()[:2])
-        watched = statistics.median(by_suite(case, loader, engine)[1] for _ in range(3))
-        time.sleep(1)
-        shares.append((sum(process.cpu_times()[:2]) - used) / (time.perf_counter() - begun) * 100)
-        monitor.stop()
-        alone = statistics.median(by_suite(case, loader, engine)[1] for _ in range(3))
-        ratios.append(alone / watched)
-    print(f"{'monitor at 1 Hz':18} {'core':6} {quartiles(ratios)}")
-    print(f"{'monitor at 1 Hz':18} {'% core':6} {quartiles(shares)}")
+    """The core of rounds beside a monitor against rounds while it is stopped; and what it takes of a core."""
+    monitor = MonitorProcess("cpu", ROOT / "vendors", 0, None, folder / "monitor.jsonl", 1.0)
+    time.sleep(2)
+    begun, used = time.perf_counter(), _on_processor(monitor.pid)
+    rounds = [by_suite(case, loader, engine)[1] for _ in range(PAIRS)]
+    share = (_on_processor(monitor.pid) - used) / (time.perf_counter() - begun) * 100
+    ratios = []
+    for number in range(MONITOR_PAIRS):
+        times = {}
+        for running in (True, False) if number % 2 else (False, True):
+            os.kill(monitor.pid, signal.SIGCONT if running else signal.SIGSTOP)
+            times[running] = by_suite(case, loader, engine)[1]
+        ratios.append(times[False] / times[True])
+    os.kill(monitor.pid, signal.SIGCONT)
+    monitor.stop()
+    print(f"{'monitor at 1 Hz':18} {'core':6} {quartiles(ratios)}", flush=True)
+    print(f"{'monitor at 1 Hz':18} {'% core':6} {share:8.4f}   (over {len(rounds)} rounds)", flush=True)
+
+
+def _on_processor(pid: int) -> float:
+    """Seconds that a process has run, exactly: the tick of the usual counters is as long as a sample takes."""
+    return sum(int(path.read_text().split()[0]) for path in Path(f"/proc/{pid}/task").glob("*/schedstat")) / 1e9
 
 
 def _added_per_batch(case: TestResNet50, loader: Loader) -> None:

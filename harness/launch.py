@@ -6,41 +6,82 @@ import contextlib
 import os
 import secrets
 import subprocess
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol, TypeVar
 
 from harness.process import MARK, end_group, end_marked, wait_without_reaping
 
 Status = Literal["running", "succeeded", "failed"]
 
+S = TypeVar("S", bound="Spec")
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where things lie on a host. None for a directory of the user's that the job does not use."""
+
+    directory: str
+    code: str
+    cache_dir: str
+    data_dir: str | None
+    master: tuple[str, int] | None
+
+
+class Spec(Protocol):
+    """What a job's agents need to know: plain values, saved as a file."""
+
+    def save(self, path: Path) -> None:
+        """Write it down."""
+
+    def text(self) -> str:
+        """What `save` writes."""
+
+    def moved(self: S, place: Place) -> S:
+        """The same job where things lie elsewhere."""
+
 
 @dataclass(frozen=True)
 class Job:
-    """One command per node; a node's own number is the command's last argument.
+    """One agent per node: `python -m MODULE SPEC NODE`.
 
-    `log` is the folder under which each node's output goes to `noderank<i>/agent.log`.
+    Attributes:
+        spec: its `directory` is `directory`.
+        directory: on this machine; what node i leaves lies in `noderank<i>`, its agent's output in `agent.log` there.
+        sys_path: where this machine's Python finds the module.
+        data_dir: what the job reads, on this machine.
     """
 
-    command: Sequence[str]
-    log: Path
+    module: str
+    spec: Spec
+    directory: Path
     nnodes: int = 1
-    environment: Mapping[str, str] = field(default_factory=dict)
+    sys_path: Sequence[str] = ()
+    data_dir: str | None = None
+
+    def node_directory(self, node: int) -> Path:
+        """Where a node's files are kept, made if it is not there."""
+        directory = self.directory / f"noderank{node}"
+        directory.mkdir(parents=True, exist_ok=True)
+        return directory
 
 
 class Handle(Protocol):
     """A job that was submitted."""
 
-    @property
-    def group(self) -> int:
-        """The process on this machine that leads the job: what descends from it is the job's own."""
-
     def status(self) -> Status:
         """Whether any node still runs, and if not, whether all succeeded."""
 
+    def news(self) -> list[str]:
+        """What a user waits for and has not been told yet, such as a place in a queue."""
+
     def stop(self) -> None:
         """End all of it; nothing to do for a job that has ended."""
+
+    def facts(self) -> dict[str, Any]:
+        """What is known of the hosts when all has ended; `lost` are the nodes that did not live to see it, and why."""
 
 
 class Launcher(Protocol):
@@ -50,70 +91,65 @@ class Launcher(Protocol):
         """Start a job.
 
         Raises:
-            UsageError: this back end can't run such a job.
+            OSError: its directory can't be written.
         """
 
 
 class LocalLauncher:
-    """This machine."""
+    """This machine, without anything between."""
 
     def submit(self, job: Job) -> LocalHandle:
-        """Start one process group per node; each ends when its standard input closes, so with this process."""
+        """Start one process group; it ends when its standard input closes, so with this process."""
         return LocalHandle(job)
 
 
 class LocalHandle:
-    """A job on this machine."""
+    """A job of one node on this machine."""
 
     def __init__(self, job: Job) -> None:
-        self._agents: list[subprocess.Popen[bytes]] = []
         self._mark = secrets.token_hex(16)
-        for node in range(job.nnodes):
-            directory = job.log / f"noderank{node}"
-            directory.mkdir(parents=True, exist_ok=True)
-            with (directory / "agent.log").open("ab") as log:
-                self._agents.append(
-                    subprocess.Popen(
-                        [*job.command, str(node)],
-                        stdin=subprocess.PIPE,
-                        stdout=log,
-                        stderr=log,
-                        start_new_session=True,
-                        env={**os.environ, **job.environment, MARK: self._mark},
-                    )
-                )
-
-    @property
-    def group(self) -> int:
-        """The first agent."""
-        return self._agents[0].pid
+        path = job.directory / "spec.json"
+        job.spec.save(path)
+        with (job.node_directory(0) / "agent.log").open("ab") as log:
+            self._agent = subprocess.Popen(
+                [sys.executable, "-m", job.module, str(path), "0"],
+                stdin=subprocess.PIPE,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+                env={**os.environ, "PYTHONPATH": os.pathsep.join(job.sys_path), MARK: self._mark},
+            )
 
     def status(self) -> Status:
-        """Whether any agent still runs, and if not, whether all succeeded."""
-        ended = [wait_without_reaping(agent.pid, 0.02) for agent in self._agents]
-        if not all(ended):
+        """Whether the agent still runs, and if not, whether it succeeded."""
+        if not wait_without_reaping(self._agent.pid, 0.02):
             return "running"
         self._reap()
-        return "succeeded" if all(agent.returncode == 0 for agent in self._agents) else "failed"
+        return "succeeded" if self._agent.returncode == 0 else "failed"
+
+    def news(self) -> list[str]:
+        """A local job begins at once."""
+        return []
 
     def stop(self) -> None:
         """Ask by closing standard input, then kill."""
-        for agent in self._agents:
-            with contextlib.suppress(OSError):
-                if agent.stdin:
-                    agent.stdin.close()
-        for agent in self._agents:
-            if agent.returncode is None:
-                wait_without_reaping(agent.pid, 10)
+        with contextlib.suppress(OSError):
+            if self._agent.stdin:
+                self._agent.stdin.close()
+        if self._agent.returncode is None:
+            wait_without_reaping(self._agent.pid, 10)
         self._reap()
 
+    def facts(self) -> dict[str, Any]:
+        """This machine is known."""
+        return {}
+
     def _reap(self) -> None:
-        """End the agents' groups, and whatever they started that left those."""
-        if all(agent.returncode is not None for agent in self._agents):
+        """End the agent's group, and whatever it started that left that."""
+        if self._agent.returncode is not None:
             return
-        for agent in self._agents:
-            end_group(agent)
-            if agent.stdin:
-                with contextlib.suppress(OSError):
-                    agent.stdin.close()
+        end_group(self._agent)
+        if self._agent.stdin:
+            with contextlib.suppress(OSError):
+                self._agent.stdin.close()
         end_marked(self._mark)

@@ -3,16 +3,32 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 import signal
 import subprocess
+import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import psutil
 
 MARK = "PROOFMARK_RUN_ID"
 """The environment variable by which a process that left its group is known: a random value per child."""
+
+PR_SET_PDEATHSIG = 1
+
+
+def die_with_parent(signal_number: int) -> Callable[[], None]:
+    """What a new process calls before all else so that it gets a signal when the thread that made it ends (Linux)."""
+    prctl = ctypes.CDLL(None, use_errno=True).prctl if sys.platform == "linux" else None
+
+    def call() -> None:
+        if prctl is not None:
+            prctl(PR_SET_PDEATHSIG, signal_number)
+
+    return call
 
 
 def wait_without_reaping(pid: int, seconds: float) -> bool:

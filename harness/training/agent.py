@@ -17,6 +17,8 @@ from pathlib import Path
 import psutil
 
 from harness.events import EventLog
+from harness.machine import usable_cores
+from harness.process import tidy_environment
 from harness.training.beat import PHASES, Beat, read_beat
 from harness.training.spec import AGENT, TrainingSpec
 
@@ -37,7 +39,7 @@ def main() -> None:
     """Run the node's ranks to their end; exit code 0 if all of them ended well."""
     spec, node = TrainingSpec.load(Path(sys.argv[1])), int(sys.argv[2])
     watch = Watch(spec, node)
-    os.environ[AGENT] = str(os.getpid())
+    os.environ |= {AGENT: str(os.getpid()), **_environment(spec)}
     threading.Thread(target=watch.parent, daemon=True).start()
     threading.Thread(target=watch.beats, daemon=True).start()
     from torch.distributed import run as torchrun
@@ -52,6 +54,13 @@ def main() -> None:
         sys.exit(1)
     finally:
         watch.end_ranks()
+
+
+def _environment(spec: TrainingSpec) -> dict[str, str]:
+    """Processes of one node share its cores, unless the user set OMP_NUM_THREADS."""
+    share = str(max(1, usable_cores() // spec.nproc))
+    cache = Path(spec.config["host"]["cache_dir"])
+    return {"OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", share), **tidy_environment(cache)}
 
 
 def _arguments(spec: TrainingSpec, node: int) -> list[str]:

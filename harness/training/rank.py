@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import faulthandler
 import importlib
 import os
@@ -17,11 +16,10 @@ from typing import NoReturn
 from harness.config import EffectiveConfig
 from harness.errors import ProofmarkError
 from harness.events import EventLog
+from harness.process import die_with_parent
 from harness.registry import find_vendor
 from harness.training.beat import BeatWriter
 from harness.training.spec import AGENT, TrainingSpec
-
-PR_SET_PDEATHSIG = 1
 
 
 def main() -> None:
@@ -83,11 +81,10 @@ def _leave(code: int) -> NoReturn:
 
 
 def _die_with(parent: int) -> None:
-    """Linux: end this process when the agent ends, however that happens."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != parent:
-            os._exit(1)
+    """End this process when the agent ends, however that happens."""
+    die_with_parent(signal.SIGKILL)()
+    if os.getppid() != parent:
+        os._exit(1)
 
 
 def _write_output_to(path: Path) -> None:

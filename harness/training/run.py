@@ -35,13 +35,14 @@ class TrainingOptions:
     """What the user decides about a run, beside its configuration.
 
     `timeout`, `hang_timeout` and `monitor_interval` (None for no monitor) are in seconds; `resume` is the folder of
-    an earlier session whose checkpoints to go on from.
+    an earlier session whose checkpoints to go on from; `checkpoints` a folder that all hosts of a cluster share.
     """
 
     timeout: float = 86400.0
     hang_timeout: float = 30.0
     monitor_interval: float | None = 1.0
     resume: Path | None = None
+    checkpoints: Path | None = None
 
 
 def at_scale(resolution: Resolution, scale: Scale, path: str) -> Resolution:
@@ -146,15 +147,18 @@ class ScaleRun:
         monitor = self._start_monitor(directory, handle)
         end: dict[str, Any] = {"status": "stopped"}
         try:
-            end = follow(handle, spec, self._options.timeout, self._tell)
+            end = follow(handle, spec, self._options.timeout, self._tell, self._note)
         except KeyboardInterrupt:
             self._log.write("interrupted", step=f"round {number}")
             raise
         finally:
             handle.stop()
             trouble = monitor.stop() if monitor else None
-            self._log.write("round_end", round=number, monitor=trouble, **end)
+            self._log.write("round_end", round=number, monitor=trouble, **end, **handle.facts())
         return bool(end["status"] == "succeeded")
+
+    def _note(self, note: str) -> None:
+        self._on_progress({"note": note})
 
     def _tell(self, event: Event) -> None:
         """Rank 0's progress."""
@@ -181,10 +185,11 @@ class ScaleRun:
         )
 
     def _spec(self, directory: Path, number: int) -> TrainingSpec:
-        resume = None
+        resume, shared = None, self._options.checkpoints
         if self._options.resume is not None:
-            earlier = self._options.resume / Path(*directory.parts[-4:])
-            resume = max((earlier / "checkpoints").glob("step-*[0-9]"), default=None)
+            same = Path(*directory.parts[-4:])
+            earlier = shared / self._options.resume.name / same if shared else self._options.resume / same
+            resume = max((earlier if shared else earlier / "checkpoints").glob("step-*[0-9]"), default=None)
             if resume is None:
                 self._on_progress({"note": f"no finished checkpoint in {earlier}: it is trained from the beginning"})
         return TrainingSpec(
@@ -193,6 +198,7 @@ class ScaleRun:
             vendors_dir=str(self._found.vendors_dir),
             config=self.config.as_dict(),
             directory=str(directory),
+            checkpoints=str(shared / Path(*directory.parts[-5:])) if shared else None,
             sys_path=tuple(sys.path),
             nnodes=self._scale.nnodes,
             nproc=self._scale.nproc,

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
+
+from harness.launch import Place
 
 AGENT = "PROOFMARK_AGENT"
 """Variable with the agent's process id, in the environment of its ranks: they end with it."""
@@ -19,8 +21,9 @@ class TrainingSpec:
         case: module and class of the case.
         vendor: whose devices, found under `vendors_dir` or as an installed package.
         config: an EffectiveConfig as `as_dict` gives it.
-        directory: where the run leaves its files; the same on all nodes.
+        directory: where the run leaves its files, on each node its own.
         master: address and port of node 0, None on a single node.
+        checkpoints: a folder that all nodes share; None is one in `directory`.
         resume_from: a folder of checkpoints to go on from.
         hang_timeout: seconds without a sign of life after which a rank counts as hung.
         until_converged: end at the target; otherwise train for as long as the limits allow.
@@ -36,6 +39,7 @@ class TrainingSpec:
     nproc: int = 1
     seed: int = 0
     master: tuple[str, int] | None = None
+    checkpoints: str | None = None
     resume_from: str | None = None
     hang_timeout: float = 30.0
     until_converged: bool = True
@@ -44,13 +48,34 @@ class TrainingSpec:
         """Where the ranks of a node leave their logs."""
         return Path(self.directory) / f"noderank{node}"
 
+    @property
+    def checkpoint_directory(self) -> Path:
+        """Where checkpoints go."""
+        return Path(self.checkpoints or Path(self.directory) / "checkpoints")
+
     def save(self, path: Path) -> None:
         """Write it down.
 
         Raises:
             OSError: no space, no permission.
         """
-        path.write_text(json.dumps(asdict(self)), encoding="utf-8")
+        path.write_text(self.text(), encoding="utf-8")
+
+    def text(self) -> str:
+        """What `save` writes."""
+        return json.dumps(asdict(self))
+
+    def moved(self, place: Place) -> TrainingSpec:
+        """The same run where things lie elsewhere."""
+        host = {**self.config["host"], "data_dir": place.data_dir, "cache_dir": place.cache_dir}
+        return replace(
+            self,
+            vendors_dir=f"{place.code}/vendors",
+            config={**self.config, "host": host},
+            directory=place.directory,
+            sys_path=(place.code,),
+            master=place.master,
+        )
 
     @classmethod
     def load(cls, path: Path) -> TrainingSpec:

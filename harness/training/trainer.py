@@ -104,7 +104,7 @@ class Trainer:
         torch.manual_seed(seed * 1_000_003 + 1 + place.rank)
         self._checkpoints = None
         if config.checkpoint_steps:
-            self._checkpoints = Checkpoints(Path(self._spec.directory) / "checkpoints", place.rank)
+            self._checkpoints = Checkpoints(self._spec.checkpoint_directory, place.rank)
         if self._spec.resume_from:
             self._resume(Path(self._spec.resume_from))
         self._beat.first = self._steps

@@ -1,0 +1,112 @@
+"""`cluster.yaml`: which hosts, how they are reached, and what lies where on them."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from harness.case_file import problems_of
+from harness.errors import ConfigurationError
+from harness.strict_yaml import load_mapping
+
+Port = Annotated[int, Field(ge=1, le=65535)]
+
+_HOST = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_.:%-]*[A-Za-z0-9_])?")
+_USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*\$?")
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+class Host(_Part):
+    """One host. What is null is as the file has it for all."""
+
+    address: str = Field(description="name or address, as ssh takes it, and as the other hosts reach it")
+    port: Port | None = None
+    user: str | None = None
+
+    @field_validator("address")
+    @classmethod
+    def _is_an_address(cls, address: str) -> str:
+        if not _HOST.fullmatch(address):
+            raise ValueError(f"{address!r} is no host's name or address")
+        return address
+
+    @field_validator("user")
+    @classmethod
+    def _is_a_user(cls, user: str | None) -> str | None:
+        if user is not None and not _USER.fullmatch(user):
+            raise ValueError(f"{user!r} is no user's name")
+        return user
+
+
+class Cluster(_Part):
+    """The keys of cluster.yaml."""
+
+    hosts: tuple[Host, ...] = Field(default=(), description="in the order of their node numbers; Slurm chooses its own")
+    port: Port = 22
+    user: str | None = Field(default=None, description="who logs in; null: as ssh's own configuration has it")
+    key: str | None = Field(default=None, description="a private key's file; null: ssh's own choice")
+    known_hosts: str | None = Field(default=None, description="a file of pinned host keys; null: ssh's own")
+    work_dir: str = Field(description="an absolute path on each host, for code and runs")
+    python: str = Field(default="python3", description="the interpreter on each host that has the requirements")
+    interface: str | None = Field(default=None, description="the network interface that ranks talk over")
+    master_port: Port | None = Field(default=None, description="of node 0; null: a free one is found")
+    data_dir: str | None = Field(default=None, description="where the data lies on each host; null: as --data-dir says")
+    checkpoints: str | None = Field(default=None, description="a directory that all hosts share, for checkpoints")
+    clear_caches: bool = Field(default=False, description="have the kernel drop its caches before each run")
+    environment: dict[str, str] = Field(default_factory=dict, description="variables of all ranks, such as NCCL's")
+    partition: str | None = Field(default=None, description="Slurm's")
+    account: str | None = Field(default=None, description="Slurm's")
+    time_limit: str | None = Field(default=None, description="Slurm's, as `[days-]hours:minutes:seconds`")
+    slurm_options: tuple[str, ...] = Field(default=(), description="further options of salloc, such as --gres=gpu:8")
+
+    @field_validator("hosts", mode="before")
+    @classmethod
+    def _names_are_hosts(cls, hosts: Any) -> Any:
+        if not isinstance(hosts, list):
+            raise ValueError("expected a list")
+        found = [{"address": host} if isinstance(host, str) else host for host in hosts]
+        names = [(host.get("address"), host.get("port")) for host in found if isinstance(host, dict)]
+        twice = sorted({str(address) for address, port in names if names.count((address, port)) > 1})
+        if twice:
+            raise ValueError(f"named more than once: {', '.join(twice)}")
+        return tuple(found)
+
+    @field_validator("work_dir", "data_dir", "checkpoints")
+    @classmethod
+    def _is_absolute(cls, path: str | None) -> str | None:
+        if path is not None and not path.startswith("/"):
+            raise ValueError(f"expected an absolute path, found {path!r}")
+        return path
+
+    @field_validator("slurm_options", mode="before")
+    @classmethod
+    def _are_options(cls, options: Any) -> Any:
+        if not isinstance(options, list) or not all(isinstance(o, str) and o.startswith("--") for o in options):
+            raise ValueError("expected a list of options, each beginning with --")
+        return tuple(options)
+
+    @field_validator("partition", "account", "time_limit", "interface")
+    @classmethod
+    def _is_a_word(cls, word: str | None) -> str | None:
+        if word is not None and not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.:@,-]*", word):
+            raise ValueError(f"{word!r} is no name")
+        return word
+
+
+def load_cluster(path: Path) -> Cluster:
+    """Read a cluster file.
+
+    Raises:
+        ConfigurationError: with every problem in it.
+    """
+    values: dict[str, Any] = load_mapping(path)
+    try:
+        return Cluster.model_validate(values)
+    except ValidationError as error:
+        raise ConfigurationError(problems_of(error, str(path))) from None

@@ -1,0 +1,53 @@
+"""The code that hosts need, known by its content."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class CodeTree:
+    """Files by their paths in the tree, each with its SHA-256 and where it lies on this machine."""
+
+    files: dict[str, tuple[str, Path]]
+
+    @classmethod
+    def of(cls, root: Path, packages: Iterable[str]) -> CodeTree:
+        """Packages and single modules that lie in `root`, without what Python or an editor leaves there."""
+        found = sorted(root.glob("*.py"))
+        for package in packages:
+            found += sorted((root / package).resolve().rglob("*"))
+        names = {path: _name(path, root, packages) for path in found if path.is_file()}
+        kept = {name: path for path, name in names.items() if not any(_is_left(part) for part in name.split("/"))}
+        return cls({name: (hashlib.sha256(path.read_bytes()).hexdigest(), path) for name, path in kept.items()})
+
+    @property
+    def manifest(self) -> bytes:
+        """Paths and SHA-256, as JSON."""
+        return json.dumps({name: sha for name, (sha, _) in sorted(self.files.items())}).encode()
+
+    @property
+    def sha256(self) -> str:
+        """Of the manifest: the tree's name on hosts."""
+        return hashlib.sha256(self.manifest).hexdigest()
+
+    def content(self, sha: str) -> bytes:
+        """A file by its SHA-256."""
+        return next(path for found, path in self.files.values() if found == sha).read_bytes()
+
+
+def _name(path: Path, root: Path, packages: Iterable[str]) -> str:
+    """A file's path in the tree; a package may be a link to where it really lies."""
+    for package in packages:
+        home = (root / package).resolve()
+        if home in path.parents:
+            return f"{package}/{path.relative_to(home).as_posix()}"
+    return path.relative_to(root).as_posix()
+
+
+def _is_left(part: str) -> bool:
+    return part == "__pycache__" or part.startswith(".") or part.endswith("~")

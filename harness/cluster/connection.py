@@ -1,0 +1,199 @@
+"""The near end: one host's pipe, its orders and answers, and the logs that come home through it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import re
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from harness.cluster import far_end
+from harness.errors import ProofmarkError
+
+SILENCE = 15.0
+"""Seconds without a beat after which a host has stopped answering; its own far end has given up before."""
+
+MOST_CHATTER = 64 * 1024
+"""Bytes that a login may print before the far end speaks."""
+
+_LOG_NAME = re.compile(r"[A-Za-z0-9_.-]{1,100}\.(jsonl|log|err)")
+
+
+class HostError(ProofmarkError):
+    """A host that can't be reached, stopped answering, or refused an order. Its text does not name the host."""
+
+
+class Connection:
+    """A far end, and the process on this machine that leads to it. Used within one event loop."""
+
+    def __init__(self, home: Path | None = None) -> None:
+        """Prepare; logs that the far end sends are kept in `home`."""
+        self._home = home
+        self._process: asyncio.subprocess.Process | None = None
+        self._answers: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+        self._tasks: list[asyncio.Task[None]] = []
+        self._errors = b""
+        self._heard = time.monotonic()
+        self.ended: int | None = None
+        """The exit code of the agent."""
+        self.lost: str | None = None
+        """Why there is no far end any more."""
+
+    async def open(self, command: Sequence[str], timeout: float) -> None:
+        """Start a far end.
+
+        Args:
+            command: what does, such as `ssh ... python3 -c SOURCE`.
+            timeout: seconds that it may take.
+
+        Raises:
+            HostError: it could not be started.
+        """
+        pipe = asyncio.subprocess.PIPE
+        try:
+            self._process = await asyncio.create_subprocess_exec(
+                *command, stdin=pipe, stdout=pipe, stderr=pipe, limit=2**20, start_new_session=True
+            )
+        except OSError as error:
+            self.lost = f"{command[0]}: {error.strerror}"
+            raise HostError(self.lost) from None
+        self._tasks.append(asyncio.create_task(self._listen_to_errors()))
+        try:
+            await asyncio.wait_for(self._greeting(), timeout)
+        except TimeoutError:
+            self.lost = f"no answer within {timeout:.0f} s"
+        except HostError as error:
+            self.lost = str(error)
+        if self.lost:
+            await self.close()
+            raise HostError(self.lost)
+        self._heard = time.monotonic()
+        self._tasks += [asyncio.create_task(self._listen()), asyncio.create_task(self._beat())]
+
+    async def ask(self, order: str, body: bytes | None = None, timeout: float = 60.0, **fields: Any) -> dict[str, Any]:
+        """Give an order and wait for its answer.
+
+        Raises:
+            HostError: it refused, or was lost meanwhile.
+        """
+        size = {} if body is None else {"size": len(body)}
+        await self._write(json.dumps({"order": order, **fields, **size}).encode() + b"\n" + (body or b""))
+        deadline = time.monotonic() + timeout
+        while self._answers.empty():
+            if self.lost:
+                raise HostError(self.lost)
+            if time.monotonic() > deadline:
+                raise HostError(f"no answer to '{order}' within {timeout:.0f} s")
+            with contextlib.suppress(TimeoutError):
+                return _checked(await asyncio.wait_for(self._answers.get(), 0.5))
+        return _checked(self._answers.get_nowait())
+
+    async def close(self) -> None:
+        """End the far end, which ends what it started, and the process that led to it."""
+        if self._process is None:
+            return
+        for task in self._tasks[1:]:
+            task.cancel()
+        if self._process.stdin:
+            self._process.stdin.close()
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._drain(self._process), 0.1 if self.lost else 12)
+        with contextlib.suppress(ProcessLookupError):
+            self._process.kill()
+        await self._process.wait()
+        for task in self._tasks[:1]:
+            task.cancel()
+        self.lost = self.lost or "closed"
+
+    async def _drain(self, process: asyncio.subprocess.Process) -> None:
+        """Until it has ended. What it still says is read, so that it is not held up by a full pipe."""
+        with contextlib.suppress(RuntimeError):  # a cancelled reader's wait
+            while process.stdout and await process.stdout.read(2**16):
+                pass
+        await process.wait()
+
+    async def _greeting(self) -> None:
+        assert self._process and self._process.stdout
+        read = 0
+        while line := await self._process.stdout.readline():
+            if line.endswith(far_end.GREETING):
+                return
+            read += len(line)
+            if read > MOST_CHATTER:
+                raise HostError("something else answers: no far end spoke up")
+        await self._process.wait()
+        await asyncio.sleep(0.05)  # for the last of its errors
+        raise HostError(self._told() or f"ended with exit code {self._process.returncode}")
+
+    async def _listen(self) -> None:
+        """Take frames until there are none."""
+        assert self._process and self._process.stdout
+        stream = self._process.stdout
+        try:
+            while line := await stream.readline():
+                self._heard = time.monotonic()
+                frame = json.loads(line)
+                body = (await stream.readexactly(frame["size"] + 1))[:-1] if "size" in frame else b""
+                self._take(frame, body)
+            await asyncio.sleep(0.05)
+            self._lose(self._told() or "the connection was closed")
+        except (asyncio.IncompleteReadError, ConnectionError):
+            self._lose("the connection was cut")
+        except OSError as error:
+            self._lose(f"its logs cannot be written here: {error}")
+        except (ValueError, KeyError, TypeError):
+            self._lose("it sent what is no frame")
+
+    def _take(self, frame: dict[str, Any], body: bytes) -> None:
+        if frame["frame"] == "answer":
+            self._answers.put_nowait(frame)
+        elif frame["frame"] == "ended":
+            self.ended = int(frame["code"])
+        elif frame["frame"] == "file" and self._home is not None:
+            if not _LOG_NAME.fullmatch(frame["name"]):
+                raise ValueError(frame["name"])
+            with (self._home / frame["name"]).open("ab") as stream:
+                if stream.tell() == frame["offset"]:
+                    stream.write(body)
+
+    async def _beat(self) -> None:
+        """Tell the far end that this one lives, and notice when it doesn't."""
+        while not self.lost:
+            with contextlib.suppress(HostError):
+                await self._write(b'{"order": "beat"}\n')
+            if time.monotonic() - self._heard > SILENCE:
+                self._lose(f"stopped answering {SILENCE:.0f} s ago")
+            await asyncio.sleep(1)
+
+    async def _write(self, frame: bytes) -> None:
+        assert self._process and self._process.stdin
+        try:
+            self._process.stdin.write(frame)
+            await self._process.stdin.drain()
+        except (ConnectionError, RuntimeError):
+            await asyncio.sleep(0.1)  # the listener knows better why
+            raise HostError(self.lost or "the connection was cut") from None
+
+    async def _listen_to_errors(self) -> None:
+        assert self._process and self._process.stderr
+        while chunk := await self._process.stderr.read(4096):
+            self._errors = (self._errors + chunk)[-4096:]
+
+    def _lose(self, why: str) -> None:
+        self.lost = self.lost or why
+
+    def _told(self) -> str:
+        """What the process that led to the far end complained of, in one line."""
+        lines = [line.strip() for line in self._errors.decode("utf-8", "replace").splitlines()]
+        kept = [line for line in lines if line.strip("@ ") and not line.startswith("debug")]
+        return "; ".join(dict.fromkeys(kept))[-600:]
+
+
+def _checked(answer: dict[str, Any]) -> dict[str, Any]:
+    if "error" in answer:
+        raise HostError(answer["error"])
+    return answer

@@ -1,0 +1,154 @@
+"""A container around a far end: docker or podman, which share a command line."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from harness.case_file import problems_of
+from harness.cluster.cluster_file import Cluster
+from harness.cluster.connection import HostError
+from harness.cluster.node import Node
+from harness.errors import ConfigurationError, UsageError
+from harness.registry import FoundVendor
+from harness.strict_yaml import load_mapping
+
+BUILD_TIMEOUT = 3600.0
+
+CONTAINERFILE, SETTINGS = "Containerfile", "container.yaml"
+
+
+class ContainerSettings(BaseModel):
+    """The keys of a vendor's container.yaml: what its containers are given. All may be left out."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    devices: tuple[str, ...] = Field(default=(), description="device files, as --device takes them")
+    mounts: tuple[str, ...] = Field(default=(), description="as -v takes them: source:target, or source:target:ro")
+    shm_size: str | None = Field(default=None, pattern=r"^\d+[bkmgBKMG]?$", description="size of /dev/shm, as 16g")
+    options: tuple[str, ...] = Field(default=(), description="further options of docker's or podman's run")
+    privileged: bool = Field(default=False, description="all devices and capabilities of the host; the record says so")
+
+
+@dataclass(frozen=True)
+class Container:
+    """Which engine runs which image, with what given to it.
+
+    Attributes:
+        engine: the engine's command.
+        image: a name or an id that the engine knows.
+        settings: what the vendor's devices need.
+        containerfile: what the image is built from where a host lacks it; None: hosts must have it.
+    """
+
+    engine: str
+    image: str
+    settings: ContainerSettings
+    containerfile: bytes | None = None
+
+    def around(self, program: Sequence[str], cluster: Cluster, user: str) -> list[str]:
+        """The engine's command that runs `program`, as `user` (`uid:gid`), directories at their own paths."""
+        given = self.settings
+        mounts = [f"{path}:{path}" for path in (cluster.work_dir, cluster.checkpoints) if path]
+        mounts += [f"{cluster.data_dir}:{cluster.data_dir}:ro"] if cluster.data_dir else []
+        options = ["--rm", "-i", "--pull=never", "--network=host", f"--user={user}"]
+        options += [f"--volume={mount}" for mount in (*mounts, *given.mounts)]
+        options += [f"--device={device}" for device in given.devices]
+        options += [f"--shm-size={given.shm_size}"] if given.shm_size else []
+        options += ["--privileged"] if given.privileged else []
+        return [self.engine, "run", *options, *given.options, self.image, *program]
+
+    async def prepare(self, node: Node, cluster: Cluster) -> tuple[list[str], dict[str, Any]]:
+        """Have the image on a node.
+
+        Returns the command that runs a program there but for the program itself, and what a record should say.
+
+        Raises:
+            HostError: there is no engine, no image, or it can't be built.
+        """
+        user = re.search(r"uid=(\d+).*? gid=(\d+)", await _run(node, ["id"], "who the user is"))
+        identity = await self._image_id(node)
+        if identity is None and self.containerfile is not None:
+            command = [self.engine, "build", "-q", "-t", self.image, "-"]
+            await _run(node, command, f"building {self.image}", self.containerfile, BUILD_TIMEOUT)
+            identity = await self._image_id(node)
+        if identity is None:
+            raise HostError(f"there is no image {self.image} here: have {self.engine} pull or load it")
+        if user is None:
+            raise HostError("`id` does not tell who the user is")
+        facts = {"engine": self.engine, "image": self.image, "id": identity, "privileged": self.settings.privileged}
+        return self.around([], cluster, f"{user[1]}:{user[2]}"), facts
+
+    async def _image_id(self, node: Node) -> str | None:
+        command = [self.engine, "image", "inspect", "--format", "{{.Id}}", self.image]
+        try:
+            return (await _run(node, command, "looking for the image")).strip() or None
+        except _Refused:
+            return None
+
+
+class _Refused(HostError):
+    """A command that ran and failed."""
+
+
+async def _run(node: Node, command: list[str], what: str, given: bytes = b"", timeout: float = 60.0) -> str:
+    """The output of a command on a node.
+
+    Raises:
+        HostError: it can't be run, fails, or takes too long.
+    """
+    pipe = asyncio.subprocess.PIPE
+    try:
+        ran = await asyncio.create_subprocess_exec(
+            *node.command(command), stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True
+        )
+    except OSError as error:
+        raise HostError(f"{what}: {command[0]}: {error.strerror}") from None
+    try:
+        output, errors = await asyncio.wait_for(ran.communicate(given), timeout)
+    except TimeoutError:
+        raise HostError(f"{what}: no answer within {timeout:.0f} s") from None
+    finally:
+        if ran.returncode is None:
+            ran.kill()
+            await ran.wait()
+    if ran.returncode:
+        told = errors.decode("utf-8", "replace").strip().splitlines()[-1:] or [f"exit code {ran.returncode}"]
+        missing = ran.returncode in (126, 127, 255)  # the shell's, and ssh's own
+        raise (HostError if missing else _Refused)(f"{what}: {told[0]}")
+    return output.decode("utf-8", "replace")
+
+
+def container_of(found: FoundVendor, image: str, engine: str) -> Container:
+    """The container that a user asked for.
+
+    Args:
+        found: the vendor, in whose package Containerfile and container.yaml are.
+        image: an image's name, or 'vendor' for the one that the vendor's Containerfile makes.
+        engine: docker, podman, or a path.
+
+    Raises:
+        UsageError: there is no Containerfile.
+        ConfigurationError: container.yaml is wrong.
+    """
+    path, settings = found.directory / SETTINGS, ContainerSettings()
+    if path.exists():
+        try:
+            settings = ContainerSettings.model_validate_json(json.dumps(load_mapping(path)))
+        except ValidationError as error:
+            raise ConfigurationError(problems_of(error, str(path))) from None
+    settings = settings.model_copy(update={"options": (*found.vendor.container_options, *settings.options)})
+    if image != "vendor":
+        return Container(engine, image, settings)
+    file = found.directory / CONTAINERFILE
+    if not file.is_file():
+        raise UsageError(f"--container vendor: vendor {found.name} has no {CONTAINERFILE}; name an image instead")
+    content = file.read_bytes()
+    return Container(engine, f"proofmark-{found.name}:{hashlib.sha256(content).hexdigest()[:16]}", settings, content)

@@ -1,0 +1,127 @@
+"""Nodes of a Slurm allocation, held as long as a pipe is.
+
+`salloc` runs `cat` on a pipe of ours: when this process goes, whichever way, the pipe closes, and the allocation is
+given back. Each node's far end is then one step of `srun`, whose pipes lead to it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import re
+import signal
+
+from harness.cluster.cluster_file import Cluster
+from harness.cluster.connection import HostError
+from harness.cluster.node import Node, Tell
+from harness.process import die_with_parent
+
+POLL = 2.0
+"""Seconds between two looks at the queue."""
+
+_GRANTED = re.compile(r"Granted job allocation (\d+)")
+_PENDING = re.compile(r"Pending job allocation (\d+)")
+
+
+class Slurm:
+    """An allocation of as many nodes as a job has."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._holder: asyncio.subprocess.Process | None = None
+        self._reader: asyncio.Task[None] | None = None
+        self._said = ""
+        self._job: str | None = None
+
+    async def take(self, count: int, tell: Tell) -> list[Node]:
+        """Queue up, tell how that goes, and find out where the nodes are.
+
+        Raises:
+            HostError: Slurm refuses the job, or is not there.
+        """
+        pipe = asyncio.subprocess.PIPE
+        try:
+            self._holder = await asyncio.create_subprocess_exec(
+                *self._allocate(count), stdin=pipe, stdout=pipe, stderr=pipe, preexec_fn=die_with_parent(signal.SIGTERM)
+            )
+        except OSError as error:
+            raise HostError(f"salloc cannot be started: {error.strerror}; is Slurm installed here?") from None
+        self._reader = asyncio.create_task(self._listen(self._holder))
+        told = ""
+        while not (granted := _GRANTED.search(self._said)):
+            if self._holder.returncode is not None:
+                await self._reader
+                raise HostError(f"Slurm gives no nodes: {_short(self._said)}")
+            if pending := _PENDING.search(self._said):
+                self._job = pending[1]
+                state = await _output("squeue", "-h", "-j", self._job, "-o", "%T (%r)")
+                if state and state != told:
+                    tell(f"Slurm job {self._job}: {state}")
+                    told = state
+            await asyncio.sleep(POLL if self._job else 0.05)
+        self._job = granted[1]
+        names = await _output("squeue", "-h", "-j", self._job, "-o", "%N")
+        nodes = (await _output("scontrol", "show", "hostnames", names)).split()
+        tell(f"Slurm job {self._job} runs on {', '.join(nodes)}")
+        return [await self._node(name) for name in nodes]
+
+    async def give_back(self) -> None:
+        """Close the pipe; a job that is still in the queue is cancelled."""
+        holder = self._holder
+        if holder is None:
+            return
+        if holder.stdin:
+            holder.stdin.close()
+        if holder.returncode is None and not _GRANTED.search(self._said):
+            holder.terminate()
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(holder.wait(), 10)
+        if holder.returncode is None:
+            if self._job:
+                await _output("scancel", self._job)
+            with contextlib.suppress(ProcessLookupError):
+                holder.kill()
+            await holder.wait()
+        if self._reader:
+            await self._reader
+        self._holder = None
+
+    async def gone(self) -> str | None:
+        """Slurm's reason for having ended the allocation."""
+        if self._holder is None or self._holder.returncode is None or self._job is None:
+            return None
+        told = await _output("scontrol", "show", "job", "-o", self._job)
+        state = re.search(r"JobState=(\S+)", told)
+        return f"Slurm ended job {self._job}: {state[1] if state else _short(self._said)}"
+
+    def _allocate(self, count: int) -> list[str]:
+        cluster = self._cluster
+        wishes = {"partition": cluster.partition, "account": cluster.account, "time": cluster.time_limit}
+        options = [f"--{name}={value}" for name, value in wishes.items() if value is not None]
+        fixed = [f"--nodes={count}", "--ntasks-per-node=1", "--job-name=proofmark", "--no-bell"]
+        return ["salloc", *fixed, *options, *cluster.slurm_options, "cat"]
+
+    async def _node(self, name: str) -> Node:
+        told = await _output("scontrol", "show", "node", "-o", name)
+        address = re.search(r"NodeAddr=(\S+)", told)
+        step = ["srun", f"--jobid={self._job}", "--overlap", "-N1", "-n1", f"--nodelist={name}", "--quiet"]
+        return Node(name, address[1] if address else name, (*step, "--mpi=none", "--export=PATH,HOME,USER,LANG"))
+
+    async def _listen(self, holder: asyncio.subprocess.Process) -> None:
+        assert holder.stderr
+        while chunk := await holder.stderr.read(4096):
+            self._said = (self._said + chunk.decode("utf-8", "replace"))[-4096:]
+        await holder.wait()
+
+
+async def _output(*command: str) -> str:
+    """What a short command of Slurm's prints; nothing if it fails."""
+    pipe, nothing = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL
+    ran = await asyncio.create_subprocess_exec(*command, stdin=nothing, stdout=pipe, stderr=nothing)
+    output, _ = await ran.communicate()
+    return output.decode("utf-8", "replace").strip()
+
+
+def _short(said: str) -> str:
+    lines = [line.removeprefix("salloc: ").removeprefix("error: ") for line in said.splitlines() if line.strip()]
+    return "; ".join(lines)[-300:] or "salloc ended without a word"
