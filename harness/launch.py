@@ -32,10 +32,6 @@ class Job:
 class Handle(Protocol):
     """A job that was submitted."""
 
-    @property
-    def group(self) -> int:
-        """The process on this machine that leads the job: what descends from it is the job's own."""
-
     def status(self) -> Status:
         """Whether any node still runs, and if not, whether all succeeded."""
 
@@ -82,11 +78,6 @@ class LocalHandle:
                         env={**os.environ, **job.environment, MARK: self._mark},
                     )
                 )
-
-    @property
-    def group(self) -> int:
-        """The first agent."""
-        return self._agents[0].pid
 
     def status(self) -> Status:
         """Whether any agent still runs, and if not, whether all succeeded."""
