@@ -199,6 +199,7 @@ class Series(Part):
     name: str
     unit: str
     device: int | None
+    node: int | None = Field(default=None, description="null where there is only one")
     times: tuple[float, ...]
     values: tuple[float, ...]
 
@@ -209,12 +210,14 @@ class Monitoring(Part):
     samples: int
     window: tuple[float, float] | None
     series: tuple[Series, ...] = ()
-    energy_joules: float | None = Field(None, description="within the window, all devices")
+    energy_joules: float | None = Field(default=None, description="within the window, all devices")
     energy_method: str | None = None
-    energy_per_item: float | None = Field(None, description="joules")
-    throttled: tuple[str, ...] = Field((), description="why a device ran slower than it could, within the window")
-    foreign_processes: tuple[int, ...] = Field((), description="of others, on a device, within the window")
-    failures: tuple[str, ...] = Field((), description="what was wrong with the monitor")
+    energy_per_item: float | None = Field(default=None, description="joules")
+    throttled: tuple[str, ...] = Field(
+        default=(), description="why a device ran slower than it could, within the window"
+    )
+    foreign_processes: tuple[int, ...] = Field(default=(), description="of others, on a device, within the window")
+    failures: tuple[str, ...] = Field(default=(), description="what was wrong with the monitor")
 
 
 class Check(Part):

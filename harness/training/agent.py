@@ -1,7 +1,7 @@
 """A node's agent: `python -m harness.training.agent SPEC NODE` runs torchrun and watches over its ranks.
 
 It ends with its parent: standard input closes, whichever way that one goes. A rank that hangs is found by its beat;
-the stacks of all ranks are taken before they are ended.
+the stacks of all ranks are taken before they are ended. The node's monitor runs as long as it does.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from harness.events import EventLog
 from harness.machine import usable_cores
 from harness.process import tidy_environment
 from harness.training.beat import PHASES, Beat, read_beat
+from harness.training.node_monitor import NodeMonitor
 from harness.training.spec import AGENT, TrainingSpec
 
 WATCHED = ("data", "compute", "evaluation", "checkpoint")
@@ -54,6 +55,7 @@ def main() -> None:
         sys.exit(1)
     finally:
         watch.end_ranks()
+        watch.monitor.stop()
 
 
 def _environment(spec: TrainingSpec) -> dict[str, str]:
@@ -83,6 +85,7 @@ class Watch:
         self._timeout = spec.hang_timeout
         self._longest: dict[str, float] = {}
         self.log = EventLog(self._directory / "agent.jsonl")
+        self.monitor = NodeMonitor(spec, self._directory, self.log)
 
     def parent(self) -> None:
         """End everything when the parent closes standard input or is gone."""
@@ -91,6 +94,7 @@ class Watch:
                 pass
         self.log.write("stopped")
         self.end_ranks()
+        self.monitor.stop()
         os.killpg(0, signal.SIGKILL)
 
     def beats(self) -> None:

@@ -31,7 +31,7 @@ def collect(run_dir: Path) -> TrainingRecord:
     for event in (event for event in events if event["event"] == "round_begin"):
         number = event["round"]
         end = next((e for e in events if e["event"] == "round_end" and e["round"] == number), None)
-        run, ranks = collect_run(run_dir / f"round{number}", event, end)
+        run, ranks = collect_run(run_dir / f"round{number}", event, end, begin["nnodes"])
         runs.append(run)
         logs += ranks
     first = next((log for log in logs if log.rank == 0), RankLog(0))

@@ -10,13 +10,11 @@ from typing import Any
 
 from harness.chips import describe_chip
 from harness.config import EffectiveConfig, Resolution
-from harness.devices import usable_devices
 from harness.errors import Problem
 from harness.events import Event, EventLog
-from harness.launch import Handle, Launcher
+from harness.launch import Launcher
 from harness.legality import Override
 from harness.machine import describe_host, installed_versions
-from harness.monitor import MonitorProcess
 from harness.registry import FoundVendor
 from harness.training.collect import collect
 from harness.training.job import follow, submit
@@ -144,7 +142,6 @@ class ScaleRun:
         spec = self._spec(directory, number)
         self._log.write("round_begin", round=number, seed=spec.seed, resume_from=spec.resume_from)
         handle = submit(spec, self._launcher)
-        monitor = self._start_monitor(directory, handle)
         end: dict[str, Any] = {"status": "stopped"}
         try:
             end = follow(handle, spec, self._options.timeout, self._tell, self._note)
@@ -153,8 +150,7 @@ class ScaleRun:
             raise
         finally:
             handle.stop()
-            trouble = monitor.stop() if monitor else None
-            self._log.write("round_end", round=number, monitor=trouble, **end, **handle.facts())
+            self._log.write("round_end", round=number, **end, **handle.facts())
         return bool(end["status"] == "succeeded")
 
     def _note(self, note: str) -> None:
@@ -172,17 +168,6 @@ class ScaleRun:
             self._on_progress({"note": f"{told_metric}, after {event['samples']} samples, {seconds}"})
         elif event["event"] == "resumed":
             self._on_progress({"note": f"goes on from step {event['step']}"})
-
-    def _start_monitor(self, directory: Path, handle: Handle) -> MonitorProcess | None:
-        if self._options.monitor_interval is None:
-            return None
-        path, interval = directory / "monitor.jsonl", self._options.monitor_interval
-        selected = self.config.host.device
-        names = usable_devices(self._found.vendor)[: self._scale.nproc]
-        devices = [int(name) for name in names] if all(map(str.isdecimal, names)) else None
-        return MonitorProcess(
-            self._found.name, self._found.vendors_dir, handle.group, devices, path, interval, selected
-        )
 
     def _spec(self, directory: Path, number: int) -> TrainingSpec:
         resume, shared = None, self._options.checkpoints
@@ -205,6 +190,7 @@ class ScaleRun:
             seed=self.config.seed + number - 1,
             resume_from=str(resume) if resume else None,
             hang_timeout=self._options.hang_timeout,
+            monitor_interval=self._options.monitor_interval,
         )
 
     def _facts(self) -> dict[str, Any]:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from operator import itemgetter
 from pathlib import Path
 from signal import SIGTERM
 from typing import Any
 
 from harness.events import CORRUPT, Event, read_events
-from harness.monitoring import summarise
 from harness.record import Monitoring
+from harness.training.node_monitor import FAILED
+from harness.training.nodes import monitored
 from harness.training.record import Epoch, Evaluation, Failure, NotedStep, Rank, Rates, SeedRun, Split
 from harness.training.thinned import Thinned
 
@@ -25,6 +27,7 @@ class RankLog:
     """What of one rank's events the record needs: the last of each kind, and series of bounded length."""
 
     rank: int
+    node: int = 0
     last: dict[str, Event] = field(default_factory=dict)
     evaluations: Thinned[Event] = field(default_factory=Thinned)
     losses: Thinned[tuple[int, float | None]] = field(default_factory=Thinned)
@@ -68,25 +71,37 @@ class RankLog:
         written = [self.last[kind] for kind in ("steps", "evaluation", "train_end") if kind in self.last]
         return max(written, key=lambda event: event["clock"], default=None) if "train_begin" in self.last else None
 
+    def window(self) -> tuple[float, float] | None:
+        """First and last moment of training, seconds since the epoch; None if it did not come to its end."""
+        begin, end = self.last.get("train_begin"), self.last.get("train_end")
+        return (begin["time"], end["time"]) if begin and end else None
+
+    def trained(self) -> int:
+        """Samples that all ranks trained on in this process's time; 0 if training did not come to its end."""
+        begin, end = self.last.get("train_begin"), self.last.get("train_end")
+        return int(end["samples"] - begin["samples"]) if begin and end else 0
+
     def seconds(self, part: str) -> float | None:
         """A part of the clock, as last written."""
         totals = self.totals()
         return None if totals is None else float(totals[f"{part}_seconds"])
 
 
-def collect_run(directory: Path, begin: Event, end: Event | None) -> tuple[SeedRun, list[RankLog]]:
+def collect_run(directory: Path, begin: Event, end: Event | None, nnodes: int) -> tuple[SeedRun, list[RankLog]]:
     """One run's figures and its ranks' logs.
 
     Args:
         directory: the run's folder.
         begin: the parent's `round_begin`.
         end: the parent's `round_end`, None if there is none.
+        nnodes: how many nodes it ran on.
     """
     ranks = _read_ranks(directory)
+    agents = {node: list(read_events(directory / f"noderank{node}" / "agent.jsonl")) for node in range(nnodes)}
     first = ranks[0] if ranks and ranks[0].rank == 0 else RankLog(0)
     newest = max((event["time"] for log in ranks for event in log.last.values()), default=begin["time"])
     last, finished = first.totals() or {}, first.last.get("train_end")
-    failure, evaluations = _failure(directory, ranks, end), first.curve()
+    failure, evaluations = _failure(directory, ranks, list(chain(*agents.values())), end), first.curve()
     times = _times(first, ranks, begin)
     run = SeedRun(
         seed=begin["seed"],
@@ -109,7 +124,7 @@ def collect_run(directory: Path, begin: Event, end: Event | None) -> tuple[SeedR
         checkpoints=first.checkpoints.kept(),
         resumed_from=first.last.get("resumed", {}).get("step"),
         failure=failure,
-        monitoring=_monitoring(directory, first, end),
+        monitoring=_monitoring(directory, ranks, agents),
     )
     return run, ranks
 
@@ -128,8 +143,8 @@ def _read_ranks(directory: Path) -> list[RankLog]:
 
 
 def _read_rank(path: Path) -> RankLog:
-    number = re.fullmatch(r"rank(\d+)", path.stem)
-    return RankLog(int(number[1]) if number else -1).take(read_events(path))
+    rank, node = (re.fullmatch(r"\D+(\d+)", name) for name in (path.stem, path.parent.name))
+    return RankLog(int(rank[1]) if rank else -1, int(node[1]) if node else -1).take(read_events(path))
 
 
 def _times(first: RankLog, ranks: Sequence[RankLog], begin: Event) -> dict[str, Any]:
@@ -165,9 +180,8 @@ def _figures(log: RankLog) -> Rank:
     return Rank(rank=log.rank, compute_seconds=log.seconds("compute"), data_seconds=log.seconds("data"), **memory)
 
 
-def _failure(directory: Path, ranks: Sequence[RankLog], end: Event | None) -> Failure | None:
+def _failure(directory: Path, ranks: Sequence[RankLog], agents: Sequence[Event], end: Event | None) -> Failure | None:
     """Who brought the run down: a rank that hung, that raised first, that died first; or whoever stopped it."""
-    agents = [event for path in sorted(directory.glob("noderank*/agent.jsonl")) for event in read_events(path)]
     if end is not None and end["status"] == "succeeded":
         return None
     hung = [event for event in agents if event["event"] == "hang"]
@@ -225,22 +239,12 @@ def _last(path: Path) -> str:
         return ""
 
 
-def _monitoring(directory: Path, first: RankLog, end: Event | None) -> Monitoring | None:
-    """What the monitor saw, its window from the beginning of training to its end."""
-    begin, finish = first.last.get("train_begin"), first.last.get("train_end")
-    window = (begin["time"], finish["time"]) if begin and finish else None
-    items = finish["samples"] - begin["samples"] if begin and finish else 0
-    failures = [end["monitor"]] if end and end.get("monitor") else []
-    try:
-        return summarise(
-            directory / "monitor.jsonl",
-            window,
-            items,
-            failures,
-        )
-    except (ValueError, OverflowError, OSError) as error:
-        reason = f"the monitor's log cannot be used: {str(error).splitlines()[0]}"
-        return Monitoring.model_validate({"samples": 0, "window": window, "failures": (*failures, reason)})
+def _monitoring(directory: Path, ranks: Sequence[RankLog], agents: Mapping[int, Sequence[Event]]) -> Monitoring | None:
+    """What the nodes' monitors saw, each in its window from the beginning of its first rank's training to its end."""
+    windows = {node: next((log.window() for log in ranks if log.node == node), None) for node in agents}
+    trained = next((log.trained() for log in ranks if log.rank == 0), 0)
+    failures = {node: [e["reason"] for e in events if e["event"] == FAILED] for node, events in agents.items()}
+    return monitored(directory, windows, trained, failures)
 
 
 def olympic_mean(values: Sequence[float]) -> float:

@@ -26,6 +26,7 @@ class TrainingSpec:
         checkpoints: a folder that all nodes share; None is one in `directory`.
         resume_from: a folder of checkpoints to go on from.
         hang_timeout: seconds without a sign of life after which a rank counts as hung.
+        monitor_interval: seconds between two readings of each node's monitor, None for no monitor.
         until_converged: end at the target; otherwise train for as long as the limits allow.
     """
 
@@ -42,6 +43,7 @@ class TrainingSpec:
     checkpoints: str | None = None
     resume_from: str | None = None
     hang_timeout: float = 30.0
+    monitor_interval: float | None = None
     until_converged: bool = True
 
     def node_directory(self, node: int) -> Path:

@@ -1,0 +1,164 @@
+"""The nodes of a training: each has a monitor of its own, and the record has what all of them saw."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from harness.events import EventLog, read_events
+from harness.record import Monitoring
+from harness.training.node_monitor import FAILED, NodeMonitor
+from harness.training.seed_run import collect_run
+from harness.training.spec import TrainingSpec
+
+VENDORS = Path(__file__).parents[2] / "vendors"
+BEGUN = 1_790_000_000.0
+
+
+def spec(directory: Path, vendor: str = "cpu", interval: float | None = 0.05) -> TrainingSpec:
+    config = {"host": {"device": None}}
+    return TrainingSpec(("", ""), vendor, str(VENDORS), config, str(directory), (), monitor_interval=interval)
+
+
+def troubles(directory: Path) -> list[str]:
+    return [event["reason"] for event in read_events(directory / "agent.jsonl") if event["event"] == FAILED]
+
+
+def children() -> list[psutil.Process]:
+    return [p for p in psutil.Process().children() if "harness.monitor_main" in p.cmdline()]
+
+
+def test_a_nodes_monitor_writes_beside_its_agents_log_and_ends_when_told(tmp_path: Path) -> None:
+    monitor = NodeMonitor(spec(tmp_path), tmp_path, EventLog(tmp_path / "agent.jsonl"))
+    assert len(children()) == 1
+    threads = [threading.Thread(target=monitor.stop) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not children() and not troubles(tmp_path)
+    assert (tmp_path / "monitor.jsonl").read_bytes().count(b"\n") >= 1
+
+
+def test_without_an_interval_there_is_no_monitor(tmp_path: Path) -> None:
+    monitor = NodeMonitor(spec(tmp_path, interval=None), tmp_path, EventLog(tmp_path / "agent.jsonl"))
+    assert not children()
+    monitor.stop()
+    assert not (tmp_path / "monitor.jsonl").exists() and not troubles(tmp_path)
+
+
+def test_a_monitor_that_cannot_be_started_is_named_and_stops_nothing(tmp_path: Path) -> None:
+    monitor = NodeMonitor(spec(tmp_path, vendor="nobody"), tmp_path, EventLog(tmp_path / "agent.jsonl"))
+    monitor.stop()
+    (told,) = troubles(tmp_path)
+    assert told.startswith("the monitor could not be started: UsageError: ") and "nobody" in told
+
+
+def test_a_monitor_that_dies_is_named(tmp_path: Path) -> None:
+    monitor = NodeMonitor(spec(tmp_path), tmp_path, EventLog(tmp_path / "agent.jsonl"))
+    children()[0].kill()
+    monitor.stop()
+    assert troubles(tmp_path) == ["the monitor ended by itself with code -9; its errors are in monitor.err"]
+
+
+AGENT = """
+import sys, time
+from pathlib import Path
+from harness.events import EventLog
+from harness.training.node_monitor import NodeMonitor
+from harness.training.spec import TrainingSpec
+folder = Path(sys.argv[1])
+monitor = NodeMonitor(TrainingSpec.load(folder / "spec.json"), folder, EventLog(folder / "agent.jsonl"))
+print("started", flush=True)
+time.sleep(60)
+"""
+
+
+def test_a_monitor_ends_with_an_agent_that_is_killed(tmp_path: Path) -> None:
+    spec(tmp_path).save(tmp_path / "spec.json")
+    environment = {**os.environ, "PYTHONPATH": str(VENDORS.parent)}
+    command = [sys.executable, "-c", AGENT, str(tmp_path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment) as agent:
+        assert agent.stdout is not None and agent.stdout.readline() == b"started\n"
+        (monitor,) = psutil.Process(agent.pid).children()
+        agent.kill()
+    monitor.wait(10)
+    assert not monitor.is_running()
+
+
+def node(directory: Path, number: int, power: float | None, late: float = 0.0, **device: Any) -> Path:
+    """A node with one rank that trains from second 10 to 20 by its own clock, and a reading of each second."""
+    folder = directory / f"noderank{number}"
+    folder.mkdir(parents=True)
+    begun = BEGUN + late
+    write(folder / f"rank{number}.jsonl", [
+        {"event": "train_begin", "time": begun + 10, "clock": 0, "samples": 0},
+        {"event": "train_end", "time": begun + 20, "clock": 1, "samples": 100, "converged": True},
+    ])  # fmt: skip
+    reading = {"device": 0, "power_w": power, **device}
+    write(
+        folder / "monitor.jsonl", [{"time": begun + second, "cpu": 0.5, "devices": [reading]} for second in range(31)]
+    )
+    return folder
+
+
+def write(path: Path, lines: list[Mapping[str, Any]]) -> None:
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+
+
+def seen(directory: Path, nnodes: int) -> Monitoring:
+    totals = {"train_seconds": 1.0, "compute_seconds": 1.0, "data_seconds": 0.0}
+    totals |= {"evaluation_seconds": 0.0, "checkpoint_seconds": 0.0}
+    for path in directory.glob("noderank*/rank*.jsonl"):
+        write(path, [{**event, **totals} for event in read_events(path)])
+    run, _ = collect_run(directory, {"seed": 0, "time": BEGUN}, None, nnodes)
+    assert run.monitoring is not None
+    return run.monitoring
+
+
+def test_one_node_is_not_numbered(tmp_path: Path) -> None:
+    node(tmp_path, 0, 100.0)
+    found = seen(tmp_path, 1)
+    assert found.energy_joules == pytest.approx(1000.0) and found.energy_per_item == pytest.approx(10.0)
+    assert {series.node for series in found.series} == {None}
+
+
+def test_energy_is_the_sum_over_nodes_each_by_its_own_clock(tmp_path: Path) -> None:
+    node(tmp_path, 0, 100.0, throttled=["heat"])
+    node(tmp_path, 1, 300.0, late=7200.0, throttled=["power cap"], foreign=[9])
+    found = seen(tmp_path, 2)
+    assert found.energy_joules == pytest.approx(4000.0) and found.energy_per_item == pytest.approx(40.0)
+    assert found.energy_method == "device power, integrated"
+    assert (found.throttled, found.foreign_processes) == (("heat", "power cap"), (9,))
+    assert {(series.node, series.name) for series in found.series} >= {(0, "power"), (1, "power"), (1, "host CPU")}
+    assert found.failures == () and found.samples == 62
+
+
+@pytest.mark.parametrize("unread", ["no power", "no log", "rubbish"])
+def test_energy_is_unknown_where_one_nodes_is(tmp_path: Path, unread: str) -> None:
+    node(tmp_path, 0, 100.0)
+    folder = node(tmp_path, 1, None if unread == "no power" else 100.0)
+    if unread == "no log":
+        (folder / "monitor.jsonl").unlink()
+    elif unread == "rubbish":
+        (folder / "monitor.jsonl").write_bytes(b"\xff\x00rubbish\n")
+    found = seen(tmp_path, 2)
+    assert found.energy_joules is None and found.energy_per_item is None and found.energy_method is None
+    told = {"no log": ("node 1: it left no monitor's log",)}
+    told["rubbish"] = ("node 1: 1 lines of the monitor's log are no samples",)
+    assert found.failures == told.get(unread, ())
+
+
+def test_what_an_agent_says_of_its_monitor_is_in_the_record(tmp_path: Path) -> None:
+    node(tmp_path, 0, 100.0)
+    EventLog(node(tmp_path, 1, 100.0) / "agent.jsonl").write(FAILED, reason="it burnt down")
+    assert seen(tmp_path, 2).failures == ("node 1: it burnt down",)
