@@ -8,5 +8,6 @@ pytest_plugins = [
     "fixtures.benchmark",
     "fixtures.parallel",
     "fixtures.steps",
+    "fixtures.cluster",
     "fixtures.training",
 ]

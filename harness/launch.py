@@ -21,12 +21,11 @@ S = TypeVar("S", bound="Spec")
 
 @dataclass(frozen=True)
 class Place:
-    """Where things lie on a host. None for a directory of the user's that the job does not use."""
+    """Where things lie on a host, and node 0's address and port, None for a single node."""
 
     directory: str
     code: str
     cache_dir: str
-    data_dir: str | None
     master: tuple[str, int] | None
 
 
@@ -51,7 +50,6 @@ class Job:
         spec: its `directory` is `directory`.
         directory: on this machine; what node i leaves lies in `noderank<i>`, its agent's output in `agent.log` there.
         sys_path: where this machine's Python finds the module.
-        data_dir: what the job reads, on this machine.
     """
 
     module: str
@@ -59,7 +57,6 @@ class Job:
     directory: Path
     nnodes: int = 1
     sys_path: Sequence[str] = ()
-    data_dir: str | None = None
 
     def node_directory(self, node: int) -> Path:
         """Where a node's files are kept, made if it is not there."""

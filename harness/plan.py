@@ -81,11 +81,11 @@ def _missing_files(config: EffectiveConfig, compiler: Compiler | None) -> list[P
     return problems
 
 
-def host_problems(config: EffectiveConfig) -> list[Problem]:
+def host_problems(config: EffectiveConfig, here: bool = True) -> list[Problem]:
     """What is wrong with where the user says that data and weights are.
 
     The embedded profile brings its own data; any other measures a published task and needs the user's. Only the
-    directories themselves are looked at: what lies in them is the case's matter.
+    directories themselves are looked at, and only if the case runs `here`: what lies in them is the case's matter.
     """
     host, profile = config.host, config.profile
     if profile == "embedded" and host.data_dir:
@@ -98,7 +98,7 @@ def host_problems(config: EffectiveConfig) -> list[Problem]:
         what = f"profile {profile} needs trained weights: --weights DIR (a transformers model directory)"
         problems.append(Problem("--weights", "", what))
     for option, directory in (("--data-dir", host.data_dir), ("--weights", host.weights)):
-        if directory and (wrong := _unusable(Path(directory))):
+        if here and directory and (wrong := _unusable(Path(directory))):
             problems.append(Problem(option, "", f"{wrong}: {directory}"))
     return problems
 

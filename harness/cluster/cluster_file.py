@@ -56,7 +56,9 @@ class Cluster(_Part):
     python: str = Field(default="python3", description="the interpreter on each host that has the requirements")
     interface: str | None = Field(default=None, description="the network interface that ranks talk over")
     master_port: Port | None = Field(default=None, description="of node 0; null: a free one is found")
-    data_dir: str | None = Field(default=None, description="where the data lies on each host; null: as --data-dir says")
+    data_dir: str | None = Field(
+        default=None, description="where the published data lies on each host; null: as --data-dir says"
+    )
     checkpoints: str | None = Field(default=None, description="a directory that all hosts share, for checkpoints")
     clear_caches: bool = Field(default=False, description="have the kernel drop its caches before each run")
     environment: dict[str, str] = Field(default_factory=dict, description="variables of all ranks, such as NCCL's")

@@ -53,11 +53,11 @@ class Container:
     settings: ContainerSettings
     containerfile: bytes | None = None
 
-    def around(self, program: Sequence[str], cluster: Cluster, user: str) -> list[str]:
+    def around(self, program: Sequence[str], cluster: Cluster, data_dir: str | None, user: str) -> list[str]:
         """The engine's command that runs `program`, as `user` (`uid:gid`), directories at their own paths."""
         given = self.settings
         mounts = [f"{path}:{path}" for path in (cluster.work_dir, cluster.checkpoints) if path]
-        mounts += [f"{cluster.data_dir}:{cluster.data_dir}:ro"] if cluster.data_dir else []
+        mounts += [f"{data_dir}:{data_dir}:ro"] if data_dir else []
         options = ["--rm", "-i", "--pull=never", "--network=host", f"--user={user}"]
         options += [f"--volume={mount}" for mount in (*mounts, *given.mounts)]
         options += [f"--device={device}" for device in given.devices]
@@ -65,7 +65,7 @@ class Container:
         options += ["--privileged"] if given.privileged else []
         return [self.engine, "run", *options, *given.options, self.image, *program]
 
-    async def prepare(self, node: Node, cluster: Cluster) -> tuple[list[str], dict[str, Any]]:
+    async def prepare(self, node: Node, cluster: Cluster, data_dir: str | None) -> tuple[list[str], dict[str, Any]]:
         """Have the image on a node.
 
         Returns the command that runs a program there but for the program itself, and what a record should say.
@@ -84,7 +84,7 @@ class Container:
         if user is None:
             raise HostError("`id` does not tell who the user is")
         facts = {"engine": self.engine, "image": self.image, "id": identity, "privileged": self.settings.privileged}
-        return self.around([], cluster, f"{user[1]}:{user[2]}"), facts
+        return self.around([], cluster, data_dir, f"{user[1]}:{user[2]}"), facts
 
     async def _image_id(self, node: Node) -> str | None:
         command = [self.engine, "image", "inspect", "--format", "{{.Id}}", self.image]

@@ -29,14 +29,22 @@ PROGRAM = Path(far_end.__file__).read_text(encoding="utf-8")
 
 
 @dataclass(frozen=True)
-class Vendors:
-    """Whose devices hosts must have: what `harness.cluster.describe` is asked, and of how many devices."""
+class Described:
+    """What `harness.cluster.describe` is asked: of whose devices, and how many there must be.
 
-    name: str
+    Attributes:
+        vendor: its name.
+        precision: whose peak the chip's description has.
+        device: as --device says; empty for nothing.
+        devices: that a host must have.
+        everywhere: on every host, and not on the first one alone: importing a vendor takes its time.
+    """
+
+    vendor: str
     precision: str
     device: str
     devices: int = 0
-    every_host: bool = False
+    everywhere: bool = False
 
 
 @dataclass(frozen=True)
@@ -47,7 +55,8 @@ class Means:
     cluster: Cluster
     code: CodeTree
     packages: tuple[str, ...]
-    vendor: Vendors
+    described: Described
+    data_dir: str | None = None
     container: Container | None = None
 
     async def far_end(self, node: Node) -> tuple[list[str], dict[str, Any]]:
@@ -59,7 +68,7 @@ class Means:
         program = [self.cluster.python, "-u", "-c", PROGRAM]
         if self.container is None:
             return node.command(program), {}
-        lead, facts = await self.container.prepare(node, self.cluster)
+        lead, facts = await self.container.prepare(node, self.cluster, self.data_dir)
         return node.command([*lead, *program]), {"container": facts}
 
 
@@ -86,9 +95,9 @@ class ClusterLauncher:
             job.node_directory(node)
         return ClusterHandle(self._means, job)
 
-    def examine(self, count: int, data_dir: str | None) -> list[HostReport]:
+    def examine(self, count: int) -> list[HostReport]:
         """Connect to `count` hosts, send what they lack, and ask what they are. Nothing is started."""
-        return asyncio.run(_examine(self._means, count, data_dir))
+        return asyncio.run(_examine(self._means, count))
 
 
 class ClusterHandle:
@@ -161,7 +170,7 @@ class ClusterHandle:
 
     async def _prepare(self, links: Sequence[HostLink]) -> None:
         """Everything in place on every host, or a table of what is not."""
-        await self._unless_stopped(_make_ready(self._means, links, self._job.data_dir))
+        await self._unless_stopped(_make_ready(self._means, links))
         wrong = [link.report for link in links if link.report.problems]
         for report in wrong:
             self._lose(report.node, f"{report.name}: {'; '.join(report.problems)}")
@@ -180,7 +189,7 @@ class ClusterHandle:
     async def _run_on(self, link: HostLink, master: tuple[str, int] | None) -> None:
         cluster, node, mark = self._means.cluster, link.report.node, secrets.token_hex(16)
         run = self._run_directory(link)
-        place = Place(run, link.code, f"{link.work_dir}/cache", cluster.data_dir or self._job.data_dir, master)
+        place = Place(run, link.code, f"{link.work_dir}/cache", master)
         if cluster.clear_caches:
             await link.connection.ask("drop_caches")
         await link.connection.ask(
@@ -236,20 +245,20 @@ def _links(nodes: Sequence[Node], job: Job | None) -> list[HostLink]:
     ]
 
 
-async def _examine(means: Means, count: int, data_dir: str | None) -> list[HostReport]:
+async def _examine(means: Means, count: int) -> list[HostReport]:
     links = _links(await means.nodes.take(count, lambda _: None), None)
     try:
-        await _make_ready(means, links, data_dir)
+        await _make_ready(means, links)
     finally:
         await asyncio.gather(*(link.connection.close() for link in links))
         await means.nodes.give_back()
     return [link.report for link in links]
 
 
-async def _make_ready(means: Means, links: Sequence[HostLink], data_dir: str | None) -> None:
+async def _make_ready(means: Means, links: Sequence[HostLink]) -> None:
     """Connect, send code, ask: all hosts at once. What is wrong is in the reports."""
     cluster = means.cluster
-    wishes = Wishes(means.packages, cluster.interface, cluster.master_port, cluster.data_dir or data_dir)
+    wishes = Wishes(means.packages, cluster.interface, cluster.master_port, means.data_dir)
     await asyncio.gather(*(_make_one_ready(means, link, wishes) for link in links))
     compare([link.report for link in links])
 
@@ -266,7 +275,7 @@ async def _make_one_ready(means: Means, link: HostLink, wishes: Wishes) -> None:
         return
     await question(connection, report, wishes)
     report.facts |= contained
-    if not report.problems and (means.vendor.every_host or report.node == 0):
+    if not report.problems and (means.described.everywhere or report.node == 0):
         await _describe(means, link)
 
 
@@ -286,8 +295,8 @@ async def _send_code(code: CodeTree, link: HostLink) -> None:
 
 async def _describe(means: Means, link: HostLink) -> None:
     """The vendor's words on the host's chip and devices."""
-    asked, report = means.vendor, link.report
-    arguments = [asked.name, f"{link.code}/vendors", asked.precision, asked.device]
+    asked, report = means.described, link.report
+    arguments = [asked.vendor, f"{link.code}/vendors", asked.precision, asked.device]
     command = [means.cluster.python, "-m", "harness.cluster.describe", *arguments]
     environment = _environment(link, means.cluster)
     try:

@@ -30,8 +30,7 @@ class Slurm:
         self._cluster = cluster
         self._holder: asyncio.subprocess.Process | None = None
         self._reader: asyncio.Task[None] | None = None
-        self._said = ""
-        self._job: str | None = None
+        self._said, self._job = "", ""
 
     async def take(self, count: int, tell: Tell) -> list[Node]:
         """Queue up, tell how that goes, and find out where the nodes are.
@@ -39,6 +38,7 @@ class Slurm:
         Raises:
             HostError: Slurm refuses the job, or is not there.
         """
+        self._said, self._job = "", ""
         pipe = asyncio.subprocess.PIPE
         try:
             self._holder = await asyncio.create_subprocess_exec(
@@ -76,9 +76,9 @@ class Slurm:
             holder.terminate()
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(holder.wait(), 10)
+        if self._job:
+            await _output("scancel", self._job)  # for a holder that was killed; nothing to it where the job has ended
         if holder.returncode is None:
-            if self._job:
-                await _output("scancel", self._job)
             with contextlib.suppress(ProcessLookupError):
                 holder.kill()
             await holder.wait()
@@ -88,7 +88,7 @@ class Slurm:
 
     async def gone(self) -> str | None:
         """Slurm's reason for having ended the allocation."""
-        if self._holder is None or self._holder.returncode is None or self._job is None:
+        if self._holder is None or self._holder.returncode is None:
             return None
         told = await _output("scontrol", "show", "job", "-o", self._job)
         state = re.search(r"JobState=(\S+)", told)
@@ -98,7 +98,7 @@ class Slurm:
         cluster = self._cluster
         wishes = {"partition": cluster.partition, "account": cluster.account, "time": cluster.time_limit}
         options = [f"--{name}={value}" for name, value in wishes.items() if value is not None]
-        fixed = [f"--nodes={count}", "--ntasks-per-node=1", "--job-name=proofmark", "--no-bell"]
+        fixed = [f"--nodes={count}", "--ntasks-per-node=1", "--job-name=proofmark", "--no-bell", "--kill-command=KILL"]
         return ["salloc", *fixed, *options, *cluster.slurm_options, "cat"]
 
     async def _node(self, name: str) -> Node:

@@ -32,6 +32,9 @@ WAITING = ("torch/distributed/", "torch/nn/parallel/", "torch/autograd/graph.py"
 LENIENCY = {"checkpoint": 10.0}
 """How much more silence than elsewhere is no hang: a checkpoint waits for a disk."""
 
+ELSEWHERE = 5.0
+"""Seconds that other nodes get to name their ranks at fault, when all of this one's wait."""
+
 FACTOR = 3.0
 """A phase may take so many times the longest that it has taken before: a new shape is compiled anew."""
 
@@ -82,7 +85,7 @@ class Watch:
     def __init__(self, spec: TrainingSpec, node: int) -> None:
         self._directory = spec.node_directory(node)
         self._ranks = range(node * spec.nproc, (node + 1) * spec.nproc)
-        self._timeout = spec.hang_timeout
+        self._timeout, self._nnodes = spec.hang_timeout, spec.nnodes
         self._longest: dict[str, float] = {}
         self.log = EventLog(self._directory / "agent.jsonl")
         self.monitor = NodeMonitor(spec, self._directory, self.log)
@@ -118,7 +121,8 @@ class Watch:
         return max(LENIENCY.get(phase, 1.0) * self._timeout, FACTOR * self._longest.get(phase, 0.0))
 
     def _end_hung(self, beats: dict[int, Beat], now: float) -> None:
-        """Name the ranks that are behind the others: those wait for them."""
+        """Note how far each rank came and whether it waits: those behind the others are at fault. On this node none may
+        be; then the other nodes' agents come first, since their ranks are not to die of these ones' end."""
         logs = {rank: self._directory / f"rank{rank}.log" for rank in beats}
         written = {rank: log.stat().st_size for rank, log in logs.items()}
         for beat in beats.values():
@@ -127,10 +131,11 @@ class Watch:
         time.sleep(1)
         stacks = {rank: _from(log, written[rank]) for rank, log in logs.items()}
         position = {rank: (beat.step, PHASES.index(beat.phase), waits(stacks[rank])) for rank, beat in beats.items()}
-        behind = [rank for rank in position if position[rank] == min(position.values())]
         for rank, beat in beats.items():
-            seconds, culprit = now - beat.since, rank in behind
-            self.log.write("hang", rank=rank, step=beat.step, phase=beat.phase, seconds=seconds, behind=culprit)
+            told = {"step": beat.step, "phase": beat.phase, "seconds": now - beat.since}
+            self.log.write("hang", rank=rank, **told, position=position[rank])
+        if self._nnodes > 1 and all(waiting for _, _, waiting in position.values()):
+            time.sleep(ELSEWHERE)
         self.end_ranks()
 
     def end_ranks(self) -> None:

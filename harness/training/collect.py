@@ -26,6 +26,7 @@ def collect(run_dir: Path) -> TrainingRecord:
     begin = next((event for event in events if event["event"] == "run_begin"), None)
     if begin is None:
         raise ValueError(f"{run_dir / 'events.jsonl'} does not say what was run")
+    begin |= _of_hosts(events)
     config = EffectiveConfig.from_dict(begin["config"])
     runs, logs = [], []
     for event in (event for event in events if event["event"] == "round_begin"):
@@ -57,6 +58,12 @@ def collect(run_dir: Path) -> TrainingRecord:
         partial=any(event["event"] == "partial" for event in events),
     )
     return record.model_copy(update={"verdict": judge(record)})
+
+
+def _of_hosts(events: Iterable[Event]) -> Event:
+    """The chip, the machine and the versions of the first host, where it is not the one that the session runs on."""
+    told = [event["hosts"][0] for event in events if event["event"] == "round_end" and event.get("hosts")]
+    return {key: told[0][key] for key in ("chip", "host", "versions") if key in told[0]} if told else {}
 
 
 def _agents(run_dir: Path) -> Iterator[Event]:

@@ -26,7 +26,6 @@ def submit(spec: TrainingSpec, launcher: Launcher) -> Handle:
             directory=Path(spec.directory),
             nnodes=spec.nnodes,
             sys_path=spec.sys_path,
-            data_dir=spec.config["host"]["data_dir"],
         )
     )
 

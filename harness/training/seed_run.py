@@ -184,6 +184,8 @@ def _failure(directory: Path, ranks: Sequence[RankLog], agents: Sequence[Event],
     """Who brought the run down: a rank that hung, that raised first, that died first; or whoever stopped it."""
     if end is not None and end["status"] == "succeeded":
         return None
+    if end is not None and end.get("lost"):
+        return _lost(directory, end["lost"])
     hung = [event for event in agents if event["event"] == "hang"]
     if hung:
         return _hang(directory, hung)
@@ -210,10 +212,20 @@ def _failure(directory: Path, ranks: Sequence[RankLog], agents: Sequence[Event],
     return Failure(ranks=(), cause=reason, last_lines=_last(directory / "noderank0" / "agent.log"))
 
 
+def _lost(directory: Path, lost: Sequence[Event]) -> Failure:
+    """Hosts that did not live to see the end: whatever the others' ranks say follows from that."""
+    told = dict.fromkeys(each["reason"] for each in lost)
+    nodes = {each["node"] for each in lost if each["node"] is not None}
+    logs = [path for node in nodes for path in (directory / f"noderank{node}").glob("rank*.jsonl")]
+    ranks = sorted(int(path.stem.removeprefix("rank")) for path in logs)
+    return Failure(ranks=tuple(ranks), cause="\n".join(told))
+
+
 def _hang(directory: Path, hung: Sequence[Event]) -> Failure:
-    behind = [event for event in hung if event["behind"]]
+    last = min(event["position"] for event in hung)
+    behind = [event for event in hung if event["position"] == last]
     told = [f"rank {e['rank']} hung in step {e['step']}, {e['phase']}, for {e['seconds']:.0f} s" for e in behind]
-    waiting = sorted(event["rank"] for event in hung if not event["behind"])
+    waiting = sorted(event["rank"] for event in hung if event["position"] != last)
     if waiting:
         told.append(f"waiting for it: rank {', '.join(map(str, waiting))}")
     ranks = tuple(event["rank"] for event in behind)

@@ -68,8 +68,8 @@ class TrainingSpec:
         return json.dumps(asdict(self))
 
     def moved(self, place: Place) -> TrainingSpec:
-        """The same run where things lie elsewhere."""
-        host = {**self.config["host"], "data_dir": place.data_dir, "cache_dir": place.cache_dir}
+        """The same run where things lie elsewhere; data and weights are the user's, at the same place on all hosts."""
+        host = {**self.config["host"], "cache_dir": place.cache_dir}
         return replace(
             self,
             vendors_dir=f"{place.code}/vendors",
