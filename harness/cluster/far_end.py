@@ -68,7 +68,7 @@ class FarEnd:
     def _carry_out(self, order: Frame, body: bytes) -> Frame:
         try:
             return getattr(self, f"order_{order.pop('order')}")(body, **order) or {}
-        except (OSError, subprocess.SubprocessError, ValueError) as error:
+        except (OSError, subprocess.SubprocessError, ValueError, LookupError, TypeError, AttributeError) as error:
             return {"error": str(error) or type(error).__name__}
 
     def order_open(self, body: bytes, work_dir: str) -> Frame:
@@ -140,10 +140,10 @@ class FarEnd:
         os.sync()
         Path("/proc/sys/vm/drop_caches").write_text("3")
 
-    def order_ask(self, body: bytes, command: list[str], environment: dict[str, str], timeout: float) -> Frame:
+    def order_ask(self, body: bytes, command: list[str], environment: dict[str, str], seconds: float) -> Frame:
         """The output of a short command."""
         full = {**os.environ, **environment}
-        ran = subprocess.run(command, env=full, cwd=self._work, capture_output=True, timeout=timeout, check=False)
+        ran = subprocess.run(command, env=full, cwd=self._work, capture_output=True, timeout=seconds, check=False)
         return {"code": ran.returncode, "output": ran.stdout.decode()[-PIECE:], "errors": ran.stderr.decode()[-4096:]}
 
     def order_run(

@@ -300,7 +300,7 @@ async def _describe(means: Means, link: HostLink) -> None:
     command = [means.cluster.python, "-m", "harness.cluster.describe", *arguments]
     environment = _environment(link, means.cluster)
     try:
-        ran = await link.connection.ask("ask", command=command, environment=environment, timeout=60.0)
+        ran = await link.connection.ask("ask", command=command, environment=environment, seconds=55.0)
         report.facts |= describe.facts(ran["output"]) if ran["code"] == 0 else {}
     except (HostError, ValueError, LookupError) as error:
         report.problems.append(f"its devices cannot be described: {error}")

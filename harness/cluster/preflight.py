@@ -90,8 +90,9 @@ def compare(reports: Sequence[HostReport]) -> None:
                 other.problems.append(f"{package} is {version}, on {first.name} it is {expected}")
         if None not in (facts["data"], first.facts["data"]) and facts["data"] != first.facts["data"]:
             other.problems.append(f"the files of the data directory are not those of {first.name}")
-        if facts.get("chip") != first.facts.get("chip"):
-            other.problems.append(f"its chip is {facts.get('chip')}, on {first.name} it is {first.facts.get('chip')}")
+        if "chip" in facts and facts["chip"] != first.facts["chip"]:
+            chips = [each["chip"]["name"] for each in (facts, first.facts)]
+            other.problems.append(f"its chip is {chips[0]}, on {first.name} it is {chips[1]}")
 
 
 def table(reports: Sequence[HostReport]) -> str:
