@@ -100,7 +100,9 @@ class SeedRun(Part):
     train_ended: float | None = None
     epochs: tuple[Epoch, ...] = ()
     evaluations: tuple[Evaluation, ...] = ()
-    losses: tuple[tuple[int, float | None], ...] = Field(default=(), description="(step, loss of rank 0), thinned out")
+    losses: tuple[tuple[int, float | None], ...] = Field(
+        default=(), description="(step, mean loss over the global batch), thinned out"
+    )
     notes: tuple[NotedStep, ...] = Field(default=(), description="thinned out, as epochs and evaluations are")
     ranks: tuple[Rank, ...] = ()
     checkpoints: tuple[int, ...] = Field(default=(), description="steps at which one was begun")

@@ -66,6 +66,15 @@ def exchange(model: torch.nn.Module, last: bool) -> Iterator[None]:
         yield
 
 
+def summed(values: list[float], place: Place) -> list[float]:
+    """Each value's sum over the ranks."""
+    if place.world == 1:
+        return values
+    sums = torch.tensor(values, dtype=torch.float64, device=place.device)
+    dist.all_reduce(sums)
+    return list(sums.tolist())
+
+
 def share_buffers(model: torch.nn.Module, place: Place) -> None:
     """Give all ranks rank 0's buffers (running statistics), so that all evaluate the same model."""
     if place.world > 1:
