@@ -17,11 +17,8 @@ from pathlib import Path
 import psutil
 
 from harness.events import EventLog
-from harness.training.beat import PHASES, Beat, read_beat
+from harness.training.beat import PHASES, SETUP, Beat, read_beat
 from harness.training.spec import AGENT, TrainingSpec
-
-WATCHED = ("data", "compute", "evaluation", "checkpoint")
-"""Phases in which a rank must show signs of life."""
 
 WAITING = ("torch/distributed/", "torch/nn/parallel/", "torch/autograd/graph.py")
 """Files of torch in which a rank waits for the others."""
@@ -71,7 +68,7 @@ class Watch:
     def __init__(self, spec: TrainingSpec, node: int) -> None:
         self._directory = spec.node_directory(node)
         self._ranks = range(node * spec.nproc, (node + 1) * spec.nproc)
-        self._timeout = spec.hang_timeout
+        self._timeout, self._setup_timeout = spec.hang_timeout, spec.setup_timeout
         self._longest: dict[str, float] = {}
         self.log = EventLog(self._directory / "agent.jsonl")
 
@@ -88,21 +85,23 @@ class Watch:
         """Find ranks that make no progress, once; what hangs is named, shown and ended."""
         before: dict[int, Beat] = {}
         while True:
-            time.sleep(min(1.0, self._timeout / 4))
+            time.sleep(min(1.0, self._timeout / 4, self._setup_timeout / 4))
             found = {rank: beat for rank in self._ranks if (beat := self._beat(rank)) is not None}
             now = time.monotonic()
             for rank, beat in before.items():
                 taken = found[rank].since - beat.since if rank in found else 0.0
                 self._longest[beat.phase] = max(self._longest.get(beat.phase, 0.0), taken)
             before = found
-            watched = {rank: beat for rank, beat in found.items() if beat.phase in WATCHED and beat.step > beat.first}
-            if watched and all(now - beat.since > self._patience(beat.phase) for beat in watched.values()):
+            watched = {rank: beat for rank, beat in found.items() if beat.phase != "end"}
+            if watched and all(now - beat.since > self._patience(beat) for beat in watched.values()):
                 self._end_hung(watched, now)
                 return
 
-    def _patience(self, phase: str) -> float:
+    def _patience(self, beat: Beat) -> float:
         """Seconds of silence that mean a hang in a phase: more than it has taken so far."""
-        return max(LENIENCY.get(phase, 1.0) * self._timeout, FACTOR * self._longest.get(phase, 0.0))
+        if beat.phase in SETUP or beat.step == beat.first:
+            return self._setup_timeout
+        return max(LENIENCY.get(beat.phase, 1.0) * self._timeout, FACTOR * self._longest.get(beat.phase, 0.0))
 
     def _end_hung(self, beats: dict[int, Beat], now: float) -> None:
         """Name the ranks that are behind the others: those wait for them."""

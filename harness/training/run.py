@@ -34,12 +34,13 @@ Progress = Callable[[dict[str, Any]], None]
 class TrainingOptions:
     """What the user decides about a run, beside its configuration.
 
-    `timeout`, `hang_timeout` and `monitor_interval` (None for no monitor) are in seconds; `resume` is the folder of
-    an earlier session whose checkpoints to go on from.
+    `timeout`, `hang_timeout`, `setup_timeout` and `monitor_interval` (None for no monitor) are in seconds; `resume` is
+    the folder of an earlier session whose checkpoints to go on from.
     """
 
     timeout: float = 86400.0
     hang_timeout: float = 30.0
+    setup_timeout: float = 1800.0
     monitor_interval: float | None = 1.0
     resume: Path | None = None
 
@@ -199,6 +200,7 @@ class ScaleRun:
             seed=self.config.seed + number - 1,
             resume_from=str(resume) if resume else None,
             hang_timeout=self._options.hang_timeout,
+            setup_timeout=self._options.setup_timeout,
         )
 
     def _facts(self) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from typing import Any
 from harness.events import CORRUPT, Event, read_events
 from harness.monitoring import summarise
 from harness.record import Monitoring
+from harness.training.beat import SETUP
 from harness.training.record import Epoch, Evaluation, Failure, NotedStep, Rank, Rates, SeedRun, Split
 from harness.training.thinned import Thinned
 
@@ -198,12 +199,16 @@ def _failure(directory: Path, ranks: Sequence[RankLog], end: Event | None) -> Fa
 
 def _hang(directory: Path, hung: Sequence[Event]) -> Failure:
     behind = [event for event in hung if event["behind"]]
-    told = [f"rank {e['rank']} hung in step {e['step']}, {e['phase']}, for {e['seconds']:.0f} s" for e in behind]
+    told = [f"rank {e['rank']} hung {_where(e)} for {e['seconds']:.0f} s" for e in behind]
     waiting = sorted(event["rank"] for event in hung if not event["behind"])
     if waiting:
         told.append(f"waiting for it: rank {', '.join(map(str, waiting))}")
     ranks = tuple(event["rank"] for event in behind)
     return Failure(ranks=ranks, cause="; ".join(told), last_lines="\n".join(_tail(directory, rank) for rank in ranks))
+
+
+def _where(hang: Event) -> str:
+    return "while it set up," if hang["phase"] in SETUP else f"in step {hang['step']}, {hang['phase']},"
 
 
 def _death(directory: Path, event: Event) -> Failure:

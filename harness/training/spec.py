@@ -23,6 +23,7 @@ class TrainingSpec:
         master: address and port of node 0, None on a single node.
         resume_from: a folder of checkpoints to go on from.
         hang_timeout: seconds without a sign of life after which a rank counts as hung.
+        setup_timeout: the same while a rank sets up, and in its first step.
         until_converged: end at the target; otherwise train for as long as the limits allow.
     """
 
@@ -38,6 +39,7 @@ class TrainingSpec:
     master: tuple[str, int] | None = None
     resume_from: str | None = None
     hang_timeout: float = 30.0
+    setup_timeout: float = 1800.0
     until_converged: bool = True
 
     def node_directory(self, node: int) -> Path:
