@@ -16,9 +16,10 @@ from pathlib import Path
 
 import psutil
 
+from harness.capped_log import CappedLog
 from harness.events import EventLog
 from harness.training.beat import PHASES, SETUP, Beat, read_beat
-from harness.training.spec import AGENT, TrainingSpec
+from harness.training.spec import AGENT, OUTPUTS, TrainingSpec
 
 WAITING = ("torch/distributed/", "torch/nn/parallel/", "torch/autograd/graph.py")
 """Files of torch in which a rank waits for the others."""
@@ -35,6 +36,7 @@ def main() -> None:
     spec, node = TrainingSpec.load(Path(sys.argv[1])), int(sys.argv[2])
     watch = Watch(spec, node)
     os.environ[AGENT] = str(os.getpid())
+    os.environ[OUTPUTS] = ",".join(str(output.descriptor) for output in watch.outputs.values())
     threading.Thread(target=watch.parent, daemon=True).start()
     threading.Thread(target=watch.beats, daemon=True).start()
     from torch.distributed import run as torchrun
@@ -49,6 +51,7 @@ def main() -> None:
         sys.exit(1)
     finally:
         watch.end_ranks()
+        watch.end_outputs()
 
 
 def _arguments(spec: TrainingSpec, node: int) -> list[str]:
@@ -70,6 +73,9 @@ class Watch:
         self._ranks = range(node * spec.nproc, (node + 1) * spec.nproc)
         self._timeout, self._setup_timeout = spec.hang_timeout, spec.setup_timeout
         self._longest: dict[str, float] = {}
+        self.outputs = {rank: CappedLog(self._directory / f"rank{rank}.log") for rank in self._ranks}
+        self._open = [output.descriptor for output in self.outputs.values()]
+        self._closing = threading.Lock()
         self.log = EventLog(self._directory / "agent.jsonl")
 
     def parent(self) -> None:
@@ -79,6 +85,7 @@ class Watch:
                 pass
         self.log.write("stopped")
         self.end_ranks()
+        self.end_outputs()
         os.killpg(0, signal.SIGKILL)
 
     def beats(self) -> None:
@@ -105,13 +112,12 @@ class Watch:
 
     def _end_hung(self, beats: dict[int, Beat], now: float) -> None:
         """Name the ranks that are behind the others: those wait for them."""
-        logs = {rank: self._directory / f"rank{rank}.log" for rank in beats}
-        written = {rank: log.stat().st_size for rank, log in logs.items()}
+        before = {rank: self.outputs[rank].received for rank in beats}
         for beat in beats.values():
             with contextlib.suppress(ProcessLookupError):
                 os.kill(beat.pid, signal.SIGUSR1)
         time.sleep(1)
-        stacks = {rank: _from(log, written[rank]) for rank, log in logs.items()}
+        stacks = {rank: self.outputs[rank].since(before[rank]).decode("utf-8", "replace") for rank in beats}
         position = {rank: (beat.step, PHASES.index(beat.phase), waits(stacks[rank])) for rank, beat in beats.items()}
         behind = [rank for rank in position if position[rank] == min(position.values())]
         for rank, beat in beats.items():
@@ -127,14 +133,16 @@ class Watch:
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.killpg(beat.pid, signal.SIGKILL)
 
+    def end_outputs(self) -> None:
+        """Put the end of what each rank has printed into its log."""
+        with self._closing:
+            while self._open:
+                os.close(self._open.pop())
+        for output in self.outputs.values():
+            output.finish()
+
     def _beat(self, rank: int) -> Beat | None:
         return read_beat(self._directory / f"rank{rank}.beat")
-
-
-def _from(log: Path, start: int) -> str:
-    with log.open("rb") as stream:
-        stream.seek(start)
-        return stream.read().decode("utf-8", "replace")
 
 
 def waits(stack: str) -> bool:

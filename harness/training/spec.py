@@ -10,6 +10,9 @@ from typing import Any
 AGENT = "PROOFMARK_AGENT"
 """Variable with the agent's process id, in the environment of its ranks: they end with it."""
 
+OUTPUTS = "PROOFMARK_OUTPUTS"
+"""Variable with what a node's ranks print to, by local rank: descriptors of the agent's pipes."""
+
 
 @dataclass(frozen=True)
 class TrainingSpec:

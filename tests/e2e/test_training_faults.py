@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from harness import capped_log
 from harness.training.record import TrainingRecord
 from tests.e2e.conftest import House, Ran, clean
 
@@ -50,6 +51,20 @@ def test_rank_and_cause_are_named(house: House, trouble: str) -> None:
         assert "trouble.py" in run.failure.last_lines, "Python stacks of where it hung"
         assert run.failure.cause.endswith("waiting for it: rank 0"), run.failure.cause
     assert "INTERNALERROR" not in ran.output
+
+
+@pytest.mark.parametrize(
+    "end, cause", [("SIGKILL", "rank 1 was killed by signal 9"), ("hang", "waiting for it: rank 0")]
+)
+def test_a_rank_that_floods_its_log(house: House, end: str, cause: str) -> None:
+    trouble = f"tiny.rank1.step10=flood,tiny.rank1.step20={end}"
+    ran = house.run("-k", "1x2", "--hang-timeout", "5", vendor="cpu", suite="training", trouble=trouble)
+    assert house.becomes_empty(10)
+    (failure,) = [run.failure for run in trained(ran).runs]
+    assert failure is not None and failure.ranks == (1,) and failure.cause.endswith(cause), ran.output
+    assert "last words" in failure.last_lines and ("trouble.py" in failure.last_lines) == (end == "hang")
+    log = ran.run_dir / "training/tiny/1x2/round1/noderank0/rank1.log"
+    assert capped_log.HEAD < log.stat().st_size < capped_log.HEAD + capped_log.TAIL + 100
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL], ids=lambda number: number.name)
