@@ -270,9 +270,7 @@ class Trainer:
             self._write_steps()
             share_buffers(unwrapped(self.model), self._place)
             progress = {
-                "config": self._config.hash,
-                "seed": self._spec.seed,
-                "world": self._place.world,
+                **self._identity(),
                 "epoch": self._epoch + epoch_ended,
                 "batch": 0 if epoch_ended else self._batch,
                 "steps": self._steps,
@@ -285,10 +283,16 @@ class Trainer:
             self._checkpoints.save(self._steps, self.model, self._optimizer, progress)
             self._log.write("checkpoint", step=self._steps)
 
+    def _identity(self) -> dict[str, Any]:
+        """What a checkpoint must agree in with the run that goes on from it."""
+        data = {"train data": self._train_data, "validation data": self._validation}
+        digests = {name: dataset.identity.sha256 for name, dataset in data.items()}
+        return {"config": self._config.hash, "seed": self._spec.seed, "world": self._place.world, **digests}
+
     def _resume(self, path: Path) -> None:
         progress = Checkpoints.load(path, self.model, self._optimizer)
-        here = {"config": self._config.hash, "seed": self._spec.seed, "world": self._place.world}
-        wrong = [f"{key} is {progress[key]}, not {value}" for key, value in here.items() if progress[key] != value]
+        here = {key: (progress.get(key), value) for key, value in self._identity().items()}
+        wrong = [f"{key} is {its}, not {value}" for key, (its, value) in here.items() if its != value]
         if wrong:
             raise StepError(f"checkpoint {path.name} is of another run: {'; '.join(wrong)}")
         self._epoch, self._batch = progress["epoch"], progress["batch"]

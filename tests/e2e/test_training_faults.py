@@ -151,6 +151,16 @@ def test_a_corrupt_checkpoint_is_refused(house: House, damage: str) -> None:
     assert "Traceback" not in again.output
 
 
+def test_a_checkpoint_of_other_data_is_refused(house: House) -> None:
+    ran = house.end(house.start(*CHECKPOINTED, "-k", "1x1", suite="training"))
+    resumed = (*CHECKPOINTED, "-k", "1x1", "--resume", str(ran.run_dir))
+    again = house.end(house.start(*resumed, suite="training", trouble="tiny.train_data=other"))
+    record = trained(again, "1x1")
+    assert again.code == 17 and record.verdict is not None, again.output
+    assert "is of another run: train data is" in record.verdict.reasons[0]
+    assert "config" not in record.verdict.reasons[0] and "validation" not in record.verdict.reasons[0]
+
+
 def test_a_full_disk_is_named(house: House, tmp_path: Path) -> None:
     def limit() -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
