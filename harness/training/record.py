@@ -136,6 +136,7 @@ class TrainingRecord(CaseRecord):
     validation_items: int | None = None
     weights: Identity | None = Field(default=None, description="that training began from; null: fresh ones")
     adapted: tuple[str, ...] = Field(default=(), description="steps of training that the vendor does its own way")
+    unsupported: str | None = Field(default=None, description="why the vendor does not train at the precision")
     read_from: tuple[str, ...] = Field(default=(), description="logs of others; empty: measured by Proofmark")
     runs: tuple[SeedRun, ...] = ()
     repeats: int = Field(description="how many runs were asked for")

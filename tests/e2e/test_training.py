@@ -94,6 +94,15 @@ def test_illegal_overrides_are_refused_all_at_once(house: House) -> None:
     clean(ran)
 
 
+def test_a_precision_that_the_vendor_does_not_declare_is_not_trained(house: House) -> None:
+    ran = house.run("-k", "1x1", "--precision", "tf32", vendor="cpu", suite="training")
+    record = trained(ran)
+    assert ran.code == 10 and kind(record) == "UNSUPPORTED" and not record.runs, ran.output
+    assert "vendor cpu does not train at tf32: it declares bf16, fp16, fp32" in ran.output
+    assert "failed" not in ran.output and "withheld" in ran.output
+    clean(ran)
+
+
 def test_train_batch_size_changes_the_global_batch_on_record(house: House) -> None:
     overridden(house, "1x2", train_batch_size=16, parallel="fsdp", precision="bf16", gradient_accumulation_steps=2)
     ran = house.run("-k", "1x2", vendor="cpu", suite="training")
