@@ -13,6 +13,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from safetensors.torch import save_file
+from torch.distributed.checkpoint.state_dict import get_model_state_dict
 
 from harness.config import EffectiveConfig
 from harness.events import EventLog, read_events
@@ -20,7 +21,7 @@ from harness.record import Identity
 from harness.training.beat import BeatWriter
 from harness.training.case import TrainingCase
 from harness.training.spec import TrainingSpec
-from harness.training.strategy import Place
+from harness.training.strategy import Place, unwrapped
 from harness.training.trainer import Trainer
 from harness.vendor import Processor
 
@@ -28,6 +29,7 @@ ITEMS, LENGTH, WORDS = 11, 6, 7
 WAYS: dict[str, dict[str, Any]] = {
     "ddp": {},
     "accumulated": {"gradient_accumulation_steps": 2},
+    "compiled": {"compile": True},
     "fsdp": {"parallel": "fsdp", "gradient_accumulation_steps": 2},
 }
 
@@ -92,7 +94,9 @@ def trained(directory: Path, place: Place, **changes: Any) -> tuple[dict[str, to
     log = EventLog(directory / f"rank{place.rank}.jsonl")
     trainer = Trainer(Tokens(), config, spec, Processor(), place, log, BeatWriter(directory / f"rank{place.rank}.beat"))
     trainer.run()
-    state = {name.removeprefix("module."): value for name, value in trainer.model.state_dict().items()}
+    compiled = isinstance(unwrapped(trainer.model), torch._dynamo.OptimizedModule)
+    assert compiled == config.compile, "it is evaluated as it is trained"
+    state = get_model_state_dict(trainer.model)
     losses = [loss for event in read_events(log.path) if event["event"] == "steps" for loss in event["losses"]]
     return {name: getattr(value, "full_tensor", lambda v=value: v)() for name, value in state.items()}, losses
 
