@@ -27,10 +27,12 @@ class CappedLog(threading.Thread):
             OSError: the file can't be made.
         """
         super().__init__(daemon=True)
-        self._file = path.open("ab", buffering=0)
+        self._path, self._file = path, path.open("ab", buffering=0)
         self._read, self.descriptor = os.pipe()
         self._tail = bytearray()
         self._left_out = 0
+        self._lock = threading.Lock()
+        self.received = 0
         self.start()
 
     def run(self) -> None:
@@ -38,13 +40,25 @@ class CappedLog(threading.Thread):
         room = HEAD
         with self._file, contextlib.closing(os.fdopen(self._read, "rb", buffering=0)) as source:
             while chunk := source.read(65536):
-                self._write(chunk[:room])
-                self._keep(chunk[room:])
-                room = max(0, room - len(chunk))
+                with self._lock:
+                    self._write(chunk[:room])
+                    self._keep(chunk[room:])
+                    room = max(0, room - len(chunk))
+                    self.received += len(chunk)
             self._keep(b"", most=TAIL)
             if self._left_out:
                 self._write(f"\n[{self._left_out} bytes left out here: more than a log may have]\n".encode())
             self._write(self._tail)
+
+    def since(self, position: int) -> bytes:
+        """What came after `position` bytes were received, as far as it is kept, while writers are there.
+
+        Raises:
+            OSError: the file can't be read.
+        """
+        with self._lock:
+            beyond = self.received - max(position, HEAD)
+            return self._path.read_bytes()[position:HEAD] + (self._tail[-beyond:] if beyond > 0 else b"")
 
     def finish(self) -> None:
         """Wait until all is in the file; a writer that nobody could end is left behind after five seconds."""

@@ -79,6 +79,10 @@ class Case(ABC):
         logits = outputs[0]
         return functional.cross_entropy(logits.reshape(-1, logits.shape[-1]), targets.reshape(-1))
 
+    def loss_weight(self, targets: torch.Tensor) -> float:
+        """Over how many things `loss` is the mean: targets that count. By it batches weigh in a global batch."""
+        return float((targets != -100).sum())
+
 
 class InferenceCase(Case):
     """A model, its data and its metric, to run."""

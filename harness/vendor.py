@@ -198,6 +198,9 @@ class Vendor(ABC):
     framework_precisions: frozenset[str] = frozenset({"fp32"})
     """Precisions at which the framework itself runs on `torch_device`."""
 
+    training_precisions: frozenset[str] = frozenset({"fp32"})
+    """Precisions at which the vendor's devices train. Asked for another, nothing is trained: UNSUPPORTED."""
+
     visible_devices_variable: str | None = None
     """The environment variable that limits a process to some devices, such as CUDA_VISIBLE_DEVICES."""
 

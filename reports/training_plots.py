@@ -26,7 +26,7 @@ def training_plots(view: TrainingView) -> dict[str, str]:
     losses = {seed(run): _by_samples(run) for run in view.record.runs}
     drawn = {
         f"{metric} against target": _curves(metric, unit, metrics, view.record.target, markers=True),
-        "loss of rank 0": _curves("loss", unit, losses, None, markers=False),
+        "loss": _curves("loss", unit, losses, None, markers=False),
         "where the time went": _splits(view),
     }
     return {title: drawing for title, drawing in drawn.items() if drawing is not None}

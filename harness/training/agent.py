@@ -16,15 +16,13 @@ from pathlib import Path
 
 import psutil
 
+from harness.capped_log import CappedLog
 from harness.events import EventLog
 from harness.machine import usable_cores
 from harness.process import tidy_environment
-from harness.training.beat import PHASES, Beat, read_beat
+from harness.training.beat import PHASES, SETUP, Beat, read_beat
 from harness.training.node_monitor import NodeMonitor
-from harness.training.spec import AGENT, TrainingSpec
-
-WATCHED = ("data", "compute", "evaluation", "checkpoint")
-"""Phases in which a rank must show signs of life."""
+from harness.training.spec import AGENT, OUTPUTS, TrainingSpec
 
 WAITING = ("torch/distributed/", "torch/nn/parallel/", "torch/autograd/graph.py")
 """Files of torch in which a rank waits for the others."""
@@ -43,7 +41,8 @@ def main() -> None:
     """Run the node's ranks to their end; exit code 0 if all of them ended well."""
     spec, node = TrainingSpec.load(Path(sys.argv[1])), int(sys.argv[2])
     watch = Watch(spec, node)
-    os.environ |= {AGENT: str(os.getpid()), **_environment(spec)}
+    outputs = ",".join(str(output.descriptor) for output in watch.outputs.values())
+    os.environ |= {AGENT: str(os.getpid()), OUTPUTS: outputs, **_environment(spec)}
     threading.Thread(target=watch.parent, daemon=True).start()
     threading.Thread(target=watch.beats, daemon=True).start()
     from torch.distributed import run as torchrun
@@ -59,6 +58,7 @@ def main() -> None:
     finally:
         watch.end_ranks()
         watch.monitor.stop()
+        watch.end_outputs()
 
 
 def _environment(spec: TrainingSpec) -> dict[str, str]:
@@ -85,8 +85,11 @@ class Watch:
     def __init__(self, spec: TrainingSpec, node: int) -> None:
         self._directory = spec.node_directory(node)
         self._ranks = range(node * spec.nproc, (node + 1) * spec.nproc)
-        self._timeout, self._nnodes = spec.hang_timeout, spec.nnodes
+        self._nnodes, self._timeout, self._setup_timeout = spec.nnodes, spec.hang_timeout, spec.setup_timeout
         self._longest: dict[str, float] = {}
+        self.outputs = {rank: CappedLog(self._directory / f"rank{rank}.log") for rank in self._ranks}
+        self._open = [output.descriptor for output in self.outputs.values()]
+        self._closing = threading.Lock()
         self.log = EventLog(self._directory / "agent.jsonl")
         self.monitor = NodeMonitor(spec, self._directory, self.log)
 
@@ -98,38 +101,40 @@ class Watch:
         self.log.write("stopped")
         self.end_ranks()
         self.monitor.stop()
+        self.end_outputs()
         os.killpg(0, signal.SIGKILL)
 
     def beats(self) -> None:
         """Find ranks that make no progress, once; what hangs is named, shown and ended."""
         before: dict[int, Beat] = {}
         while True:
-            time.sleep(min(1.0, self._timeout / 4))
+            time.sleep(min(1.0, self._timeout / 4, self._setup_timeout / 4))
             found = {rank: beat for rank in self._ranks if (beat := self._beat(rank)) is not None}
             now = time.monotonic()
             for rank, beat in before.items():
                 taken = found[rank].since - beat.since if rank in found else 0.0
                 self._longest[beat.phase] = max(self._longest.get(beat.phase, 0.0), taken)
             before = found
-            watched = {rank: beat for rank, beat in found.items() if beat.phase in WATCHED and beat.step > beat.first}
-            if watched and all(now - beat.since > self._patience(beat.phase) for beat in watched.values()):
+            watched = {rank: beat for rank, beat in found.items() if beat.phase != "end"}
+            if watched and all(now - beat.since > self._patience(beat) for beat in watched.values()):
                 self._end_hung(watched, now)
                 return
 
-    def _patience(self, phase: str) -> float:
+    def _patience(self, beat: Beat) -> float:
         """Seconds of silence that mean a hang in a phase: more than it has taken so far."""
-        return max(LENIENCY.get(phase, 1.0) * self._timeout, FACTOR * self._longest.get(phase, 0.0))
+        if beat.phase in SETUP or beat.step == beat.first:
+            return self._setup_timeout
+        return max(LENIENCY.get(beat.phase, 1.0) * self._timeout, FACTOR * self._longest.get(beat.phase, 0.0))
 
     def _end_hung(self, beats: dict[int, Beat], now: float) -> None:
         """Note how far each rank came and whether it waits: those behind the others are at fault. On this node none may
         be; then the other nodes' agents come first, since their ranks are not to die of these ones' end."""
-        logs = {rank: self._directory / f"rank{rank}.log" for rank in beats}
-        written = {rank: log.stat().st_size for rank, log in logs.items()}
+        before = {rank: self.outputs[rank].received for rank in beats}
         for beat in beats.values():
             with contextlib.suppress(ProcessLookupError):
                 os.kill(beat.pid, signal.SIGUSR1)
         time.sleep(1)
-        stacks = {rank: _from(log, written[rank]) for rank, log in logs.items()}
+        stacks = {rank: self.outputs[rank].since(before[rank]).decode("utf-8", "replace") for rank in beats}
         position = {rank: (beat.step, PHASES.index(beat.phase), waits(stacks[rank])) for rank, beat in beats.items()}
         for rank, beat in beats.items():
             told = {"step": beat.step, "phase": beat.phase, "seconds": now - beat.since}
@@ -146,14 +151,16 @@ class Watch:
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.killpg(beat.pid, signal.SIGKILL)
 
+    def end_outputs(self) -> None:
+        """Put the end of what each rank has printed into its log."""
+        with self._closing:
+            while self._open:
+                os.close(self._open.pop())
+        for output in self.outputs.values():
+            output.finish()
+
     def _beat(self, rank: int) -> Beat | None:
         return read_beat(self._directory / f"rank{rank}.beat")
-
-
-def _from(log: Path, start: int) -> str:
-    with log.open("rb") as stream:
-        stream.seek(start)
-        return stream.read().decode("utf-8", "replace")
 
 
 def waits(stack: str) -> bool:

@@ -17,16 +17,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Share:
-    """A rank's part of one micro-batch.
+    """A rank's part of one micro-batch: what it computes on, and how many samples of that count.
 
-    `weight` turns the mean loss over `indices` into the rank's contribution: gradients are averaged over ranks and
-    summed over micro-batches, so that the sum is the mean over the global batch whatever the ranks' sizes. A rank
-    without samples computes on a borrowed one with weight 0, to be there when gradients are exchanged. A sample alone
-    comes twice, which leaves its mean loss as it is: batch normalisation can't train on one.
+    A rank without samples computes on a borrowed one, of which none counts, to be there when gradients are exchanged.
+    A sample alone comes twice, which leaves its mean loss as it is: batch normalisation can't train on one.
     """
 
     indices: list[int]
-    weight: float
+    samples: int
 
 
 class GlobalBatches:
@@ -57,16 +55,18 @@ class GlobalBatches:
         for batch in range(first, len(self)):
             chosen = order[batch * self.global_batch : (batch + 1) * self.global_batch]
             mine = chosen[rank :: self._world]
-            yield [self._share(mine[i :: self._accumulation], chosen) for i in range(self._accumulation)]
-
-    def _share(self, indices: list[int], chosen: list[int]) -> Share:
-        weight = len(indices) * self._world / len(chosen)
-        computed = indices or chosen[:1]
-        return Share(computed if len(computed) > 1 else 2 * computed, weight)
+            yield [_share(mine[i :: self._accumulation], chosen[0]) for i in range(self._accumulation)]
 
 
-def load_batches(dataset: TrainingData, batches: list[list[int]], workers: int, pin: bool = False) -> Iterator[Batch]:
-    """Load index lists in order, in worker processes where `workers` says so.
+def _share(indices: list[int], borrowed: int) -> Share:
+    computed = indices or [borrowed]
+    return Share(computed if len(computed) > 1 else 2 * computed, len(indices))
+
+
+def load_batches(
+    dataset: TrainingData, batches: list[list[int]], workers: int, pin: bool = False, ahead: int = 2
+) -> Iterator[Batch]:
+    """Load index lists in order, in worker processes where `workers` says so: those hold `ahead` or more ready.
 
     Raises:
         StepError: a sample can't be read.
@@ -78,6 +78,7 @@ def load_batches(dataset: TrainingData, batches: list[list[int]], workers: int, 
         batch_sampler=batches,
         collate_fn=_as_is,
         num_workers=workers,
+        prefetch_factor=max(2, -(-ahead // workers)) if workers else None,
         pin_memory=pin,
         # its own generator: without one each pass would draw a worker seed from the global one
         generator=torch.Generator().manual_seed(0),

@@ -12,6 +12,9 @@ from pathlib import Path
 PHASES = ("start", "init", "data", "compute", "evaluation", "checkpoint", "end")
 """What a rank does, in the order of a step: of two ranks at the same step the earlier phase is the one behind."""
 
+SETUP = PHASES[:2]
+"""Those before its first step."""
+
 _LAYOUT = struct.Struct("=qqqqd")
 
 

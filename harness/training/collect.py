@@ -53,6 +53,7 @@ def collect(run_dir: Path) -> TrainingRecord:
         global_batch_size=config.global_batch_size,
         train_batch_size=-(-config.global_batch_size // processes),
         runs=tuple(runs),
+        unsupported=begin.get("unsupported"),
         interrupted=next((event["step"] for event in events if event["event"] == "interrupted"), None),
         corrupt_lines=sum(log.corrupt for log in logs) + _corrupt(events) + _corrupt(_agents(run_dir)),
         partial=any(event["event"] == "partial" for event in events),

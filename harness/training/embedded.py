@@ -61,6 +61,10 @@ class ForInference(TrainingCase):
         """The case's."""
         return self._case.loss(outputs, targets)
 
+    def loss_weight(self, targets: torch.Tensor) -> float:
+        """The case's."""
+        return self._case.loss_weight(targets)
+
 
 class LoadedData:
     """Any batch of what a DataLoader loads from, collated as it would."""

@@ -19,7 +19,7 @@ from harness.events import EventLog
 from harness.process import die_with_parent
 from harness.registry import find_vendor
 from harness.training.beat import BeatWriter
-from harness.training.spec import AGENT, TrainingSpec
+from harness.training.spec import AGENT, OUTPUTS, TrainingSpec
 
 
 def main() -> None:
@@ -27,7 +27,7 @@ def main() -> None:
     _die_with(int(os.environ[AGENT]))
     spec, rank = TrainingSpec.load(Path(sys.argv[1])), int(os.environ["RANK"])
     node = spec.node_directory(int(sys.argv[2]))
-    _write_output_to(node / f"rank{rank}.log")
+    _write_output_to(os.environ[OUTPUTS].split(",")[int(os.environ["LOCAL_RANK"])])
     faulthandler.enable()
     faulthandler.register(signal.SIGUSR1, all_threads=True)
     beat = BeatWriter(node / f"rank{rank}.beat")
@@ -87,12 +87,16 @@ def _die_with(parent: int) -> None:
         os._exit(1)
 
 
-def _write_output_to(path: Path) -> None:
-    """Everything that this process and its libraries print goes into the rank's log."""
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
-    os.dup2(descriptor, 1)
-    os.dup2(descriptor, 2)
-    os.close(descriptor)
+def _write_output_to(pipe: str) -> None:
+    """Linux: all that this process and its libraries print goes to the agent, which keeps the rank's log.
+
+    torchrun hands no descriptors on: the agent's own is opened once more. Elsewhere the output stays in agent.log.
+    """
+    if sys.platform == "linux":
+        descriptor = os.open(f"/proc/{os.environ[AGENT]}/fd/{pipe}", os.O_WRONLY)
+        os.dup2(descriptor, 1)
+        os.dup2(descriptor, 2)
+        os.close(descriptor)
 
 
 if __name__ == "__main__":

@@ -100,7 +100,9 @@ class SeedRun(Part):
     train_ended: float | None = None
     epochs: tuple[Epoch, ...] = ()
     evaluations: tuple[Evaluation, ...] = ()
-    losses: tuple[tuple[int, float | None], ...] = Field(default=(), description="(step, loss of rank 0), thinned out")
+    losses: tuple[tuple[int, float | None], ...] = Field(
+        default=(), description="(step, mean loss over the global batch), thinned out"
+    )
     notes: tuple[NotedStep, ...] = Field(default=(), description="thinned out, as epochs and evaluations are")
     ranks: tuple[Rank, ...] = ()
     checkpoints: tuple[int, ...] = Field(default=(), description="steps at which one was begun")
@@ -134,6 +136,7 @@ class TrainingRecord(CaseRecord):
     validation_items: int | None = None
     weights: Identity | None = Field(default=None, description="that training began from; null: fresh ones")
     adapted: tuple[str, ...] = Field(default=(), description="steps of training that the vendor does its own way")
+    unsupported: str | None = Field(default=None, description="why the vendor does not train at the precision")
     read_from: tuple[str, ...] = Field(default=(), description="logs of others; empty: measured by Proofmark")
     runs: tuple[SeedRun, ...] = ()
     repeats: int = Field(description="how many runs were asked for")

@@ -32,12 +32,14 @@ Progress = Callable[[dict[str, Any]], None]
 class TrainingOptions:
     """What the user decides about a run, beside its configuration.
 
-    `timeout`, `hang_timeout` and `monitor_interval` (None for no monitor) are in seconds; `resume` is the folder of
-    an earlier session whose checkpoints to go on from; `checkpoints` a folder that all hosts of a cluster share.
+    `timeout`, `hang_timeout`, `setup_timeout` and `monitor_interval` (None for no monitor) are in seconds; `resume` is
+    the folder of an earlier session whose checkpoints to go on from; `checkpoints` a folder that all hosts of a cluster
+    share.
     """
 
     timeout: float = 86400.0
     hang_timeout: float = 30.0
+    setup_timeout: float = 1800.0
     monitor_interval: float | None = 1.0
     resume: Path | None = None
     checkpoints: Path | None = None
@@ -91,6 +93,8 @@ class ScaleRun:
         self.record: TrainingRecord | None = None
         self.problems, self._scale, self._found, self._case = tuple(problems), scale, found, case
         self._launcher, self._options, self._on_progress = launcher, options, on_progress
+        self._unsupported = _unsupported(config.precision, found)
+        self._refused = bool(self.problems or self._unsupported)
         self._log = EventLog(run_dir / "events.jsonl")
         self._begun = self._trained = False
 
@@ -101,9 +105,12 @@ class ScaleRun:
             self._log.write("run_begin", **self._facts())
 
     def train(self) -> None:
-        """All runs, one after another, unless the configuration is illegal. An interrupt ends the run, and goes on."""
+        """All runs, one after another, unless the configuration is illegal or the precision none of the vendor's.
+
+        An interrupt ends the run, and goes on.
+        """
         self.begin()
-        if self._trained or self.problems:
+        if self._trained or self._refused:
             return
         self._trained = True
         for number in range(1, self.config.repeat + 1):
@@ -123,7 +130,7 @@ class ScaleRun:
         """
         if self.record is None:
             self.begin()
-            if not self._trained and not self.problems:
+            if not self._trained and not self._refused:
                 self._log.write("partial")
             self.record = collect(self.run_dir)
             self.record.save(self.run_dir / "record.json")
@@ -191,6 +198,7 @@ class ScaleRun:
             resume_from=str(resume) if resume else None,
             hang_timeout=self._options.hang_timeout,
             monitor_interval=self._options.monitor_interval,
+            setup_timeout=self._options.setup_timeout,
         )
 
     def _facts(self) -> dict[str, Any]:
@@ -205,7 +213,16 @@ class ScaleRun:
             "devices": self._scale.nnodes if vendor.torch_device() == "cpu" else self._scale.world,
             "adapted": adapted_steps(vendor.training_adapter()),
             "problems": [vars(problem) for problem in self.problems],
+            "unsupported": self._unsupported,
             "versions": installed_versions(PACKAGES),
             "host": describe_host().model_dump(),
             "chip": chip.model_dump(),
         }
+
+
+def _unsupported(precision: str, found: FoundVendor) -> str | None:
+    """Why the vendor does not train at a precision, None if it does."""
+    declared = found.vendor.training_precisions
+    if precision in declared:
+        return None
+    return f"vendor {found.name} does not train at {precision}: it declares {', '.join(sorted(declared))}"

@@ -13,6 +13,7 @@ from typing import Any
 
 from harness.events import CORRUPT, Event, read_events
 from harness.record import Monitoring
+from harness.training.beat import SETUP
 from harness.training.node_monitor import FAILED
 from harness.training.nodes import monitored
 from harness.training.record import Epoch, Evaluation, Failure, NotedStep, Rank, Rates, SeedRun, Split
@@ -224,12 +225,16 @@ def _lost(directory: Path, lost: Sequence[Event]) -> Failure:
 def _hang(directory: Path, hung: Sequence[Event]) -> Failure:
     last = min(event["position"] for event in hung)
     behind = [event for event in hung if event["position"] == last]
-    told = [f"rank {e['rank']} hung in step {e['step']}, {e['phase']}, for {e['seconds']:.0f} s" for e in behind]
+    told = [f"rank {e['rank']} hung {_where(e)} for {e['seconds']:.0f} s" for e in behind]
     waiting = sorted(event["rank"] for event in hung if event["position"] != last)
     if waiting:
         told.append(f"waiting for it: rank {', '.join(map(str, waiting))}")
     ranks = tuple(event["rank"] for event in behind)
     return Failure(ranks=ranks, cause="; ".join(told), last_lines="\n".join(_tail(directory, rank) for rank in ranks))
+
+
+def _where(hang: Event) -> str:
+    return "while it set up," if hang["phase"] in SETUP else f"in step {hang['step']}, {hang['phase']},"
 
 
 def _death(directory: Path, event: Event) -> Failure:

@@ -12,6 +12,9 @@ from harness.launch import Place
 AGENT = "PROOFMARK_AGENT"
 """Variable with the agent's process id, in the environment of its ranks: they end with it."""
 
+OUTPUTS = "PROOFMARK_OUTPUTS"
+"""Variable with what a node's ranks print to, by local rank: descriptors of the agent's pipes."""
+
 
 @dataclass(frozen=True)
 class TrainingSpec:
@@ -27,6 +30,7 @@ class TrainingSpec:
         resume_from: a folder of checkpoints to go on from.
         hang_timeout: seconds without a sign of life after which a rank counts as hung.
         monitor_interval: seconds between two readings of each node's monitor, None for no monitor.
+        setup_timeout: the same while a rank sets up, and in its first step.
         until_converged: end at the target; otherwise train for as long as the limits allow.
     """
 
@@ -44,6 +48,7 @@ class TrainingSpec:
     resume_from: str | None = None
     hang_timeout: float = 30.0
     monitor_interval: float | None = None
+    setup_timeout: float = 1800.0
     until_converged: bool = True
 
     def node_directory(self, node: int) -> Path:

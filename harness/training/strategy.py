@@ -39,17 +39,17 @@ def prepare(model: torch.nn.Module, config: EffectiveConfig, place: Place) -> to
         for block in _blocks(model):
             fully_shard(block)
         fully_shard(model)
-    elif place.world > 1:
+    if config.compile:
+        model = torch.compile(model)  # type: ignore[assignment]
+    if config.parallel == "ddp" and place.world > 1:
         devices = None if place.device.type == "cpu" else [place.device]
         model = DistributedDataParallel(model, device_ids=devices)
-    return torch.compile(model) if config.compile else model  # type: ignore[return-value]
+    return model
 
 
 def unwrapped(model: torch.nn.Module) -> torch.nn.Module:
-    """The model to evaluate: without DDP, which would exchange buffers at each call, and where it is there without
-    what torch.compile made of the two."""
-    inner = getattr(model, "_orig_mod", model)
-    return inner.module if isinstance(inner, DistributedDataParallel) else model
+    """The model to evaluate, compiled where it is: without DDP, which would exchange buffers at each call."""
+    return model.module if isinstance(model, DistributedDataParallel) else model
 
 
 @contextmanager
@@ -64,6 +64,15 @@ def exchange(model: torch.nn.Module, last: bool) -> Iterator[None]:
             yield
     else:
         yield
+
+
+def summed(values: list[float], place: Place) -> list[float]:
+    """Each value's sum over the ranks."""
+    if place.world == 1:
+        return values
+    sums = torch.tensor(values, dtype=torch.float64, device=place.device)
+    dist.all_reduce(sums)
+    return list(sums.tolist())
 
 
 def share_buffers(model: torch.nn.Module, place: Place) -> None:

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
-import torch.distributed as dist
 
 from harness.errors import StepError
 from harness.events import EventLog
@@ -19,7 +18,7 @@ from harness.precision import count_flops
 from harness.training.batches import GlobalBatches, Share, evaluation_batches, load_batches
 from harness.training.beat import BeatWriter
 from harness.training.checkpoint import Checkpoints
-from harness.training.strategy import Place, exchange, prepare, share_buffers, unwrapped
+from harness.training.strategy import Place, exchange, prepare, share_buffers, summed, unwrapped
 
 if TYPE_CHECKING:
     from harness.case import Batch
@@ -138,14 +137,15 @@ class Trainer:
 
     def _step(self, shares: list[Share], loader: Iterator[Batch]) -> None:
         """One optimizer step over a global batch."""
-        losses = []
-        mine = sum(len(share.indices) for share in shares)
-        for number, share in enumerate(shares):
+        batches, losses = [], []
+        for _ in shares:
             with self._part("data"):
-                batch = next(loader)
+                batches.append(next(loader))
+        with self._part("compute"):
+            weights = self._weights(shares, batches)
+        for number, (batch, weight) in enumerate(zip(batches, weights, strict=True), 1):
             with self._part("compute"):
-                loss = self._micro_step(batch, share, last=number == len(shares) - 1)
-                losses.append(loss * (len(share.indices) / mine))
+                losses.append(self._micro_step(batch, weight, last=number == len(shares)))
         with self._part("compute"):
             self._scaler.step(self._optimizer)
             self._scaler.update()
@@ -158,13 +158,25 @@ class Trainer:
         if self._steps % self._config.log_freq == 0 or self._steps == 1:
             self._write_steps()
 
-    def _micro_step(self, batch: Batch, share: Share, last: bool) -> torch.Tensor:
+    def _weights(self, shares: list[Share], batches: list[Batch]) -> list[float]:
+        """What turns each mean loss of this rank into its part of the mean over the global batch.
+
+        Gradients are averaged over ranks and summed over micro-batches: weights add up to the world size.
+        """
+        counts = [
+            self._case.loss_weight(targets) * share.samples / len(share.indices)
+            for share, (_, targets) in zip(shares, batches, strict=True)
+        ]
+        (total,) = summed([sum(counts)], self._place)
+        return [count * self._place.world / (total or math.nan) for count in counts]
+
+    def _micro_step(self, batch: Batch, weight: float, last: bool) -> torch.Tensor:
         inputs, targets = self._on_device(batch)
         with exchange(self.model, last):
             with self._adapter.autocast(self._config, self._place.device):
                 loss = self._adapter.train_step(self._case, self.model, inputs, targets)
-            # gradients are averaged over ranks: weights add up to the world size over a global batch
-            self._adapter.backward(self._scaler.scale(loss * share.weight))
+            loss = loss * weight if weight else loss.nan_to_num() * 0.0  # a mean over nothing is no number
+            self._adapter.backward(self._scaler.scale(loss))
         return loss.detach()
 
     def _load(self, data: TrainingData, lists: list[list[int]]) -> Iterator[Batch]:
@@ -176,7 +188,8 @@ class Trainer:
         workers = self._config.num_workers
         if workers and self._checkpoints is not None:
             self._checkpoints.wait()
-        return load_batches(data, lists, workers, pin=self._place.device.type != "cpu")
+        ahead = 2 * self._config.gradient_accumulation_steps  # a step's come together
+        return load_batches(data, lists, workers, self._place.device.type != "cpu", ahead)
 
     def _on_device(self, batch: Batch) -> Batch:
         inputs, targets = batch
@@ -216,10 +229,7 @@ class Trainer:
                     outputs = list(output) if isinstance(output, tuple) else [output]
                     score, weight = self._case.evaluator([o.float() for o in outputs], targets)
                     total, items = total + score, items + weight
-            sums = torch.tensor([total, items], dtype=torch.float64, device=place.device)
-            if place.world > 1:
-                dist.all_reduce(sums)
-            total, items = sums.tolist()
+            total, items = summed([total, items], place)
             self.model.train()
         metric = total / items if items else math.nan
         finite = metric if math.isfinite(metric) else None
@@ -229,14 +239,15 @@ class Trainer:
         return metric
 
     def _write_steps(self) -> None:
-        """Note the losses since the last note; a loss that is no number ends the training."""
+        """Note the losses since the last note; a loss of this rank that is no number ends the training."""
         if not self._losses:
             return
-        losses = torch.stack(self._losses).tolist()
+        own = torch.stack(self._losses).tolist()
         self._losses.clear()
-        first = self._steps - len(losses) + 1
-        bad = next((step for step, loss in enumerate(losses, first) if not math.isfinite(loss)), None)
-        losses = [loss if math.isfinite(loss) else None for loss in losses]
+        first = self._steps - len(own) + 1
+        bad = next((step for step, loss in enumerate(own, first) if not math.isfinite(loss)), None)
+        means = [loss / self._place.world for loss in summed(own, self._place)]
+        losses = [loss if math.isfinite(loss) else None for loss in means]
         rate = self._scheduler.get_last_lr()[0]
         fields = {"first": first, "losses": losses, "learning_rate": rate, "total_steps": self._total_steps}
         self._write_totals("steps", time.perf_counter_ns(), **fields)
@@ -259,9 +270,7 @@ class Trainer:
             self._write_steps()
             share_buffers(unwrapped(self.model), self._place)
             progress = {
-                "config": self._config.hash,
-                "seed": self._spec.seed,
-                "world": self._place.world,
+                **self._identity(),
                 "epoch": self._epoch + epoch_ended,
                 "batch": 0 if epoch_ended else self._batch,
                 "steps": self._steps,
@@ -274,10 +283,16 @@ class Trainer:
             self._checkpoints.save(self._steps, self.model, self._optimizer, progress)
             self._log.write("checkpoint", step=self._steps)
 
+    def _identity(self) -> dict[str, Any]:
+        """What a checkpoint must agree in with the run that goes on from it."""
+        data = {"train data": self._train_data, "validation data": self._validation}
+        digests = {name: dataset.identity.sha256 for name, dataset in data.items()}
+        return {"config": self._config.hash, "seed": self._spec.seed, "world": self._place.world, **digests}
+
     def _resume(self, path: Path) -> None:
         progress = Checkpoints.load(path, self.model, self._optimizer)
-        here = {"config": self._config.hash, "seed": self._spec.seed, "world": self._place.world}
-        wrong = [f"{key} is {progress[key]}, not {value}" for key, value in here.items() if progress[key] != value]
+        here = {key: (progress.get(key), value) for key, value in self._identity().items()}
+        wrong = [f"{key} is {its}, not {value}" for key, (its, value) in here.items() if its != value]
         if wrong:
             raise StepError(f"checkpoint {path.name} is of another run: {'; '.join(wrong)}")
         self._epoch, self._batch = progress["epoch"], progress["batch"]

@@ -16,9 +16,10 @@ CONFIDENCE = 0.95
 
 
 def judge(record: TrainingRecord) -> Verdict:
-    """Judge a training: legality first, then whether it ran, then the target, then what disturbed it."""
+    """Judge a training: legality first, then whether it could run and did, then the target, then what disturbed it."""
     stages = (
         (VerdictKind.FAIL_LEGALITY, [f"{p.where}: {p.key}: {p.what}" for p in record.problems]),
+        (VerdictKind.UNSUPPORTED, [record.unsupported] if record.unsupported else []),
         (VerdictKind.ERROR, _failures(record)),
         (VerdictKind.INSUFFICIENT, ["only some tests of the case were selected"] if record.partial else []),
         (VerdictKind.ERROR, [*_missing_figures(record), *_impossible_figures(record)]),

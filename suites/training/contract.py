@@ -62,6 +62,7 @@ class TrainingContract(TrainingCase):
     def test_verdict(self, training_record: TrainingRecord) -> None:
         """Everything that the referee has to say of the training."""
         assert training_record.verdict is not None
+        _supported(training_record)
         if training_record.verdict.kind is not VerdictKind.PASS:
             reasons = "\n".join(f"  {reason}" for reason in training_record.verdict.reasons)
             pytest.fail(f"{training_record.verdict.kind}\n{reasons}", pytrace=False)
@@ -70,6 +71,12 @@ class TrainingContract(TrainingCase):
 def _legal(record: TrainingRecord) -> None:
     if record.problems:
         pytest.skip("an override is illegal: nothing was trained")
+    _supported(record)
+
+
+def _supported(record: TrainingRecord) -> None:
+    if record.verdict and record.verdict.kind is VerdictKind.UNSUPPORTED:
+        pytest.skip(f"UNSUPPORTED: {record.unsupported}")
 
 
 def _not_judged(record: TrainingRecord, kind: VerdictKind) -> None:

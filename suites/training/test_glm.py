@@ -37,6 +37,10 @@ class TestGlm(TrainingContract):
         right = outputs[0].masked_fill(targets != 1, torch.finfo(outputs[0].dtype).min)
         return (outputs[0].logsumexp(-1) - right.logsumexp(-1)).mean()
 
+    def loss_weight(self, targets: torch.Tensor) -> float:
+        """Questions."""
+        return float(len(targets))
+
     def evaluator(self, outputs: list[torch.Tensor], targets: torch.Tensor) -> tuple[float, float]:
         """Questions whose likeliest candidate is right, and questions."""
         best = outputs[0].argmax(-1, keepdim=True)

@@ -94,6 +94,15 @@ def test_illegal_overrides_are_refused_all_at_once(house: House) -> None:
     clean(ran)
 
 
+def test_a_precision_that_the_vendor_does_not_declare_is_not_trained(house: House) -> None:
+    ran = house.run("-k", "1x1", "--precision", "tf32", vendor="cpu", suite="training")
+    record = trained(ran)
+    assert ran.code == 10 and kind(record) == "UNSUPPORTED" and not record.runs, ran.output
+    assert "vendor cpu does not train at tf32: it declares bf16, fp16, fp32" in ran.output
+    assert "failed" not in ran.output and "withheld" in ran.output
+    clean(ran)
+
+
 def test_train_batch_size_changes_the_global_batch_on_record(house: House) -> None:
     overridden(house, "1x2", train_batch_size=16, parallel="fsdp", precision="bf16", gradient_accumulation_steps=2)
     ran = house.run("-k", "1x2", vendor="cpu", suite="training")
@@ -196,10 +205,11 @@ def test_a_broken_file_of_a_scale_ends_the_session_before_anything_runs(house: H
     one_line_answer(house.run("-k", "1x1", vendor="cpu", suite="training"), "1x2.yaml")
 
 
+@pytest.mark.parametrize("option", ["--hang-timeout", "--setup-timeout"])
 @pytest.mark.parametrize("timeout", ["0", "-5", "nan"])
-def test_a_hang_timeout_that_is_none_is_refused(house: House, timeout: str) -> None:
-    told = f"--hang-timeout: expected at least 1 second, found {timeout}"
-    one_line_answer(house.run(f"--hang-timeout={timeout}", vendor="cpu", suite="training"), told)
+def test_a_hang_timeout_that_is_none_is_refused(house: House, option: str, timeout: str) -> None:
+    told = f"{option}: expected at least 1 second, found {timeout}"
+    one_line_answer(house.run(f"{option}={timeout}", vendor="cpu", suite="training"), told)
 
 
 def test_another_seed_may_do_better_where_one_diverged(house: House) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from harness import capped_log
 from harness.training.record import TrainingRecord
 from tests.e2e.conftest import House, Ran, clean
 
@@ -19,6 +20,8 @@ FAULTS = {
     "rank0.step5=raise": (17, (0,), "rank 0: RuntimeError: trouble in rank0.step5"),
     "rank1.step5=memory": (17, (1,), "rank 1: MemoryError: cannot allocate 1 TiB"),
     "rank1.model=raise": (17, (1,), "rank 1: RuntimeError: trouble in rank1.model"),
+    "rank1.model=hang": (17, (1,), "rank 1 hung while it set up, for"),
+    "rank1.step1=hang": (17, (1,), "rank 1 hung in step 0, compute, for"),
     "rank1.step20=hang": (17, (1,), "rank 1 hung in step"),
     "rank1.load20=hang": (17, (1,), "rank 1 hung in step"),
     "rank1.loss9=yes": (14, (1,), "rank 1: the loss of step 9 is not finite"),
@@ -33,7 +36,8 @@ def trained(ran: Ran, scale: str = "1x2") -> TrainingRecord:
 @pytest.mark.parametrize("trouble", FAULTS)
 def test_rank_and_cause_are_named(house: House, trouble: str) -> None:
     code, ranks, told = FAULTS[trouble]
-    ran = house.run("-k", "1x2", "--hang-timeout", "5", vendor="cpu", suite="training", trouble=f"tiny.{trouble}")
+    timeouts = ("--hang-timeout", "5", "--setup-timeout", "15")
+    ran = house.run("-k", "1x2", *timeouts, vendor="cpu", suite="training", trouble=f"tiny.{trouble}")
     assert house.becomes_empty(10)
     assert ran.code == code, ran.output
     record = trained(ran)
@@ -41,12 +45,26 @@ def test_rank_and_cause_are_named(house: House, trouble: str) -> None:
     assert run.failure is not None and run.failure.ranks == ranks and told in run.failure.cause, ran.output
     assert record.verdict is not None and told in "\n".join(record.verdict.reasons)
     assert "withheld" in ran.output
-    if "model" not in trouble:
+    if not trouble.startswith(("rank1.model", "rank1.step1=")):
         assert run.losses and run.evaluations, "what was measured is kept"
     if "hang" in trouble:
         assert "trouble.py" in run.failure.last_lines, "Python stacks of where it hung"
         assert run.failure.cause.endswith("waiting for it: rank 0"), run.failure.cause
     assert "INTERNALERROR" not in ran.output
+
+
+@pytest.mark.parametrize(
+    "end, cause", [("SIGKILL", "rank 1 was killed by signal 9"), ("hang", "waiting for it: rank 0")]
+)
+def test_a_rank_that_floods_its_log(house: House, end: str, cause: str) -> None:
+    trouble = f"tiny.rank1.step10=flood,tiny.rank1.step20={end}"
+    ran = house.run("-k", "1x2", "--hang-timeout", "5", vendor="cpu", suite="training", trouble=trouble)
+    assert house.becomes_empty(10)
+    (failure,) = [run.failure for run in trained(ran).runs]
+    assert failure is not None and failure.ranks == (1,) and failure.cause.endswith(cause), ran.output
+    assert "last words" in failure.last_lines and ("trouble.py" in failure.last_lines) == (end == "hang")
+    log = ran.run_dir / "training/tiny/1x2/round1/noderank0/rank1.log"
+    assert capped_log.HEAD < log.stat().st_size < capped_log.HEAD + capped_log.TAIL + 100
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL], ids=lambda number: number.name)
@@ -131,6 +149,16 @@ def test_a_corrupt_checkpoint_is_refused(house: House, damage: str) -> None:
     assert again.code == 17, again.output
     assert record.verdict is not None and f"checkpoint {newest.name} is corrupt" in record.verdict.reasons[0]
     assert "Traceback" not in again.output
+
+
+def test_a_checkpoint_of_other_data_is_refused(house: House) -> None:
+    ran = house.end(house.start(*CHECKPOINTED, "-k", "1x1", suite="training"))
+    resumed = (*CHECKPOINTED, "-k", "1x1", "--resume", str(ran.run_dir))
+    again = house.end(house.start(*resumed, suite="training", trouble="tiny.train_data=other"))
+    record = trained(again, "1x1")
+    assert again.code == 17 and record.verdict is not None, again.output
+    assert "is of another run: train data is" in record.verdict.reasons[0]
+    assert "config" not in record.verdict.reasons[0] and "validation" not in record.verdict.reasons[0]
 
 
 def test_a_full_disk_is_named(house: House, tmp_path: Path) -> None:

@@ -35,6 +35,7 @@ def test_a_good_record_passes() -> None:
     "kind, told, changes",
     [
         ("FAIL_LEGALITY", "x: target: no", {"problems": (ProblemEntry(where="x", key="target", what="no"),)}),
+        ("UNSUPPORTED", "does not train at tf32", {"unsupported": "vendor acme does not train at tf32"}),
         ("ERROR", "interrupted in round 1", {"interrupted": "round 1"}),
         ("ERROR", "2 lines of the event logs are damaged", {"corrupt_lines": 2}),
         ("ERROR", "1 of 2 runs are in the record", {"repeats": 2}),

@@ -240,6 +240,28 @@ def test_output_that_no_disk_takes_holds_nobody_up(tmp_path: Path) -> None:
     assert not log.is_alive()
 
 
+def test_what_came_last_can_be_read_at_any_time(tmp_path: Path) -> None:
+    log = capped_log.CappedLog(tmp_path / "log")
+    with os.fdopen(log.descriptor, "wb", buffering=0) as stream:
+        for size in (5, capped_log.HEAD, 3 * capped_log.TAIL):
+            position = log.received
+            for start in range(0, size, 4096):
+                stream.write(b"." * min(4096, size - start))
+            stream.write(b"end")
+            _arrived(log, position + size + 3)
+            told = log.since(position)
+            assert told.endswith(b".end")
+            assert size > capped_log.TAIL or len(told) == size + 3
+            assert log.since(log.received - 3) == b"end"
+    log.finish()
+
+
+def _arrived(log: capped_log.CappedLog, count: int) -> None:
+    deadline = time.monotonic() + 30
+    while log.received < count and time.monotonic() < deadline:
+        time.sleep(0.01)
+
+
 @pytest.mark.slow
 def test_the_real_child_ends_with_its_parent(tmp_path: Path) -> None:
     """The real worker_main: its command pipe closes, and the group ends, whatever runs in it."""

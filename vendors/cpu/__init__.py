@@ -16,6 +16,7 @@ class Cpu(Vendor):
     training_scales = ("1x1", "1x2")
     default_compiler = "onnxruntime"
     framework_precisions = frozenset({"fp32", "bf16"})
+    training_precisions = frozenset({"fp32", "fp16", "bf16"})
 
     def devices(self) -> list[Device]:
         return [Device(0, self.chip())]

@@ -16,7 +16,7 @@ class Intel(Vendor):
     """One kind of device at a time: the CPU, unless --device says GPU, GPU.1, NPU, ..."""
 
     default_compiler = "openvino"
-    framework_precisions = frozenset({"fp32", "bf16"})
+    framework_precisions = training_precisions = frozenset({"fp32", "bf16"})
 
     def __init__(self) -> None:
         self._take("CPU")

@@ -27,7 +27,7 @@ class Nvidia(Vendor):
         floating = frozenset({"fp32", "fp16"})
         if (nvml.capability() or AMPERE) >= AMPERE:
             floating |= {"tf32", "bf16"}
-        self.framework_precisions = floating
+        self.framework_precisions = self.training_precisions = floating
         self.compilers = {
             "tensorrt": Compiler(floating | {"int8"}, consumes="onnx", loads_compiled=True, package="tensorrt"),
             "torchtrt": Compiler(floating, consumes="model", package="torch-tensorrt"),

@@ -1,0 +1,47 @@
+"""One step of training is the same step however the global batch is divided."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from harness.training.strategy import Place
+from tests.unit.tokens import WAYS, trained
+
+HERE = Place(0, 0, 1, torch.device("cpu"))
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> dict[str, torch.Tensor]:
+    """What one process makes of whole global batches."""
+    weights, losses = trained(tmp_path_factory.mktemp("whole"), HERE)
+    assert len(losses) == 6 and len(set(losses)) == 6
+    return weights | {"losses": torch.tensor(losses, dtype=torch.float64)}
+
+
+def equal(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> bool:
+    assert one.keys() == other.keys()
+    return all(torch.allclose(one[name], other[name], rtol=1e-9, atol=0) for name in one)
+
+
+@pytest.mark.parametrize("steps", [2, 3])
+def test_accumulated_micro_batches_weigh_by_known_tokens(
+    whole: dict[str, torch.Tensor], tmp_path: Path, steps: int
+) -> None:
+    weights, losses = trained(tmp_path, HERE, gradient_accumulation_steps=steps)
+    assert equal(weights | {"losses": torch.tensor(losses, dtype=torch.float64)}, whole)
+
+
+def test_ranks_weigh_by_known_tokens(whole: dict[str, torch.Tensor], tmp_path: Path) -> None:
+    launch = "-m torch.distributed.run --standalone --local-addr 127.0.0.1 --nproc-per-node 2 --log-dir".split()
+    command = [sys.executable, *launch, os.devnull, "-m", "tests.unit.tokens", str(tmp_path)]
+    ran = subprocess.run(command, env={**os.environ, "OMP_NUM_THREADS": "1"}, capture_output=True, timeout=300)
+    assert ran.returncode == 0, ran.stderr.decode()
+    for way in WAYS:
+        assert equal(load_file(tmp_path / way / "weights.safetensors"), whole), way
