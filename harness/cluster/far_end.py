@@ -9,6 +9,7 @@ ends everything that it started.
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import hashlib
 import json
 import os
@@ -16,6 +17,7 @@ import platform
 import shutil
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import threading
@@ -28,6 +30,7 @@ from typing import Any
 GREETING = b"proofmark-far-end 1\n"
 SILENCE = 10.0
 PIECE = 256 * 1024
+SIOCGIFFLAGS, IFF_UP, IFF_RUNNING = 0x8913, 0x1, 0x40
 MOST_FILES = 20_000
 """Files of a data directory that its fingerprint takes in."""
 
@@ -288,11 +291,14 @@ def _version(package: str) -> str | None:
 
 
 def _interface_state(name: str) -> str:
-    """The kernel's word for it: 'up', 'down', or 'unknown' for those that can't tell; 'missing'."""
-    try:
-        return Path("/sys/class/net", Path(name).name, "operstate").read_text().strip()
-    except OSError:
-        return "up" if name in [found for _, found in socket.if_nameindex()] else "missing"
+    """'up' if it is switched on and its cable is in, 'down', or 'missing'."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
+        try:
+            answer = fcntl.ioctl(asked, SIOCGIFFLAGS, struct.pack("16sH14x", name.encode()[:15], 0))
+        except OSError:
+            return "missing"
+    flags = struct.unpack("16sH14x", answer)[1]
+    return "up" if flags & IFF_UP and flags & IFF_RUNNING else "down"
 
 
 def _is_free(port: int) -> bool:

@@ -59,7 +59,7 @@ async def question(connection: Connection, report: HostReport, wishes: Wishes) -
         report.problems.append(f"its clock is {abs(report.skew):.1f} s {ahead} this machine's: set it by NTP")
     if report.facts["free_bytes"] < LEAST_FREE:
         report.problems.append(f"{report.facts['free_bytes'] / 2**20:.0f} MiB are free in work_dir; 1 GiB is needed")
-    if report.facts["interface"] not in (None, "up", "unknown"):
+    if report.facts["interface"] not in (None, "up"):
         report.problems.append(f"interface {wishes.interface} is {report.facts['interface']}")
     if report.facts["port_free"] is False:
         report.problems.append(f"port {wishes.port} (master_port) is taken")

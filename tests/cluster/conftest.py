@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+import time
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 
 from tests.cluster.netns import Hosts
 from tests.cluster.podman import Podman
 from tests.cluster.slurm import Slurm
+from tests.e2e.conftest import House, Ran, house, trained
+
+__all__ = ["house", "trained"]
 
 
 @pytest.fixture
@@ -30,3 +39,69 @@ def podman() -> Iterator[Podman]:
     """A container engine of the module's own."""
     with Podman() as started:
         yield started
+
+
+class Campus:
+    """A house, hosts that its trainings run on, and the cluster file between them. Each host has a disk of its own."""
+
+    def __init__(self, house: House, hosts: Hosts, folder: Path) -> None:
+        self.house, self.hosts = house, hosts
+        self.work = folder / "work"
+        self.work.mkdir()
+        self.file = folder / "cluster.yaml"
+        for index in range(len(hosts.hosts)):
+            self.mount(index)
+        self.write()
+
+    def mount(self, index: int) -> None:
+        """Put a host's own disk where the cluster file says."""
+        self.on(index, "mount", "--bind", str(self.hosts.hosts[index].work), str(self.work))
+
+    def on(self, index: int, *command: str) -> None:
+        """Run a command as a host's administrator."""
+        cell = self.hosts.hosts[index].cell
+        assert cell is not None
+        subprocess.run(cell.inside(*command), check=True, capture_output=True)
+
+    def write(self, **changes: Any) -> None:
+        """Write the cluster file."""
+        client = self.hosts.client_config()
+        content = {
+            "hosts": [host.name for host in self.hosts.hosts],
+            "port": self.hosts.hosts[0].port,
+            "user": "root",
+            "key": str(client.key),
+            "known_hosts": str(client.known_hosts),
+            "work_dir": str(self.work),
+            "python": sys.executable,
+            "interface": "eth0",
+            "environment": {"HOUSE": str(self.house.root), "OMP_NUM_THREADS": "1"},
+        }
+        self.file.write_text(yaml.safe_dump(content | changes))
+
+    def start(self, *options: str, trouble: str = "", **changes: Any) -> subprocess.Popen[str]:
+        """Begin a training of the tiny case on two hosts, with trouble there."""
+        variables = {"HOUSE": str(self.house.root), "OMP_NUM_THREADS": "1", "TROUBLE": trouble}
+        self.write(environment={**variables, "TROUBLE_MARK": str(self.house.mark)}, **changes)
+        launched = ("--launcher", "ssh", "--cluster", str(self.file), "--scale", "2x1", "-k", "2x1")
+        return self.house.start("--vendor", "cpu", *launched, *options, suite="training")
+
+    def run(self, *options: str, trouble: str = "", **changes: Any) -> Ran:
+        """A whole session."""
+        return self.house.end(self.start(*options, trouble=trouble, **changes))
+
+    def is_empty(self, seconds: float = 15) -> bool:
+        """Whether nothing of ours runs on any host any more, within `seconds`. An sshd whose link was cut knows nothing."""
+        deadline = time.monotonic() + seconds
+        running = [host for host in range(len(self.hosts.hosts)) if self.hosts.hosts[host].cell is not None]
+        while any(process.name() != "sshd" for host in running for process in self.hosts.processes(host)):
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(0.1)
+        return True
+
+
+@pytest.fixture
+def campus(house: House, hosts: Hosts, tmp_path: Path) -> Campus:
+    """Two hosts for the tiny case."""
+    return Campus(house, hosts, tmp_path)

@@ -1,0 +1,212 @@
+"""Trainings on two hosts over ssh: real sshds, real ranks, a network that can be cut."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from harness.training.record import TrainingRecord
+from tests.cluster.conftest import Campus
+from tests.e2e.conftest import Ran, clean, one_line_answer
+
+
+def recorded(ran: Ran, scale: str = "2x1") -> TrainingRecord:
+    return TrainingRecord.load(ran.run_dir / "training" / "tiny" / scale / "record.json")
+
+
+def failure(ran: Ran) -> str:
+    """Why the only run broke off."""
+    (run,) = recorded(ran).runs
+    assert run.failure is not None, ran.output
+    assert "INTERNALERROR" not in ran.output
+    return run.failure.cause
+
+
+def test_a_training_on_two_hosts(campus: Campus) -> None:
+    ran = campus.run()
+    assert ran.code == 0, ran.output
+    record = recorded(ran)
+    assert record.verdict is not None and record.verdict.kind == "PASS"
+    assert [rank.rank for rank in record.runs[0].ranks] == [0, 1]
+    folder = ran.run_dir / "training/tiny/2x1/round1"
+    for node in (0, 1):
+        names = {path.name for path in (folder / f"noderank{node}").iterdir()}
+        assert names >= {"agent.log", "monitor.jsonl", f"rank{node}.jsonl", f"rank{node}.log"}
+    (end,) = [e for line in (folder.parent / "events.jsonl").open() if (e := json.loads(line))["event"] == "round_end"]
+    assert [host["hostname"] for host in end["hosts"]] == ["host1", "host2"]
+    assert all(abs(host["skew"]) < 0.5 for host in end["hosts"])
+    assert campus.is_empty()
+    assert [list((host.work / "runs").iterdir()) for host in campus.hosts.hosts] == [[], []]
+
+
+def test_code_is_sent_once_and_edits_on_a_host_are_noticed(campus: Campus) -> None:
+    assert campus.run("--preflight-only").code == 0
+    (tree,) = (campus.hosts.hosts[1].work / "code").iterdir()
+    written = {path: path.stat().st_mtime_ns for path in (campus.hosts.hosts[0].work / "objects").iterdir()}
+    campus.house.root.joinpath("trouble.py").open("a").write("\n# changed\n")
+    assert campus.run("--preflight-only").code == 0
+    again = {path: path.stat().st_mtime_ns for path in (campus.hosts.hosts[0].work / "objects").iterdir()}
+    assert len(again.keys() - written.keys()) == 1 and written.items() <= again.items(), "one file is new"
+    newer = next(t for t in (campus.hosts.hosts[1].work / "code").iterdir() if t != tree)
+    (newer / "harness" / "events.py").open("a").write("\n# mine\n")
+    (newer / "left.py").write_text("")
+    one_line_table(campus.run("--preflight-only"), "10.77", "edited on the host: harness/events.py, left.py; remove /")
+
+
+def one_line_table(ran: Ran, *told: str) -> None:
+    """Exit code 4, and a table of hosts that says all of `told`."""
+    assert ran.code == 4, ran.output
+    clean(ran)
+    table = ran.output[ran.output.index("ERROR:") :]
+    for words in told:
+        assert words in table, ran.output
+
+
+def test_all_that_is_wrong_with_all_hosts_is_in_one_table(campus: Campus) -> None:
+    names = [host.name for host in campus.hosts.hosts]
+    campus.hosts.new_host_key(1)
+    unknown = ["127.0.0.1", "no-such-host.invalid"]
+    ran = campus.run("--preflight-only", hosts=[*names, *unknown], interface="eth7")
+    one_line_table(ran, "4 of 4 hosts are not ready", "interface eth7 is missing", "Host key verification failed")
+    one_line_table(ran, "Connection refused", "Could not resolve hostname")
+    assert campus.is_empty()
+
+
+def read_only(campus: Campus) -> None:
+    campus.on(1, "mount", "-o", "remount,ro,bind", str(campus.work))
+
+
+def full(campus: Campus) -> None:
+    campus.on(1, "mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(campus.work))
+
+
+def small(campus: Campus) -> None:
+    campus.on(1, "mount", "-t", "tmpfs", "-o", "size=64m", "tmpfs", str(campus.work))
+
+
+def no_directory(campus: Campus) -> None:
+    campus.on(1, "umount", str(campus.work))
+    campus.on(1, "mount", "--bind", "/proc", str(campus.work.parent))
+
+
+@pytest.mark.parametrize(
+    "trouble, told",
+    [
+        (read_only, "Read-only file system"),
+        (full, "No space left on device"),
+        (small, "MiB are free in work_dir; 1 GiB is needed"),
+        (no_directory, "No such file or directory"),
+    ],
+)
+def test_a_disk_that_cannot_be_used(campus: Campus, trouble: object, told: str) -> None:
+    assert callable(trouble)
+    trouble(campus)
+    one_line_table(campus.run("--preflight-only"), "1 of 2 hosts are not ready", told)
+
+
+def test_what_the_cluster_file_says_must_be_there(campus: Campus) -> None:
+    one_line_table(campus.run("--preflight-only", python="/no/python"), "/no/python")
+    one_line_table(campus.run("--preflight-only", key=str(campus.file)), "Permission denied")
+    one_line_answer(campus.run("--preflight-only", key="/no/key"), "key: no such file")
+    one_line_answer(campus.run("--preflight-only", hosts=[]), "hosts: expected at least one")
+
+
+LISTEN = """
+import socket, time
+with socket.socket() as taken:
+    taken.bind(("", 29511))
+    taken.listen()
+    print("listening", flush=True)
+    time.sleep(99)
+"""
+
+
+def test_a_port_that_is_taken(campus: Campus) -> None:
+    cell = campus.hosts.hosts[0].cell
+    assert cell is not None
+    with subprocess.Popen(cell.inside(sys.executable, "-c", LISTEN), stdout=subprocess.PIPE) as taken:
+        assert taken.stdout is not None and taken.stdout.readline()
+        one_line_table(campus.run("--preflight-only", master_port=29511), "port 29511 (master_port) is taken")
+        taken.kill()
+
+
+MIDWAY = "tiny.pause=0.05, tiny.rank1.step20="
+
+
+def killed_sshd(campus: Campus) -> None:
+    campus.hosts.kill_sshd(1)
+
+
+def cut_link(campus: Campus) -> None:
+    campus.hosts.link_down(1)
+
+
+def rebooted(campus: Campus) -> None:
+    campus.hosts.delete(1)
+
+
+@pytest.mark.parametrize("trouble, told", [(killed_sshd, ""), (cut_link, "stopped answering"), (rebooted, "")])
+def test_a_host_that_goes_is_named(campus: Campus, trouble: object, told: str) -> None:
+    assert callable(trouble)
+    session = campus.start("--hang-timeout", "40", trouble=MIDWAY + "sleep")
+    campus.house.wait_for_trouble(session)
+    trouble(campus)
+    ran = campus.house.end(session, timeout=60)
+    assert ran.code == 17, ran.output
+    name = campus.hosts.hosts[1].name
+    assert failure(ran).startswith(f"{name}: ") and told in failure(ran), failure(ran)
+    assert recorded(ran).runs[0].losses, "what was measured is kept"
+    assert campus.is_empty(), [campus.hosts.processes(0), campus.hosts.processes(1)]
+
+
+def test_a_link_that_comes_back_soon_is_survived(campus: Campus) -> None:
+    session = campus.start(trouble="tiny.pause=0.05, tiny.rank1.step20=sleep")
+    campus.house.wait_for_trouble(session)
+    session.kill()
+    session.communicate()
+    assert campus.is_empty()
+    campus.house.mark.unlink()
+    session = campus.start(trouble="tiny.pause=0.2")
+    time.sleep(8)
+    campus.hosts.link_down(1)
+    time.sleep(3)
+    campus.hosts.link_up(1)
+    ran = campus.house.end(session, timeout=120)
+    assert ran.code == 0, ran.output
+
+
+@pytest.mark.parametrize(
+    "trouble, told", [("SIGKILL", "rank 1 was killed by signal 9"), ("hang", "rank 1 hung in step")]
+)
+def test_a_rank_on_the_second_host_is_named(campus: Campus, trouble: str, told: str) -> None:
+    ran = campus.run("--hang-timeout", "5", trouble=MIDWAY + trouble)
+    assert ran.code == 17 and told in failure(ran), ran.output
+    assert recorded(ran).runs[0].failure.ranks == (1,)  # type: ignore[union-attr]
+    assert campus.is_empty()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL], ids=lambda number: number.name)
+def test_an_end_of_the_session_leaves_nothing_on_any_host(campus: Campus, number: signal.Signals) -> None:
+    session = campus.start(trouble=MIDWAY + "hang")
+    campus.house.wait_for_trouble(session)
+    os.kill(session.pid, number)
+    campus.house.end(session, timeout=30)
+    assert campus.is_empty(), [campus.hosts.processes(0), campus.hosts.processes(1)]
+    assert campus.house.becomes_empty(5)
+    campus.house.mark.unlink()
+    assert campus.run().code == 0, "the next run starts clean"
+
+
+def test_two_sessions_on_the_same_hosts(campus: Campus, tmp_path: Path) -> None:
+    first = campus.start("--results-dir", "one", trouble="tiny.pause=0.02")
+    second = campus.start("--results-dir", "two", trouble="tiny.pause=0.02")
+    codes = [campus.house.end(session, results=name).code for session, name in ((first, "one"), (second, "two"))]
+    assert codes == [0, 0]
+    assert campus.is_empty()
