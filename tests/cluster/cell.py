@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import os
 import subprocess
 import time
@@ -125,7 +124,6 @@ def until(true: Callable[[], bool], what: str) -> None:
         time.sleep(0.02)
 
 
-@functools.cache
 def _may_make_namespaces() -> bool:
     trial = [program("unshare"), "--pid", "--mount-proc", "--fork", "--net", "--uts", "true"]
     return subprocess.run(trial, check=False, capture_output=True).returncode == 0

@@ -61,6 +61,9 @@ class Hosts:
         self._sshd = program("sshd", "apt-get install openssh-server")
         program("ip", "apt-get install iproute2")
         self.folder = folder
+        self.hosts: list[Host] = []
+        self.uplink = ""
+        """The test session's end of its cable."""
         self._switch = Cell("--net")
         try:
             self.uplink = self._connect()
@@ -82,20 +85,8 @@ class Hosts:
     def ssh(self, index: int, *options: str) -> list[str]:
         """The command line of ssh up to the remote command."""
         host, client = self.hosts[index], self._client
-        checked = ("StrictHostKeyChecking=yes", f"UserKnownHostsFile={client.known_hosts}", "BatchMode=yes")
-        chosen = [word for option in checked for word in ("-o", option)]
-        return [
-            "ssh",
-            "-F",
-            "none",
-            "-i",
-            str(client.key),
-            "-p",
-            str(host.port),
-            *chosen,
-            *options,
-            f"root@{host.name}",
-        ]
+        checked = f"-oStrictHostKeyChecking=yes -oUserKnownHostsFile={client.known_hosts} -oBatchMode=yes".split()
+        return ["ssh", "-Fnone", f"-i{client.key}", f"-p{host.port}", *checked, *options, f"root@{host.name}"]
 
     def start(self, index: int) -> None:
         """Boot a host that does not run."""
@@ -158,10 +149,10 @@ class Hosts:
 
     def close(self) -> None:
         """Switch everything off."""
-        for host in getattr(self, "hosts", []):
+        for host in self.hosts:
             if host.cell is not None:
                 host.cell.close()
-        if hasattr(self, "uplink"):  # the kernel would remove it, but later
+        if self.uplink:  # the kernel would remove it, but later
             subprocess.run(["ip", "link", "delete", self.uplink], check=False, stderr=subprocess.DEVNULL)
         self._switch.close()
 

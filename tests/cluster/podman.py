@@ -26,17 +26,20 @@ lock_type = "file"
 # The limits above: without them runc asks for more than root may have on a machine that lacks CAP_SYS_RESOURCE.
 WRAPPER = """\
 #!/bin/sh
-export CONTAINERS_CONF={folder}/containers.conf TMPDIR={folder}/tmp
-exec {podman} --root={folder}/root --runroot={folder}/run --tmpdir={folder}/tmp --storage-driver=vfs "$@"
+store={folder}/$(readlink /proc/self/ns/pid | tr -dc 0-9)
+mkdir -p "$store/tmp"
+export CONTAINERS_CONF={folder}/containers.conf TMPDIR="$store/tmp"
+exec {podman} --root="$store/root" --runroot="$store/run" --tmpdir="$store/tmp" --storage-driver=vfs "$@"
 """
+# Every host has a store of its own, as in life. What runs in it on other hosts ends with them, what runs here by this:
 KEEPER = """
 read -r _
 for attempt in $(seq 50); do
-  pgrep -f "$1/run" > /dev/null || break
+  pgrep -f "$2/run" > /dev/null || break
   "$0" rm --all --force --time=0
   sleep 0.1
 done
-rm -rf "$1"
+rm -rf --one-file-system "$1"
 """
 
 
@@ -44,7 +47,7 @@ class Podman:
     """A program that is podman to whoever calls it. When the test session ends, however it ends, all of it goes."""
 
     image = IMAGE
-    """An empty image. It needs `mounts`."""
+    """An empty image, built on the test session's own host only. It needs `mounts`."""
 
     def __init__(self) -> None:
         podman = program("podman", "apt-get install podman runc")
@@ -54,19 +57,22 @@ class Podman:
         folder = Path(tempfile.mkdtemp(prefix="podman"))  # podman wants its path to be short
         self.path = folder / "podman"
         """The engine's executable."""
-        (folder / "tmp").mkdir()
+        self.context = folder / "context"
+        """The directory of the image's Containerfile."""
+        self.context.mkdir()
         (folder / "containers.conf").write_text(CONFIGURATION)
         self.path.write_text(WRAPPER.format(folder=folder, podman=podman))
         self.path.chmod(0o755)
-        (folder / "Containerfile").write_text(CONTAINERFILE)
+        (self.context / "Containerfile").write_text(CONTAINERFILE)
+        store = folder / "".join(filter(str.isdigit, os.readlink("/proc/self/ns/pid")))
         self._keeper = subprocess.Popen(
-            ["/bin/sh", "-c", KEEPER, str(self.path), str(folder)],
+            ["/bin/sh", "-c", KEEPER, str(self.path), str(folder), str(store)],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             start_new_session=True,
         )
         try:
-            self.ask("build", "--quiet", f"--tag={IMAGE}", f"--file={folder}/Containerfile", str(folder / "tmp"))
+            self.ask("build", "--quiet", f"--tag={IMAGE}", str(self.context))
         except BaseException:
             self.close()
             raise

@@ -98,9 +98,14 @@ class Slurm:
         """Let a node take no more jobs."""
         self._ask("scontrol", "update", f"NodeName={node}", "State=DRAIN", "Reason=test")
 
+    def fail(self, node: str) -> None:
+        """Declare a node dead: the jobs that it is part of end."""
+        self._ask("scontrol", "update", f"NodeName={node}", "State=DOWN", "Reason=test")
+
     def resume(self, node: str) -> None:
-        """Let a drained node take jobs again."""
-        self._ask("scontrol", "update", f"NodeName={node}", "State=RESUME")
+        """Let a drained or failed node take jobs again."""
+        # Slurm refuses it for a failed node that has come back by itself: what counts is that all are idle.
+        self._run("scontrol", "update", f"NodeName={node}", "State=RESUME")
         until(self._idle, "idle nodes")
 
     def processes(self) -> list[psutil.Process]:
@@ -118,15 +123,17 @@ class Slurm:
         self.close()
 
     def _idle(self) -> bool:
-        command = ["sinfo", "--noheader", "--Node", "--format=%T"]
-        asked = subprocess.run(command, env=os.environ | self.environment, check=False, capture_output=True, text=True)
-        return asked.stdout.split() == ["idle"] * len(self.nodes)  # it fails while slurmctld is not up
+        states = self._run("sinfo", "--noheader", "--Node", "--format=%T").stdout.split()
+        return states == ["idle"] * len(self.nodes)
 
     def _ask(self, *command: str) -> str:
-        environment = os.environ | self.environment
-        asked = subprocess.run(command, env=environment, check=False, capture_output=True, text=True)
+        asked = self._run(*command)
         assert asked.returncode == 0, f"{' '.join(command)}: {asked.stderr}"
         return asked.stdout
+
+    def _run(self, *command: str) -> subprocess.CompletedProcess[str]:
+        environment = os.environ | self.environment
+        return subprocess.run(command, env=environment, check=False, capture_output=True, text=True)
 
 
 def _free_ports(number: int) -> list[int]:

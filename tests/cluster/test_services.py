@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,7 +15,7 @@ from typing import IO
 import psutil
 import pytest
 
-from tests.cluster.cell import mentioned, until
+from tests.cluster.cell import Cell, mentioned, until
 from tests.cluster.netns import Hosts
 from tests.cluster.podman import Podman
 from tests.cluster.slurm import Slurm
@@ -208,6 +209,15 @@ def test_a_drained_node_takes_no_job(slurm: Slurm) -> None:
     assert slurm.jobs() == []
 
 
+def test_a_failed_node_ends_its_job(slurm: Slurm) -> None:
+    with running(["salloc", "--nodes=2", "--kill-command", "cat"], slurm.environment) as salloc:
+        until(lambda: [job.state for job in slurm.jobs()] == ["RUNNING"], "the job")
+        slurm.fail("n2")
+        assert salloc.wait(30) == 1
+        assert b"revoked" in pipe(salloc.stderr).read()
+    slurm.resume("n2")
+
+
 @pytest.mark.parametrize("user", ["0:0", "1234:1234"])
 def test_this_python_and_torch_run_in_a_container(podman: Podman, user: str) -> None:
     program = "import os, torch; print(torch.ones(2).sum().item(), os.getuid())"
@@ -220,6 +230,17 @@ def test_this_python_and_torch_run_in_a_container(podman: Podman, user: str) -> 
 def test_a_container_is_a_pipe(podman: Podman) -> None:
     done = subprocess.run([*podman.run(), "/usr/bin/cat"], input=BYTES, check=True, capture_output=True)
     assert done.stdout == BYTES
+
+
+def test_every_host_has_images_and_containers_of_its_own(hosts: Hosts, podman: Podman) -> None:
+    for index, host in enumerate(hosts.hosts):
+        build = f"{podman.path} build --quiet --tag={podman.image} {podman.context}"
+        command = f"{build} > /dev/null && {shlex.join(podman.run('--name=same'))} /usr/bin/sh -c 'hostname; cat'"
+        with running([*hosts.ssh(index), command]) as session:
+            assert pipe(session.stdout).readline().decode().strip() == host.hostname, pipe(session.stderr).read()
+            assert podman.containers() == []
+            assert session.communicate(BYTES, timeout=60)[0] == BYTES
+    until(lambda: not hosts.processes(0) + hosts.processes(1), "the containers to end")
 
 
 def test_a_killed_client_ends_the_input_of_its_container(podman: Podman, tmp_path: Path) -> None:
@@ -262,3 +283,12 @@ def test_a_machine_without_the_programs_skips(service: type, tmp_path: Path, mon
     monkeypatch.delenv("PROOFMARK_SKIPS_FAIL", raising=False)
     with pytest.raises(pytest.skip.Exception, match=r"^missing: \w+ \(apt-get install .*\)$"):
         {Hosts: lambda: Hosts(1, tmp_path), Slurm: lambda: Slurm(tmp_path), Podman: Podman}[service]()
+
+
+def test_a_user_without_namespaces_skips(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "unshare").write_text("#!/bin/sh\nexit 1\n")
+    (tmp_path / "unshare").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    monkeypatch.delenv("PROOFMARK_SKIPS_FAIL", raising=False)
+    with pytest.raises(pytest.skip.Exception, match=r"^missing: root with CAP_SYS_ADMIN"):
+        Cell()
