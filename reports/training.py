@@ -112,10 +112,24 @@ class TrainingView:
         if record.tokens_per_second is not None and not self.withheld:
             yield "tokens/s", text.number(record.tokens_per_second)
         yield "MFU", self.mfu
+        if (record.world or 1) > 1:
+            yield "communication", self.communication
         yield "energy", self.energy
         failures = [told for run in record.runs if run.monitoring for told in run.monitoring.failures]
         yield from (("monitor", told) for told in dict.fromkeys(failures))
         yield "memory, host peak", self.memory
+
+    @property
+    def communication(self) -> str:
+        """The share of compute that went to the other ranks: the least of any rank, and the most."""
+        told = [rank.communication for run in self.record.runs for rank in run.ranks if rank.communication]
+        shares = [each.share for each in told if each.share is not None]
+        if not shares:
+            return f"{text.MISSING} ({next((each.reason for each in told), 'no rank told of it')})"
+        steps = max(each.steps for each in told)
+        low, high = (text.percent(share) for share in (min(shares), max(shares)))
+        spread = low if low == high else f"{low} to {high}"
+        return f"{spread} of a rank's compute, measured on {steps} step{'s' if steps > 1 else ''} of a run"
 
     @property
     def energy(self) -> str:

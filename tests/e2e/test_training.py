@@ -44,6 +44,8 @@ def test_passes_at_both_scales(session: tuple[House, Ran]) -> None:
         assert record.world == world == len(run.ranks)
         assert run.samples == run.samples_to_target and run.samples % 203 == 0  # whole epochs, short batches too
         assert run.rates and run.rates.pure_compute >= run.rates.no_eval >= run.rates.raw
+        shares = [rank.communication.share if rank.communication else None for rank in run.ranks]
+        assert all(share is not None and 0 < share < 1 for share in shares) if world > 1 else shares == [None]
 
 
 def test_batches_are_global(session: tuple[House, Ran]) -> None:
@@ -163,6 +165,10 @@ def test_ways_to_train_on_two_processes(house: House, settings: dict[str, Any]) 
     record = trained(ran, "1x2")
     assert kind(record) == "PASS", ran.output
     assert {override.key for override in record.overrides} == set(settings)
+    assert all(
+        rank.communication and (rank.communication.share is None) == bool(rank.communication.reason)
+        for rank in record.runs[0].ranks
+    )
 
 
 def test_data_is_told_the_epoch_also_after_a_resumption(house: House) -> None:
