@@ -17,6 +17,7 @@ from pathlib import Path
 import psutil
 
 from harness.events import EventLog
+from harness.machine import describe_host
 from harness.training.beat import PHASES, Beat, read_beat
 from harness.training.node_monitor import NodeMonitor
 from harness.training.spec import AGENT, TrainingSpec
@@ -39,6 +40,7 @@ def main() -> None:
     spec, node = TrainingSpec.load(Path(sys.argv[1])), int(sys.argv[2])
     watch = Watch(spec, node)
     os.environ[AGENT] = str(os.getpid())
+    watch.log.write("agent_begin", **describe_host().model_dump())
     threading.Thread(target=watch.parent, daemon=True).start()
     threading.Thread(target=watch.beats, daemon=True).start()
     from torch.distributed import run as torchrun

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from harness.record import CaseRecord, Identity, Monitoring, Part, Spread
+from harness.record import CaseRecord, Host, Identity, Monitoring, Part, Spread
 
 
 class Evaluation(Part):
@@ -75,6 +75,7 @@ class Rank(Part):
     """One rank's own figures."""
 
     rank: int
+    node: int | None = None
     compute_seconds: float | None = None
     data_seconds: float | None = None
     communication: Communication | None = Field(default=None, description="null at one process")
@@ -123,6 +124,7 @@ class SeedRun(Part):
     losses: tuple[tuple[int, float | None], ...] = Field(default=(), description="(step, loss of rank 0), thinned out")
     notes: tuple[NotedStep, ...] = Field(default=(), description="thinned out, as epochs and evaluations are")
     ranks: tuple[Rank, ...] = ()
+    nodes: tuple[Host | None, ...] = Field(default=(), description="in their order; null: its agent did not begin")
     checkpoints: tuple[int, ...] = Field(default=(), description="steps at which one was begun")
     resumed_from: int | None = Field(default=None, description="step of the checkpoint that the run went on from")
     failure: Failure | None = None

@@ -12,7 +12,7 @@ from signal import SIGTERM
 from typing import Any
 
 from harness.events import CORRUPT, Event, read_events
-from harness.record import Monitoring
+from harness.record import Host, Monitoring
 from harness.training.node_monitor import FAILED
 from harness.training.nodes import monitored
 from harness.training.record import Communication, Epoch, Evaluation, Failure, NotedStep, Rank, Rates, SeedRun, Split
@@ -121,6 +121,7 @@ def collect_run(directory: Path, begin: Event, end: Event | None, nnodes: int) -
         losses=first.losses.kept(),
         notes=tuple(NotedStep(**dict(zip(NotedStep.model_fields, note, strict=True))) for note in first.notes.kept()),
         ranks=tuple(_figures(log) for log in ranks),
+        nodes=tuple(_host(events) for events in agents.values()),
         checkpoints=first.checkpoints.kept(),
         resumed_from=first.last.get("resumed", {}).get("step"),
         failure=failure,
@@ -183,7 +184,20 @@ def _rates(first: RankLog, times: dict[str, Any]) -> Rates | None:
 def _figures(log: RankLog) -> Rank:
     memory = {key: log.last.get("memory", {}).get(key) for key in Rank.model_fields if key.endswith("_bytes")}
     compute, data = log.seconds("compute"), log.seconds("data")
-    return Rank(rank=log.rank, compute_seconds=compute, data_seconds=data, communication=_communication(log), **memory)
+    return Rank(
+        rank=log.rank,
+        node=log.node,
+        compute_seconds=compute,
+        data_seconds=data,
+        communication=_communication(log),
+        **memory,
+    )
+
+
+def _host(events: Sequence[Event]) -> Host | None:
+    """A node as its agent described it."""
+    begin = next((event for event in events if event["event"] == "agent_begin"), None)
+    return Host.model_validate({key: begin[key] for key in Host.model_fields}) if begin else None
 
 
 def _communication(log: RankLog) -> Communication | None:
