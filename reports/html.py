@@ -14,7 +14,9 @@ from harness.record import CaseRecord, RunRecord, VerdictKind
 from harness.training.record import TrainingRecord
 from reports import provenance, text, watch
 from reports.plots import notes, plots
-from reports.training import TrainingView, scaling
+from reports.scaling import scaling_rows
+from reports.stragglers import host_name
+from reports.training import TrainingView
 from reports.training_plots import training_plots
 from reports.view import SIDES, CaseView, Figure
 
@@ -66,7 +68,8 @@ def render(records: Sequence[CaseRecord]) -> str:
         .render(
             views=views,
             trained=trained,
-            scaling=scaling(trained),
+            scaling=scaling_rows(trained),
+            host_name=host_name,
             everything=[*views, *trained],
             notes=Notes(),
             mark=lambda view: _MARKS.get(view.verdict.kind, _FAILED),

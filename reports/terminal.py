@@ -11,7 +11,8 @@ from harness.training.record import TrainingRecord
 from reports import text
 from reports.provenance import override_level, override_line
 from reports.reasons import Side
-from reports.training import TrainingView, scaling
+from reports.scaling import scaling
+from reports.training import TrainingView
 from reports.view import SIDES, CaseView, Figure
 from reports.watch import energy, honesty, troubles
 

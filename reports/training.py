@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +10,7 @@ from harness.record import Verdict, VerdictKind
 from harness.training.record import SeedRun, TrainingRecord
 from harness.verdict import WITHHOLDS_SPEED
 from reports import text
+from reports.stragglers import slowest_host, slowest_rank
 
 RATES = {"raw": "p_whole, raw", "no_eval": "p_train, no eval", "pure_compute": "p_core, pure compute"}
 
@@ -112,14 +113,36 @@ class TrainingView:
         if record.tokens_per_second is not None and not self.withheld:
             yield "tokens/s", text.number(record.tokens_per_second)
         yield "MFU", self.mfu
+        if (record.world or 1) > 1:
+            yield "communication", self.communication
+            yield from self.slowest()
         yield "energy", self.energy
         failures = [told for run in record.runs if run.monitoring for told in run.monitoring.failures]
         yield from (("monitor", told) for told in dict.fromkeys(failures))
         yield "memory, host peak", self.memory
 
     @property
+    def communication(self) -> str:
+        """The share of compute that went to the other ranks: the least of any rank, and the most."""
+        told = [rank.communication for run in self.record.runs for rank in run.ranks if rank.communication]
+        shares = [each.share for each in told if each.share is not None]
+        if not shares:
+            return f"{text.MISSING} ({next((each.reason for each in told), 'no rank told of it')})"
+        steps = max(each.steps for each in told)
+        low, high = (text.percent(share) for share in (min(shares), max(shares)))
+        spread = low if low == high else f"{low} to {high}"
+        return f"{spread} of a rank's compute, measured on {steps} step{'s' if steps > 1 else ''} of a run"
+
+    def slowest(self) -> Iterator[tuple[str, str]]:
+        """Of each run the rank and the host that the others wait for most, where that can be told."""
+        for run in self.record.runs:
+            of_seed = f", {seed(run)}" if self.record.repeats > 1 else ""
+            found = {"slowest rank": slowest_rank(run), "slowest host": slowest_host(run)}
+            yield from ((f"{what}{of_seed}", str(who)) for what, who in found.items() if who is not None)
+
+    @property
     def energy(self) -> str:
-        """Joules per item while training, mean over the runs, and how they were read."""
+        """Joules while training: over all runs and nodes, and per item, the mean over the runs; how they were read."""
         seen = [run.monitoring for run in self.record.runs if run.monitoring is not None]
         read = [(each.energy_per_item, each.energy_method) for each in seen if each.energy_per_item is not None]
         if self.withheld:
@@ -127,7 +150,9 @@ class TrainingView:
         if not read:
             return f"{text.MISSING} (nothing read the power)"
         mean = sum(joules for joules, _ in read) / len(read)
-        return f"{text.number(mean)} J/{self.record.item} ({read[0][1]})"
+        joules = [each.energy_joules for each in seen if each.energy_joules is not None]
+        whole = f"{text.number(sum(joules))} J, " if len(joules) == len(self.record.runs) else ""
+        return f"{whole}{text.number(mean)} J/{self.record.item} ({read[0][1]})"
 
     def outcome(self, run: SeedRun) -> str:
         """How one run ended."""
@@ -163,25 +188,6 @@ class TrainingView:
 def seed(run: SeedRun) -> str:
     """What a run is called."""
     return f"seed {text.MISSING if run.seed is None else run.seed}"
-
-
-def scaling(views: Sequence[TrainingView]) -> dict[str, str]:
-    """How well each case of several scales scales: the rate per process against that of the smallest scale."""
-    told: dict[str, str] = {}
-    by_case: dict[str, list[TrainingView]] = {}
-    for view in views:
-        if view.record.world and "raw" in view.record.rates and not view.withheld:
-            by_case.setdefault(view.record.case, []).append(view)
-    for case, group in by_case.items():
-        first, *others = sorted(group, key=lambda view: view.record.world or 0)
-        shares = [f"{view.record.scale} {_per_process(view) / _per_process(first):.0%}" for view in others]
-        if shares:
-            told[case] = f"of {first.record.scale}'s rate per process: {', '.join(shares)}"
-    return told
-
-
-def _per_process(view: TrainingView) -> float:
-    return view.record.rates["raw"].mean / (view.record.world or 1)
 
 
 def properties(record: TrainingRecord) -> list[tuple[str, str]]:

@@ -15,8 +15,20 @@ Points = Sequence[tuple[float, float]]
 DASHES = ("none", "7 3", "2 3", "9 3 2 3", "14 4")
 """Lines of different seeds, told apart in black and white too."""
 
-PARTS = {"init": 0.15, "data": 0.3, "compute": 1.0, "evaluation": 0.55, "checkpoint": 0.75, "other": 0.05}
-"""Parts of a run's time in their order, with the opacity of their stretch."""
+PARTS = {"init": 0.15, "data": 0.3, "compute": 1.0, "communication": None, "evaluation": 0.55}
+PARTS |= {"checkpoint": 0.75, "other": 0.05}
+"""Parts of a run's time in their order, with the opacity of their stretch; None is hatched."""
+
+HATCH = svg.element(
+    "pattern",
+    svg.element("line", y2=5, stroke=svg.ACCENT, stroke_width=3),
+    id="hatch",
+    width=5,
+    height=5,
+    patternUnits="userSpaceOnUse",
+    patternTransform="rotate(45)",
+)
+"""What stands for communication, in black and white too."""
 
 
 def training_plots(view: TrainingView) -> dict[str, str]:
@@ -81,37 +93,43 @@ def _splits(view: TrainingView) -> str | None:
     runs = [(run, run.split) for run in view.record.runs if run.split is not None]
     if not runs:
         return None
-    totals = [_total(split) for _, split in runs]
-    across = linear_axis("seconds", [0, *totals])
-    area = Area(left=70, top=50, right=WIDTH - 70, bottom=50 + 34 * len(runs))
-    parts = [draw_bottom(area, across)]
+    names = [name for name in PARTS if any(name in parts_of(split) for _, split in runs)]
+    across = linear_axis("seconds", [0, *(sum(parts_of(split).values()) for _, split in runs)])
+    top = 10 + 20 * -(-len(names) // 3)
+    area = Area(left=70, top=top, right=WIDTH - 70, bottom=top + 34 * len(runs))
+    parts = [HATCH, draw_bottom(area, across)]
     for index, (run, split) in enumerate(runs):
         y, start = area.top + 34 * index + 6, 0.0
         parts.append(svg.label(0, y + 15, seed(run)))
-        for name, opacity in PARTS.items():
-            seconds = getattr(split, name)
+        for name, seconds in parts_of(split).items():
             left, right = area.x(across, start), area.x(across, start + seconds)
-            style = f"fill: {svg.ACCENT}; fill-opacity: {opacity}; stroke: {svg.INK}; stroke-width: 0.75"
-            parts.append(svg.element("rect", x=left, y=y, width=max(0.0, right - left), height=22, style=style))
+            parts.append(_stretch(name, x=left, y=y, width=max(0.0, right - left), height=22))
             start += seconds
         parts.append(svg.label(area.x(across, start) + 8, y + 15, f"{text.number(start)} s"))
-    parts.append(_legend())
+    parts.append(_legend(names))
     said = "; ".join(f"{seed(run)}: {_told(split)}" for run, split in runs)
     return svg.drawing(WIDTH, area.bottom + 40, "Where the time went", said, *parts)
 
 
-def _legend() -> str:
+def parts_of(split: Split) -> dict[str, float]:
+    """Seconds of each part in their order; communication, where it is known, apart from the rest of compute."""
+    seconds = {name: getattr(split, name) for name in PARTS if getattr(split, name) is not None}
+    return seconds | {"compute": split.compute - (split.communication or 0.0)}
+
+
+def _stretch(name: str, **place: float) -> str:
+    opacity = PARTS[name]
+    fill = "url(#hatch)" if opacity is None else f"{svg.ACCENT}; fill-opacity: {opacity}"
+    return svg.element("rect", **place, style=f"fill: {fill}; stroke: {svg.INK}; stroke-width: 0.75")
+
+
+def _legend(names: Sequence[str]) -> str:
     parts = []
-    for index, (name, opacity) in enumerate(PARTS.items()):
+    for index, name in enumerate(names):
         x, y = 70 + 110 * (index % 3), 4 + 20 * (index // 3)
-        style = f"fill: {svg.ACCENT}; fill-opacity: {opacity}; stroke: {svg.INK}; stroke-width: 0.75"
-        parts += [svg.element("rect", x=x, y=y, width=12, height=12, style=style), svg.label(x + 17, y + 11, name)]
+        parts += [_stretch(name, x=x, y=y, width=12, height=12), svg.label(x + 17, y + 11, name)]
     return "".join(parts)
 
 
 def _told(split: Split) -> str:
-    return ", ".join(f"{name} {text.number(getattr(split, name))} s" for name in PARTS)
-
-
-def _total(split: Split) -> float:
-    return float(sum(getattr(split, name) for name in PARTS))
+    return ", ".join(f"{name} {text.number(seconds)} s" for name, seconds in parts_of(split).items())

@@ -18,7 +18,7 @@ import psutil
 
 from harness.capped_log import CappedLog
 from harness.events import EventLog
-from harness.machine import usable_cores
+from harness.machine import describe_host, usable_cores
 from harness.process import tidy_environment
 from harness.training.beat import PHASES, SETUP, Beat, read_beat
 from harness.training.node_monitor import NodeMonitor
@@ -41,6 +41,7 @@ def main() -> None:
     """Run the node's ranks to their end; exit code 0 if all of them ended well."""
     spec, node = TrainingSpec.load(Path(sys.argv[1])), int(sys.argv[2])
     watch = Watch(spec, node)
+    watch.log.write("agent_begin", **describe_host().model_dump())
     outputs = ",".join(str(output.descriptor) for output in watch.outputs.values())
     os.environ |= {AGENT: str(os.getpid()), OUTPUTS: outputs, **_environment(spec)}
     threading.Thread(target=watch.parent, daemon=True).start()

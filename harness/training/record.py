@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from harness.record import CaseRecord, Identity, Monitoring, Part, Spread
+from harness.record import CaseRecord, Host, Identity, Monitoring, Part, Spread
 
 
 class Evaluation(Part):
@@ -54,20 +54,41 @@ class Split(Part):
     init: float
     data: float
     compute: float
+    communication: float | None = Field(default=None, description="the part of compute that went to the other ranks")
     evaluation: float
     checkpoint: float
     other: float
+
+
+class Communication(Part):
+    """The share of a rank's compute in which it waited for other ranks or exchanged with them, and computed nothing.
+
+    Measured on some of its steps; an exchange during which the rank still computes gradients is not in it.
+    """
+
+    share: float | None
+    steps: int = Field(description="on which it was measured")
+    reason: str | None = Field(default=None, description="why the share is null")
 
 
 class Rank(Part):
     """One rank's own figures."""
 
     rank: int
+    node: int | None = None
     compute_seconds: float | None = None
     data_seconds: float | None = None
+    communication: Communication | None = Field(default=None, description="null at one process")
     host_peak_bytes: int | None = None
     device_peak_bytes: int | None = None
     device_total_bytes: int | None = None
+
+    @property
+    def communication_seconds(self) -> float | None:
+        """The part of its compute that went to the other ranks; None where that was not measured."""
+        if self.communication is None or self.communication.share is None or self.compute_seconds is None:
+            return None
+        return self.communication.share * self.compute_seconds
 
 
 class Failure(Part):
@@ -105,6 +126,7 @@ class SeedRun(Part):
     )
     notes: tuple[NotedStep, ...] = Field(default=(), description="thinned out, as epochs and evaluations are")
     ranks: tuple[Rank, ...] = ()
+    nodes: tuple[Host | None, ...] = Field(default=(), description="in their order; null: its agent did not begin")
     checkpoints: tuple[int, ...] = Field(default=(), description="steps at which one was begun")
     resumed_from: int | None = Field(default=None, description="step of the checkpoint that the run went on from")
     failure: Failure | None = None

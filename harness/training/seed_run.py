@@ -12,11 +12,11 @@ from signal import SIGTERM
 from typing import Any
 
 from harness.events import CORRUPT, Event, read_events
-from harness.record import Monitoring
+from harness.record import Host, Monitoring
 from harness.training.beat import SETUP
 from harness.training.node_monitor import FAILED
 from harness.training.nodes import monitored
-from harness.training.record import Epoch, Evaluation, Failure, NotedStep, Rank, Rates, SeedRun, Split
+from harness.training.record import Communication, Epoch, Evaluation, Failure, NotedStep, Rank, Rates, SeedRun, Split
 from harness.training.thinned import Thinned
 
 TAIL = 4096
@@ -122,6 +122,7 @@ def collect_run(directory: Path, begin: Event, end: Event | None, nnodes: int) -
         losses=first.losses.kept(),
         notes=tuple(NotedStep(**dict(zip(NotedStep.model_fields, note, strict=True))) for note in first.notes.kept()),
         ranks=tuple(_figures(log) for log in ranks),
+        nodes=tuple(_host(events) for events in agents.values()),
         checkpoints=first.checkpoints.kept(),
         resumed_from=first.last.get("resumed", {}).get("step"),
         failure=failure,
@@ -162,7 +163,12 @@ def _times(first: RankLog, ranks: Sequence[RankLog], begin: Event) -> dict[str, 
         "train_seconds": max(total["train_seconds"] for total in totals),
         "no_eval_seconds": max(total["train_seconds"] - total["evaluation_seconds"] for total in totals),
         "pure_compute_seconds": max(total["compute_seconds"] for total in totals),
-        "split": Split(init=init, other=max(0.0, own["train_seconds"] - sum(parts.values())), **parts),
+        "split": Split(
+            init=init,
+            other=max(0.0, own["train_seconds"] - sum(parts.values())),
+            communication=_figures(first).communication_seconds,
+            **parts,
+        ),
     }
 
 
@@ -178,7 +184,31 @@ def _rates(first: RankLog, times: dict[str, Any]) -> Rates | None:
 
 def _figures(log: RankLog) -> Rank:
     memory = {key: log.last.get("memory", {}).get(key) for key in Rank.model_fields if key.endswith("_bytes")}
-    return Rank(rank=log.rank, compute_seconds=log.seconds("compute"), data_seconds=log.seconds("data"), **memory)
+    compute, data = log.seconds("compute"), log.seconds("data")
+    return Rank(
+        rank=log.rank,
+        node=log.node,
+        compute_seconds=compute,
+        data_seconds=data,
+        communication=_communication(log),
+        **memory,
+    )
+
+
+def _host(events: Sequence[Event]) -> Host | None:
+    """A node as its agent described it."""
+    begin = next((event for event in events if event["event"] == "agent_begin"), None)
+    return Host.model_validate({key: begin[key] for key in Host.model_fields}) if begin else None
+
+
+def _communication(log: RankLog) -> Communication | None:
+    found = (log.totals() or {}).get("communication")
+    if found is None:
+        return None
+    steps, reason = found["steps"], found["reason"]
+    if not steps or not found["of"]:
+        return Communication(share=None, steps=0, reason=reason or "the training had no step that it is measured on")
+    return Communication(share=min(1.0, found["seconds"] / found["of"]), steps=steps)
 
 
 def _failure(directory: Path, ranks: Sequence[RankLog], agents: Sequence[Event], end: Event | None) -> Failure | None:

@@ -18,6 +18,7 @@ from harness.precision import count_flops
 from harness.training.batches import GlobalBatches, Share, evaluation_batches, load_batches
 from harness.training.beat import BeatWriter
 from harness.training.checkpoint import Checkpoints
+from harness.training.communication import Communication
 from harness.training.strategy import Place, exchange, prepare, share_buffers, summed, unwrapped
 
 if TYPE_CHECKING:
@@ -92,6 +93,7 @@ class Trainer:
                 self._log.write("weights", **identify(model, config.host.weights).model_dump())
         model = self._adapter.convert_model(model.train(), config)
         self.model = prepare(model, config, place).train()
+        self._communication = Communication(self.model, place)
         self._optimizer = self._adapter.create_optimizer(self._case, self.model, config)
         self._log.write("optimizer", name=type(self._optimizer).__name__)
         self._batches = GlobalBatches(
@@ -124,7 +126,8 @@ class Trainer:
             loader = self._load(self._train_data, lists)
             for step in shares:
                 before = self._samples
-                self._step(step, loader)
+                with self._communication.step(self._steps + 1, lambda: self._ns["compute"]):
+                    self._step(step, loader)
                 last = self._batch == len(self._batches)
                 enough = self._samples >= limit or (last and self._epoch + 1 == self._config.max_epoch)
                 if (enough or last or self._due(before)) and self._reached_target(enough or self._due(before), last):
@@ -172,7 +175,7 @@ class Trainer:
 
     def _micro_step(self, batch: Batch, weight: float, last: bool) -> torch.Tensor:
         inputs, targets = self._on_device(batch)
-        with exchange(self.model, last):
+        with self._communication.micro_step(last), exchange(self.model, last):
             with self._adapter.autocast(self._config, self._place.device):
                 loss = self._adapter.train_step(self._case, self.model, inputs, targets)
             loss = loss * weight if weight else loss.nan_to_num() * 0.0  # a mean over nothing is no number
@@ -261,7 +264,7 @@ class Trainer:
         seconds = {f"{part}_seconds": ns / 1e9 for part, ns in self._ns.items()}
         train = (now - started + self._before_ns) / 1e9
         total = {"epoch": self._epoch, "step": self._steps, "samples": self._samples, "train_seconds": train}
-        self._log.write(kind, **total, **seconds, **fields)
+        self._log.write(kind, **total, **seconds, communication=self._communication.totals(), **fields)
 
     def _checkpoint_if_due(self, epoch_ended: bool) -> None:
         if self._checkpoints is None or self._steps % self._config.checkpoint_steps:

@@ -38,7 +38,7 @@ def test_a_training_on_two_hosts(campus: Campus) -> None:
     folder = ran.run_dir / "training/tiny/2x1/round1"
     for node in (0, 1):
         names = {path.name for path in (folder / f"noderank{node}").iterdir()}
-        assert names >= {"agent.log", "monitor.jsonl", f"rank{node}.jsonl", f"rank{node}.log"}
+        assert names >= {"agent.log", "agent.jsonl", "monitor.jsonl", f"rank{node}.jsonl", f"rank{node}.log"}
     (end,) = [e for line in (folder.parent / "events.jsonl").open() if (e := json.loads(line))["event"] == "round_end"]
     assert [host["hostname"] for host in end["hosts"]] == ["host1", "host2"]
     assert all(abs(host["skew"]) < 0.5 for host in end["hosts"])

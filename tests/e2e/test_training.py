@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from harness.machine import usable_cores
 from harness.training.record import TrainingRecord
 from tests.e2e.conftest import House, Ran, clean, one_line_answer
 
@@ -44,6 +45,9 @@ def test_passes_at_both_scales(session: tuple[House, Ran]) -> None:
         assert record.world == world == len(run.ranks)
         assert run.samples == run.samples_to_target and run.samples % 203 == 0  # whole epochs, short batches too
         assert run.rates and run.rates.pure_compute >= run.rates.no_eval >= run.rates.raw
+        assert [host and host.cores for host in run.nodes] == [usable_cores()] and {r.node for r in run.ranks} == {0}
+        shares = [rank.communication.share if rank.communication else None for rank in run.ranks]
+        assert all(share is not None and 0 < share < 1 for share in shares) if world > 1 else shares == [None]
 
 
 def test_batches_are_global(session: tuple[House, Ran]) -> None:
@@ -172,6 +176,10 @@ def test_ways_to_train_on_two_processes(house: House, settings: dict[str, Any]) 
     record = trained(ran, "1x2")
     assert kind(record) == "PASS", ran.output
     assert {override.key for override in record.overrides} == set(settings)
+    assert all(
+        rank.communication and (rank.communication.share is None) == bool(rank.communication.reason)
+        for rank in record.runs[0].ranks
+    )
 
 
 def test_data_is_told_the_epoch_also_after_a_resumption(house: House) -> None:

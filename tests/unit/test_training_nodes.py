@@ -15,6 +15,7 @@ import psutil
 import pytest
 
 from harness.events import EventLog, read_events
+from harness.machine import describe_host
 from harness.record import Monitoring
 from harness.training.node_monitor import FAILED, NodeMonitor
 from harness.training.seed_run import collect_run
@@ -162,3 +163,14 @@ def test_what_an_agent_says_of_its_monitor_is_in_the_record(tmp_path: Path) -> N
     node(tmp_path, 0, 100.0)
     EventLog(node(tmp_path, 1, 100.0) / "agent.jsonl").write(FAILED, reason="it burnt down")
     assert seen(tmp_path, 2).failures == ("node 1: it burnt down",)
+
+
+def test_nodes_say_what_they_are(tmp_path: Path) -> None:
+    log = EventLog(node(tmp_path, 1, 100.0) / "agent.jsonl")
+    host = describe_host()
+    log.write("agent_begin", **host.model_dump())
+    node(tmp_path, 0, 100.0)
+    seen(tmp_path, 2)
+    run, ranks = collect_run(tmp_path, {"seed": 0, "time": BEGUN}, None, 2)
+    assert run.nodes == (None, host), "one agent did not begin"
+    assert [rank.node for rank in run.ranks] == [log.node for log in ranks] == [0, 1]

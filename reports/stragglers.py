@@ -1,0 +1,98 @@
+"""The slowest rank and the slowest host of a training, by their own work: waiting for others is none."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from harness.training.record import Rank, SeedRun
+from reports import text
+
+MARGIN = 0.1
+"""Who takes longer than the median of the others by more than this share is a straggler."""
+
+
+class _Times(NamedTuple):
+    """Seconds that somebody took himself, and seconds in all that they are a share of."""
+
+    own: float
+    whole: float
+
+
+@dataclass(frozen=True)
+class Slowest:
+    """Who takes longest, and by what share longer than the median of the others.
+
+    `by_data` says that only loading was compared: how much of the compute was waiting is not known.
+    """
+
+    name: str
+    excess: float
+    by_data: bool
+
+    @property
+    def is_straggler(self) -> bool:
+        """Whether it keeps the others waiting for more than noise would."""
+        return self.excess > MARGIN
+
+    def __str__(self) -> str:
+        compared = "in its data" if self.by_data else "in its own work and data"
+        end = "; how much of its compute is waiting is not known" if self.by_data else ""
+        what = "a straggler, " if self.is_straggler else ""
+        return f"{self.name}: {what}{text.percent(self.excess)} above the median of the others {compared}{end}"
+
+
+def slowest_rank(run: SeedRun) -> Slowest | None:
+    """None where there is but one rank, or a figure is missing."""
+    return _slowest({_rank_name(run, rank): _times(run, rank) for rank in run.ranks}, _by_data(run))
+
+
+def slowest_host(run: SeedRun) -> Slowest | None:
+    """By the median of its ranks. None where there is but one node, or a figure is missing."""
+    by_node: dict[int, list[_Times | None]] = {}
+    for rank in run.ranks:
+        by_node.setdefault(rank.node or 0, []).append(_times(run, rank))
+    hosts: dict[str, _Times | None] = {}
+    for node, ranks in by_node.items():
+        known = [times for times in ranks if times is not None]
+        middle = _Times(*(statistics.median(each) for each in zip(*known, strict=True))) if known else None
+        hosts[f"node {node}, {host_name(run, node)}"] = middle if len(known) == len(ranks) else None
+    return _slowest(hosts, _by_data(run))
+
+
+def host_name(run: SeedRun, node: int | None) -> str:
+    """What a node calls itself."""
+    hosts = run.nodes
+    host = hosts[node] if node is not None and node < len(hosts) else None
+    return host.name if host else f"{text.MISSING} (its agent left no name)"
+
+
+def _rank_name(run: SeedRun, rank: Rank) -> str:
+    return f"rank {rank.rank} on {host_name(run, rank.node)}" if len(run.nodes) > 1 else f"rank {rank.rank}"
+
+
+def _by_data(run: SeedRun) -> bool:
+    """Where one rank's waiting isn't known, no rank's compute is its own: each waits for the slowest in it."""
+    return any(rank.communication_seconds is None for rank in run.ranks)
+
+
+def _times(run: SeedRun, rank: Rank) -> _Times | None:
+    data, compute = rank.data_seconds, rank.compute_seconds
+    if data is None or compute is None:
+        return None
+    if _by_data(run):
+        return _Times(data, data + compute)
+    work = data + compute - (rank.communication_seconds or 0.0)
+    return _Times(work, work)
+
+
+def _slowest(times: Mapping[str, _Times | None], by_data: bool) -> Slowest | None:
+    known = {name: each for name, each in times.items() if each is not None}
+    if len(known) < 2 or len(known) < len(times):
+        return None
+    name = max(known, key=lambda each: known[each].own)
+    others = [each for other, each in known.items() if other != name]
+    own, whole = (statistics.median(values) for values in zip(*others, strict=True))
+    return Slowest(name, (known[name].own - own) / whole, by_data) if whole > 0 else None

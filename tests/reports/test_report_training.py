@@ -1,0 +1,161 @@
+"""What a training's report says of where its time went: communication apart from compute, stragglers, and
+how it scales."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from harness.record import Host, Monitoring
+from harness.training.record import Communication, Rank, Rates, SeedRun, Split
+from reports.html import render
+from reports.scaling import scaling, scaling_rows
+from reports.terminal import summary_lines
+from reports.training import TrainingView
+from reports.training_plots import training_plots
+from tests.training_records import make_run, make_training
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def labels(drawing: str) -> list[str]:
+    return [element.text or "" for element in ET.fromstring(drawing).iter(f"{SVG}text")]
+
+
+def rank(number: int, share: float | None = None, reason: str | None = None, **changes: Any) -> Rank:
+    found = Communication(share=share, steps=0 if share is None else 7, reason=reason)
+    return Rank(**{"rank": number, "compute_seconds": 10.0, "data_seconds": 1.0, "communication": found, **changes})
+
+
+def split(communication: float | None) -> Split:
+    times = {"init": 5.0, "data": 1.0, "compute": 10.0, "evaluation": 2.0, "checkpoint": 0.0, "other": 0.5}
+    return Split(**times, communication=communication)
+
+
+def two(*ranks: Rank, **changes: Any) -> TrainingView:
+    run: SeedRun = make_run(ranks=ranks, split=split(ranks[0].communication_seconds))
+    return TrainingView(make_training(run, scale="1x2", nproc=2, **changes))
+
+
+def test_communication_is_a_part_of_compute() -> None:
+    drawing = training_plots(two(rank(0, 0.25), rank(1, 0.05)))["where the time went"]
+    assert "compute 7.500 s, communication 2.500 s" in drawing and labels(drawing).count("communication") == 1
+    widths = [
+        float(bar.get("width", 0)) for bar in ET.fromstring(drawing).iter(f"{SVG}rect") if bar.get("height") == "22"
+    ]
+    assert widths[2] == pytest.approx(3 * widths[3], rel=1e-3), "compute without it, then communication"
+    assert "url(#hatch)" in drawing
+
+
+def test_communication_that_nobody_measured_has_no_stretch_but_a_reason(tmp_path: Path) -> None:
+    view = two(rank(0, reason="not measured with x"), rank(1, reason="not measured with x"))
+    drawing = training_plots(view)["where the time went"]
+    assert "communication" not in labels(drawing) and "compute 10.00 s, evaluation" in drawing
+    assert view.communication == "– (not measured with x)"
+    assert "communication           – (not measured with x)" in "\n".join(summary_lines([view.record], tmp_path))
+
+
+def test_communication_is_told_of_all_ranks(tmp_path: Path) -> None:
+    view = two(rank(0, 0.25), rank(1, 0.05))
+    assert view.communication == "5.00 % to 25.0 % of a rank's compute, measured on 7 steps of a run"
+    page = render([view.record])
+    assert "of it communication, s" in page and ">2.500</td>" in page
+
+
+def test_one_process_communicates_with_nobody() -> None:
+    view = TrainingView(make_training())
+    assert "communication" not in dict(view.fields())
+    assert "communication" not in labels(training_plots(view)["where the time went"])
+
+
+HOST = Host(name="alpha", system="Linux", processor="p", cores=2, memory_bytes=1 << 30)
+HOSTS = (HOST, HOST.model_copy(update={"name": "beta"}))
+
+
+def told(*ranks: Rank, nodes: tuple[Host | None, ...] = (HOST,)) -> dict[str, str]:
+    run = make_run(ranks=ranks, nodes=nodes)
+    return dict(
+        TrainingView(make_training(run, scale="x", nnodes=len(nodes), nproc=len(ranks) // len(nodes))).slowest()
+    )
+
+
+@pytest.mark.parametrize(
+    "slow, expected",
+    [
+        ({"compute_seconds": 10.0}, "rank 2: 0 % above the median of the others in its own work and data"),
+        ({"compute_seconds": 11.0}, "rank 2: 9.05 % above the median"),
+        ({"compute_seconds": 13.0}, "rank 2: a straggler, 27.1 % above the median"),
+        ({"data_seconds": 4.0}, "rank 2: a straggler, 28.6 % above the median"),
+    ],
+)
+def test_who_works_longest_is_named(slow: dict[str, float], expected: str) -> None:
+    found = told(rank(0, 0.05), rank(1, 0.05), rank(2, 0.05, **slow), rank(3, 0.05))
+    if slow == {"compute_seconds": 10.0}:
+        expected = expected.replace("rank 2", "rank 0")
+    assert list(found) == ["slowest rank"] and found["slowest rank"].startswith(expected), found
+
+
+def test_waiting_is_no_work() -> None:
+    """All ranks compute as long as the slowest: it is the one that waits least."""
+    found = told(rank(0, 0.4), rank(1, 0.0), rank(2, 0.4))
+    assert found["slowest rank"].startswith("rank 1: a straggler, 57.1 %")
+
+
+def test_where_waiting_is_unknown_only_data_is_compared() -> None:
+    found = told(rank(0, compute_seconds=20.0), rank(1), rank(2, data_seconds=2.5))
+    assert found["slowest rank"].startswith("rank 2: 9.")
+    assert "in its data; how much of its compute is waiting is not known" in found["slowest rank"]
+
+
+def test_hosts_are_compared_by_their_ranks() -> None:
+    ranks = [rank(number, 0.1, node=number // 2, compute_seconds=10.0 + 5 * (number >= 2)) for number in range(4)]
+    found = told(*ranks, nodes=HOSTS)
+    assert found["slowest host"].startswith("node 1, beta: a straggler, 45.0 %")
+    assert found["slowest rank"].startswith("rank 2 on beta: ")
+    page = render([make_training(make_run(ranks=ranks, nodes=(HOST, None)), scale="2x2", nnodes=2, nproc=2)])
+    assert ">alpha<" in page and "its agent left no name" in page
+
+
+def test_nobody_is_slowest_where_nobody_can_be() -> None:
+    assert told(rank(0, 0.1)) == {}
+    assert told(rank(0, 0.1), rank(1, 0.1, compute_seconds=None)) == {}
+    idle = {"compute_seconds": 0.0, "data_seconds": 0.0}
+    assert told(rank(0, 0.1, **idle), rank(1, 0.1, **idle)) == {}
+
+
+def at(scale: str, rate: float, **changes: Any) -> TrainingView:
+    nnodes, nproc = map(int, scale.split("x"))
+    rates = Rates(raw=rate, no_eval=rate, pure_compute=rate)
+    ranks = [Rank(rank=number, compute_seconds=1.0) for number in range(nnodes * nproc)]
+    run = make_run(rates=rates, ranks=ranks, **changes)
+    return TrainingView(make_training(run, scale=scale, nnodes=nnodes, nproc=nproc))
+
+
+def test_efficiency_is_against_the_smallest_and_the_next_smaller_scale() -> None:
+    views = [at("2x2", 240.0), at("1x1", 100.0), at("1x2", 160.0), at("2x1", 180.0)]
+    rows = scaling_rows(views)["tiny"]
+    assert [row.view.record.scale for row in rows] == ["1x1", "1x2", "2x1", "2x2"]
+    assert [row.per_process for row in rows] == [100.0, 80.0, 90.0, 60.0]
+    assert [row.against_first for row in rows] == [None, 0.8, 0.9, 0.6]
+    assert [row.against_next for row in rows] == [None, 0.8, 0.9, pytest.approx(60 / 90)]
+    assert scaling(views) == {"tiny": "of 1x1's rate per process: 1x2 80%, 2x1 90%, 2x2 60%"}
+    page = render([view.record for view in views])
+    assert "<h3>Scaling</h3>" in page and "66.7 %" in page
+
+
+def test_one_scale_and_a_withheld_speed_have_no_efficiency() -> None:
+    missed = at("1x2", 160.0, converged=False, metric=0.1)
+    assert missed.withheld
+    assert scaling_rows([at("1x1", 100.0)]) == scaling_rows([at("1x1", 100.0), missed]) == {}
+    assert "Scaling" not in render([missed.record])
+
+
+def test_energy_is_told_in_all_and_per_item() -> None:
+    seen = {"samples": 3, "window": None, "energy_joules": 250.0, "energy_method": "counter", "energy_per_item": 2.5}
+    runs = [make_run(monitoring=Monitoring.model_validate(seen)) for _ in range(2)]
+    assert TrainingView(make_training(*runs)).energy == "500.0 J, 2.500 J/point (counter)"
+    unread = make_run(monitoring=Monitoring(samples=0, window=None))
+    assert TrainingView(make_training(*runs, unread)).energy == "2.500 J/point (counter)", "no sum of what is unknown"

@@ -1,0 +1,59 @@
+"""Two ranks that train a few steps, one of them slow: `-m tests.unit.communicating FOLDER MODEL SLOW-PART`."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+
+from harness.training.communication import EVERY, Communication
+from harness.training.strategy import Place
+
+SLEEP = 0.2
+
+
+class Compute:
+    """Nanoseconds of compute."""
+
+    ns = 0
+
+    def __call__(self) -> int:
+        return self.ns
+
+
+def main() -> None:
+    """Each rank's totals go to FOLDER/<rank>.json; rank 1 is the slow one."""
+    folder, kind, slow = Path(sys.argv[1]), sys.argv[2], sys.argv[3]
+    dist.init_process_group("gloo")
+    torch.set_num_threads(1)
+    rank = dist.get_rank()
+    inner = nn.Sequential(nn.Linear(8, 8), nn.BatchNorm1d(8) if kind == "buffers" else nn.ReLU(), nn.Linear(8, 8))
+    model = DistributedDataParallel(inner)
+    communication = Communication(model, Place(rank, rank, 2, torch.device("cpu")))
+    compute = Compute()
+    for number in range(1, EVERY + 2):
+        with communication.step(number, compute):
+            measured = rank == 1 and number == EVERY
+            time.sleep(SLEEP if measured and slow == "data" else 0)
+            begun = time.perf_counter_ns()
+            with communication.micro_step(last=True):
+                loss = model(torch.ones(4, 8)).sum()
+                time.sleep(SLEEP if measured and slow == "compute" else 0)
+                loss.backward()
+            compute.ns += time.perf_counter_ns() - begun
+    hooks = [len(p._post_accumulate_grad_hooks or ()) for p in inner.parameters()]  # type: ignore[attr-defined]
+    told = {"totals": communication.totals(), "hooks": sum(hooks) + len(inner._forward_pre_hooks)}
+    (folder / f"{rank}.json").write_text(json.dumps(told))
+    dist.barrier()
+    os._exit(0)  # the interpreter's own end may wait for threads of torch, as for harness.training.rank
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,100 @@
+"""The share of compute that goes to the other ranks: two processes, of which one keeps the other waiting."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+
+from harness.training.communication import Communication
+from harness.training.seed_run import RankLog, _figures
+from harness.training.strategy import Place
+from tests.unit.communicating import SLEEP
+
+ROOT = Path(__file__).parents[2]
+
+
+def communicated(folder: Path, *what: str) -> list[dict[str, Any]]:
+    """What each of two ranks measured."""
+    network = "--standalone --local-addr 127.0.0.1 --nproc-per-node 2 --log-dir /dev/null".split()
+    command = [sys.executable, "-m", "torch.distributed.run", *network, "-m", "tests.unit.communicating"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    ran = subprocess.run(
+        [*command, str(folder), *what], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120
+    )
+    assert ran.returncode == 0, ran.stderr
+    told = [json.loads((folder / f"{rank}.json").read_text()) for rank in range(2)]
+    assert [rank["hooks"] for rank in told] == [0, 0], "nothing is left in the model"
+    return [rank["totals"] for rank in told]
+
+
+@pytest.mark.parametrize("model, slow", [("plain", "compute"), ("buffers", "data")])
+def test_who_waits_says_so_and_who_is_waited_for_does_not(tmp_path: Path, model: str, slow: str) -> None:
+    waiting, late = communicated(tmp_path, model, slow)
+    for rank in (waiting, late):
+        assert (rank["steps"], rank["reason"]) == (1, None) and 0 < rank["seconds"] < rank["of"]
+    assert waiting["seconds"] > SLEEP / 2 > late["seconds"]
+    assert waiting["seconds"] / waiting["of"] > 0.5
+
+
+@pytest.fixture
+def group() -> Iterator[None]:
+    """A process group of this process alone."""
+    dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    yield
+    dist.destroy_process_group()
+
+
+@pytest.mark.usefixtures("group")
+@pytest.mark.parametrize(
+    "kind, told",
+    [
+        ("sharded", "fsdp"),
+        ("compiled with buffers", "model with buffers"),
+        ("compiled", None),
+        ("plain", None),
+    ],
+)
+def test_what_cannot_be_measured_has_a_reason(kind: str, told: str | None) -> None:
+    inner = nn.BatchNorm1d(1) if "buffers" in kind else nn.Linear(1, 1)
+    model: Any = nn.Sequential(inner) if kind == "sharded" else DistributedDataParallel(inner)
+    model = torch.compile(model) if "compiled" in kind else model
+    found = Communication(model, Place(0, 0, 2, torch.device("cpu"))).totals()
+    assert found is not None and found["steps"] == 0
+    assert told is None if found["reason"] is None else told is not None and told in found["reason"]
+
+
+def test_one_process_has_nobody_to_talk_to() -> None:
+    alone = Communication(nn.Linear(1, 1), Place(0, 0, 1, torch.device("cpu")))
+    with alone.step(10, lambda: 0), alone.micro_step(last=True):
+        pass
+    assert alone.totals() is None
+
+
+def rank(communication: dict[str, Any] | None) -> Any:
+    totals = {"compute_seconds": 40.0, "data_seconds": 1.0, "clock": 2, "communication": communication}
+    return _figures(RankLog(3).take([{"event": "train_begin"}, {"event": "steps", **totals, "losses": [1.0], "first": 1,
+        "step": 1, "epoch": 0, "samples": 1, "time": 0.0, "learning_rate": 0.1}]))  # fmt: skip
+
+
+def test_the_share_is_that_of_the_measured_steps() -> None:
+    found = rank({"seconds": 0.25, "of": 1.0, "steps": 5, "reason": None})
+    assert (found.communication.share, found.communication.steps, found.communication_seconds) == (0.25, 5, 10.0)
+
+
+@pytest.mark.parametrize("reason, told", [("not measured with x", "with x"), (None, "no step that it is measured on")])
+def test_an_unknown_share_is_null_with_a_reason(reason: str | None, told: str) -> None:
+    found = rank({"seconds": 0.0, "of": 0.0, "steps": 0, "reason": reason})
+    assert found.communication.share is None and found.communication_seconds is None
+    assert told in found.communication.reason
+    assert rank(None).communication is None
