@@ -91,7 +91,7 @@ class Campus:
         return self.house.end(self.start(*options, trouble=trouble, **changes))
 
     def is_empty(self, seconds: float = 15) -> bool:
-        """Whether nothing of ours runs on any host any more, within `seconds`. An sshd whose link was cut knows nothing."""
+        """Whether nothing of ours runs on any host any more, within `seconds`. A cut-off sshd may linger."""
         deadline = time.monotonic() + seconds
         running = [host for host in range(len(self.hosts.hosts)) if self.hosts.hosts[host].cell is not None]
         while any(process.name() != "sshd" for host in running for process in self.hosts.processes(host)):
