@@ -33,10 +33,10 @@ class Communication:
     """
 
     def __init__(self, model: torch.nn.Module, place: Place) -> None:
-        inner: Any = getattr(model, "_orig_mod", model)
-        self._replica, self._world, self._device = inner, place.world, place.device
-        self._eager = inner is model
-        self.reason = _why_not(inner, compiled=not self._eager)
+        self._replica: Any = model
+        self._world, self._device = place.world, place.device
+        ddp = isinstance(model, DistributedDataParallel)
+        self.reason = None if ddp else "not measured with fsdp, which exchanges all along a step"
         self._seconds = self._of = 0.0
         self._steps = 0
         self._spans: list[tuple[Moment, Moment]] | None = None
@@ -72,9 +72,8 @@ class Communication:
             return lambda *_: marks.__setitem__(name, self._now())
 
         hooks = [p.register_post_accumulate_grad_hook(mark("gradient")) for p in self._replica.parameters()]
-        if self._eager:
-            hooks.append(self._replica.register_forward_pre_hook(mark("called")))
-            hooks.append(self._replica.module.register_forward_pre_hook(mark("forward")))
+        hooks.append(self._replica.register_forward_pre_hook(mark("called")))
+        hooks.append(self._replica.module.register_forward_pre_hook(mark("forward")))
         try:
             yield
         finally:
@@ -94,11 +93,3 @@ class Communication:
     def _between(self, begin: Moment, end: Moment) -> float:
         """Seconds; the device has come to both."""
         return float((end - begin) / 1e9 if self._device.type == "cpu" else begin.elapsed_time(end) / 1e3)
-
-
-def _why_not(replica: torch.nn.Module, compiled: bool) -> str | None:
-    if not isinstance(replica, DistributedDataParallel):
-        return "not measured with fsdp, which exchanges all along a step"
-    if compiled and any(True for _ in replica.module.buffers()):
-        return "not measured in a compiled model with buffers, which hands them round inside its forward pass"
-    return None

@@ -14,6 +14,7 @@ from torch.distributed.fsdp import FSDPModule, fully_shard
 from torch.nn.parallel import DistributedDataParallel
 
 if TYPE_CHECKING:
+    from harness.case import Batch
     from harness.config import EffectiveConfig
 
 
@@ -45,6 +46,15 @@ def prepare(model: torch.nn.Module, config: EffectiveConfig, place: Place) -> to
         devices = None if place.device.type == "cpu" else [place.device]
         model = DistributedDataParallel(model, device_ids=devices)
     return model
+
+
+def on_device(batch: Batch, config: EffectiveConfig, place: Place) -> Batch:
+    """A batch beside the model, images in the memory layout that is configured."""
+    inputs, targets = batch
+    inputs = [tensor.to(place.device, non_blocking=True) for tensor in inputs]
+    if config.channels_last:
+        inputs = [image.to(memory_format=torch.channels_last) if image.dim() == 4 else image for image in inputs]
+    return inputs, targets.to(place.device, non_blocking=True)
 
 
 def unwrapped(model: torch.nn.Module) -> torch.nn.Module:

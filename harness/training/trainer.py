@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,8 +17,9 @@ from harness.precision import count_flops
 from harness.training.batches import GlobalBatches, Share, evaluation_batches, load_batches
 from harness.training.beat import BeatWriter
 from harness.training.checkpoint import Checkpoints
+from harness.training.clock import Clock
 from harness.training.communication import Communication
-from harness.training.strategy import Place, exchange, prepare, share_buffers, summed, unwrapped
+from harness.training.strategy import Place, exchange, on_device, prepare, share_buffers, summed, unwrapped
 
 if TYPE_CHECKING:
     from harness.case import Batch
@@ -27,9 +27,6 @@ if TYPE_CHECKING:
     from harness.training.case import TrainingCase, TrainingData
     from harness.training.spec import TrainingSpec
     from harness.vendor import Vendor
-
-PARTS = ("data", "compute", "evaluation", "checkpoint")
-"""What training time is divided into; the rest is the harness's own."""
 
 
 class NonFiniteLoss(StepError):
@@ -50,13 +47,10 @@ class Trainer:
         beat: BeatWriter,
     ) -> None:
         self._case, self._config, self._spec, self._place = case, config, spec, place
-        self._vendor, self._adapter = vendor, vendor.training_adapter()
+        self._adapter, self._clock = vendor.training_adapter(), Clock(vendor.synchronize)
         self._log, self._beat = log, beat
         self.model: torch.nn.Module
-        self._ns = dict.fromkeys(PARTS, 0)
         self._steps = self._samples = self._epoch = self._batch = 0
-        self._before_ns, self._parts_before_ns = 0, dict.fromkeys(PARTS, 0)  # trained before a resumption
-        self._started: int | None = None
         self._losses: list[torch.Tensor] = []
 
     def run(self) -> bool:
@@ -66,12 +60,10 @@ class Trainer:
         self._build()
         self._evaluate()
         self._log.write("init_end")
-        self._ns = dict(self._parts_before_ns)
         self._log.write("train_begin", steps=self._steps, samples=self._samples)
-        self._started = time.perf_counter_ns()
+        self._clock.start()
         converged = self._train()
-        ended = time.perf_counter_ns()
-        self._write_totals("train_end", ended, converged=converged)
+        self._write_totals("train_end", converged=converged)
         if self._checkpoints:
             self._beat(self._steps, "checkpoint")
             self._checkpoints.wait()
@@ -126,7 +118,7 @@ class Trainer:
             loader = self._load(self._train_data, lists)
             for step in shares:
                 before = self._samples
-                with self._communication.step(self._steps + 1, lambda: self._ns["compute"]):
+                with self._communication.step(self._steps + 1, lambda: self._clock.parts["compute"]):
                     self._step(step, loader)
                 last = self._batch == len(self._batches)
                 enough = self._samples >= limit or (last and self._epoch + 1 == self._config.max_epoch)
@@ -174,7 +166,7 @@ class Trainer:
         return [count * self._place.world / (total or math.nan) for count in counts]
 
     def _micro_step(self, batch: Batch, weight: float, last: bool) -> torch.Tensor:
-        inputs, targets = self._on_device(batch)
+        inputs, targets = on_device(batch, self._config, self._place)
         with self._communication.micro_step(last), exchange(self.model, last):
             with self._adapter.autocast(self._config, self._place.device):
                 loss = self._adapter.train_step(self._case, self.model, inputs, targets)
@@ -194,14 +186,6 @@ class Trainer:
         ahead = 2 * self._config.gradient_accumulation_steps  # a step's come together
         return load_batches(data, lists, workers, self._place.device.type != "cpu", ahead)
 
-    def _on_device(self, batch: Batch) -> Batch:
-        inputs, targets = batch
-        device, layout = self._place.device, torch.channels_last
-        inputs = [tensor.to(device, non_blocking=True) for tensor in inputs]
-        if self._config.channels_last:
-            inputs = [tensor.to(memory_format=layout) if tensor.dim() == 4 else tensor for tensor in inputs]
-        return inputs, targets.to(device, non_blocking=True)
-
     def _due(self, before: int) -> bool:
         """Whether the interval between evaluations has passed with the last step."""
         interval = self._config.eval_interval_samples
@@ -216,7 +200,7 @@ class Trainer:
     def _evaluate(self) -> float:
         """The metric over the whole validation set, every sample once, the same figure on every rank."""
         self._write_steps()
-        before = self._ns["evaluation"]
+        before = self._clock.parts["evaluation"]
         with self._part("evaluation"), torch.no_grad():
             place, model = self._place, unwrapped(self.model).eval()
             share_buffers(model, place)
@@ -225,7 +209,7 @@ class Trainer:
             total = items = 0.0
             for number, batch in enumerate(self._load(self._validation, lists)):
                 self._beat(self._steps, "evaluation")
-                inputs, targets = self._on_device(batch)
+                inputs, targets = on_device(batch, self._config, self._place)
                 with self._adapter.autocast(self._config, place.device):
                     output = model(*inputs)
                 if number < count:
@@ -236,9 +220,9 @@ class Trainer:
             self.model.train()
         metric = total / items if items else math.nan
         finite = metric if math.isfinite(metric) else None
-        took = (self._ns["evaluation"] - before) / 1e9
+        took = (self._clock.parts["evaluation"] - before) / 1e9
         fields = {"metric": finite, "samples_evaluated": items, "took_seconds": took}
-        self._write_totals("evaluation", time.perf_counter_ns(), **fields)
+        self._write_totals("evaluation", **fields)
         return metric
 
     def _write_steps(self) -> None:
@@ -253,18 +237,16 @@ class Trainer:
         losses = [loss if math.isfinite(loss) else None for loss in means]
         rate = self._scheduler.get_last_lr()[0]
         fields = {"first": first, "losses": losses, "learning_rate": rate, "total_steps": self._total_steps}
-        self._write_totals("steps", time.perf_counter_ns(), **fields)
+        self._write_totals("steps", **fields)
         if bad is not None:
             self._log.write("diverged", step=bad)
             raise NonFiniteLoss(f"the loss of step {bad} is not a finite number")
 
-    def _write_totals(self, kind: str, now: int, **fields: Any) -> None:
+    def _write_totals(self, kind: str, **fields: Any) -> None:
         """Every figure of the clock, as sums since training began."""
-        started = now if self._started is None else self._started
-        seconds = {f"{part}_seconds": ns / 1e9 for part, ns in self._ns.items()}
-        train = (now - started + self._before_ns) / 1e9
-        total = {"epoch": self._epoch, "step": self._steps, "samples": self._samples, "train_seconds": train}
-        self._log.write(kind, **total, **seconds, communication=self._communication.totals(), **fields)
+        total = {"epoch": self._epoch, "step": self._steps, "samples": self._samples}
+        communication = self._communication.totals()
+        self._log.write(kind, **total, **self._clock.seconds(), communication=communication, **fields)
 
     def _checkpoint_if_due(self, epoch_ended: bool) -> None:
         if self._checkpoints is None or self._steps % self._config.checkpoint_steps:
@@ -278,8 +260,7 @@ class Trainer:
                 "batch": 0 if epoch_ended else self._batch,
                 "steps": self._steps,
                 "samples": self._samples,
-                "train_ns": self._before_ns + time.perf_counter_ns() - (self._started or 0),
-                "parts_ns": self._ns,
+                **self._clock.state(),
                 "scheduler": self._scheduler.state_dict(),
                 "scaler": self._scaler.state_dict(),
             }
@@ -300,22 +281,17 @@ class Trainer:
             raise StepError(f"checkpoint {path.name} is of another run: {'; '.join(wrong)}")
         self._epoch, self._batch = progress["epoch"], progress["batch"]
         self._steps, self._samples = progress["steps"], progress["samples"]
-        self._before_ns, self._parts_before_ns = progress["train_ns"], progress["parts_ns"]
+        self._clock.resume(progress)
         self._scheduler.load_state_dict(progress["scheduler"])
         self._scaler.load_state_dict(progress["scaler"])
         self._log.write("resumed", checkpoint=path.name, step=self._steps, samples=self._samples)
 
     @contextmanager
     def _part(self, name: str) -> Iterator[None]:
-        """Time one part of training, synchronised with the device on both sides."""
+        """Begin one part of training, with a sign of life, and time it."""
         self._beat(self._steps, name)
-        if name != "data":
-            self._vendor.synchronize()
-        started = time.perf_counter_ns()
-        yield
-        if name != "data":
-            self._vendor.synchronize()
-        self._ns[name] += time.perf_counter_ns() - started
+        with self._clock.part(name):
+            yield
 
 
 def reaches(metric: float, target: float, better: str) -> bool:

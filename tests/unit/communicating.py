@@ -34,8 +34,8 @@ def main() -> None:
     dist.init_process_group("gloo")
     torch.set_num_threads(1)
     rank = dist.get_rank()
-    inner = nn.Sequential(nn.Linear(8, 8), nn.BatchNorm1d(8) if kind == "buffers" else nn.ReLU(), nn.Linear(8, 8))
-    model = DistributedDataParallel(inner)
+    inner = nn.Sequential(nn.Linear(8, 8), nn.BatchNorm1d(8) if "buffers" in kind else nn.ReLU(), nn.Linear(8, 8))
+    model = DistributedDataParallel(torch.compile(inner, backend="eager") if "compiled" in kind else inner)
     communication = Communication(model, Place(rank, rank, 2, torch.device("cpu")))
     compute = Compute()
     for number in range(1, EVERY + 2):

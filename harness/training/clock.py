@@ -1,0 +1,57 @@
+"""Training's clock: all of it and its parts, over resumptions."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+PARTS = ("data", "compute", "evaluation", "checkpoint")
+"""What training time is divided into; the rest is the harness's own."""
+
+
+class Clock:
+    """Stands at 0 until `start`; `parts` are in nanoseconds.
+
+    Args:
+        synchronize: returns when the device is idle.
+    """
+
+    def __init__(self, synchronize: Callable[[], None]) -> None:
+        self._synchronize = synchronize
+        self._started: int | None = None
+        self._before, self._parts_before = 0, dict.fromkeys(PARTS, 0)
+        self.parts = dict(self._parts_before)
+
+    def start(self) -> None:
+        """Training begins, or goes on from where `resume` said."""
+        self.parts = dict(self._parts_before)
+        self._started = time.perf_counter_ns()
+
+    @contextmanager
+    def part(self, name: str) -> Iterator[None]:
+        """Time one part of training, synchronised with the device on both sides."""
+        if name != "data":
+            self._synchronize()
+        started = time.perf_counter_ns()
+        yield
+        if name != "data":
+            self._synchronize()
+        self.parts[name] += time.perf_counter_ns() - started
+
+    def seconds(self) -> dict[str, float]:
+        """Training and each of its parts, since it began."""
+        parts = {f"{part}_seconds": ns / 1e9 for part, ns in self.parts.items()}
+        return {"train_seconds": self._trained() / 1e9, **parts}
+
+    def state(self) -> dict[str, Any]:
+        """For `resume`."""
+        return {"train_ns": self._trained(), "parts_ns": self.parts}
+
+    def resume(self, state: dict[str, Any]) -> None:
+        """Before the start: go on from a `state`."""
+        self._before, self._parts_before = state["train_ns"], state["parts_ns"]
+
+    def _trained(self) -> int:
+        return self._before + (0 if self._started is None else time.perf_counter_ns() - self._started)
