@@ -14,6 +14,9 @@ from reports.stragglers import slowest_host, slowest_rank
 
 RATES = {"raw": "p_whole, raw", "no_eval": "p_train, no eval", "pure_compute": "p_core, pure compute"}
 
+MOST_HOSTS = 8
+"""Hosts that a summary names one by one."""
+
 
 @dataclass(frozen=True)
 class TrainingView:
@@ -94,12 +97,27 @@ class TrainingView:
             return f"{record.metric} {text.MISSING} (not recorded)"
         return f"{record.metric} {'≥' if record.better == 'higher' else '≤'} {record.target:g}"
 
+    def launched(self) -> Iterator[tuple[str, str]]:
+        """Hosts that are not the session's own machine, and what they ran in."""
+        hosts = next((run.launched for run in self.record.runs if run.launched), ())
+        if not hosts:
+            return
+        told = [f"{host.name} (clock {host.skew or 0.0:+.3f} s)" for host in hosts[:MOST_HOSTS]]
+        more = f" and {len(hosts) - MOST_HOSTS} more" if len(hosts) > MOST_HOSTS else ""
+        yield "hosts", ", ".join(told) + more
+        used = {host.container for host in hosts if host.container}
+        for one in sorted(used, key=lambda container: container.id):
+            yield "container", f"{one.engine}: {one.image} {one.id[:19]}{', privileged' if one.privileged else ''}"
+        if any(run.caches_cleared for run in self.record.runs):
+            yield "caches", "cleared on every host before each run"
+
     def fields(self) -> Iterator[tuple[str, str]]:
         """Every line of the summary."""
         record = self.record
         yield "vendor", record.vendor
         yield "chip", record.chip.name
         yield "scale", self.processes
+        yield from self.launched()
         yield "precision", record.precision
         yield "global batch", self.global_batch
         if record.adapted:

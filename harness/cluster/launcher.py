@@ -184,6 +184,7 @@ class ClusterHandle:
             port = self._means.cluster.master_port or (await links[0].connection.ask("free_port"))["port"]
             master = (links[0].node.address, port)
         self._run_name = secrets.token_hex(8)
+        self._facts |= {"started": time.time(), "caches_cleared": self._means.cluster.clear_caches}
         await asyncio.gather(*(self._run_on(link, master) for link in links))
 
     async def _run_on(self, link: HostLink, master: tuple[str, int] | None) -> None:

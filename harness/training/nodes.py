@@ -6,11 +6,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from harness.monitoring import Window, summarise
-from harness.record import Monitoring
+from harness.record import Monitoring, Series
 
 
 def monitored(
-    directory: Path, windows: Mapping[int, Window | None], items: int, failures: Mapping[int, Sequence[str]]
+    directory: Path,
+    windows: Mapping[int, Window | None],
+    items: int,
+    failures: Mapping[int, Sequence[str]],
+    skews: Sequence[float] = (),
 ) -> Monitoring | None:
     """What all monitors of a run saw; None if no node had one.
 
@@ -19,12 +23,13 @@ def monitored(
         windows: of every node by its number, first and last moment of training by its own clock.
         items: items that training went through, over all nodes.
         failures: what was wrong with a node's monitor, as its agent wrote it down.
+        skews: seconds that each node's clock is ahead; empty for none. Series are laid over those of the first node.
     """
     seen = {
         node: _seen(directory / f"noderank{node}" / "monitor.jsonl", window, items, failures.get(node, ()))
         for node, window in windows.items()
     }
-    return _together(seen, items)
+    return _together(seen, items, skews)
 
 
 def _seen(path: Path, window: Window | None, items: int, failures: Sequence[str]) -> Monitoring | None:
@@ -35,7 +40,7 @@ def _seen(path: Path, window: Window | None, items: int, failures: Sequence[str]
         return Monitoring(samples=0, window=window, failures=(*failures, reason))
 
 
-def _together(seen: Mapping[int, Monitoring | None], items: int) -> Monitoring | None:
+def _together(seen: Mapping[int, Monitoring | None], items: int, skews: Sequence[float]) -> Monitoring | None:
     """Energy is the sum over nodes, and unknown where one node's is; the window is the first node's."""
     known = {node: each for node, each in seen.items() if each is not None}
     if not known or len(seen) == 1:
@@ -46,7 +51,7 @@ def _together(seen: Mapping[int, Monitoring | None], items: int) -> Monitoring |
     return Monitoring(
         samples=sum(each.samples for each in known.values()),
         window=next(iter(known.values())).window,
-        series=tuple(s.model_copy(update={"node": node}) for node, each in known.items() for s in each.series),
+        series=tuple(_laid(s, node, skews) for node, each in known.items() for s in each.series),
         energy_joules=energy,
         energy_method=", ".join(methods) if energy is not None else None,
         energy_per_item=energy / items if energy is not None and items else None,
@@ -54,6 +59,12 @@ def _together(seen: Mapping[int, Monitoring | None], items: int) -> Monitoring |
         foreign_processes=tuple(sorted({pid for each in known.values() for pid in each.foreign_processes})),
         failures=tuple(_failures(seen)),
     )
+
+
+def _laid(series: Series, node: int, skews: Sequence[float]) -> Series:
+    """By the first node's clock, as the events of training are."""
+    ahead = skews[node] - skews[0] if skews else 0.0
+    return series.model_copy(update={"node": node, "times": tuple(moment - ahead for moment in series.times)})
 
 
 def _failures(seen: Mapping[int, Monitoring | None]) -> Iterator[str]:

@@ -100,6 +100,24 @@ class Failure(Part):
     last_lines: str = Field(default="", description="of the logs of those ranks; Python stacks where they hung")
 
 
+class UsedContainer(Part):
+    """What a node's processes ran in."""
+
+    engine: str
+    image: str
+    id: str
+    privileged: bool
+
+
+class Launched(Part):
+    """A node of a training on other hosts, as its launcher found it."""
+
+    name: str
+    skew: float | None = Field(description="seconds that its clock is ahead of the session's, known to half of:")
+    round_trip: float | None = Field(description="seconds")
+    container: UsedContainer | None = None
+
+
 class SeedRun(Part):
     """One training from one seed."""
 
@@ -126,6 +144,10 @@ class SeedRun(Part):
     )
     notes: tuple[NotedStep, ...] = Field(default=(), description="thinned out, as epochs and evaluations are")
     ranks: tuple[Rank, ...] = ()
+    launched: tuple[Launched, ...] = Field(
+        default=(), description="nodes in their order; empty: this machine's processes"
+    )
+    caches_cleared: bool | None = Field(default=None, description="of the hosts' disks before it; null: nobody asked")
     nodes: tuple[Host | None, ...] = Field(default=(), description="in their order; null: its agent did not begin")
     checkpoints: tuple[int, ...] = Field(default=(), description="steps at which one was begun")
     resumed_from: int | None = Field(default=None, description="step of the checkpoint that the run went on from")

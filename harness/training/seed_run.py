@@ -16,7 +16,18 @@ from harness.record import Host, Monitoring
 from harness.training.beat import SETUP
 from harness.training.node_monitor import FAILED
 from harness.training.nodes import monitored
-from harness.training.record import Communication, Epoch, Evaluation, Failure, NotedStep, Rank, Rates, SeedRun, Split
+from harness.training.record import (
+    Communication,
+    Epoch,
+    Evaluation,
+    Failure,
+    Launched,
+    NotedStep,
+    Rank,
+    Rates,
+    SeedRun,
+    Split,
+)
 from harness.training.thinned import Thinned
 
 TAIL = 4096
@@ -103,7 +114,9 @@ def collect_run(directory: Path, begin: Event, end: Event | None, nnodes: int) -
     newest = max((event["time"] for log in ranks for event in log.last.values()), default=begin["time"])
     last, finished = first.totals() or {}, first.last.get("train_end")
     failure, evaluations = _failure(directory, ranks, list(chain(*agents.values())), end), first.curve()
-    times = _times(first, ranks, begin)
+    launched = (end or {}).get("hosts", [])
+    began = (end or {}).get("started") or begin["time"]  # no queue and no sending of code is the training's
+    times = _times(first, ranks, began)
     run = SeedRun(
         seed=begin["seed"],
         started=begin["time"],
@@ -111,7 +124,7 @@ def collect_run(directory: Path, begin: Event, end: Event | None, nnodes: int) -
         metric=evaluations[-1].metric if evaluations else None,
         steps=last.get("step", 0),
         samples=last.get("samples", 0),
-        e2e_seconds=(end["time"] if end else newest) - begin["time"],
+        e2e_seconds=(end["time"] if end else newest) - began,
         **times,
         rates=_rates(first, times),
         parameters=first.last.get("model", {}).get("parameters"),
@@ -122,11 +135,13 @@ def collect_run(directory: Path, begin: Event, end: Event | None, nnodes: int) -
         losses=first.losses.kept(),
         notes=tuple(NotedStep(**dict(zip(NotedStep.model_fields, note, strict=True))) for note in first.notes.kept()),
         ranks=tuple(_figures(log) for log in ranks),
+        launched=tuple(Launched(**{k: host[k] for k in Launched.model_fields if k in host}) for host in launched),
+        caches_cleared=(end or {}).get("caches_cleared"),
         nodes=tuple(_host(events) for events in agents.values()),
         checkpoints=first.checkpoints.kept(),
         resumed_from=first.last.get("resumed", {}).get("step"),
         failure=failure,
-        monitoring=_monitoring(directory, ranks, agents),
+        monitoring=_monitoring(directory, ranks, agents, [host["skew"] or 0.0 for host in launched]),
     )
     return run, ranks
 
@@ -149,10 +164,10 @@ def _read_rank(path: Path) -> RankLog:
     return RankLog(int(rank[1]) if rank else -1, int(node[1]) if node else -1).take(read_events(path))
 
 
-def _times(first: RankLog, ranks: Sequence[RankLog], begin: Event) -> dict[str, Any]:
+def _times(first: RankLog, ranks: Sequence[RankLog], began: float) -> dict[str, Any]:
     """Initialisation, training, training without evaluations, compute: each the slowest rank's; and rank 0's split."""
     started, own = first.last.get("init_end"), first.totals()
-    init = started["time"] - begin["time"] if started else None
+    init = started["time"] - began if started else None
     nothing = dict.fromkeys(("train_seconds", "no_eval_seconds", "pure_compute_seconds", "split"))
     if own is None or init is None:
         return nothing | {"init_seconds": init}
@@ -286,12 +301,14 @@ def _last(path: Path) -> str:
         return ""
 
 
-def _monitoring(directory: Path, ranks: Sequence[RankLog], agents: Mapping[int, Sequence[Event]]) -> Monitoring | None:
+def _monitoring(
+    directory: Path, ranks: Sequence[RankLog], agents: Mapping[int, Sequence[Event]], skews: Sequence[float]
+) -> Monitoring | None:
     """What the nodes' monitors saw, each in its window from the beginning of its first rank's training to its end."""
     windows = {node: next((log.window() for log in ranks if log.node == node), None) for node in agents}
     trained = next((log.trained() for log in ranks if log.rank == 0), 0)
     failures = {node: [e["reason"] for e in events if e["event"] == FAILED] for node, events in agents.items()}
-    return monitored(directory, windows, trained, failures)
+    return monitored(directory, windows, trained, failures, skews)
 
 
 def olympic_mean(values: Sequence[float]) -> float:

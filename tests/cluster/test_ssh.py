@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -39,9 +38,10 @@ def test_a_training_on_two_hosts(campus: Campus) -> None:
     for node in (0, 1):
         names = {path.name for path in (folder / f"noderank{node}").iterdir()}
         assert names >= {"agent.log", "agent.jsonl", "monitor.jsonl", f"rank{node}.jsonl", f"rank{node}.log"}
-    (end,) = [e for line in (folder.parent / "events.jsonl").open() if (e := json.loads(line))["event"] == "round_end"]
-    assert [host["hostname"] for host in end["hosts"]] == ["host1", "host2"]
-    assert all(abs(host["skew"]) < 0.5 for host in end["hosts"])
+    launched = record.runs[0].launched
+    assert [host.name for host in launched] == [host.name for host in campus.hosts.hosts]
+    assert all(host.skew is not None and abs(host.skew) < 0.5 for host in launched)
+    assert record.runs[0].caches_cleared is False and launched[0].name in ran.output
     assert campus.is_empty()
     assert [list((host.work / "runs").iterdir()) for host in campus.hosts.hosts] == [[], []]
 
