@@ -18,6 +18,7 @@ from reports.scaling import scaling_rows
 from reports.stragglers import host_name
 from reports.training import TrainingView
 from reports.training_plots import training_plots
+from reports.training_timeline import unread_in_training
 from reports.view import SIDES, CaseView, Figure
 
 _TEMPLATES = Path(__file__).parent / "templates"
@@ -77,6 +78,7 @@ def render(records: Sequence[CaseRecord]) -> str:
             against_target=against_target,
             measured_rows=measured_rows,
             training_plots=lambda view: {title: Markup(svg) for title, svg in training_plots(view).items()},  # noqa: S704
+            unread_in_training=unread_in_training,
             plots=lambda view: {title: Markup(drawing) for title, drawing in plots(view).items()},  # noqa: S704 (escaped)
             plot_notes=notes,
             watch=watch,

@@ -9,6 +9,7 @@ from harness.training.record import SeedRun, Split
 from reports import svg, text
 from reports.axes import WIDTH, Area, Axis, apart, draw_bottom, draw_left, linear_axis
 from reports.training import TrainingView, seed
+from reports.training_timeline import training_timeline
 
 Points = Sequence[tuple[float, float]]
 
@@ -41,6 +42,9 @@ def training_plots(view: TrainingView) -> dict[str, str]:
         "loss": _curves("loss", unit, losses, None, markers=False),
         "where the time went": _splits(view),
     }
+    for run in view.record.runs:
+        title = f"over time, {seed(run)}" if len(view.record.runs) > 1 else "over time"
+        drawn[title] = training_timeline(view, run)
     return {title: drawing for title, drawing in drawn.items() if drawing is not None}
 
 
@@ -126,7 +130,7 @@ def _stretch(name: str, **place: float) -> str:
 def _legend(names: Sequence[str]) -> str:
     parts = []
     for index, name in enumerate(names):
-        x, y = 70 + 110 * (index % 3), 4 + 20 * (index // 3)
+        x, y = 40 + 122 * (index % 3), 4 + 20 * (index // 3)
         parts += [_stretch(name, x=x, y=y, width=12, height=12), svg.label(x + 17, y + 11, name)]
     return "".join(parts)
 

@@ -12,8 +12,9 @@ from torch.nn.parallel import DistributedDataParallel
 
 from harness.training.strategy import Place
 
-EVERY = 10
-"""Steps between two that are measured: marking each gradient takes a millisecond at most, which every step need not."""
+EVERY, LATER = 10, 100
+"""Steps between two that are measured, up to the LATERth step and after it: marking a gradient takes ten microseconds,
+which not every step should."""
 
 Moment = Any
 """Nanoseconds of this process's clock, or an event in the device's stream."""
@@ -25,7 +26,7 @@ class Communication:
     With DistributedDataParallel that is from the moment that the rank's last gradient is ready to the end of the
     backward pass, and before the forward pass while buffers are handed round. A wait for a rank that is slow, or late
     with its data, is in it; an exchange that goes on while the rank still computes gradients costs nothing and is not.
-    It is measured on every EVERYth step in seconds by the clock of whatever computes: the host's, or the device's own
+    It is measured on some steps, in seconds by the clock of whatever computes: the host's, or the device's own
     events. Nothing else about those steps differs.
 
     Attributes:
@@ -50,7 +51,7 @@ class Communication:
     @contextmanager
     def step(self, number: int, compute: Callable[[], int]) -> Iterator[None]:
         """Around a whole step, counted from 1. `compute`: nanoseconds of compute so far, synchronised."""
-        if self._world == 1 or self.reason or number % EVERY:
+        if self._world == 1 or self.reason or number % (EVERY if number <= LATER else LATER):
             yield
             return
         self._spans, before = [], compute()

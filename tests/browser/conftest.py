@@ -7,11 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from harness.record import Chip, Peak, Utilisation
+from harness.record import Chip, Host, Peak, Utilisation
+from harness.training.record import Communication, Rank, Split, TrainingRecord
 from reports.html import write_html
 from tests.browser.chromium import Chromium
 from tests.reports.records import CHEATED, make_record, readings, watched, watched_record
 from tests.services import program
+from tests.training_records import make_run, make_training
 
 EVIL = "<img src=https://example.com/x onerror=console.error(1)><script>console.error(2)</script>"
 
@@ -22,6 +24,21 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chromium]:
     chromium = Chromium(program("chromium", "apt-get install chromium"), tmp_path_factory.mktemp("profile"))
     yield chromium
     chromium.close()
+
+
+def trainings(long: str) -> list[TrainingRecord]:
+    """A case at two scales: alone, and on two nodes with a hostile name, of which one is slow and breaks off."""
+    talk = Communication(share=0.2, steps=7)
+    ranks = [Rank(rank=n, node=n, compute_seconds=10.0 + n, data_seconds=9.0 * n, communication=talk) for n in range(2)]
+    host = Host(name=long, system="Linux", processor="p", cores=2, memory_bytes=1 << 30)
+    series = tuple(one.model_copy(update={"node": node}) for node in range(2) for one in readings(2))
+    split = Split(init=5.0, data=1.0, compute=9.0, communication=2.0, evaluation=2.0, checkpoint=0.0, other=0.5)
+    many = {"ranks": ranks, "nodes": (host, host.model_copy(update={"name": EVIL})), "split": split}
+    run = make_run(passes=5, monitoring=watched(series=series), **many)
+    return [
+        make_training(make_run(monitoring=watched())),
+        make_training(run, make_run(seed=1, **many), scale="2x1", nnodes=2, nproc=1),
+    ]
 
 
 @pytest.fixture(scope="session")
@@ -43,5 +60,5 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
         watched_record(case="slow", chip=fast, utilisation=Utilisation(mfu=0.004)),
         watched_record(case="unroofed", chip=fast.model_copy(update={"memory_bandwidth": None})),
     ]
-    write_html(runs, path)
+    write_html([*runs, *trainings(long)], path)
     return path

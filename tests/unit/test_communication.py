@@ -70,6 +70,20 @@ def test_what_cannot_be_measured_has_a_reason(kind: str, told: str | None) -> No
     assert told is None if found["reason"] is None else told is not None and told in found["reason"]
 
 
+@pytest.mark.usefixtures("group")
+def test_few_steps_are_measured_and_fewer_of_many() -> None:
+    model = DistributedDataParallel(nn.Linear(1, 1))
+    communication = Communication(model, Place(0, 0, 2, torch.device("cpu")))
+    measured = []
+    for number in range(1, 401):
+        before = communication.totals()
+        with communication.step(number, lambda: 0):
+            pass
+        if communication.totals() != before:
+            measured.append(number)
+    assert measured == [*range(10, 101, 10), 200, 300, 400]
+
+
 def test_one_process_has_nobody_to_talk_to() -> None:
     alone = Communication(nn.Linear(1, 1), Place(0, 0, 1, torch.device("cpu")))
     with alone.step(10, lambda: 0), alone.micro_step(last=True):
