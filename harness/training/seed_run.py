@@ -101,13 +101,13 @@ def collect_run(directory: Path, begin: Event, end: Event | None, nnodes: int) -
     first = ranks[0] if ranks and ranks[0].rank == 0 else RankLog(0)
     newest = max((event["time"] for log in ranks for event in log.last.values()), default=begin["time"])
     last, finished = first.totals() or {}, first.last.get("train_end")
-    failure, evaluations = _failure(directory, ranks, list(chain(*agents.values())), end), first.curve()
+    failure, evaluations = _failure(directory, ranks, list(chain(*agents.values())), end), first.evaluations.kept()
     times = _times(first, ranks, begin)
     run = SeedRun(
         seed=begin["seed"],
         started=begin["time"],
         converged=finished["converged"] if finished and failure is None else None,
-        metric=evaluations[-1].metric if evaluations else None,
+        metric=evaluations[-1]["metric"] if evaluations else None,
         steps=last.get("step", 0),
         samples=last.get("samples", 0),
         e2e_seconds=(end["time"] if end else newest) - begin["time"],
@@ -116,13 +116,9 @@ def collect_run(directory: Path, begin: Event, end: Event | None, nnodes: int) -
         parameters=first.last.get("model", {}).get("parameters"),
         train_began=first.last.get("train_begin", {}).get("time"),
         train_ended=finished["time"] if finished else None,
-        epochs=first.epochs.kept(),
-        evaluations=evaluations,
-        losses=first.losses.kept(),
-        notes=tuple(NotedStep(**dict(zip(NotedStep.model_fields, note, strict=True))) for note in first.notes.kept()),
+        **_series(first),
         ranks=tuple(_figures(log) for log in ranks),
         nodes=tuple(_host(events) for events in agents.values()),
-        checkpoints=first.checkpoints.kept(),
         resumed_from=first.last.get("resumed", {}).get("step"),
         failure=failure,
         monitoring=_monitoring(directory, ranks, agents),
@@ -132,6 +128,18 @@ def collect_run(directory: Path, begin: Event, end: Event | None, nnodes: int) -
 
 _noted = itemgetter("step", "epoch", "samples", "time", "learning_rate")
 """What is noted of a step, but for its loss, in the order of a NotedStep."""
+
+
+def _series(first: RankLog) -> dict[str, Any]:
+    """What happened over and over, as rank 0 wrote it down."""
+    notes = (dict(zip(NotedStep.model_fields, note, strict=True)) for note in first.notes.kept())
+    return {
+        "epochs": first.epochs.kept(),
+        "evaluations": first.curve(),
+        "losses": first.losses.kept(),
+        "notes": tuple(NotedStep(**note) for note in notes),
+        "checkpoints": first.checkpoints.kept(),
+    }
 
 
 def _evaluation(event: Event) -> Evaluation:
