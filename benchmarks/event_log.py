@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from harness.events import read_events
-from harness.training.seed_run import RankLog
+from harness.training.rank_log import RankLog
 
 LOSSES = 10
 """Of each note, as with the `log_freq` that training cases have."""

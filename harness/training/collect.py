@@ -11,8 +11,9 @@ from harness.config import EffectiveConfig
 from harness.events import CORRUPT, Event, read_events
 from harness.record import Chip, Flops, Identity, Utilisation
 from harness.statistics import spread
+from harness.training.rank_log import RankLog
 from harness.training.record import Rates, SeedRun, TrainingRecord
-from harness.training.seed_run import RankLog, collect_run, olympic_mean
+from harness.training.seed_run import collect_run, olympic_mean
 from harness.training.verdict import judge
 
 

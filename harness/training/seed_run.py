@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
 from itertools import chain
-from operator import itemgetter
 from pathlib import Path
-from signal import SIGTERM
 from typing import Any
 
-from harness.events import CORRUPT, Event, read_events
+from harness.events import Event, read_events
 from harness.record import Host, Monitoring
-from harness.training.beat import SETUP
+from harness.training.failure import failure_of
 from harness.training.node_monitor import FAILED
 from harness.training.nodes import monitored
+from harness.training.rank_log import RankLog
 from harness.training.record import (
     Communication,
-    Epoch,
     Evaluation,
-    Failure,
     Launched,
     NotedStep,
     Rank,
@@ -28,75 +24,6 @@ from harness.training.record import (
     SeedRun,
     Split,
 )
-from harness.training.thinned import Thinned
-
-TAIL = 4096
-"""Bytes of a rank's log that a failure quotes."""
-
-
-@dataclass
-class RankLog:
-    """What of one rank's events the record needs: the last of each kind, and series of bounded length."""
-
-    rank: int
-    node: int = 0
-    last: dict[str, Event] = field(default_factory=dict)
-    evaluations: Thinned[Event] = field(default_factory=Thinned)
-    losses: Thinned[tuple[int, float | None]] = field(default_factory=Thinned)
-    notes: Thinned[tuple[Any, ...]] = field(default_factory=Thinned)
-    epochs: Thinned[Epoch] = field(default_factory=Thinned)
-    checkpoints: Thinned[int] = field(default_factory=Thinned)
-    corrupt: int = 0
-    _epoch: Event | None = None
-
-    def take(self, events: Iterable[Event]) -> RankLog:
-        """Read all events."""
-        for event in events:
-            kind = event["event"]
-            if kind == CORRUPT:
-                self.corrupt += 1
-                continue
-            self.last[kind] = event
-            if kind == "steps":
-                self.losses.extend(list(enumerate(event["losses"], event["first"])))
-                self.notes.extend([(*_noted(event), event["losses"][-1])])
-            elif kind == "evaluation":
-                self.evaluations.extend([event])
-            elif kind in ("epoch_begin", "train_end"):
-                self._turn_epoch(event)
-            elif kind == "checkpoint":
-                self.checkpoints.extend([event["step"]])
-        return self
-
-    def _turn_epoch(self, event: Event) -> None:
-        """An epoch lasts until the next begins or training ends."""
-        if self._epoch is not None:
-            self.epochs.extend([Epoch(number=self._epoch["epoch"], began=self._epoch["time"], ended=event["time"])])
-        self._epoch = event if event["event"] == "epoch_begin" else None
-
-    def curve(self) -> tuple[Evaluation, ...]:
-        """The evaluations, from the one before training on."""
-        return tuple(_evaluation(event) for event in self.evaluations.kept())
-
-    def totals(self) -> Event | None:
-        """All parts of the clock as last written, None before training began."""
-        written = [self.last[kind] for kind in ("steps", "evaluation", "train_end") if kind in self.last]
-        return max(written, key=lambda event: event["clock"], default=None) if "train_begin" in self.last else None
-
-    def window(self) -> tuple[float, float] | None:
-        """First and last moment of training, seconds since the epoch; None if it did not come to its end."""
-        begin, end = self.last.get("train_begin"), self.last.get("train_end")
-        return (begin["time"], end["time"]) if begin and end else None
-
-    def trained(self) -> int:
-        """Samples that all ranks trained on in this process's time; 0 if training did not come to its end."""
-        begin, end = self.last.get("train_begin"), self.last.get("train_end")
-        return int(end["samples"] - begin["samples"]) if begin and end else 0
-
-    def seconds(self, part: str) -> float | None:
-        """A part of the clock, as last written."""
-        totals = self.totals()
-        return None if totals is None else float(totals[f"{part}_seconds"])
 
 
 def collect_run(directory: Path, begin: Event, end: Event | None, nnodes: int) -> tuple[SeedRun, list[RankLog]]:
@@ -113,7 +40,7 @@ def collect_run(directory: Path, begin: Event, end: Event | None, nnodes: int) -
     first = ranks[0] if ranks and ranks[0].rank == 0 else RankLog(0)
     newest = max((event["time"] for log in ranks for event in log.last.values()), default=begin["time"])
     last, finished = first.totals() or {}, first.last.get("train_end")
-    failure, evaluations = _failure(directory, ranks, list(chain(*agents.values())), end), first.curve()
+    failure, evaluations = failure_of(directory, ranks, list(chain(*agents.values())), end), first.evaluations.kept()
     launched = (end or {}).get("hosts", [])
     began = (end or {}).get("started") or begin["time"]  # no queue and no sending of code is the training's
     times = _times(first, ranks, began)
@@ -121,7 +48,7 @@ def collect_run(directory: Path, begin: Event, end: Event | None, nnodes: int) -
         seed=begin["seed"],
         started=begin["time"],
         converged=finished["converged"] if finished and failure is None else None,
-        metric=evaluations[-1].metric if evaluations else None,
+        metric=evaluations[-1]["metric"] if evaluations else None,
         steps=last.get("step", 0),
         samples=last.get("samples", 0),
         e2e_seconds=(end["time"] if end else newest) - began,
@@ -130,15 +57,11 @@ def collect_run(directory: Path, begin: Event, end: Event | None, nnodes: int) -
         parameters=first.last.get("model", {}).get("parameters"),
         train_began=first.last.get("train_begin", {}).get("time"),
         train_ended=finished["time"] if finished else None,
-        epochs=first.epochs.kept(),
-        evaluations=evaluations,
-        losses=first.losses.kept(),
-        notes=tuple(NotedStep(**dict(zip(NotedStep.model_fields, note, strict=True))) for note in first.notes.kept()),
+        **_series(first),
         ranks=tuple(_figures(log) for log in ranks),
         launched=tuple(Launched(**{k: host[k] for k in Launched.model_fields if k in host}) for host in launched),
         caches_cleared=(end or {}).get("caches_cleared"),
         nodes=tuple(_host(events) for events in agents.values()),
-        checkpoints=first.checkpoints.kept(),
         resumed_from=first.last.get("resumed", {}).get("step"),
         failure=failure,
         monitoring=_monitoring(directory, ranks, agents, [host["skew"] or 0.0 for host in launched]),
@@ -146,8 +69,16 @@ def collect_run(directory: Path, begin: Event, end: Event | None, nnodes: int) -
     return run, ranks
 
 
-_noted = itemgetter("step", "epoch", "samples", "time", "learning_rate")
-"""What is noted of a step, but for its loss, in the order of a NotedStep."""
+def _series(first: RankLog) -> dict[str, Any]:
+    """What happened over and over, as rank 0 wrote it down."""
+    notes = (dict(zip(NotedStep.model_fields, note, strict=True)) for note in first.notes.kept())
+    return {
+        "epochs": first.epochs.kept(),
+        "evaluations": tuple(_evaluation(event) for event in first.evaluations.kept()),
+        "losses": first.losses.kept(),
+        "notes": tuple(NotedStep(**note) for note in notes),
+        "checkpoints": first.checkpoints.kept(),
+    }
 
 
 def _evaluation(event: Event) -> Evaluation:
@@ -224,81 +155,6 @@ def _communication(log: RankLog) -> Communication | None:
     if not steps or not found["of"]:
         return Communication(share=None, steps=0, reason=reason or "the training had no step that it is measured on")
     return Communication(share=min(1.0, found["seconds"] / found["of"]), steps=steps)
-
-
-def _failure(directory: Path, ranks: Sequence[RankLog], agents: Sequence[Event], end: Event | None) -> Failure | None:
-    """Who brought the run down: a rank that hung, that raised first, that died first; or whoever stopped it."""
-    if end is not None and end["status"] == "succeeded":
-        return None
-    if end is not None and end.get("lost"):
-        return _lost(directory, end["lost"])
-    hung = [event for event in agents if event["event"] == "hang"]
-    if hung:
-        return _hang(directory, hung)
-    raised = sorted((log.last["rank_failed"] for log in ranks if "rank_failed" in log.last), key=lambda e: e["time"])
-    died = [event for event in agents if event["event"] == "rank_died" and event["code"] != 1]
-    killed = [event for event in died if event["rank"] not in {e["rank"] for e in raised}]
-    if raised or any(event["code"] != -SIGTERM for event in killed):
-        killed = [event for event in killed if event["code"] != -SIGTERM]  # torchrun ends the others by it
-    diverged = sorted((log for log in ranks if "diverged" in log.last), key=lambda log: log.last["diverged"]["step"])
-    if diverged:
-        cause = f"rank {diverged[0].rank}: the loss of step {diverged[0].last['diverged']['step']} is not finite"
-        return Failure(ranks=(diverged[0].rank,), cause=cause, diverged=True)
-    if killed:
-        return _death(directory, min(killed, key=lambda event: int(event["died"])))
-    if raised:
-        who, why = raised[0]["rank"], raised[0]["reason"]
-        return Failure(ranks=(who,), cause=f"rank {who}: {why}", last_lines=_tail(directory, who))
-    silent = [event["rank"] for event in agents if event["event"] == "rank_died" and event["code"] == 1]
-    if silent:
-        told = _tail(directory, silent[0]).splitlines()[-1:] or ["ended with exit code 1"]
-        return Failure(ranks=(silent[0],), cause=f"rank {silent[0]}: {told[0]}")
-    stopped = end is None or end["status"] == "stopped"
-    reason = (end or {}).get("reason") or ("the run was stopped" if stopped else "torchrun failed")
-    return Failure(ranks=(), cause=reason, last_lines=_last(directory / "noderank0" / "agent.log"))
-
-
-def _lost(directory: Path, lost: Sequence[Event]) -> Failure:
-    """Hosts that did not live to see the end: whatever the others' ranks say follows from that."""
-    told = dict.fromkeys(each["reason"] for each in lost)
-    nodes = {each["node"] for each in lost if each["node"] is not None}
-    logs = [path for node in nodes for path in (directory / f"noderank{node}").glob("rank*.jsonl")]
-    ranks = sorted(int(path.stem.removeprefix("rank")) for path in logs)
-    return Failure(ranks=tuple(ranks), cause="\n".join(told))
-
-
-def _hang(directory: Path, hung: Sequence[Event]) -> Failure:
-    last = min(event["position"] for event in hung)
-    behind = [event for event in hung if event["position"] == last]
-    told = [f"rank {e['rank']} hung {_where(e)} for {e['seconds']:.0f} s" for e in behind]
-    waiting = sorted(event["rank"] for event in hung if event["position"] != last)
-    if waiting:
-        told.append(f"waiting for it: rank {', '.join(map(str, waiting))}")
-    ranks = tuple(event["rank"] for event in behind)
-    return Failure(ranks=ranks, cause="; ".join(told), last_lines="\n".join(_tail(directory, rank) for rank in ranks))
-
-
-def _where(hang: Event) -> str:
-    return "while it set up," if hang["phase"] in SETUP else f"in step {hang['step']}, {hang['phase']},"
-
-
-def _death(directory: Path, event: Event) -> Failure:
-    rank, code = event["rank"], event["code"]
-    what = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
-    return Failure(ranks=(rank,), cause=f"rank {rank} {what}", last_lines=_tail(directory, rank))
-
-
-def _tail(directory: Path, rank: int) -> str:
-    return "\n".join(_last(path) for path in sorted(directory.glob(f"noderank*/rank{rank}.log")))
-
-
-def _last(path: Path) -> str:
-    try:
-        with path.open("rb") as stream:
-            stream.seek(max(0, path.stat().st_size - TAIL))
-            return stream.read().decode("utf-8", "replace").strip()
-    except OSError:
-        return ""
 
 
 def _monitoring(

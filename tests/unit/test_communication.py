@@ -17,7 +17,8 @@ from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
 from harness.training.communication import Communication
-from harness.training.seed_run import RankLog, _figures
+from harness.training.rank_log import RankLog
+from harness.training.seed_run import _figures
 from harness.training.strategy import Place
 from tests.unit.communicating import SLEEP
 

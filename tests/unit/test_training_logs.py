@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.events import CORRUPT, EventLog, read_events
-from harness.training.seed_run import RankLog
+from harness.training.rank_log import RankLog
 from harness.training.thinned import POINTS, Thinned
 
 PLAIN = st.none() | st.booleans() | st.integers(-(2**80), 2**80) | st.floats(allow_nan=False, allow_infinity=False)

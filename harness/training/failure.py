@@ -1,0 +1,90 @@
+"""Who brought a training down, from what its ranks, agents and launcher wrote."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from signal import SIGTERM
+
+from harness.events import Event
+from harness.training.beat import SETUP
+from harness.training.rank_log import RankLog
+from harness.training.record import Failure
+
+TAIL = 4096
+"""Bytes of a rank's log that a failure quotes."""
+
+
+def failure_of(directory: Path, ranks: Sequence[RankLog], agents: Sequence[Event], end: Event | None) -> Failure | None:
+    """Who brought the run down: a rank that hung, that raised first, that died first; or whoever stopped it."""
+    if end is not None and end["status"] == "succeeded":
+        return None
+    if end is not None and end.get("lost"):
+        return _lost(directory, end["lost"])
+    hung = [event for event in agents if event["event"] == "hang"]
+    if hung:
+        return _hang(directory, hung)
+    raised = sorted((log.last["rank_failed"] for log in ranks if "rank_failed" in log.last), key=lambda e: e["time"])
+    died = [event for event in agents if event["event"] == "rank_died" and event["code"] != 1]
+    killed = [event for event in died if event["rank"] not in {e["rank"] for e in raised}]
+    if raised or any(event["code"] != -SIGTERM for event in killed):
+        killed = [event for event in killed if event["code"] != -SIGTERM]  # torchrun ends the others by it
+    diverged = sorted((log for log in ranks if "diverged" in log.last), key=lambda log: log.last["diverged"]["step"])
+    if diverged:
+        cause = f"rank {diverged[0].rank}: the loss of step {diverged[0].last['diverged']['step']} is not finite"
+        return Failure(ranks=(diverged[0].rank,), cause=cause, diverged=True)
+    if killed:
+        return _death(directory, min(killed, key=lambda event: int(event["died"])))
+    if raised:
+        who, why = raised[0]["rank"], raised[0]["reason"]
+        return Failure(ranks=(who,), cause=f"rank {who}: {why}", last_lines=_tail(directory, who))
+    silent = [event["rank"] for event in agents if event["event"] == "rank_died" and event["code"] == 1]
+    if silent:
+        told = _tail(directory, silent[0]).splitlines()[-1:] or ["ended with exit code 1"]
+        return Failure(ranks=(silent[0],), cause=f"rank {silent[0]}: {told[0]}")
+    stopped = end is None or end["status"] == "stopped"
+    reason = (end or {}).get("reason") or ("the run was stopped" if stopped else "torchrun failed")
+    return Failure(ranks=(), cause=reason, last_lines=_last(directory / "noderank0" / "agent.log"))
+
+
+def _lost(directory: Path, lost: Sequence[Event]) -> Failure:
+    """Hosts that did not live to see the end: whatever the others' ranks say follows from that."""
+    told = dict.fromkeys(each["reason"] for each in lost)
+    nodes = {each["node"] for each in lost if each["node"] is not None}
+    logs = [path for node in nodes for path in (directory / f"noderank{node}").glob("rank*.jsonl")]
+    ranks = sorted(int(path.stem.removeprefix("rank")) for path in logs)
+    return Failure(ranks=tuple(ranks), cause="\n".join(told))
+
+
+def _hang(directory: Path, hung: Sequence[Event]) -> Failure:
+    last = min(event["position"] for event in hung)
+    behind = [event for event in hung if event["position"] == last]
+    told = [f"rank {e['rank']} hung {_where(e)} for {e['seconds']:.0f} s" for e in behind]
+    waiting = sorted(event["rank"] for event in hung if event["position"] != last)
+    if waiting:
+        told.append(f"waiting for it: rank {', '.join(map(str, waiting))}")
+    ranks = tuple(event["rank"] for event in behind)
+    return Failure(ranks=ranks, cause="; ".join(told), last_lines="\n".join(_tail(directory, rank) for rank in ranks))
+
+
+def _where(hang: Event) -> str:
+    return "while it set up," if hang["phase"] in SETUP else f"in step {hang['step']}, {hang['phase']},"
+
+
+def _death(directory: Path, event: Event) -> Failure:
+    rank, code = event["rank"], event["code"]
+    what = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
+    return Failure(ranks=(rank,), cause=f"rank {rank} {what}", last_lines=_tail(directory, rank))
+
+
+def _tail(directory: Path, rank: int) -> str:
+    return "\n".join(_last(path) for path in sorted(directory.glob(f"noderank*/rank{rank}.log")))
+
+
+def _last(path: Path) -> str:
+    try:
+        with path.open("rb") as stream:
+            stream.seek(max(0, path.stat().st_size - TAIL))
+            return stream.read().decode("utf-8", "replace").strip()
+    except OSError:
+        return ""

@@ -1,0 +1,76 @@
+"""What of one rank's events a record needs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from operator import itemgetter
+from typing import Any
+
+from harness.events import CORRUPT, Event
+from harness.training.record import Epoch
+from harness.training.thinned import Thinned
+
+_noted = itemgetter("step", "epoch", "samples", "time", "learning_rate")
+"""What is noted of a step, but for its loss, in the order of a NotedStep."""
+
+
+@dataclass
+class RankLog:
+    """What of one rank's events the record needs: the last of each kind, and series of bounded length."""
+
+    rank: int
+    node: int = 0
+    last: dict[str, Event] = field(default_factory=dict)
+    evaluations: Thinned[Event] = field(default_factory=Thinned)
+    losses: Thinned[tuple[int, float | None]] = field(default_factory=Thinned)
+    notes: Thinned[tuple[Any, ...]] = field(default_factory=Thinned)
+    epochs: Thinned[Epoch] = field(default_factory=Thinned)
+    checkpoints: Thinned[int] = field(default_factory=Thinned)
+    corrupt: int = 0
+    _epoch: Event | None = None
+
+    def take(self, events: Iterable[Event]) -> RankLog:
+        """Read all events."""
+        for event in events:
+            kind = event["event"]
+            if kind == CORRUPT:
+                self.corrupt += 1
+                continue
+            self.last[kind] = event
+            if kind == "steps":
+                self.losses.extend(list(enumerate(event["losses"], event["first"])))
+                self.notes.extend([(*_noted(event), event["losses"][-1])])
+            elif kind == "evaluation":
+                self.evaluations.extend([event])
+            elif kind in ("epoch_begin", "train_end"):
+                self._turn_epoch(event)
+            elif kind == "checkpoint":
+                self.checkpoints.extend([event["step"]])
+        return self
+
+    def _turn_epoch(self, event: Event) -> None:
+        """An epoch lasts until the next begins or training ends."""
+        if self._epoch is not None:
+            self.epochs.extend([Epoch(number=self._epoch["epoch"], began=self._epoch["time"], ended=event["time"])])
+        self._epoch = event if event["event"] == "epoch_begin" else None
+
+    def totals(self) -> Event | None:
+        """All parts of the clock as last written, None before training began."""
+        written = [self.last[kind] for kind in ("steps", "evaluation", "train_end") if kind in self.last]
+        return max(written, key=lambda event: event["clock"], default=None) if "train_begin" in self.last else None
+
+    def window(self) -> tuple[float, float] | None:
+        """First and last moment of training, seconds since the epoch; None if it did not come to its end."""
+        begin, end = self.last.get("train_begin"), self.last.get("train_end")
+        return (begin["time"], end["time"]) if begin and end else None
+
+    def trained(self) -> int:
+        """Samples that all ranks trained on in this process's time; 0 if training did not come to its end."""
+        begin, end = self.last.get("train_begin"), self.last.get("train_end")
+        return int(end["samples"] - begin["samples"]) if begin and end else 0
+
+    def seconds(self, part: str) -> float | None:
+        """A part of the clock, as last written."""
+        totals = self.totals()
+        return None if totals is None else float(totals[f"{part}_seconds"])
