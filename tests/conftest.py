@@ -5,9 +5,16 @@ from __future__ import annotations
 import os
 from collections.abc import Generator
 
+import hypothesis
 import pytest
 
 from tests.services import STRICT
+
+# how fast this machine is does not decide over a test
+hypothesis.settings.register_profile(
+    "slow machines", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.load_profile("slow machines")
 
 
 @pytest.hookimpl(wrapper=True)
