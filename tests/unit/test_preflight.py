@@ -1,0 +1,175 @@
+"""What a look at all hosts finds: every difference and every lack, with the real far end where it can be here."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.cluster.connection import Connection, HostError
+from harness.cluster.launcher import PROGRAM
+from harness.cluster.preflight import HostReport, Wishes, compare, question, table
+
+FACTS: dict[str, Any] = {
+    "python": "3.11.9",
+    "versions": {"torch": "2.13.0", "numpy": "2.4.6"},
+    "data": "aa",
+    "free_bytes": 1 << 40,
+    "interface": "up",
+    "port_free": True,
+}
+
+
+def reports(**changed: Any) -> list[HostReport]:
+    """Two hosts, the second with other facts."""
+    return [HostReport(0, "first", dict(FACTS)), HostReport(1, "second", FACTS | changed)]
+
+
+@pytest.mark.parametrize(
+    "changed, told",
+    [
+        ({"python": "3.12.1"}, "Python is 3.12.1, on first it is 3.11.9"),
+        ({"versions": FACTS["versions"] | {"torch": "2.12.0"}}, "torch is 2.12.0, on first it is 2.13.0"),
+        ({"data": "bb"}, "the files of the data directory are not those of first"),
+    ],
+)
+def test_hosts_that_differ(changed: dict[str, Any], told: str) -> None:
+    both = reports(**changed)
+    compare(both)
+    assert (both[0].problems, both[1].problems) == ([], [told])
+    assert told in table(both) and "ok" in table(both)
+
+
+def test_hosts_that_are_alike() -> None:
+    both = reports()
+    compare(both)
+    assert not any(report.problems for report in both)
+
+
+def test_chips_that_differ() -> None:
+    both = reports(chip={"name": "Y"})
+    both[0].facts["chip"] = {"name": "X"}
+    compare(both)
+    assert both[1].problems == ["its chip is Y, on first it is X"]
+
+
+class Answers:
+    """A host that says what a test wants."""
+
+    def __init__(self, ahead: float = 0.0, **changed: Any) -> None:
+        self.ahead, self.changed = ahead, changed
+
+    async def ask(self, order: str, **_: Any) -> dict[str, Any]:
+        """An answer."""
+        return {"time": time.time() + self.ahead} if order == "time" else FACTS | self.changed
+
+
+@pytest.mark.parametrize(
+    "host, told",
+    [
+        (Answers(ahead=3.0), "its clock is 3.0 s ahead of this machine's"),
+        (Answers(ahead=-60.0), "its clock is 60.0 s behind this machine's"),
+        (Answers(versions={"torch": None}), "torch is not installed"),
+        (Answers(free_bytes=5 << 20), "5 MiB are free in work_dir"),
+        (Answers(interface="down"), "interface eth1 is down"),
+        (Answers(port_free=False), "port 29500 (master_port) is taken"),
+        (Answers(data=None), "there is no directory /data"),
+    ],
+)
+def test_a_host_that_is_not_ready(host: Any, told: str) -> None:
+    report = HostReport(0, "first")
+    asyncio.run(question(host, report, Wishes(("torch",), "eth1", 29500, "/data")))
+    (found,) = report.problems
+    assert told in found
+
+
+def far_end(*orders: tuple[str, dict[str, Any]]) -> list[dict[str, Any]]:
+    """The answers of a real far end."""
+
+    async def all_of_them() -> list[dict[str, Any]]:
+        connection = Connection()
+        await connection.open([sys.executable, "-c", PROGRAM], 30)
+        try:
+            return [await connection.ask(order, **fields) for order, fields in orders]
+        finally:
+            await connection.close()
+
+    return asyncio.run(all_of_them())
+
+
+def test_what_a_real_host_says(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    wanted = {"packages": ["torch", "no-such-package"], "interface": "lo", "port": None}
+    asked = [{**wanted, "data_dir": str(tmp_path / name)} for name in ("data", "none")]
+    _, there, missing = far_end(("open", {"work_dir": str(tmp_path / "work")}), *(("facts", each) for each in asked))
+    assert there["interface"] == "up" and there["versions"]["torch"] and there["versions"]["no-such-package"] is None
+    assert there["data"] and missing["data"] is None
+    assert there["python"] == ".".join(map(str, sys.version_info[:3]))
+
+
+def test_a_fingerprint_is_of_names_and_sizes(tmp_path: Path) -> None:
+    from harness.cluster.far_end import fingerprint
+
+    (tmp_path / "one").write_text("12")
+    first = fingerprint(tmp_path)
+    (tmp_path / "one").write_text("21")
+    assert fingerprint(tmp_path) == first
+    (tmp_path / "one").write_text("123")
+    assert fingerprint(tmp_path) != first
+
+
+@pytest.mark.parametrize(
+    "order, fields, told",
+    [
+        ("remove", {"directory": "/etc"}, "/etc is no run's directory"),
+        ("take", {"sha": "0" * 64, "body": b"x"}, "damaged on its way"),
+        ("no_such_order", {}, "no_such_order"),
+        ("facts", {}, "missing"),
+    ],
+)
+def test_a_far_end_refuses(tmp_path: Path, order: str, fields: dict[str, Any], told: str) -> None:
+    with pytest.raises(HostError, match=told):
+        far_end(("open", {"work_dir": str(tmp_path)}), (order, fields))
+
+
+@pytest.mark.parametrize(
+    "program, told",
+    [
+        ("print('Welcome'); import time; time.sleep(99)", "no answer within 2 s"),
+        ("while True: print('x' * 4096)", "no far end spoke up"),
+        ("import sys; sys.exit('no such account')", "no such account"),
+        ("import sys; sys.exit(3)", "exit code 3"),
+    ],
+)
+def test_what_is_no_far_end(program: str, told: str) -> None:
+    async def tried() -> None:
+        await Connection().open([sys.executable, "-uc", program], 2)
+
+    with pytest.raises(HostError, match=told):
+        asyncio.run(tried())
+
+
+@pytest.mark.parametrize("name", ["../escape.log", "/tmp/escape.log", "a/b.log", "x.sh"])
+def test_a_host_may_only_send_logs(name: str, tmp_path: Path) -> None:
+    hostile = (
+        "import sys, time; sys.stdout.write('proofmark-far-end 1\\n'); sys.stdout.flush(); "
+        f'print(\'{{"frame": "file", "name": "{name}", "offset": 0, "size": 1}}\\nx\', flush=True); time.sleep(9)'
+    )
+
+    async def lost() -> str | None:
+        connection = Connection(tmp_path / "home")
+        await connection.open([sys.executable, "-uc", hostile], 30)
+        for _ in range(100):
+            if connection.lost:
+                break
+            await asyncio.sleep(0.05)
+        await connection.close()
+        return connection.lost
+
+    (tmp_path / "home").mkdir()
+    assert asyncio.run(lost()) == "it sent what is no frame"
+    assert [path.name for path in tmp_path.rglob("*")] == ["home"]
