@@ -21,6 +21,7 @@ from harness.cluster.node import CONNECT_TIMEOUT, Node, Nodes
 from harness.cluster.preflight import HostReport, Wishes, compare, question, table
 from harness.launch import Job, Place, Status
 from harness.process import MARK
+from harness.training.scale import Scale
 
 PATIENCE = 10.0
 """Seconds that the other nodes get to end, and to say why, after one has failed."""
@@ -36,15 +37,24 @@ class Described:
         vendor: its name.
         precision: whose peak the chip's description has.
         device: as --device says; empty for nothing.
-        devices: that a host must have.
-        everywhere: on every host, and not on the first one alone: importing a vendor takes its time.
+        scale: that a host must have the chip for, and the devices, if `devices` are the vendor's own.
+        devices: whether there are any but the processor: then every host is asked, and not the first one alone.
     """
 
     vendor: str
     precision: str
     device: str
-    devices: int = 0
-    everywhere: bool = False
+    scale: Scale | None
+    devices: bool
+
+    def problems(self, facts: dict[str, Any]) -> list[str]:
+        """What of a host's description does not do for the scale."""
+        found, wanted = list(facts["busy"]), self.scale
+        if wanted and not wanted.is_for(facts["chip"]["name"]):
+            found.append(f"scale {wanted} is for another chip than its {facts['chip']['name']}")
+        if wanted and self.devices and facts["devices"] < wanted.nproc:
+            found.append(f"scale {wanted} needs {wanted.nproc} devices, it has {facts['devices']}")
+        return found
 
 
 @dataclass(frozen=True)
@@ -192,8 +202,9 @@ class ClusterHandle:
         run = self._run_directory(link)
         place = Place(run, link.code, f"{link.work_dir}/cache", master)
         if cluster.clear_caches:
-            await link.connection.ask("drop_caches")
-        await link.connection.ask(
+            await self._ask(link, "drop_caches")
+        await self._ask(
+            link,
             "run",
             command=[cluster.python, "-m", self._job.module, f"{run}/spec.json", str(node)],
             environment={**_environment(link, cluster), MARK: mark},
@@ -201,6 +212,13 @@ class ClusterHandle:
             spec=self._job.spec.moved(place).text(),
             mark=mark,
         )
+
+    async def _ask(self, link: HostLink, order: str, **fields: Any) -> None:
+        """Give an order; a host that refuses is named."""
+        try:
+            await link.connection.ask(order, **fields)
+        except HostError as error:
+            raise HostError(f"{link.node.name}: {error}") from None
 
     async def _follow(self, links: Sequence[HostLink]) -> Status:
         """Until all agents have ended; a node that failed or was lost takes the others with it."""
@@ -276,7 +294,7 @@ async def _make_one_ready(means: Means, link: HostLink, wishes: Wishes) -> None:
         return
     await question(connection, report, wishes)
     report.facts |= contained
-    if not report.problems and (means.described.everywhere or report.node == 0):
+    if not report.problems and (means.described.devices or report.node == 0):
         await _describe(means, link)
 
 
@@ -309,9 +327,8 @@ async def _describe(means: Means, link: HostLink) -> None:
     if ran["code"] != 0:
         told = ran["errors"].strip().splitlines()[-1:] or [f"exit code {ran['code']}"]
         report.problems.append(f"its devices cannot be described: {told[0]}")
-    elif report.facts["devices"] < asked.devices:
-        report.problems.append(f"{asked.devices} devices are needed, it has {report.facts['devices']}")
-    report.problems += report.facts.get("busy", [])
+    else:
+        report.problems += asked.problems(report.facts)
 
 
 def _environment(link: HostLink, cluster: Cluster) -> dict[str, str]:

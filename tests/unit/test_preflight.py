@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from harness.cluster.connection import Connection, HostError
-from harness.cluster.launcher import PROGRAM
+from harness.cluster.launcher import PROGRAM, Described
 from harness.cluster.preflight import HostReport, Wishes, compare, question, table
+from harness.training.scale import Scale
 
 FACTS: dict[str, Any] = {
     "python": "3.11.9",
@@ -173,3 +174,17 @@ def test_a_host_may_only_send_logs(name: str, tmp_path: Path) -> None:
     (tmp_path / "home").mkdir()
     assert asyncio.run(lost()) == "it sent what is no frame"
     assert [path.name for path in tmp_path.rglob("*")] == ["home"]
+
+
+@pytest.mark.parametrize(
+    "scale, facts, told",
+    [
+        ("A100x2x8", {}, "scale A100x2x8 is for another chip than its H100 80GB"),
+        ("H100x2x9", {}, "scale H100x2x9 needs 9 devices, it has 8"),
+        ("2x8", {"busy": ["device 3 is used by process 7"]}, "device 3 is used by process 7"),
+    ],
+)
+def test_a_host_that_does_not_do_for_a_scale(scale: str, facts: dict[str, Any], told: str) -> None:
+    host = {"chip": {"name": "H100 80GB"}, "devices": 8, "busy": []} | facts
+    assert Described("x", "fp32", "", Scale.parse(scale), True).problems(host) == [told]
+    assert Described("x", "fp32", "", Scale.parse("H100x2x8"), True).problems(host | {"busy": []}) == []
