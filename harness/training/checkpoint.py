@@ -16,6 +16,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from torch.distributed.checkpoint.hf_storage import HuggingFaceStorageReader, HuggingFaceStorageWriter
+from torch.distributed.checkpoint.staging import DefaultStager, StagingOptions
 from torch.distributed.checkpoint.state_dict import (
     StateDictOptions,
     get_model_state_dict,
@@ -42,6 +43,15 @@ class Checkpoints:
         self._rank = rank
         self._group = dist.new_group(backend="gloo")
         self._pending: Future[Any] | None = None
+        # kept, so that memory for the copies is asked for once; not shared: /dev/shm is small in a container
+        self._stager = DefaultStager(
+            StagingOptions(
+                use_pinned_memory=torch.cuda.is_available(),
+                use_shared_memory=False,
+                use_async_staging=False,
+                use_non_blocking_copy=torch.cuda.is_available(),
+            )
+        )
 
     def save(
         self, step: int, model: torch.nn.Module, optimizer: torch.optim.Optimizer, progress: dict[str, Any]
@@ -61,7 +71,7 @@ class Checkpoints:
             (draft / "progress.json").write_text(json.dumps(progress | {"plain": plain}), encoding="utf-8")
         dist.barrier(self._group)
         writer = HuggingFaceStorageWriter(str(draft), save_distributed=True)
-        written: Any = async_save(tensors, storage_writer=writer, process_group=self._group)
+        written: Any = async_save(tensors, storage_writer=writer, process_group=self._group, async_stager=self._stager)
         if self._rank == 0:
             done: Future[Any] = Future()
             written.add_done_callback(lambda future: _settle(future, done, draft))
