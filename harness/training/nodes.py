@@ -8,6 +8,9 @@ from pathlib import Path
 from harness.monitoring import Window, summarise
 from harness.record import Monitoring
 
+NODES = 16
+"""Whose readings over time are in a record; the others' are in their monitors' logs alone."""
+
 
 def monitored(
     directory: Path, windows: Mapping[int, Window | None], items: int, failures: Mapping[int, Sequence[str]]
@@ -20,10 +23,10 @@ def monitored(
         items: items that training went through, over all nodes.
         failures: what was wrong with a node's monitor, as its agent wrote it down.
     """
-    seen = {
-        node: _seen(directory / f"noderank{node}" / "monitor.jsonl", window, items, failures.get(node, ()))
-        for node, window in windows.items()
-    }
+    seen: dict[int, Monitoring | None] = {}
+    for node, window in windows.items():
+        found = _seen(directory / f"noderank{node}" / "monitor.jsonl", window, items, failures.get(node, ()))
+        seen[node] = found if found is None or len(windows) == 1 else _one_of_many(node, found)
     return _together(seen, items)
 
 
@@ -46,7 +49,7 @@ def _together(seen: Mapping[int, Monitoring | None], items: int) -> Monitoring |
     return Monitoring(
         samples=sum(each.samples for each in known.values()),
         window=next(iter(known.values())).window,
-        series=tuple(s.model_copy(update={"node": node}) for node, each in known.items() for s in each.series),
+        series=tuple(series for each in known.values() for series in each.series),
         energy_joules=energy,
         energy_method=", ".join(methods) if energy is not None else None,
         energy_per_item=energy / items if energy is not None and items else None,
@@ -54,6 +57,12 @@ def _together(seen: Mapping[int, Monitoring | None], items: int) -> Monitoring |
         foreign_processes=tuple(sorted({pid for each in known.values() for pid in each.foreign_processes})),
         failures=tuple(_failures(seen)),
     )
+
+
+def _one_of_many(node: int, seen: Monitoring) -> Monitoring:
+    """With its number at its series, or without them: thousands of devices' would be a record of 100 MB."""
+    series = [each.model_copy(update={"node": node}) for each in seen.series if node < NODES]
+    return seen.model_copy(update={"series": tuple(series)})
 
 
 def _failures(seen: Mapping[int, Monitoring | None]) -> Iterator[str]:

@@ -25,7 +25,7 @@ TAIL = 4096
 
 @dataclass
 class RankLog:
-    """What of one rank's events the record needs: the last of each kind, and series of bounded length."""
+    """What of one rank's events the record needs: the last of each kind, and rank 0's series, of bounded length."""
 
     rank: int
     node: int = 0
@@ -46,16 +46,20 @@ class RankLog:
                 self.corrupt += 1
                 continue
             self.last[kind] = event
-            if kind == "steps":
-                self.losses.extend(list(enumerate(event["losses"], event["first"])))
-                self.notes.extend([(*_noted(event), event["losses"][-1])])
-            elif kind == "evaluation":
-                self.evaluations.extend([event])
-            elif kind in ("epoch_begin", "train_end"):
-                self._turn_epoch(event)
-            elif kind == "checkpoint":
-                self.checkpoints.extend([event["step"]])
+            if self.rank == 0:
+                self._follow(kind, event)
         return self
+
+    def _follow(self, kind: str, event: Event) -> None:
+        if kind == "steps":
+            self.losses.extend(list(enumerate(event["losses"], event["first"])))
+            self.notes.extend([(*_noted(event), event["losses"][-1])])
+        elif kind == "evaluation":
+            self.evaluations.extend([event])
+        elif kind in ("epoch_begin", "train_end"):
+            self._turn_epoch(event)
+        elif kind == "checkpoint":
+            self.checkpoints.extend([event["step"]])
 
     def _turn_epoch(self, event: Event) -> None:
         """An epoch lasts until the next begins or training ends."""
@@ -288,7 +292,8 @@ def _last(path: Path) -> str:
 
 def _monitoring(directory: Path, ranks: Sequence[RankLog], agents: Mapping[int, Sequence[Event]]) -> Monitoring | None:
     """What the nodes' monitors saw, each in its window from the beginning of its first rank's training to its end."""
-    windows = {node: next((log.window() for log in ranks if log.node == node), None) for node in agents}
+    firsts = {log.node: log for log in reversed(ranks)}
+    windows = {node: firsts[node].window() if node in firsts else None for node in agents}
     trained = next((log.trained() for log in ranks if log.rank == 0), 0)
     failures = {node: [e["reason"] for e in events if e["event"] == FAILED] for node, events in agents.items()}
     return monitored(directory, windows, trained, failures)
