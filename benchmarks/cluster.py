@@ -11,8 +11,10 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import math
 import os
 import resource
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -22,21 +24,25 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 from benchmarks import simulated_hosts
 from harness.case_file import TrainingParameters, load_case_file
 from harness.cluster import connection
 from harness.cluster.cluster_file import Cluster
 from harness.cluster.code_tree import CodeTree
 from harness.cluster.launcher import ClusterLauncher, Described, Means
-from harness.cluster.node import Node, Tell
+from harness.cluster.node import Node, Nodes, Ssh, Tell
 from harness.config import resolve
 from harness.registry import find_vendor
 from harness.training.run import PACKAGES, ScaleRun, TrainingOptions
 from harness.training.scale import Scale
 from reports.html import write_html
+from tests.cluster.netns import Hosts
 
 ROOT = Path(__file__).parents[1]
 HOSTS = (1, 16, 64, 256, 1024)
+SSH_HOSTS, PAIRS = 16, 5
 
 COLUMNS = {
     "hosts": "hosts",
@@ -54,6 +60,7 @@ COLUMNS = {
     "files": "open files",
     "threads": "threads",
 }
+GROWING = ("launch_s", "leave_s", "record_s", "record_mb", "report_s", "report_mb", "cpu_s", "peak_mb")
 
 
 class Simulated:
@@ -105,8 +112,10 @@ def measure(hosts: int, folder: Path) -> dict[str, float]:
     simulated_hosts.furnish(folder)
     run_dir = folder / "run"
     run_dir.mkdir()
+    (folder / "work").mkdir()
+    cluster = Cluster(work_dir=str(folder / "work"), python=str(folder / "python"))
     with _serving(folder):
-        training = _training(hosts, folder, run_dir)
+        training = _training(hosts, _launcher(Simulated(folder), cluster), run_dir)
         watch = Watch(run_dir, folder, hosts)
         training.train()
         watch.end()
@@ -136,18 +145,63 @@ def measure(hosts: int, folder: Path) -> dict[str, float]:
     }
 
 
-def _training(hosts: int, folder: Path, run_dir: Path) -> ScaleRun:
+def _launcher(nodes: Nodes, cluster: Cluster) -> ClusterLauncher:
+    code = CodeTree.of(ROOT, ("harness", "vendors"))
+    return ClusterLauncher(Means(nodes, cluster, code, PACKAGES, Described("cpu", "fp32", "")))
+
+
+def _training(hosts: int, launcher: ClusterLauncher, run_dir: Path) -> ScaleRun:
     suites, scale = ROOT / "suites" / "training", Scale(hosts, simulated_hosts.NPROC)
     file = load_case_file(
         suites / "resnet50.yaml", "training", "embedded", suites / "contract.yaml", TrainingParameters
     )
     config = resolve(file, "cpu", []).config
-    described = Described("cpu", config.precision, "")
-    cluster = Cluster(work_dir=str(folder / "work"), python=str(folder / "python"))
-    (folder / "work").mkdir()
-    means = Means(Simulated(folder), cluster, CodeTree.of(ROOT, ("harness",)), PACKAGES, described)
     vendor, options = find_vendor("cpu", ROOT / "vendors"), TrainingOptions()
-    return ScaleRun(config, (), scale, vendor, ("", ""), run_dir, ClusterLauncher(means), options, lambda told: None)
+    return ScaleRun(config, (), scale, vendor, ("", ""), run_dir, launcher, options, lambda told: None)
+
+
+def over_ssh() -> None:
+    """Compare SSH_HOSTS real sshds with one, all on this machine: to launch and to collect, and to look at them."""
+    with tempfile.TemporaryDirectory() as name, Hosts(SSH_HOSTS, Path(name)) as hosts:
+        folder, work = Path(name), Path(name) / "work"
+        simulated_hosts.furnish(folder)
+        work.mkdir()
+        for host in hosts.hosts:
+            assert host.cell is not None
+            subprocess.run(host.cell.inside("mount", "--bind", str(host.work), str(work)), check=True)
+        client, names = hosts.client_config(), [host.name for host in hosts.hosts]
+        reached = {"key": str(client.key), "known_hosts": str(client.known_hosts), "port": hosts.hosts[0].port}
+        there = {"user": "root", "work_dir": str(work), "python": str(folder / "python")}
+        cluster = Cluster.model_validate({"hosts": names, **reached, **there})
+        launcher = _launcher(Ssh(cluster, "benchmark"), cluster)
+        assert not any(report.problems for report in launcher.examine(SSH_HOSTS))
+        pairs = [[_trained(count, launcher, folder, pair) for count in (SSH_HOSTS, 1)] for pair in range(PAIRS)]
+        before = _cpu_seconds()
+        looks = [_timed(lambda: launcher.examine(SSH_HOSTS))[0] for _ in range(PAIRS)]
+        cpu = (_cpu_seconds() - before) / PAIRS
+    ratio, look = statistics.median(many / one for many, one in pairs), statistics.median(looks)
+    told = ", ".join(f"{many:.1f} s : {one:.1f} s" for many, one in pairs)
+    print(f"{SSH_HOSTS} ssh hosts against 1, launched and collected: {ratio:.2f} times as long ({told})")
+    print(f"preflight of {SSH_HOSTS} ssh hosts: {look:.1f} s, of which the controller and its ssh compute {cpu:.1f} s")
+    print(f"hosts and controller share {os.cpu_count()} cores; load {os.getloadavg()[0]:.0f}")
+
+
+def _cpu_seconds() -> float:
+    """Of this process and of those that it has waited for."""
+    return sum(sum(resource.getrusage(who)[:2]) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+
+
+def _trained(hosts: int, launcher: ClusterLauncher, folder: Path, pair: int) -> float:
+    """Seconds from a training's submission until everything has come home and the hosts are left."""
+    run_dir = folder / f"run{pair}of{hosts}"
+    run_dir.mkdir()
+    training = _training(hosts, launcher, run_dir)
+    watch = Watch(run_dir, folder, hosts)
+    seconds, _ = _timed(training.train)
+    watch.end()
+    failure = training.so_far().runs[0].failure
+    assert failure is None, failure.cause
+    return seconds
 
 
 @contextlib.contextmanager
@@ -176,14 +230,31 @@ def _peak_mb() -> float:
 
 
 def scale(sizes: Sequence[int]) -> None:
-    """Print a row for each number of hosts."""
+    """Print a row for each number of hosts, and what would not do for more."""
+    rows = []
     print(" | ".join(COLUMNS.values()), flush=True)
     for hosts in sizes:
         with tempfile.TemporaryDirectory() as folder:
             command = [sys.executable, "-m", "benchmarks.cluster", "--measure", str(hosts), folder]
             ran = subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True)
-        row = json.loads(ran.stdout.splitlines()[-1])
+        rows.append(row := json.loads(ran.stdout.splitlines()[-1]))
         print(" | ".join(f"{row[key]:>{len(name)}.4g}" for key, name in COLUMNS.items()), flush=True)
+    if len(rows) > 1:
+        print(_saturation(*rows[-2:]))
+
+
+def _saturation(few: dict[str, float], many: dict[str, float]) -> str:
+    """Which limit of this machine the controller meets first, and which of its figures grows fastest with the hosts."""
+    files = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    limits = {"files": (f"ulimit -n {files}", files), "peak_mb": ("memory", psutil.virtual_memory().total / 1e6)}
+    hosts = many["hosts"] - few["hosts"]
+    room = {name: int(limit * hosts / (many[key] - few[key])) for key, (name, limit) in limits.items()}
+    first = min(room, key=lambda name: room[name])
+    powers = {key: math.log(many[key] / few[key], many["hosts"] / few["hosts"]) for key in COLUMNS if key in GROWING}
+    fastest = max(powers, key=lambda key: powers[key])
+    told = ", ".join(f"{name} at {count} hosts" for name, count in room.items())
+    grows = f"{COLUMNS[fastest]} grows fastest, as hosts ** {powers[fastest]:.1f}"
+    return f"saturates first: {first} ({told}); {grows}; load {os.getloadavg()[0]:.0f} on {os.cpu_count()} cores"
 
 
 def main() -> None:
@@ -196,6 +267,7 @@ def main() -> None:
         print(json.dumps(measure(int(asked.measure[0]), Path(asked.measure[1]))))
     else:
         scale(asked.hosts)
+        over_ssh()
 
 
 if __name__ == "__main__":

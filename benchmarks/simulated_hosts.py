@@ -41,11 +41,7 @@ host.recv(1)
 """Stands for ssh: lives as long as the host's far end."""
 
 INTERPRETER = """#!/bin/sh
-case "$2" in
-harness.cluster.describe) exec cat {folder}/describe.json ;;
-harness.training.agent) ;;
-*) exit 1 ;;
-esac
+[ "$2" = harness.training.agent ] || exec {python} "$@"
 node=$4
 cd "${{3%/*}}/noderank$node" || exit 1
 cp {folder}/agent.jsonl .
@@ -54,7 +50,7 @@ first=$((node * {nproc}))
 tee $(seq -f rank%.0f.jsonl $first $((first + {last}))) < {folder}/rank.jsonl > {null}
 cp {folder}/monitor.jsonl .
 """
-"""What a host has for Python: says that it is there, waits for all the others, and writes its logs."""
+"""What a host has for Python. As an agent it says that it is there, waits for the others, and writes its logs."""
 
 
 class SimulatedHost(far_end.FarEnd):
@@ -84,15 +80,12 @@ def node(folder: Path, number: int) -> Node:
 def furnish(folder: Path) -> None:
     """Lay out what all simulated hosts share."""
     host = {"name": "simulated", "system": "Linux", "processor": "simulated", "cores": 64, "memory_bytes": 2**40}
-    chip = {"name": "simulated", "units": 1, "peak": None, "peak_missing": "it is simulated"}
-    told = {"chip": chip, "host": host, "devices": NPROC, "busy": []}
-    (folder / "describe.json").write_text(json.dumps(told) + "\n")
     (folder / "agent.jsonl").write_text(_line("agent_begin", 0, **host))
     (folder / "rank.jsonl").write_text("".join(_rank_log()))
     (folder / "monitor.jsonl").write_text("".join(_readings()))
     os.mkfifo(folder / "go")
     program = folder / "python"
-    names = {"folder": folder, "nproc": NPROC, "last": NPROC - 1, "null": os.devnull}
+    names = {"folder": folder, "python": sys.executable, "nproc": NPROC, "last": NPROC - 1, "null": os.devnull}
     program.write_text(INTERPRETER.format(**names))
     program.chmod(program.stat().st_mode | stat.S_IXUSR)
 
