@@ -1,6 +1,7 @@
 # make bench   everything from nothing: environment, install, the main job on this CPU, reports in results/latest
 # make test    everything from nothing: lint, types, import rules, all tests
 # make overhead  what the suite itself costs, as ratios from one interleaved run
+# make scale   what launching, collecting and reporting cost on up to 1,024 simulated hosts, and on 16 over ssh
 # make honest    how often the honesty checks accuse honest engines; RUNS=N of each engine
 
 PYTHON ?= python3
@@ -8,7 +9,7 @@ RUNS ?= 200
 BIN := .venv/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: bench test lint docs overhead honest clean
+.PHONY: bench test lint docs overhead scale honest clean
 
 bench: .venv/.bench
 	$(BIN)/python -m pytest suites/inference -k resnet50 \
@@ -32,6 +33,9 @@ lint: .venv/.test
 overhead: .venv/.test
 	$(BIN)/python -m benchmarks.overhead
 	$(BIN)/python -m benchmarks.training
+
+scale: .venv/.test
+	$(BIN)/python -m benchmarks.cluster
 
 honest: .venv/.test
 	$(BIN)/python -m benchmarks.honest --runs $(RUNS)

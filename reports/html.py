@@ -14,8 +14,8 @@ from harness.record import CaseRecord, RunRecord, VerdictKind
 from harness.training.record import TrainingRecord
 from reports import provenance, text, watch
 from reports.plots import notes, plots
+from reports.ranks import rank_rows
 from reports.scaling import scaling_rows
-from reports.stragglers import host_name
 from reports.training import TrainingView
 from reports.training_plots import training_plots
 from reports.training_timeline import unread_in_training
@@ -70,7 +70,7 @@ def render(records: Sequence[CaseRecord]) -> str:
             views=views,
             trained=trained,
             scaling=scaling_rows(trained),
-            host_name=host_name,
+            rank_rows=rank_rows,
             everything=[*views, *trained],
             notes=Notes(),
             mark=lambda view: _MARKS.get(view.verdict.kind, _FAILED),

@@ -46,20 +46,21 @@ class Slowest:
 
 def slowest_rank(run: SeedRun) -> Slowest | None:
     """None where there is but one rank, or a figure is missing."""
-    return _slowest({_rank_name(run, rank): _times(run, rank) for rank in run.ranks}, _by_data(run))
+    by_data = _by_data(run)
+    return _slowest({_rank_name(run, rank): _times(rank, by_data) for rank in run.ranks}, by_data)
 
 
 def slowest_host(run: SeedRun) -> Slowest | None:
     """By the median of its ranks. None where there is but one node, or a figure is missing."""
-    by_node: dict[int, list[_Times | None]] = {}
+    by_data, by_node = _by_data(run), dict[int, list[_Times | None]]()
     for rank in run.ranks:
-        by_node.setdefault(rank.node or 0, []).append(_times(run, rank))
+        by_node.setdefault(rank.node or 0, []).append(_times(rank, by_data))
     hosts: dict[str, _Times | None] = {}
     for node, ranks in by_node.items():
         known = [times for times in ranks if times is not None]
         middle = _Times(*(statistics.median(each) for each in zip(*known, strict=True))) if known else None
         hosts[f"node {node}, {host_name(run, node)}"] = middle if len(known) == len(ranks) else None
-    return _slowest(hosts, _by_data(run))
+    return _slowest(hosts, by_data)
 
 
 def host_name(run: SeedRun, node: int | None) -> str:
@@ -78,11 +79,11 @@ def _by_data(run: SeedRun) -> bool:
     return any(rank.communication_seconds is None for rank in run.ranks)
 
 
-def _times(run: SeedRun, rank: Rank) -> _Times | None:
+def _times(rank: Rank, by_data: bool) -> _Times | None:
     data, compute = rank.data_seconds, rank.compute_seconds
     if data is None or compute is None:
         return None
-    if _by_data(run):
+    if by_data:
         return _Times(data, data + compute)
     work = data + compute - (rank.communication_seconds or 0.0)
     return _Times(work, work)

@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 
@@ -25,19 +26,20 @@ class CodeTree:
         kept = {name: path for path, name in names.items() if not any(_is_left(part) for part in name.split("/"))}
         return cls({name: (hashlib.sha256(path.read_bytes()).hexdigest(), path) for name, path in kept.items()})
 
-    @property
+    @cached_property
     def manifest(self) -> bytes:
         """Paths and SHA-256, as JSON."""
         return json.dumps({name: sha for name, (sha, _) in sorted(self.files.items())}).encode()
 
-    @property
+    @cached_property
     def sha256(self) -> str:
         """Of the manifest: the tree's name on hosts."""
         return hashlib.sha256(self.manifest).hexdigest()
 
-    def content(self, sha: str) -> bytes:
-        """A file by its SHA-256."""
-        return next(path for found, path in self.files.values() if found == sha).read_bytes()
+    @cached_property
+    def contents(self) -> dict[str, bytes]:
+        """All files by their SHA-256."""
+        return {sha: path.read_bytes() for sha, path in self.files.values()}
 
 
 def _name(path: Path, root: Path, packages: Iterable[str]) -> str:

@@ -14,6 +14,7 @@ import hashlib
 import json
 import os
 import platform
+import queue
 import shutil
 import signal
 import socket
@@ -23,13 +24,12 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 GREETING = b"proofmark-far-end 1\n"
 SILENCE = 10.0
-PIECE = 256 * 1024
+PIECE = 64 * 1024
 SIOCGIFFLAGS, IFF_UP, IFF_RUNNING = 0x8913, 0x1, 0x40
 MOST_FILES = 20_000
 """Files of a data directory that its fingerprint takes in."""
@@ -48,6 +48,7 @@ class FarEnd:
         self._writing = threading.Lock()
         self._ending = threading.RLock()  # a signal may come while it is held
         self._heard = time.monotonic()
+        self._orders: queue.SimpleQueue[tuple[Frame, bytes]] = queue.SimpleQueue()
         self._child: subprocess.Popen[bytes] | None = None
         self._work = self._tree = Path()
         self._mark = ""
@@ -58,15 +59,30 @@ class FarEnd:
             signal.signal(name, lambda *_: self.end())
         threading.Thread(target=self._beat, daemon=True).start()
         threading.Thread(target=self._watch, daemon=True).start()
+        threading.Thread(target=self._work_off, daemon=True).start()
         with contextlib.suppress(OSError, ValueError):
             self._output.write(GREETING)
             while line := self._input.readline():
                 self._heard = time.monotonic()
                 order = json.loads(line)
-                body = self._input.read(order["size"]) if "size" in order else b""
+                body = self._body(order.get("size", 0))
                 if order["order"] != "beat":
-                    self._send("answer", **self._carry_out(order, body))
+                    self._orders.put((order, body))
         self.end()
+
+    def _body(self, size: int) -> bytes:
+        body = bytearray()
+        while len(body) < size and (piece := self._input.read1(min(PIECE, size - len(body)))):
+            self._heard = time.monotonic()
+            body += piece
+        return bytes(body)
+
+    def _work_off(self) -> None:
+        """Not where input is read: the near end is heard while an order takes its time."""
+        with contextlib.suppress(OSError, ValueError):  # the near end is gone: the main thread ends
+            while True:
+                order, body = self._orders.get()
+                self._send("answer", **self._carry_out(order, body))
 
     def _carry_out(self, order: Frame, body: bytes) -> Frame:
         try:
@@ -96,11 +112,15 @@ class FarEnd:
             return {"lacking": []}
         return {"lacking": sorted({sha for sha in self._files.values() if not self._object(sha).exists()})}
 
-    def order_take(self, body: bytes, sha: str, size: int) -> None:
-        """Keep one file."""
-        if hashlib.sha256(body).hexdigest() != sha:
-            raise ValueError("a file was damaged on its way")
-        _write_at_once(self._object(sha), body)
+    def order_take(self, body: bytes, sizes: dict[str, int], size: int) -> None:
+        """Keep files, one after another in the body, by their SHA-256."""
+        begin = 0
+        for sha, length in sizes.items():
+            content = body[begin : begin + length]
+            if hashlib.sha256(content).hexdigest() != sha:
+                raise ValueError("a file was damaged on its way")
+            _write_at_once(self._object(sha), content)
+            begin += length
 
     def order_lay_out(self, body: bytes) -> Frame:
         """Put the tree together where it is not there yet; the files of one that is there that were edited."""
@@ -284,6 +304,8 @@ def fingerprint(folder: Path) -> str | None:
 
 
 def _version(package: str) -> str | None:
+    from importlib import metadata  # half of what a far end imports; there is an order less to wait for without it
+
     try:
         return metadata.version(package)
     except metadata.PackageNotFoundError:

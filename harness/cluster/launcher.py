@@ -17,6 +17,7 @@ from harness.cluster.cluster_file import Cluster
 from harness.cluster.code_tree import CodeTree
 from harness.cluster.connection import Connection, HostError
 from harness.cluster.container import Container
+from harness.cluster.controller import lead
 from harness.cluster.node import CONNECT_TIMEOUT, Node, Nodes
 from harness.cluster.preflight import HostReport, Wishes, compare, question, table
 from harness.launch import Job, Place, Status
@@ -25,6 +26,9 @@ from harness.training.scale import Scale
 
 PATIENCE = 10.0
 """Seconds that the other nodes get to end, and to say why, after one has failed."""
+
+AT_ONCE = 32
+"""Hosts that are made ready at once: each needs a process here, and the key exchanges of all of them make each late."""
 
 PROGRAM = Path(far_end.__file__).read_text(encoding="utf-8")
 
@@ -107,7 +111,7 @@ class ClusterLauncher:
 
     def examine(self, count: int) -> list[HostReport]:
         """Connect to `count` hosts, send what they lack, and ask what they are. Nothing is started."""
-        return asyncio.run(_examine(self._means, count))
+        return lead(count, lambda: _examine(self._means, count))
 
 
 class ClusterHandle:
@@ -143,7 +147,7 @@ class ClusterHandle:
     def _lead(self) -> None:
         status: Status = "failed"
         try:
-            status = asyncio.run(self._run())
+            status = lead(self._job.nnodes, self._run)
         except HostError as error:
             self._lose(None, str(error))
         except Exception as error:  # noqa: BLE001 (a thread's exception would be lost)
@@ -275,10 +279,16 @@ async def _examine(means: Means, count: int) -> list[HostReport]:
 
 
 async def _make_ready(means: Means, links: Sequence[HostLink]) -> None:
-    """Connect, send code, ask: all hosts at once. What is wrong is in the reports."""
+    """Connect, send code, ask: many hosts at once. What is wrong is in the reports."""
     cluster = means.cluster
     wishes = Wishes(means.packages, cluster.interface, cluster.master_port, means.data_dir)
-    await asyncio.gather(*(_make_one_ready(means, link, wishes) for link in links))
+    slots = asyncio.Semaphore(AT_ONCE)
+
+    async def in_its_turn(link: HostLink) -> None:
+        async with slots:
+            await _make_one_ready(means, link, wishes)
+
+    await asyncio.gather(*map(in_its_turn, links))
     compare([link.report for link in links])
 
 
@@ -302,8 +312,10 @@ async def _send_code(code: CodeTree, link: HostLink) -> None:
     """Only what the host has not got."""
     connection = link.connection
     lacking = (await connection.ask("lack", code.manifest, tree=code.sha256))["lacking"]
-    for sha in lacking:
-        await connection.ask("take", code.content(sha), sha=sha)
+    if lacking:
+        files = {sha: code.contents[sha] for sha in lacking}
+        sizes = {sha: len(content) for sha, content in files.items()}
+        await connection.ask("take", b"".join(files.values()), sizes=sizes)
     laid = await connection.ask("lay_out")
     if laid["edited"]:
         names = ", ".join(laid["edited"][:5])

@@ -29,14 +29,15 @@ def collect(run_dir: Path) -> TrainingRecord:
         raise ValueError(f"{run_dir / 'events.jsonl'} does not say what was run")
     begin |= _of_hosts(events)
     config = EffectiveConfig.from_dict(begin["config"])
-    runs, logs = [], []
+    runs, firsts, corrupt = [], list[RankLog](), 0
     for event in (event for event in events if event["event"] == "round_begin"):
         number = event["round"]
         end = next((e for e in events if e["event"] == "round_end" and e["round"] == number), None)
         run, ranks = collect_run(run_dir / f"round{number}", event, end, begin["nnodes"])
         runs.append(run)
-        logs += ranks
-    first = next((log for log in logs if log.rank == 0), RankLog(0))
+        firsts += [log for log in ranks[:1] if log.rank == 0]
+        corrupt += sum(log.corrupt for log in ranks)
+    first = firsts[0] if firsts else RankLog(0)
     facts = {key: begin[key] for key in ("scale", "nnodes", "nproc", "precision", "adapted")}
     facts |= {key: begin[key] for key in ("versions", "host", "chip", "problems")}
     processes = begin["nnodes"] * begin["nproc"] * config.gradient_accumulation_steps
@@ -56,7 +57,7 @@ def collect(run_dir: Path) -> TrainingRecord:
         runs=tuple(runs),
         unsupported=begin.get("unsupported"),
         interrupted=next((event["step"] for event in events if event["event"] == "interrupted"), None),
-        corrupt_lines=sum(log.corrupt for log in logs) + _corrupt(events) + _corrupt(_agents(run_dir)),
+        corrupt_lines=corrupt + _corrupt(events) + _corrupt(_agents(run_dir)),
         partial=any(event["event"] == "partial" for event in events),
     )
     return record.model_copy(update={"verdict": judge(record)})

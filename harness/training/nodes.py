@@ -8,6 +8,9 @@ from pathlib import Path
 from harness.monitoring import Window, summarise
 from harness.record import Monitoring, Series
 
+NODES = 16
+"""Whose readings over time are in a record; the others' are in their monitors' logs alone."""
+
 
 def monitored(
     directory: Path,
@@ -25,11 +28,12 @@ def monitored(
         failures: what was wrong with a node's monitor, as its agent wrote it down.
         skews: seconds that each node's clock is ahead; empty for none. Series are laid over those of the first node.
     """
-    seen = {
-        node: _seen(directory / f"noderank{node}" / "monitor.jsonl", window, items, failures.get(node, ()))
-        for node, window in windows.items()
-    }
-    return _together(seen, items, skews)
+    seen: dict[int, Monitoring | None] = {}
+    for node, window in windows.items():
+        found = _seen(directory / f"noderank{node}" / "monitor.jsonl", window, items, failures.get(node, ()))
+        ahead = skews[node] - skews[0] if skews else 0.0
+        seen[node] = found if found is None or len(windows) == 1 else _one_of_many(node, found, ahead)
+    return _together(seen, items)
 
 
 def _seen(path: Path, window: Window | None, items: int, failures: Sequence[str]) -> Monitoring | None:
@@ -40,7 +44,7 @@ def _seen(path: Path, window: Window | None, items: int, failures: Sequence[str]
         return Monitoring(samples=0, window=window, failures=(*failures, reason))
 
 
-def _together(seen: Mapping[int, Monitoring | None], items: int, skews: Sequence[float]) -> Monitoring | None:
+def _together(seen: Mapping[int, Monitoring | None], items: int) -> Monitoring | None:
     """Energy is the sum over nodes, and unknown where one node's is; the window is the first node's."""
     known = {node: each for node, each in seen.items() if each is not None}
     if not known or len(seen) == 1:
@@ -51,7 +55,7 @@ def _together(seen: Mapping[int, Monitoring | None], items: int, skews: Sequence
     return Monitoring(
         samples=sum(each.samples for each in known.values()),
         window=next(iter(known.values())).window,
-        series=tuple(_laid(s, node, skews) for node, each in known.items() for s in each.series),
+        series=tuple(series for each in known.values() for series in each.series),
         energy_joules=energy,
         energy_method=", ".join(methods) if energy is not None else None,
         energy_per_item=energy / items if energy is not None and items else None,
@@ -61,9 +65,14 @@ def _together(seen: Mapping[int, Monitoring | None], items: int, skews: Sequence
     )
 
 
-def _laid(series: Series, node: int, skews: Sequence[float]) -> Series:
-    """By the first node's clock, as the events of training are."""
-    ahead = skews[node] - skews[0] if skews else 0.0
+def _one_of_many(node: int, seen: Monitoring, ahead: float) -> Monitoring:
+    """With its number at its series, by the first node's clock as the events of training are; or without them:
+    thousands of devices' would be a record of 100 MB."""
+    kept = [series for series in seen.series if node < NODES]
+    return seen.model_copy(update={"series": tuple(_laid(series, node, ahead) for series in kept)})
+
+
+def _laid(series: Series, node: int, ahead: float) -> Series:
     return series.model_copy(update={"node": node, "times": tuple(moment - ahead for moment in series.times)})
 
 

@@ -17,7 +17,7 @@ _noted = itemgetter("step", "epoch", "samples", "time", "learning_rate")
 
 @dataclass
 class RankLog:
-    """What of one rank's events the record needs: the last of each kind, and series of bounded length."""
+    """What of one rank's events the record needs: the last of each kind, and rank 0's series, of bounded length."""
 
     rank: int
     node: int = 0
@@ -38,16 +38,20 @@ class RankLog:
                 self.corrupt += 1
                 continue
             self.last[kind] = event
-            if kind == "steps":
-                self.losses.extend(list(enumerate(event["losses"], event["first"])))
-                self.notes.extend([(*_noted(event), event["losses"][-1])])
-            elif kind == "evaluation":
-                self.evaluations.extend([event])
-            elif kind in ("epoch_begin", "train_end"):
-                self._turn_epoch(event)
-            elif kind == "checkpoint":
-                self.checkpoints.extend([event["step"]])
+            if self.rank == 0:
+                self._follow(kind, event)
         return self
+
+    def _follow(self, kind: str, event: Event) -> None:
+        if kind == "steps":
+            self.losses.extend(list(enumerate(event["losses"], event["first"])))
+            self.notes.extend([(*_noted(event), event["losses"][-1])])
+        elif kind == "evaluation":
+            self.evaluations.extend([event])
+        elif kind in ("epoch_begin", "train_end"):
+            self._turn_epoch(event)
+        elif kind == "checkpoint":
+            self.checkpoints.extend([event["step"]])
 
     def _turn_epoch(self, event: Event) -> None:
         """An epoch lasts until the next begins or training ends."""

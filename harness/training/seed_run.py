@@ -161,7 +161,8 @@ def _monitoring(
     directory: Path, ranks: Sequence[RankLog], agents: Mapping[int, Sequence[Event]], skews: Sequence[float]
 ) -> Monitoring | None:
     """What the nodes' monitors saw, each in its window from the beginning of its first rank's training to its end."""
-    windows = {node: next((log.window() for log in ranks if log.node == node), None) for node in agents}
+    firsts = {log.node: log for log in reversed(ranks)}
+    windows = {node: firsts[node].window() if node in firsts else None for node in agents}
     trained = next((log.trained() for log in ranks if log.rank == 0), 0)
     failures = {node: [e["reason"] for e in events if e["event"] == FAILED] for node, events in agents.items()}
     return monitored(directory, windows, trained, failures, skews)

@@ -12,6 +12,7 @@ import pytest
 from harness.record import Host, Monitoring
 from harness.training.record import Communication, Rank, Rates, SeedRun, Split
 from reports.html import render
+from reports.ranks import MOST, SLOWEST, rank_rows
 from reports.scaling import scaling, scaling_rows
 from reports.terminal import summary_lines
 from reports.training import TrainingView
@@ -159,3 +160,21 @@ def test_energy_is_told_in_all_and_per_item() -> None:
     assert TrainingView(make_training(*runs)).energy == "500.0 J, 2.500 J/point (counter)"
     unread = make_run(monitoring=Monitoring(samples=0, window=None))
     assert TrainingView(make_training(*runs, unread)).energy == "2.500 J/point (counter)", "no sum of what is unknown"
+
+
+def test_of_many_ranks_the_spread_and_the_slowest_are_shown() -> None:
+    ranks = [rank(number, 0.1, node=number // 8, data_seconds=1.0 + number / 1e4) for number in range(8192)]
+    ranks[4711] = rank(4711, 0.1, node=588, compute_seconds=99.0)
+    run = make_run(ranks=ranks, nodes=[None] * 1024)
+    rows = list(rank_rows(run))
+    assert [row["name"] for row in rows[:3]] == [f"{what} of 8192 ranks" for what in ("least", "median", "most")]
+    assert [rows[n]["compute_seconds"] for n in range(3)] == [10.0, 10.0, 99.0]
+    assert [row["name"] for row in rows[3:]] == [4711, *range(8191, 8191 - SLOWEST + 1, -1)]
+    view = TrainingView(make_training(run, scale="1024x8", nnodes=1024, nproc=8))
+    assert "rank 4711 on" in dict(view.slowest())["slowest rank"]
+    assert len(render([view.record])) < 100_000
+
+
+def test_up_to_some_number_all_ranks_are_shown() -> None:
+    rows = rank_rows(make_run(ranks=[rank(number) for number in range(MOST)]))
+    assert [row["name"] for row in rows] == list(range(MOST))

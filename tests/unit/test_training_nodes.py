@@ -18,6 +18,7 @@ from harness.events import EventLog, read_events
 from harness.machine import describe_host
 from harness.record import Monitoring
 from harness.training.node_monitor import FAILED, NodeMonitor
+from harness.training.nodes import NODES
 from harness.training.seed_run import collect_run
 from harness.training.spec import TrainingSpec
 
@@ -174,3 +175,11 @@ def test_nodes_say_what_they_are(tmp_path: Path) -> None:
     run, ranks = collect_run(tmp_path, {"seed": 0, "time": BEGUN}, None, 2)
     assert run.nodes == (None, host), "one agent did not begin"
     assert [rank.node for rank in run.ranks] == [log.node for log in ranks] == [0, 1]
+
+
+def test_of_many_nodes_the_first_ones_readings_are_kept_and_the_energy_of_all(tmp_path: Path) -> None:
+    for number in range(NODES + 2):
+        node(tmp_path, number, 100.0)
+    found = seen(tmp_path, NODES + 2)
+    assert {series.node for series in found.series} == set(range(NODES))
+    assert found.energy_joules == pytest.approx(1000.0 * (NODES + 2)) and found.failures == ()

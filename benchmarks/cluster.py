@@ -1,0 +1,274 @@
+"""`make scale`: a training on up to 1,024 hosts of 8 ranks each, whose hosts are simulated and whose rest is not.
+
+The launcher, its connections, the collector and the report are the real ones; what they start is
+`benchmarks.simulated_hosts`. Every row is a process of its own, whose memory, files and threads are its row's. All
+hosts share this machine's cores with it, so that seconds are those of the whole simulation, and neither side gives the
+other up for being late; `CPU, s` is what the controller itself took from its start until the last host was left.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import math
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from benchmarks import simulated_hosts
+from harness.case_file import TrainingParameters, load_case_file
+from harness.cluster import connection
+from harness.cluster.cluster_file import Cluster
+from harness.cluster.code_tree import CodeTree
+from harness.cluster.launcher import ClusterLauncher, Described, Means
+from harness.cluster.node import Node, Nodes, Ssh, Tell
+from harness.config import resolve
+from harness.registry import find_vendor
+from harness.training.run import PACKAGES, ScaleRun, TrainingOptions
+from harness.training.scale import Scale
+from reports.html import write_html
+from tests.cluster.netns import Hosts
+
+ROOT = Path(__file__).parents[1]
+HOSTS = (1, 16, 64, 256, 1024)
+SSH_HOSTS, PAIRS = 16, 5
+
+COLUMNS = {
+    "hosts": "hosts",
+    "launch_s": "launch, s",
+    "logs_mb": "logs, MB",
+    "home_mb_s": "home, MB/s",
+    "leave_s": "leave, s",
+    "record_s": "record, s",
+    "record_mb": "record, MB",
+    "report_s": "report, s",
+    "report_mb": "report, MB",
+    "cpu_s": "CPU, s",
+    "peak_mb": "peak, MB",
+    "all_peak_mb": "with report, MB",
+    "files": "open files",
+    "threads": "threads",
+}
+GROWING = ("launch_s", "leave_s", "record_s", "record_mb", "report_s", "report_mb", "cpu_s", "peak_mb")
+
+
+class Simulated:
+    """Simulated hosts as a launcher takes nodes."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    async def take(self, count: int, tell: Tell) -> list[Node]:
+        """As many as anybody wants."""
+        return [simulated_hosts.node(self._folder, number) for number in range(count)]
+
+    async def give_back(self) -> None:
+        """They stay."""
+
+    async def gone(self) -> str | None:
+        """They stay."""
+        return None
+
+
+class Watch:
+    """Lets the agents begin once all have said that they are there, and sees how much of the controller is in use."""
+
+    def __init__(self, run_dir: Path, folder: Path, hosts: int) -> None:
+        self._logs, self._go, self._hosts = run_dir / "round1", folder / "go", hosts
+        self.begun, self.launched = time.monotonic(), 0.0
+        self.files = self.threads = 0
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._look)
+        self._thread.start()
+
+    def _look(self) -> None:
+        while not self._over.wait(0.2):
+            self.files = max(self.files, len(os.listdir("/proc/self/fd")))
+            self.threads = max(self.threads, threading.active_count())
+            if not self.launched and sum(1 for _ in self._logs.glob("noderank*/agent.jsonl")) == self._hosts:
+                self.launched = time.monotonic()
+                os.close(os.open(self._go, os.O_WRONLY))
+
+    def end(self) -> None:
+        """Stop looking."""
+        self._over.set()
+        self._thread.join()
+
+
+def measure(hosts: int, folder: Path) -> dict[str, float]:
+    """One row: a training on simulated hosts from its submission to its report."""
+    connection.SILENCE = simulated_hosts.PATIENCE
+    simulated_hosts.furnish(folder)
+    run_dir = folder / "run"
+    run_dir.mkdir()
+    (folder / "work").mkdir()
+    cluster = Cluster(work_dir=str(folder / "work"), python=str(folder / "python"))
+    with _serving(folder):
+        training = _training(hosts, _launcher(Simulated(folder), cluster), run_dir)
+        watch = Watch(run_dir, folder, hosts)
+        training.train()
+        watch.end()
+    left, cpu, peak = time.monotonic(), sum(resource.getrusage(resource.RUSAGE_SELF)[:2]), _peak_mb()
+    recorded, record = _timed(training.finish)
+    assert record.runs[0].failure is None, record.runs[0].failure.cause
+    logs = list((run_dir / "round1").glob("noderank*/*.jsonl"))
+    assert len(logs) == hosts * (simulated_hosts.NPROC + 2), f"{len(logs)} logs came home"
+    home = max(log.stat().st_mtime for log in logs) + time.monotonic() - time.time()
+    megabytes = sum(log.stat().st_size for log in logs) / 1e6
+    reported, _ = _timed(lambda: write_html([record], run_dir / "report.html"))
+    return {
+        "hosts": hosts,
+        "launch_s": watch.launched - watch.begun,
+        "logs_mb": megabytes,
+        "home_mb_s": megabytes / (home - watch.launched),
+        "leave_s": left - home,
+        "record_s": recorded,
+        "record_mb": (run_dir / "record.json").stat().st_size / 1e6,
+        "report_s": reported,
+        "report_mb": (run_dir / "report.html").stat().st_size / 1e6,
+        "cpu_s": cpu,
+        "peak_mb": peak,
+        "all_peak_mb": _peak_mb(),
+        "files": watch.files,
+        "threads": watch.threads,
+    }
+
+
+def _launcher(nodes: Nodes, cluster: Cluster) -> ClusterLauncher:
+    code = CodeTree.of(ROOT, ("harness", "vendors"))
+    return ClusterLauncher(Means(nodes, cluster, code, PACKAGES, Described("cpu", "fp32", "")))
+
+
+def _training(hosts: int, launcher: ClusterLauncher, run_dir: Path) -> ScaleRun:
+    suites, scale = ROOT / "suites" / "training", Scale(hosts, simulated_hosts.NPROC)
+    file = load_case_file(
+        suites / "resnet50.yaml", "training", "embedded", suites / "contract.yaml", TrainingParameters
+    )
+    config = resolve(file, "cpu", []).config
+    vendor, options = find_vendor("cpu", ROOT / "vendors"), TrainingOptions()
+    return ScaleRun(config, (), scale, vendor, ("", ""), run_dir, launcher, options, lambda told: None)
+
+
+def over_ssh() -> None:
+    """Compare SSH_HOSTS real sshds with one, all on this machine: to launch and to collect, and to look at them."""
+    with tempfile.TemporaryDirectory() as name, Hosts(SSH_HOSTS, Path(name)) as hosts:
+        folder, work = Path(name), Path(name) / "work"
+        simulated_hosts.furnish(folder)
+        work.mkdir()
+        for host in hosts.hosts:
+            assert host.cell is not None
+            subprocess.run(host.cell.inside("mount", "--bind", str(host.work), str(work)), check=True)
+        client, names = hosts.client_config(), [host.name for host in hosts.hosts]
+        reached = {"key": str(client.key), "known_hosts": str(client.known_hosts), "port": hosts.hosts[0].port}
+        there = {"user": "root", "work_dir": str(work), "python": str(folder / "python")}
+        cluster = Cluster.model_validate({"hosts": names, **reached, **there})
+        launcher = _launcher(Ssh(cluster, "benchmark"), cluster)
+        assert not any(report.problems for report in launcher.examine(SSH_HOSTS))
+        pairs = [[_trained(count, launcher, folder, pair) for count in (SSH_HOSTS, 1)] for pair in range(PAIRS)]
+        before = _cpu_seconds()
+        looks = [_timed(lambda: launcher.examine(SSH_HOSTS))[0] for _ in range(PAIRS)]
+        cpu = (_cpu_seconds() - before) / PAIRS
+    ratio, look = statistics.median(many / one for many, one in pairs), statistics.median(looks)
+    told = ", ".join(f"{many:.1f} s : {one:.1f} s" for many, one in pairs)
+    print(f"{SSH_HOSTS} ssh hosts against 1, launched and collected: {ratio:.2f} times as long ({told})")
+    print(f"preflight of {SSH_HOSTS} ssh hosts: {look:.1f} s, of which the controller and its ssh compute {cpu:.1f} s")
+    print(f"hosts and controller share {os.cpu_count()} cores; load {os.getloadavg()[0]:.0f}")
+
+
+def _cpu_seconds() -> float:
+    """Of this process and of those that it has waited for."""
+    return sum(sum(resource.getrusage(who)[:2]) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+
+
+def _trained(hosts: int, launcher: ClusterLauncher, folder: Path, pair: int) -> float:
+    """Seconds from a training's submission until everything has come home and the hosts are left."""
+    run_dir = folder / f"run{pair}of{hosts}"
+    run_dir.mkdir()
+    training = _training(hosts, launcher, run_dir)
+    watch = Watch(run_dir, folder, hosts)
+    seconds, _ = _timed(training.train)
+    watch.end()
+    failure = training.so_far().runs[0].failure
+    assert failure is None, failure.cause
+    return seconds
+
+
+@contextlib.contextmanager
+def _serving(folder: Path) -> Iterator[None]:
+    door = folder / "socket"
+    server = subprocess.Popen([sys.executable, "-m", "benchmarks.simulated_hosts", str(door)], cwd=ROOT)
+    try:
+        while not door.exists():
+            time.sleep(0.05)
+        yield
+    finally:
+        server.terminate()
+        server.wait()
+
+
+def _timed(work: Callable[[], Any]) -> tuple[float, Any]:
+    begun = time.monotonic()
+    result = work()
+    return time.monotonic() - begun, result
+
+
+def _peak_mb() -> float:
+    """Of this process alone; what getrusage says begins with its parent's."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) / 1e3
+
+
+def scale(sizes: Sequence[int]) -> None:
+    """Print a row for each number of hosts, and what would not do for more."""
+    rows = []
+    print(" | ".join(COLUMNS.values()), flush=True)
+    for hosts in sizes:
+        with tempfile.TemporaryDirectory() as folder:
+            command = [sys.executable, "-m", "benchmarks.cluster", "--measure", str(hosts), folder]
+            ran = subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True)
+        rows.append(row := json.loads(ran.stdout.splitlines()[-1]))
+        print(" | ".join(f"{row[key]:>{len(name)}.4g}" for key, name in COLUMNS.items()), flush=True)
+    if len(rows) > 1:
+        print(_saturation(*rows[-2:]))
+
+
+def _saturation(few: dict[str, float], many: dict[str, float]) -> str:
+    """Which limit of this machine the controller meets first, and which of its figures grows fastest with the hosts."""
+    files = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    limits = {"files": (f"ulimit -n {files}", files), "peak_mb": ("memory", psutil.virtual_memory().total / 1e6)}
+    hosts = many["hosts"] - few["hosts"]
+    room = {name: int(limit * hosts / (many[key] - few[key])) for key, (name, limit) in limits.items()}
+    first = min(room, key=lambda name: room[name])
+    powers = {key: math.log(many[key] / few[key], many["hosts"] / few["hosts"]) for key in COLUMNS if key in GROWING}
+    fastest = max(powers, key=lambda key: powers[key])
+    told = ", ".join(f"{name} at {count} hosts" for name, count in room.items())
+    grows = f"{COLUMNS[fastest]} grows fastest, as hosts ** {powers[fastest]:.1f}"
+    return f"saturates first: {first} ({told}); {grows}; load {os.getloadavg()[0]:.0f} on {os.cpu_count()} cores"
+
+
+def main() -> None:
+    """Print the table, or measure one row of it."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--hosts", type=int, nargs="+", default=HOSTS)
+    parser.add_argument("--measure", nargs=2)
+    asked = parser.parse_args()
+    if asked.measure:
+        print(json.dumps(measure(int(asked.measure[0]), Path(asked.measure[1]))))
+    else:
+        scale(asked.hosts)
+        over_ssh()
+
+
+if __name__ == "__main__":
+    main()

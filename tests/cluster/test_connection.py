@@ -1,0 +1,133 @@
+"""A far end on this machine, and what leads it: orders that take their time, logs of any length."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from harness.cluster import controller, far_end
+from harness.cluster.connection import Connection, HostError
+from harness.cluster.launcher import PROGRAM
+from harness.cluster.node import Node
+
+MEGABYTE = 1 << 20
+
+AGENT = b"""
+import sys
+with open(sys.argv[1], "wb") as log:
+    for _ in range(int(sys.argv[2])):
+        log.write(bytes(1 << 20))
+"""
+
+STREAM = """
+import asyncio, json, sys
+from pathlib import Path
+from tests.cluster.test_connection import peak, stream
+print(json.dumps([*asyncio.run(stream(Path(sys.argv[1]), int(sys.argv[2]))), peak("self")]))
+"""
+
+
+def peak(pid: object) -> int:
+    """Bytes of memory that a process had at most."""
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) * 1024
+
+
+async def stream(folder: Path, megabytes: int) -> tuple[int | None, int, int]:
+    """An agent's exit code, the size of its log here, and the peak of its far end."""
+    connection = await opened(folder)
+    work = (await connection.ask("open", work_dir=str(folder / "work")))["work_dir"]
+    sha, directory = hashlib.sha256(AGENT).hexdigest(), f"{work}/runs/one/noderank0"
+    await connection.ask("lack", json.dumps({"agent.py": sha}).encode(), tree="one")
+    await connection.ask("take", AGENT, sizes={sha: len(AGENT)})
+    await connection.ask("lay_out")
+    command = [sys.executable, "agent.py", f"{directory}/rank0.log", str(megabytes)]
+    await connection.ask("run", command=command, environment={}, directory=directory, spec="{}", mark=str(folder))
+    while connection.ended is None and connection.lost is None:
+        await asyncio.sleep(0.05)
+    assert connection._process is not None
+    there = peak(connection._process.pid)
+    await connection.ask("remove", directory=directory)
+    await connection.close()
+    size = (folder / "rank0.log").stat().st_size
+    (folder / "rank0.log").unlink()
+    return connection.ended, size, there
+
+
+def streamed(folder: Path, megabytes: int) -> tuple[int, int]:
+    """Bytes that the near and the far end held at most, while a log of some size came home."""
+    folder.mkdir()
+    command = [sys.executable, "-c", STREAM, str(folder), str(megabytes)]
+    ran = subprocess.run(command, cwd=Path(__file__).parents[2], check=True, capture_output=True, text=True)
+    code, size, far, near = json.loads(ran.stdout)
+    assert (code, size) == (0, megabytes * MEGABYTE)
+    return near, far
+
+
+def test_memory_does_not_grow_with_the_logs(tmp_path: Path) -> None:
+    small, large = streamed(tmp_path / "small", 1), streamed(tmp_path / "large", 200)
+    assert all(after < before + 16 * MEGABYTE for before, after in zip(small, large, strict=True)), (small, large)
+
+
+async def opened(home: Path | None = None) -> Connection:
+    connection = Connection(home)
+    await connection.open(Node("x", "127.0.0.1").command([sys.executable, "-u", "-c", PROGRAM]), 30)
+    return connection
+
+
+def test_an_order_may_take_longer_than_a_silence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The far end hears the near one's beats all the while."""
+    impatient = PROGRAM.replace(f"SILENCE = {far_end.SILENCE}", "SILENCE = 2.0")
+    assert impatient != PROGRAM
+    monkeypatch.setitem(globals(), "PROGRAM", impatient)
+
+    async def ask() -> str:
+        connection = await opened()
+        await connection.ask("open", work_dir=str(tmp_path))
+        command = [sys.executable, "-c", "import time; time.sleep(4); print('done')"]
+        ran = await connection.ask("ask", command=command, environment={}, seconds=30.0)
+        await connection.close()
+        return str(ran["output"])
+
+    assert asyncio.run(ask()) == "done\n"
+
+
+def test_files_come_in_one_order_and_a_damaged_one_is_refused(tmp_path: Path) -> None:
+    contents = [b"one", b"", b"three"]
+    sizes = {hashlib.sha256(content).hexdigest(): len(content) for content in contents}
+
+    async def send(body: bytes) -> None:
+        connection = await opened()
+        try:
+            await connection.ask("open", work_dir=str(tmp_path))
+            await connection.ask("take", body, sizes=sizes)
+        finally:
+            await connection.close()
+
+    asyncio.run(send(b"".join(contents)))
+    assert {path.name: path.stat().st_size for path in (tmp_path / "objects").iterdir()} == sizes
+    with pytest.raises(HostError, match="damaged on its way"):
+        asyncio.run(send(b"onethrow"))
+
+
+def test_too_few_open_files_are_named_before_anything_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+    raised: list[tuple[int, int]] = []
+    monkeypatch.setattr(resource, "setrlimit", lambda _, limits: raised.append(limits))
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (1024, 4096))
+
+    async def nothing() -> int:
+        return 7
+
+    assert controller.lead(100, nothing) == 7 and raised == []
+    assert controller.lead(900, nothing) == 7 and raised == [(3856, 4096)]
+    with pytest.raises(HostError, match=r"1024 hosts need 4352 open files on this machine; ulimit -n is 4096"):
+        controller.lead(1024, nothing)
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (1024, resource.RLIM_INFINITY))
+    assert controller.lead(1024, nothing) == 7 and raised[1:] == [(4352, resource.RLIM_INFINITY)]
