@@ -100,6 +100,18 @@ class Failure(Part):
     last_lines: str = Field(default="", description="of the logs of those ranks; Python stacks where they hung")
 
 
+class Container(Part):
+    """What a node's ranks ran in."""
+
+    node: int
+    engine: str
+    image: str = Field(description="its name")
+    id: str = Field(description="of the image, as the node's engine has it")
+    name: str
+    user: str = Field(description="uid:gid")
+    privileged: bool = Field(description="it had all devices and capabilities of the host")
+
+
 class SeedRun(Part):
     """One training from one seed."""
 
@@ -127,6 +139,7 @@ class SeedRun(Part):
     notes: tuple[NotedStep, ...] = Field(default=(), description="thinned out, as epochs and evaluations are")
     ranks: tuple[Rank, ...] = ()
     nodes: tuple[Host | None, ...] = Field(default=(), description="in their order; null: its agent did not begin")
+    containers: tuple[Container, ...] = Field(default=(), description="empty: it ran on the hosts themselves")
     checkpoints: tuple[int, ...] = Field(default=(), description="steps at which one was begun")
     resumed_from: int | None = Field(default=None, description="step of the checkpoint that the run went on from")
     failure: Failure | None = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from operator import itemgetter
@@ -16,7 +16,18 @@ from harness.record import Host, Monitoring
 from harness.training.beat import SETUP
 from harness.training.node_monitor import FAILED
 from harness.training.nodes import monitored
-from harness.training.record import Communication, Epoch, Evaluation, Failure, NotedStep, Rank, Rates, SeedRun, Split
+from harness.training.record import (
+    Communication,
+    Container,
+    Epoch,
+    Evaluation,
+    Failure,
+    NotedStep,
+    Rank,
+    Rates,
+    SeedRun,
+    Split,
+)
 from harness.training.thinned import Thinned
 
 TAIL = 4096
@@ -123,6 +134,7 @@ def collect_run(directory: Path, begin: Event, end: Event | None, nnodes: int) -
         notes=tuple(NotedStep(**dict(zip(NotedStep.model_fields, note, strict=True))) for note in first.notes.kept()),
         ranks=tuple(_figures(log) for log in ranks),
         nodes=tuple(_host(events) for events in agents.values()),
+        containers=tuple(_containers(end or {})),
         checkpoints=first.checkpoints.kept(),
         resumed_from=first.last.get("resumed", {}).get("step"),
         failure=failure,
@@ -199,6 +211,13 @@ def _host(events: Sequence[Event]) -> Host | None:
     """A node as its agent described it."""
     begin = next((event for event in events if event["event"] == "agent_begin"), None)
     return Host.model_validate({key: begin[key] for key in Host.model_fields}) if begin else None
+
+
+def _containers(end: Event) -> Iterator[Container]:
+    """Those that the launcher had the nodes run in."""
+    for host in end.get("hosts", ()):
+        if "container" in host:
+            yield Container.model_validate({"node": host["node"], **host["container"]})
 
 
 def _communication(log: RankLog) -> Communication | None:
