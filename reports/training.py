@@ -105,9 +105,9 @@ class TrainingView:
         told = [f"{host.name} (clock {host.skew or 0.0:+.3f} s)" for host in hosts[:MOST_HOSTS]]
         more = f" and {len(hosts) - MOST_HOSTS} more" if len(hosts) > MOST_HOSTS else ""
         yield "hosts", ", ".join(told) + more
-        used = {host.container for host in hosts if host.container}
-        for one in sorted(used, key=lambda container: container.id):
-            yield "container", f"{one.engine}: {one.image} {one.id[:19]}{', privileged' if one.privileged else ''}"
+        used = [host.container for host in hosts if host.container]
+        for told in dict.fromkeys(f"{c.engine}: {c.image} {c.id[:19]}{', privileged' * c.privileged}" for c in used):
+            yield "container", told
         if any(run.caches_cleared for run in self.record.runs):
             yield "caches", "cleared on every host before each run"
 

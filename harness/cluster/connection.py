@@ -125,9 +125,7 @@ class Connection:
             read += len(line)
             if read > MOST_CHATTER:
                 raise HostError("something else answers: no far end spoke up")
-        await self._process.wait()
-        await asyncio.sleep(0.05)  # for the last of its errors
-        raise HostError(self._told() or f"ended with exit code {self._process.returncode}")
+        raise HostError(await self._why_ended())
 
     async def _listen(self) -> None:
         """Take frames until there are none."""
@@ -139,8 +137,7 @@ class Connection:
                 frame = json.loads(line)
                 body = (await stream.readexactly(frame["size"] + 1))[:-1] if "size" in frame else b""
                 self._take(frame, body)
-            await asyncio.sleep(0.05)
-            self._lose(self._told() or "the connection was closed")
+            self._lose(await self._why_ended())
         except (asyncio.IncompleteReadError, ConnectionError):
             self._lose("the connection was cut")
         except OSError as error:
@@ -182,6 +179,19 @@ class Connection:
         assert self._process and self._process.stderr
         while chunk := await self._process.stderr.read(4096):
             self._errors = (self._errors + chunk)[-4096:]
+
+    async def _why_ended(self) -> str:
+        """What the process that led to the far end complained of, else its exit code, where it passes one on."""
+        assert self._process
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._process.wait(), 1)
+        await asyncio.sleep(0.05)  # for the last of its errors
+        code = self._process.returncode
+        if told := self._told():
+            return told
+        if not code:
+            return "the connection was closed"
+        return f"was killed by signal {code - 128}" if code > 128 else f"ended with exit code {code}"
 
     def _lose(self, why: str) -> None:
         self.lost = self.lost or why

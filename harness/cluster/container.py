@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
 import json
 import re
+import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -25,16 +27,25 @@ BUILD_TIMEOUT = 3600.0
 CONTAINERFILE, SETTINGS = "Containerfile", "container.yaml"
 
 
+Word = Annotated[str, Field(min_length=1)]
+Mount = Annotated[str, Field(pattern=r"^/[^:]*:/[^:]*(:[A-Za-z,]+)?$")]
+
+
 class ContainerSettings(BaseModel):
     """The keys of a vendor's container.yaml: what its containers are given. All may be left out."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
-    devices: tuple[str, ...] = Field(default=(), description="device files, as --device takes them")
-    mounts: tuple[str, ...] = Field(default=(), description="as -v takes them: source:target, or source:target:ro")
+    devices: tuple[Word, ...] = Field(default=(), description="device files, as --device takes them")
+    mounts: tuple[Mount, ...] = Field(default=(), description="as -v takes them: /source:/target, or with :ro")
     shm_size: str | None = Field(default=None, pattern=r"^\d+[bkmgBKMG]?$", description="size of /dev/shm, as 16g")
-    options: tuple[str, ...] = Field(default=(), description="further options of docker's or podman's run")
+    options: tuple[Word, ...] = Field(default=(), description="further options of docker's or podman's run")
     privileged: bool = Field(default=False, description="all devices and capabilities of the host; the record says so")
+
+    @property
+    def is_privileged(self) -> bool:
+        """Whether a container gets all rights, by this key or by an option."""
+        return self.privileged or any(option.startswith("--privileged") for option in self.options)
 
 
 @dataclass(frozen=True)
@@ -53,12 +64,15 @@ class Container:
     settings: ContainerSettings
     containerfile: bytes | None = None
 
-    def around(self, program: Sequence[str], cluster: Cluster, data_dir: str | None, user: str) -> list[str]:
-        """The engine's command that runs `program`, as `user` (`uid:gid`), directories at their own paths."""
+    def around(self, program: Sequence[str], cluster: Cluster, data_dir: str | None, user: str, name: str) -> list[str]:
+        """The engine's command that runs `program` in container `name` as `user` (`uid:gid`).
+
+        Directories are at their own paths.
+        """
         given = self.settings
         mounts = [f"{path}:{path}" for path in (cluster.work_dir, cluster.checkpoints) if path]
         mounts += [f"{data_dir}:{data_dir}:ro"] if data_dir else []
-        options = ["--rm", "-i", "--pull=never", "--network=host", f"--user={user}"]
+        options = ["--rm", "-i", "--pull=never", "--network=host", f"--user={user}", f"--name={name}"]
         options += [f"--volume={mount}" for mount in (*mounts, *given.mounts)]
         options += [f"--device={device}" for device in given.devices]
         options += [f"--shm-size={given.shm_size}"] if given.shm_size else []
@@ -74,24 +88,34 @@ class Container:
             HostError: there is no engine, no image, or it can't be built.
         """
         user = re.search(r"uid=(\d+).*? gid=(\d+)", await _run(node, ["id"], "who the user is"))
-        identity = await self._image_id(node)
-        if identity is None and self.containerfile is not None:
-            command = [self.engine, "build", "-q", "-t", self.image, "-"]
-            await _run(node, command, f"building {self.image}", self.containerfile, BUILD_TIMEOUT)
-            identity = await self._image_id(node)
-        if identity is None:
-            raise HostError(f"there is no image {self.image} here: have {self.engine} pull or load it")
         if user is None:
             raise HostError("`id` does not tell who the user is")
-        facts = {"engine": self.engine, "image": self.image, "id": identity, "privileged": self.settings.privileged}
-        return self.around([], cluster, data_dir, f"{user[1]}:{user[2]}"), facts
+        await _run(node, ["mkdir", "-p", cluster.work_dir], "making work_dir")  # else the engine would, as root
+        facts: dict[str, Any] = {
+            "engine": self.engine,
+            "image": self.image,
+            "id": await self._image_id(node),
+            "name": f"proofmark-{secrets.token_hex(8)}",
+            "user": f"{user[1]}:{user[2]}",
+            "privileged": self.settings.is_privileged,
+        }
+        return self.around([], cluster, data_dir, facts["user"], facts["name"]), facts
 
-    async def _image_id(self, node: Node) -> str | None:
+    async def remove(self, node: Node, name: str) -> None:
+        """Have a container gone that may have outlived the connection to it."""
+        with contextlib.suppress(HostError):
+            await _run(node, [self.engine, "rm", "-f", name], "removing the container")
+
+    async def _image_id(self, node: Node) -> str:
         command = [self.engine, "image", "inspect", "--format", "{{.Id}}", self.image]
         try:
-            return (await _run(node, command, "looking for the image")).strip() or None
-        except _Refused:
-            return None
+            return (await _run(node, command, "looking for the image")).strip()
+        except _Refused as error:
+            if self.containerfile is None:
+                raise HostError(f"{error}; have {self.engine} pull or load {self.image} there") from None
+        build = [self.engine, "build", "-q", "-t", self.image, "-"]
+        await _run(node, build, f"building {self.image}", self.containerfile, BUILD_TIMEOUT)
+        return (await _run(node, command, "looking for the image")).strip()
 
 
 class _Refused(HostError):
@@ -141,7 +165,7 @@ def container_of(found: FoundVendor, image: str, engine: str) -> Container:
     path, settings = found.directory / SETTINGS, ContainerSettings()
     if path.exists():
         try:
-            settings = ContainerSettings.model_validate_json(json.dumps(load_mapping(path)))
+            settings = ContainerSettings.model_validate_json(json.dumps(load_mapping(path), default=str))
         except ValidationError as error:
             raise ConfigurationError(problems_of(error, str(path))) from None
     settings = settings.model_copy(update={"options": (*found.vendor.container_options, *settings.options)})

@@ -15,6 +15,7 @@ import json
 import os
 import platform
 import queue
+import secrets
 import shutil
 import signal
 import socket
@@ -95,7 +96,7 @@ class FarEnd:
         self._work = Path(work_dir).expanduser()
         for name in ("objects", "code", "runs"):
             (self._work / name).mkdir(parents=True, exist_ok=True)
-        probe = self._work / "runs" / f".{os.getpid()}"
+        probe = _beside(self._work / "runs" / "probe")
         probe.write_bytes(b"x" * 4096)
         probe.unlink()
         return {"work_dir": str(self._work)}
@@ -125,7 +126,7 @@ class FarEnd:
     def order_lay_out(self, body: bytes) -> Frame:
         """Put the tree together where it is not there yet; the files of one that is there that were edited."""
         if not self._tree.is_dir():
-            new = self._tree.with_name(f".{self._tree.name}.{os.getpid()}")
+            new = _beside(self._tree)
             for path, sha in self._files.items():
                 (new / path).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(self._object(sha), new / path)
@@ -275,9 +276,14 @@ class FarEnd:
 
 
 def _write_at_once(path: Path, content: bytes) -> None:
-    new = path.with_name(f".{path.name}.{os.getpid()}")
+    new = _beside(path)
     new.write_bytes(content)
     new.rename(path)
+
+
+def _beside(path: Path) -> Path:
+    """A hidden name next to `path` that no other host which shares the disk takes."""
+    return path.with_name(f".{path.name}.{secrets.token_hex(4)}")
 
 
 def _files_under(folder: Path) -> Iterator[tuple[str, Path]]:

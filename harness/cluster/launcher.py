@@ -8,7 +8,7 @@ import secrets
 import threading
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,8 @@ PATIENCE = 10.0
 
 AT_ONCE = 32
 """Hosts that are made ready at once: each needs a process here, and the key exchanges of all of them make each late."""
+LAST_WORDS = 2.0
+"""Seconds in which a node that was lost, or whoever gave the nodes, says why all has ended."""
 
 PROGRAM = Path(far_end.__file__).read_text(encoding="utf-8")
 
@@ -74,7 +76,7 @@ class Means:
     container: Container | None = None
 
     async def far_end(self, node: Node) -> tuple[list[str], dict[str, Any]]:
-        """What starts a far end on a node, and what a record should say of it.
+        """What starts a far end on a node, and what a record should say of its container.
 
         Raises:
             HostError: the container's image is not to be had there.
@@ -83,7 +85,13 @@ class Means:
         if self.container is None:
             return node.command(program), {}
         lead, facts = await self.container.prepare(node, self.cluster, self.data_dir)
-        return node.command([*lead, *program]), {"container": facts}
+        return node.command([*lead, *program]), facts
+
+    async def part_from(self, link: HostLink) -> None:
+        """Let go of a host, and of a container that may have outlived the connection to it."""
+        await link.connection.close()
+        if self.container and link.container:
+            await self.container.remove(link.node, link.container["name"])
 
 
 @dataclass
@@ -95,6 +103,13 @@ class HostLink:
     report: HostReport
     work_dir: str = ""
     code: str = ""
+    container: dict[str, Any] = field(default_factory=dict)
+    """What a record should say of it; empty if there is none."""
+
+    @property
+    def name(self) -> str:
+        """For people."""
+        return f"{self.node.name}, container {self.container['name']}" if self.container else self.node.name
 
 
 class ClusterLauncher:
@@ -132,7 +147,8 @@ class ClusterHandle:
 
     def news(self) -> list[str]:
         """What was noted since the last call."""
-        told, self._news = self._news, []
+        told = self._news[:]
+        del self._news[: len(told)]  # the thread may add to it meanwhile
         return told
 
     def stop(self) -> None:
@@ -166,7 +182,7 @@ class ClusterHandle:
             await self._start(links)
             return await self._follow(links)
         finally:
-            self._facts["hosts"] = [_host_facts(link.report) for link in links]
+            self._facts["hosts"] = [_host_facts(link) for link in links]
             await asyncio.gather(*(self._leave(link) for link in links))
             await means.nodes.give_back()
 
@@ -231,14 +247,15 @@ class ClusterHandle:
             ended = [link.connection.ended for link in links]
             taken = await self._means.nodes.gone()
             lost = [link for link in links if link.connection.lost and link.connection.ended is None]
-            if all(code is not None for code in ended):
-                return "succeeded" if not any(ended) else "failed"
+            if all(code == 0 for code in ended):
+                return "succeeded"
             if taken or lost or any(ended):
                 failed_at = failed_at or time.monotonic()
-                if time.monotonic() - failed_at > (2 if lost or taken else PATIENCE):
-                    for link in lost:
-                        self._lose(link.report.node, f"{link.node.name}: {taken or link.connection.lost}")
-                    if taken and not lost:
+                over = taken or lost or None not in ended
+                if time.monotonic() - failed_at > (LAST_WORDS if over else PATIENCE):
+                    for link in () if taken else lost:
+                        self._lose(link.report.node, f"{link.name}: {link.connection.lost}")
+                    if taken:
                         self._lose(None, taken)
                     return "failed"
             await asyncio.sleep(0.1)
@@ -255,10 +272,11 @@ class ClusterHandle:
                         break
                     await asyncio.sleep(0.1)
                 await connection.ask("remove", directory=self._run_directory(link))
-        await connection.close()
+        await self._means.part_from(link)
 
     def _run_directory(self, link: HostLink) -> str:
-        return f"{link.work_dir}/runs/{self._run_name}"
+        """A node's own: hosts may share a disk."""
+        return f"{link.work_dir}/runs/{self._run_name}-{link.report.node}"
 
 
 def _links(nodes: Sequence[Node], job: Job | None) -> list[HostLink]:
@@ -273,7 +291,7 @@ async def _examine(means: Means, count: int) -> list[HostReport]:
     try:
         await _make_ready(means, links)
     finally:
-        await asyncio.gather(*(link.connection.close() for link in links))
+        await asyncio.gather(*(means.part_from(link) for link in links))
         await means.nodes.give_back()
     return [link.report for link in links]
 
@@ -295,7 +313,7 @@ async def _make_ready(means: Means, links: Sequence[HostLink]) -> None:
 async def _make_one_ready(means: Means, link: HostLink, wishes: Wishes) -> None:
     connection, report = link.connection, link.report
     try:
-        command, contained = await means.far_end(link.node)
+        command, link.container = await means.far_end(link.node)
         await connection.open(command, CONNECT_TIMEOUT + 10)
         link.work_dir = (await connection.ask("open", work_dir=means.cluster.work_dir))["work_dir"]
         await _send_code(means.code, link)
@@ -303,7 +321,6 @@ async def _make_one_ready(means: Means, link: HostLink, wishes: Wishes) -> None:
         report.problems.append(str(error))
         return
     await question(connection, report, wishes)
-    report.facts |= contained
     if not report.problems and (means.described.devices or report.node == 0):
         await _describe(means, link)
 
@@ -347,12 +364,12 @@ def _environment(link: HostLink, cluster: Cluster) -> dict[str, str]:
     """Variables of everything that is started on a host."""
     names = ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME", "TP_SOCKET_IFNAME") if cluster.interface else ()
     network = dict.fromkeys(names, cluster.interface or "")
-    ours = {"PYTHONPATH": link.code, "PYTHONPYCACHEPREFIX": f"{link.work_dir}/cache/pycache"}
-    return {**network, **cluster.environment, **ours}
+    return {**network, **cluster.environment, "PYTHONPATH": link.code}
 
 
-def _host_facts(report: HostReport) -> dict[str, Any]:
+def _host_facts(link: HostLink) -> dict[str, Any]:
     """For the run's record."""
-    kept = ("hostname", "python", "versions", "chip", "host", "devices", "container")
+    report, kept = link.report, ("hostname", "python", "versions", "chip", "host", "devices")
     facts = {key: report.facts[key] for key in kept if key in report.facts}
+    facts |= {"container": link.container} if link.container else {}
     return {"node": report.node, "name": report.name, "skew": report.skew, "round_trip": report.round_trip, **facts}

@@ -9,12 +9,16 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import re
+import shutil
 import signal
 
 from harness.cluster.cluster_file import Cluster
 from harness.cluster.connection import HostError
 from harness.cluster.node import Node, Tell
+from harness.errors import UsageError
 from harness.process import die_with_parent
+
+PROGRAMS = ("salloc", "srun", "scancel", "scontrol", "squeue")
 
 POLL = 2.0
 """Seconds between two looks at the queue."""
@@ -27,6 +31,16 @@ class Slurm:
     """An allocation of as many nodes as a job has."""
 
     def __init__(self, cluster: Cluster) -> None:
+        """Queue up later.
+
+        Raises:
+            UsageError: Slurm's programs are not here.
+        """
+        missing = [name for name in PROGRAMS if shutil.which(name) is None]
+        if missing:
+            raise UsageError(
+                f"--launcher slurm: {', '.join(missing)} not found in PATH: run this where jobs are submitted"
+            )
         self._cluster = cluster
         self._holder: asyncio.subprocess.Process | None = None
         self._reader: asyncio.Task[None] | None = None
@@ -36,16 +50,17 @@ class Slurm:
         """Queue up, tell how that goes, and find out where the nodes are.
 
         Raises:
-            HostError: Slurm refuses the job, or is not there.
+            HostError: Slurm refuses the job.
         """
         self._said, self._job = "", ""
-        pipe = asyncio.subprocess.PIPE
-        try:
-            self._holder = await asyncio.create_subprocess_exec(
-                *self._allocate(count), stdin=pipe, stdout=pipe, stderr=pipe, preexec_fn=die_with_parent(signal.SIGTERM)
-            )
-        except OSError as error:
-            raise HostError(f"salloc cannot be started: {error.strerror}; is Slurm installed here?") from None
+        self._holder = await asyncio.create_subprocess_exec(
+            *self._allocate(count),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.DEVNULL,
+            stderr=asyncio.subprocess.PIPE,
+            start_new_session=True,
+            preexec_fn=die_with_parent(signal.SIGTERM),
+        )
         self._reader = asyncio.create_task(self._listen(self._holder))
         told = ""
         while not (granted := _GRANTED.search(self._said)):
@@ -90,16 +105,17 @@ class Slurm:
         """Slurm's reason for having ended the allocation."""
         if self._holder is None or self._holder.returncode is None:
             return None
-        told = await _output("scontrol", "show", "job", "-o", self._job)
-        state = re.search(r"JobState=(\S+)", told)
-        return f"Slurm ended job {self._job}: {state[1] if state else _short(self._said)}"
+        state = re.search(r"JobState=(\S+)", await _output("scontrol", "show", "job", "-o", self._job))
+        since = _GRANTED.split(self._said)[-1]
+        return f"Slurm ended job {self._job} ({state[1] if state else 'gone'}): {_short(since)}"
 
     def _allocate(self, count: int) -> list[str]:
         cluster = self._cluster
         wishes = {"partition": cluster.partition, "account": cluster.account, "time": cluster.time_limit}
         options = [f"--{name}={value}" for name, value in wishes.items() if value is not None]
-        fixed = [f"--nodes={count}", "--ntasks-per-node=1", "--job-name=proofmark", "--no-bell", "--kill-command=KILL"]
-        return ["salloc", *fixed, *options, *cluster.slurm_options, "cat"]
+        whole = [f"--nodes={count}", "--ntasks-per-node=1", "--exclusive", "--mem=0"]
+        fixed = ["--job-name=proofmark", "--no-bell", "--kill-command=KILL"]
+        return ["salloc", *whole, *fixed, *options, *cluster.slurm_options, "cat"]
 
     async def _node(self, name: str) -> Node:
         told = await _output("scontrol", "show", "node", "-o", name)

@@ -100,13 +100,15 @@ class Failure(Part):
     last_lines: str = Field(default="", description="of the logs of those ranks; Python stacks where they hung")
 
 
-class UsedContainer(Part):
-    """What a node's processes ran in."""
+class Container(Part):
+    """What a node's ranks ran in."""
 
     engine: str
-    image: str
-    id: str
-    privileged: bool
+    image: str = Field(description="its name")
+    id: str = Field(description="of the image, as the node's engine has it")
+    name: str
+    user: str = Field(description="uid:gid")
+    privileged: bool = Field(description="it had all devices and capabilities of the host")
 
 
 class Launched(Part):
@@ -115,7 +117,7 @@ class Launched(Part):
     name: str
     skew: float | None = Field(description="seconds that its clock is ahead of the session's, known to half of:")
     round_trip: float | None = Field(description="seconds")
-    container: UsedContainer | None = None
+    container: Container | None = None
 
 
 class SeedRun(Part):

@@ -116,11 +116,11 @@ def mentioned(word: str) -> list[psutil.Process]:
     return [process for process in found if word in " ".join(process.info["cmdline"] or ()) and alive(process)]
 
 
-def until(true: Callable[[], bool], what: str) -> None:
-    """Wait until something is true, and fail after PATIENCE."""
-    deadline = time.monotonic() + PATIENCE
+def until(true: Callable[[], bool], what: str, patience: float = PATIENCE) -> None:
+    """Wait until something is true, and fail after `patience` seconds."""
+    deadline = time.monotonic() + patience
     while not true():
-        assert time.monotonic() < deadline, f"waited {PATIENCE:.0f} s in vain for {what}"
+        assert time.monotonic() < deadline, f"waited {patience:.0f} s in vain for {what}"
         time.sleep(0.02)
 
 

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-import yaml
 
 from tests.cluster.netns import Hosts
 from tests.cluster.podman import Podman
+from tests.cluster.site import Site
 from tests.cluster.slurm import Slurm
-from tests.e2e.conftest import House, Ran, house, trained
+from tests.e2e.conftest import House, house, trained
 
 __all__ = ["house", "trained"]
 
@@ -41,17 +39,23 @@ def podman() -> Iterator[Podman]:
         yield started
 
 
-class Campus:
-    """A house, hosts that its trainings run on, and the cluster file between them. Each host has a disk of its own."""
+class Campus(Site):
+    """Hosts for a house's trainings over ssh. Each host has a disk of its own."""
 
     def __init__(self, house: House, hosts: Hosts, folder: Path) -> None:
-        self.house, self.hosts = house, hosts
-        self.work = folder / "work"
-        self.work.mkdir()
-        self.file = folder / "cluster.yaml"
+        client = hosts.client_config()
+        content = {
+            "hosts": [host.name for host in hosts.hosts],
+            "port": hosts.hosts[0].port,
+            "user": "root",
+            "key": str(client.key),
+            "known_hosts": str(client.known_hosts),
+            "interface": "eth0",
+        }
+        super().__init__(house, folder, ("--launcher", "ssh"), content)
+        self.hosts = hosts
         for index in range(len(hosts.hosts)):
             self.mount(index)
-        self.write()
 
     def mount(self, index: int) -> None:
         """Put a host's own disk where the cluster file says."""
@@ -62,33 +66,6 @@ class Campus:
         cell = self.hosts.hosts[index].cell
         assert cell is not None
         subprocess.run(cell.inside(*command), check=True, capture_output=True)
-
-    def write(self, **changes: Any) -> None:
-        """Write the cluster file."""
-        client = self.hosts.client_config()
-        content = {
-            "hosts": [host.name for host in self.hosts.hosts],
-            "port": self.hosts.hosts[0].port,
-            "user": "root",
-            "key": str(client.key),
-            "known_hosts": str(client.known_hosts),
-            "work_dir": str(self.work),
-            "python": sys.executable,
-            "interface": "eth0",
-            "environment": {"HOUSE": str(self.house.root), "OMP_NUM_THREADS": "1"},
-        }
-        self.file.write_text(yaml.safe_dump(content | changes))
-
-    def start(self, *options: str, trouble: str = "", **changes: Any) -> subprocess.Popen[str]:
-        """Begin a training of the tiny case on two hosts, with trouble there."""
-        variables = {"HOUSE": str(self.house.root), "OMP_NUM_THREADS": "1", "TROUBLE": trouble}
-        self.write(environment={**variables, "TROUBLE_MARK": str(self.house.mark)}, **changes)
-        launched = ("--launcher", "ssh", "--cluster", str(self.file), "--scale", "2x1", "-k", "2x1")
-        return self.house.start("--vendor", "cpu", *launched, *options, suite="training")
-
-    def run(self, *options: str, trouble: str = "", **changes: Any) -> Ran:
-        """A whole session."""
-        return self.house.end(self.start(*options, trouble=trouble, **changes))
 
     def is_empty(self, seconds: float = 15) -> bool:
         """Whether nothing of ours runs on any host any more, within `seconds`. A cut-off sshd may linger."""

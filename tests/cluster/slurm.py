@@ -94,6 +94,11 @@ class Slurm:
         self._ask("scancel", "--user=root")
         until(lambda: not self.jobs(), "cancelled jobs to end")
 
+    def end_time_of_all(self) -> None:
+        """Let every job's time be over. Slurm looks at that twice a minute."""
+        for job in self.jobs():
+            self._ask("scontrol", "update", f"JobId={job.number}", "EndTime=now")
+
     def drain(self, node: str) -> None:
         """Let a node take no more jobs."""
         self._ask("scontrol", "update", f"NodeName={node}", "State=DRAIN", "Reason=test")
@@ -102,11 +107,11 @@ class Slurm:
         """Declare a node dead: the jobs that it is part of end."""
         self._ask("scontrol", "update", f"NodeName={node}", "State=DOWN", "Reason=test")
 
-    def resume(self, node: str) -> None:
-        """Let a drained or failed node take jobs again."""
+    def resume(self, *nodes: str, idle: bool = True) -> None:
+        """Let drained or failed nodes take jobs again, and wait until they and all others are idle."""
         # Slurm refuses it for a failed node that has come back by itself: what counts is that all are idle.
-        self._run("scontrol", "update", f"NodeName={node}", "State=RESUME")
-        until(self._idle, "idle nodes")
+        self._run("scontrol", "update", f"NodeName={','.join(nodes)}", "State=RESUME")
+        until(lambda: not idle or self._idle(), "idle nodes")
 
     def processes(self) -> list[psutil.Process]:
         """What runs on the nodes besides Slurm's own daemons."""

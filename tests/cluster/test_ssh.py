@@ -11,21 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.training.record import TrainingRecord
 from tests.cluster.conftest import Campus
+from tests.cluster.site import MIDWAY, failure, recorded
 from tests.e2e.conftest import Ran, clean, one_line_answer
-
-
-def recorded(ran: Ran, scale: str = "2x1") -> TrainingRecord:
-    return TrainingRecord.load(ran.run_dir / "training" / "tiny" / scale / "record.json")
-
-
-def failure(ran: Ran) -> str:
-    """Why the only run broke off."""
-    (run,) = recorded(ran).runs
-    assert run.failure is not None, ran.output
-    assert "INTERNALERROR" not in ran.output
-    return run.failure.cause
 
 
 def test_a_training_on_two_hosts(campus: Campus) -> None:
@@ -135,9 +123,6 @@ def test_a_port_that_is_taken(campus: Campus) -> None:
         assert taken.stdout is not None and taken.stdout.readline()
         one_line_table(campus.run("--preflight-only", master_port=29511), "port 29511 (master_port) is taken")
         taken.kill()
-
-
-MIDWAY = "tiny.pause=0.05, tiny.rank1.step20="
 
 
 def killed_sshd(campus: Campus) -> None:

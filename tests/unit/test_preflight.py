@@ -127,7 +127,7 @@ def test_a_fingerprint_is_of_names_and_sizes(tmp_path: Path) -> None:
     "order, fields, told",
     [
         ("remove", {"directory": "/etc"}, "/etc is no run's directory"),
-        ("take", {"sha": "0" * 64, "body": b"x"}, "damaged on its way"),
+        ("take", {"sizes": {"0" * 64: 1}, "body": b"x"}, "damaged on its way"),
         ("no_such_order", {}, "no_such_order"),
         ("facts", {}, "missing"),
     ],

@@ -1,0 +1,56 @@
+"""A house and a cluster file: what trainings of the tiny case elsewhere begin from."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from harness.training.record import TrainingRecord
+from tests.e2e.conftest import House, Ran
+
+MIDWAY = "tiny.pause=0.05, tiny.rank1.step20="
+
+
+class Site:
+    """How a house's trainings get somewhere: the options and the cluster file."""
+
+    def __init__(self, house: House, folder: Path, options: tuple[str, ...], content: dict[str, Any]) -> None:
+        self.house, self.options, self._content = house, options, content
+        self.work = folder / "work"
+        self.work.mkdir()
+        self.file = folder / "cluster.yaml"
+        self.write()
+
+    def write(self, **changes: Any) -> None:
+        """Write the cluster file."""
+        variables = {"HOUSE": str(self.house.root), "OMP_NUM_THREADS": "1"}
+        common = {"work_dir": str(self.work), "python": sys.executable, "environment": variables}
+        self.file.write_text(yaml.safe_dump(common | self._content | changes))
+
+    def start(self, *options: str, trouble: str = "", scale: str = "2x1", **changes: Any) -> subprocess.Popen[str]:
+        """Begin a training of the tiny case, with trouble there."""
+        variables = {"HOUSE": str(self.house.root), "OMP_NUM_THREADS": "1", "TROUBLE": trouble}
+        self.write(environment={**variables, "TROUBLE_MARK": str(self.house.mark)}, **changes)
+        launched = (*self.options, "--cluster", str(self.file), "--scale", scale, "-k", scale)
+        return self.house.start("--vendor", "cpu", *launched, *options, suite="training")
+
+    def run(self, *options: str, trouble: str = "", scale: str = "2x1", **changes: Any) -> Ran:
+        """A whole session."""
+        return self.house.end(self.start(*options, trouble=trouble, scale=scale, **changes), timeout=150)
+
+
+def recorded(ran: Ran, scale: str = "2x1") -> TrainingRecord:
+    """The tiny case's record."""
+    return TrainingRecord.load(ran.run_dir / "training" / "tiny" / scale / "record.json")
+
+
+def failure(ran: Ran, scale: str = "2x1") -> str:
+    """Why the only run broke off."""
+    (run,) = recorded(ran, scale).runs
+    assert run.failure is not None, ran.output
+    assert "INTERNALERROR" not in ran.output
+    return run.failure.cause

@@ -1,0 +1,117 @@
+"""Trainings under a real Slurm: jobs that wait, that are taken away, and that never outlive their session."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cluster.cell import until
+from tests.cluster.site import MIDWAY, Site, failure, recorded
+from tests.cluster.slurm import Slurm
+from tests.e2e.conftest import House, one_line_answer
+
+
+@pytest.fixture
+def site(house: House, slurm: Slurm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
+    """Two nodes that share a disk, idle before and after."""
+    for name, value in slurm.environment.items():
+        monkeypatch.setenv(name, value)
+    yield Site(house, tmp_path, ("--launcher", "slurm"), {"interface": "lo"})
+    slurm.cancel_all()
+    slurm.resume(*slurm.nodes)
+
+
+def nothing_is_left(slurm: Slurm) -> None:
+    """Neither a job nor a process."""
+    until(lambda: not slurm.jobs() and not slurm.processes(), "nodes without jobs and processes", 15)
+
+
+def test_a_training_on_two_nodes_that_were_waited_for(site: Site, slurm: Slurm) -> None:
+    for node in slurm.nodes:
+        slurm.drain(node)
+    session = site.start()
+    until(lambda: [job.state for job in slurm.jobs()] == ["PENDING"], "a job in the queue", 60)
+    slurm.resume(*slurm.nodes, idle=False)
+    ran = site.house.end(session, timeout=150)
+    assert ran.code == 0, ran.output
+    assert ": PENDING (" in ran.output and "runs on n1, n2" in ran.output, ran.output
+    record = recorded(ran)
+    assert record.verdict is not None and record.verdict.kind == "PASS"
+    folder = ran.run_dir / "training/tiny/2x1/round1"
+    for node in (0, 1):
+        names = {path.name for path in (folder / f"noderank{node}").iterdir()}
+        assert names >= {"agent.jsonl", "monitor.jsonl", f"rank{node}.jsonl"}
+    nothing_is_left(slurm)
+    assert list((site.work / "runs").iterdir()) == []
+
+
+def cancelled(slurm: Slurm) -> None:
+    slurm.cancel_all()
+
+
+def out_of_time(slurm: Slurm) -> None:
+    slurm.end_time_of_all()
+
+
+def failed(slurm: Slurm) -> None:
+    slurm.fail("n2")
+
+
+@pytest.mark.parametrize(
+    "trouble, told",
+    [
+        (cancelled, "(CANCELLED)"),
+        (out_of_time, "(TIMEOUT): Job {} has exceeded its time limit"),
+        (failed, "(NODE_FAIL)"),
+    ],
+)
+def test_slurms_reason_for_an_end_is_told(
+    site: Site, slurm: Slurm, trouble: Callable[[Slurm], None], told: str
+) -> None:
+    session = site.start("--hang-timeout", "100", trouble=MIDWAY + "sleep")
+    site.house.wait_for_trouble(session)
+    (job,) = slurm.jobs()
+    trouble(slurm)
+    ran = site.house.end(session, timeout=60)
+    assert ran.code == 17, ran.output
+    cause = failure(ran)
+    assert cause.startswith(f"Slurm ended job {job.number} ") and told.format(job.number) in cause, cause
+    assert recorded(ran).runs[0].losses, "what was measured is kept"
+    nothing_is_left(slurm)
+
+
+def test_a_rank_that_dies_under_slurm_is_named(site: Site, slurm: Slurm) -> None:
+    ran = site.run(trouble=MIDWAY + "SIGKILL")
+    assert ran.code == 17 and failure(ran) == "rank 1 was killed by signal 9", ran.output
+    nothing_is_left(slurm)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL], ids=lambda number: number.name)
+def test_an_end_of_the_session_leaves_neither_job_nor_process(site: Site, slurm: Slurm, number: signal.Signals) -> None:
+    session = site.start(trouble=MIDWAY + "hang")
+    site.house.wait_for_trouble(session)
+    os.kill(session.pid, number)
+    site.house.end(session, timeout=30)
+    nothing_is_left(slurm)
+    assert site.house.becomes_empty(5)
+
+
+def test_an_end_of_the_session_in_the_queue_leaves_no_job(site: Site, slurm: Slurm) -> None:
+    slurm.drain("n2")
+    session = site.start()
+    until(lambda: bool(slurm.jobs()), "a job in the queue", 60)
+    session.kill()
+    site.house.end(session)
+    nothing_is_left(slurm)
+
+
+def test_what_slurm_refuses_is_told(site: Site, slurm: Slurm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ran = site.run(partition="nope")
+    assert ran.code == 17 and "invalid partition specified: nope" in failure(ran), ran.output
+    assert site.run("--preflight-only").code == 4
+    monkeypatch.setenv("PATH", str(tmp_path))
+    one_line_answer(site.run(), "salloc, srun", "not found in PATH")

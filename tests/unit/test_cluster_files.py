@@ -1,0 +1,186 @@
+"""What a cluster file and a vendor's container.yaml may say, and the command lines that come of them."""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from harness.cluster.cluster_file import Cluster, load_cluster
+from harness.cluster.container import Container, ContainerSettings, container_of
+from harness.cluster.node import Node, Ssh
+from harness.cluster.slurm import Slurm
+from harness.errors import ConfigurationError, UsageError
+
+GOOD: dict[str, Any] = {"work_dir": "/work"}
+
+
+def load(folder: Path, text: str) -> Cluster:
+    path = folder / "cluster.yaml"
+    path.write_text(text)
+    return load_cluster(path)
+
+
+def test_a_full_file(tmp_path: Path) -> None:
+    content = {
+        "hosts": ["one", {"address": "10.0.0.2", "port": 2222, "user": "you"}, "fe80::1%eth0"],
+        "work_dir": "/work",
+        "time_limit": "1-02:03:04",
+        "slurm_options": ["--gres=gpu:8"],
+        "environment": {"NCCL_DEBUG": "WARN"},
+    }
+    cluster = load(tmp_path, yaml.safe_dump(content))
+    assert [host.address for host in cluster.hosts] == ["one", "10.0.0.2", "fe80::1%eth0"]
+    assert (cluster.hosts[1].port, cluster.port, cluster.slurm_options) == (2222, 22, ("--gres=gpu:8",))
+
+
+@pytest.mark.parametrize(
+    "changes, told",
+    [
+        ({"work_dir": None}, "work_dir: "),
+        ({"work_dir": "here"}, "work_dir: expected an absolute path, found 'here'"),
+        ({"data_dir": "~/data"}, "data_dir: expected an absolute path"),
+        ({"checkpoints": "c"}, "checkpoints: expected an absolute path"),
+        ({"hosts": "one"}, "hosts: expected a list"),
+        ({"hosts": ["one", "one"]}, "hosts: named more than once: one"),
+        ({"hosts": ["-oProxyCommand=x"]}, "hosts.0.address: '-oProxyCommand=x' is no host's name or address"),
+        ({"hosts": ["a b"]}, "is no host's name or address"),
+        ({"hosts": [{"address": "a", "user": "-x"}]}, "hosts.0.user: '-x' is no user's name"),
+        ({"hosts": [{"port": 22}]}, "hosts.0.address: is required and missing"),
+        ({"hosts": [7]}, "hosts.0: "),
+        ({"port": 0}, "port: "),
+        ({"port": "22"}, "port: "),
+        ({"master_port": 65536}, "master_port: "),
+        ({"interface": "eth0; rm"}, "interface: 'eth0; rm' is no name"),
+        ({"partition": "--all"}, "partition: '--all' is no name"),
+        ({"account": ""}, "account: '' is no name"),
+        ({"time_limit": 10}, "time_limit: "),
+        ({"slurm_options": ["-N4"]}, "slurm_options: expected a list of options, each beginning with --"),
+        ({"slurm_options": "--gres=gpu:8"}, "slurm_options: expected a list of options"),
+        ({"environment": {"A": 1}}, "environment.A: "),
+        ({"clear_caches": "yes"}, "clear_caches: "),
+        ({"worker_dir": "/work"}, "worker_dir: unknown key"),
+    ],
+)
+def test_what_a_cluster_file_may_not_say(tmp_path: Path, changes: dict[str, Any], told: str) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        load(tmp_path, yaml.safe_dump(GOOD | changes))
+    (problem,) = caught.value.problems
+    assert told in str(problem) and str(problem).startswith(str(tmp_path / "cluster.yaml"))
+
+
+def test_all_problems_are_told_at_once(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        load(tmp_path, "port: 0\nhosts: {}\nnope: 1\n")
+    assert {problem.key for problem in caught.value.problems} == {"port", "hosts", "nope", "work_dir"}
+
+
+SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8) | st.dates()
+VALUES = st.recursive(
+    SCALARS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3)
+)
+FIELDS = st.sampled_from(sorted({*Cluster.model_fields, *ContainerSettings.model_fields, "other"}))
+
+
+@given(content=VALUES | st.dictionaries(FIELDS, VALUES, max_size=6))
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+def test_any_file_is_understood_or_refused(tmp_path: Path, content: Any) -> None:
+    (tmp_path / "container.yaml").write_text(yaml.safe_dump(content))
+    for read in (load_cluster, lambda path: container_of(vendor(path.parent), "image", "docker")):
+        with contextlib.suppress(ConfigurationError):
+            read(tmp_path / "container.yaml")
+
+
+def vendor(directory: Path, *options: str) -> Any:
+    return SimpleNamespace(name="any", directory=directory, vendor=SimpleNamespace(container_options=options))
+
+
+@pytest.mark.parametrize(
+    "text, told",
+    [
+        ("shm_size: 16", "shm_size: "),
+        ("shm_size: 16 GB", "shm_size: "),
+        ("privileged: 1", "privileged: "),
+        ("mounts: [data:/data]", "mounts.0: "),
+        ("mounts: [/data]", "mounts.0: "),
+        ("mounts: /data:/data", "mounts: "),
+        ("devices: ['']", "devices.0: "),
+        ("options: [1]", "options.0: "),
+        ("network: host", "network: unknown key"),
+    ],
+)
+def test_what_a_container_yaml_may_not_say(tmp_path: Path, text: str, told: str) -> None:
+    (tmp_path / "container.yaml").write_text(text)
+    with pytest.raises(ConfigurationError, match="container.yaml") as caught:
+        container_of(vendor(tmp_path), "image", "docker")
+    (problem,) = caught.value.problems
+    assert told in str(problem)
+
+
+def test_an_image_of_the_vendors_is_named_after_its_containerfile(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="vendor any has no Containerfile"):
+        container_of(vendor(tmp_path), "vendor", "docker")
+    names = []
+    for content in ("FROM one\n", "FROM two\n", "FROM one\n"):
+        (tmp_path / "Containerfile").write_text(content)
+        built = container_of(vendor(tmp_path, "--gpus", "all"), "vendor", "docker")
+        assert built.containerfile == content.encode() and built.settings.options == ("--gpus", "all")
+        names.append(built.image)
+    assert names[0] == names[2] != names[1]
+
+
+def test_a_containers_command_line() -> None:
+    given = ContainerSettings(
+        devices=("/dev/x",), mounts=("/opt/x:/opt/x:ro",), shm_size="16g", options=("--gpus", "all")
+    )
+    cluster = Cluster(work_dir="/work", checkpoints="/shared")
+    command = Container("podman", "image", given).around(["python3", "-c", "x y"], cluster, "/data", "7:8", "me")
+    assert command == [
+        *("podman", "run", "--rm", "-i", "--pull=never", "--network=host", "--user=7:8", "--name=me"),
+        *("--volume=/work:/work", "--volume=/shared:/shared", "--volume=/data:/data:ro"),
+        *("--volume=/opt/x:/opt/x:ro", "--device=/dev/x", "--shm-size=16g", "--gpus", "all"),
+        *("image", "python3", "-c", "x y"),
+    ]
+    privileged = Container("podman", "image", ContainerSettings(privileged=True))
+    assert "--privileged" in privileged.around([], cluster, None, "7:8", "me")
+
+
+@pytest.mark.parametrize(
+    "given, privileged", [({}, False), ({"privileged": True}, True), ({"options": ("--privileged=true",)}, True)]
+)
+def test_a_privileged_container_is_known_as_such(given: dict[str, Any], privileged: bool) -> None:
+    assert ContainerSettings(**given).is_privileged is privileged
+
+
+@given(program=st.lists(st.text(st.characters(blacklist_characters="\0", codec="utf-8")), max_size=4))
+@settings(max_examples=50, deadline=None)
+def test_a_far_shell_hands_on_every_word_as_it_is(program: list[str]) -> None:
+    node = Node("far", "far", ("/bin/sh", "-c"), through_shell=True)
+    command = node.command(["printf", "%s\\0", "first", *program])
+    assert subprocess.run(command, capture_output=True, check=True).stdout.decode() == "\0".join(
+        ["first", *program, ""]
+    )
+
+
+def test_a_command_line_over_ssh(tmp_path: Path) -> None:
+    (tmp_path / "key").touch()
+    cluster = Cluster.model_validate({**GOOD, "hosts": ["one"], "user": "you", "key": str(tmp_path / "key")})
+    (node,) = Ssh(cluster, "cluster.yaml").all
+    command = node.command(["echo", "a b"])
+    assert command[0] == "ssh" and command[-3:] == ["--", "one", "echo 'a b'"]
+    assert "StrictHostKeyChecking=yes" in command and command[-5:-3] == ["-l", "you"]
+    with pytest.raises(UsageError, match="key: no such file: /no"):
+        Ssh(cluster.model_copy(update={"key": "/no"}), "cluster.yaml")
+
+
+def test_slurm_must_be_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(UsageError, match="salloc, srun, scancel, scontrol, squeue not found in PATH"):
+        Slurm(Cluster(work_dir="/work"))
