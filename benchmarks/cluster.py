@@ -31,7 +31,8 @@ from harness.case_file import TrainingParameters, load_case_file
 from harness.cluster import connection
 from harness.cluster.cluster_file import Cluster
 from harness.cluster.code_tree import CodeTree
-from harness.cluster.launcher import ClusterLauncher, Described, Means
+from harness.cluster.launcher import ClusterLauncher
+from harness.cluster.link import Described, Means
 from harness.cluster.node import Node, Nodes, Ssh, Tell
 from harness.config import resolve
 from harness.registry import find_vendor
@@ -147,7 +148,7 @@ def measure(hosts: int, folder: Path) -> dict[str, float]:
 
 def _launcher(nodes: Nodes, cluster: Cluster) -> ClusterLauncher:
     code = CodeTree.of(ROOT, ("harness", "vendors"))
-    return ClusterLauncher(Means(nodes, cluster, code, PACKAGES, Described("cpu", "fp32", "")))
+    return ClusterLauncher(Means(nodes, cluster, code, PACKAGES, Described("cpu", "fp32", "", None, False)))
 
 
 def _training(hosts: int, launcher: ClusterLauncher, run_dir: Path) -> ScaleRun:

@@ -106,8 +106,8 @@ class TrainingView:
         more = f" and {len(hosts) - MOST_HOSTS} more" if len(hosts) > MOST_HOSTS else ""
         yield "hosts", ", ".join(told) + more
         used = [host.container for host in hosts if host.container]
-        for told in dict.fromkeys(f"{c.engine}: {c.image} {c.id[:19]}{', privileged' * c.privileged}" for c in used):
-            yield "container", told
+        for ran in dict.fromkeys(f"{c.engine}: {c.image} {c.id[:19]}{', privileged' * c.privileged}" for c in used):
+            yield "container", ran
         if any(run.caches_cleared for run in self.record.runs):
             yield "caches", "cleared on every host before each run"
 

@@ -14,7 +14,7 @@ import pytest
 
 from harness.cluster import controller, far_end
 from harness.cluster.connection import Connection, HostError
-from harness.cluster.launcher import PROGRAM
+from harness.cluster.link import PROGRAM
 from harness.cluster.node import Node
 
 MEGABYTE = 1 << 20

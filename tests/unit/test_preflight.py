@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from harness.cluster.connection import Connection, HostError
-from harness.cluster.launcher import PROGRAM, Described
+from harness.cluster.link import PROGRAM, Described
 from harness.cluster.preflight import HostReport, Wishes, compare, question, table
 from harness.training.scale import Scale
 
