@@ -255,7 +255,7 @@ def _saturation(few: dict[str, float], many: dict[str, float]) -> str:
     fastest = max(powers, key=lambda key: powers[key])
     told = ", ".join(f"{name} at {count} hosts" for name, count in room.items())
     grows = f"{COLUMNS[fastest]} grows fastest, as hosts ** {powers[fastest]:.1f}"
-    return f"saturates first: {first} ({told}); {grows}; load {os.getloadavg()[0]:.0f} on {os.cpu_count()} cores"
+    return f"saturates first: {first} (full: {told}); {grows}; load {os.getloadavg()[0]:.0f} on {os.cpu_count()} cores"
 
 
 def main() -> None:

@@ -30,7 +30,7 @@ from typing import Any
 
 GREETING = b"proofmark-far-end 1\n"
 SILENCE = 10.0
-PIECE = 64 * 1024
+PIECE = 256 * 1024
 SIOCGIFFLAGS, IFF_UP, IFF_RUNNING = 0x8913, 0x1, 0x40
 MOST_FILES = 20_000
 """Files of a data directory that its fingerprint takes in."""

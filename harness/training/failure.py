@@ -14,6 +14,9 @@ from harness.training.record import Failure
 TAIL = 4096
 """Bytes of a rank's log that a failure quotes."""
 
+QUOTED = 16
+"""Ranks that a failure of many tells of one by one."""
+
 
 def failure_of(directory: Path, ranks: Sequence[RankLog], agents: Sequence[Event], end: Event | None) -> Failure | None:
     """Who brought the run down: a rank that hung, that raised first, that died first; or whoever stopped it."""
@@ -59,12 +62,15 @@ def _lost(directory: Path, lost: Sequence[Event]) -> Failure:
 def _hang(directory: Path, hung: Sequence[Event]) -> Failure:
     last = min(event["position"] for event in hung)
     behind = [event for event in hung if event["position"] == last]
-    told = [f"rank {e['rank']} hung {_where(e)} for {e['seconds']:.0f} s" for e in behind]
+    told = [f"rank {e['rank']} hung {_where(e)} for {e['seconds']:.0f} s" for e in behind[:QUOTED]]
+    told += [f"{len(behind) - QUOTED} more ranks hung there"] if len(behind) > QUOTED else []
     waiting = sorted(event["rank"] for event in hung if event["position"] != last)
     if waiting:
-        told.append(f"waiting for it: rank {', '.join(map(str, waiting))}")
+        more = f" and {len(waiting) - QUOTED} more" if len(waiting) > QUOTED else ""
+        told.append(f"waiting for it: rank {', '.join(map(str, waiting[:QUOTED]))}{more}")
     ranks = tuple(event["rank"] for event in behind)
-    return Failure(ranks=ranks, cause="; ".join(told), last_lines="\n".join(_tail(directory, rank) for rank in ranks))
+    lines = "\n".join(_tail(directory, rank) for rank in ranks[:QUOTED])
+    return Failure(ranks=ranks, cause="; ".join(told), last_lines=lines)
 
 
 def _where(hang: Event) -> str:

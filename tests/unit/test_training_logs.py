@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.events import CORRUPT, EventLog, read_events
+from harness.training.failure import QUOTED, _hang
 from harness.training.rank_log import RankLog
 from harness.training.thinned import POINTS, Thinned
 
@@ -82,3 +84,18 @@ def test_a_long_log_is_kept_short() -> None:
 def test_every_entry_of_a_short_log_is_kept() -> None:
     log = RankLog(0).take(events(7))
     assert [step for step, _ in log.losses.kept()] == list(log.checkpoints.kept()) == list(range(1, 8))
+
+
+def test_a_hang_of_thousands_is_told_in_a_few_lines(tmp_path: Path) -> None:
+    (tmp_path / "noderank0").mkdir()
+    for rank in range(100):
+        (tmp_path / "noderank0" / f"rank{rank}.log").write_text(f"stack of {rank}\n")
+    hang = {"phase": "compute", "step": 7, "seconds": 30.0}
+    stuck = [{"rank": rank, "position": (7, 3, False), **hang} for rank in range(100)]
+    waiting = [{"rank": rank, "position": (7, 3, True), **hang} for rank in range(100, 8192)]
+    failure = _hang(tmp_path, stuck + waiting)
+    assert failure.ranks == tuple(range(100))
+    assert failure.cause.count("hung in step 7") == QUOTED
+    assert f"{100 - QUOTED} more ranks hung there; waiting for it: rank 100, 101" in failure.cause
+    assert failure.cause.endswith(f"and {8092 - QUOTED} more")
+    assert failure.last_lines.splitlines() == [f"stack of {rank}" for rank in range(QUOTED)]
