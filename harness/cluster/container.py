@@ -104,7 +104,7 @@ class Container:
     async def remove(self, node: Node, name: str) -> None:
         """Have a container gone that may have outlived the connection to it."""
         with contextlib.suppress(HostError):
-            await _run(node, [self.engine, "rm", "-f", name], "removing the container")
+            await _run(node, [self.engine, "rm", "-f", name], "removing the container", timeout=15)
 
     async def _image_id(self, node: Node) -> str:
         command = [self.engine, "image", "inspect", "--format", "{{.Id}}", self.image]
