@@ -72,12 +72,13 @@ class Container:
         given = self.settings
         mounts = [f"{path}:{path}" for path in (cluster.work_dir, cluster.checkpoints) if path]
         mounts += [f"{data_dir}:{data_dir}:ro"] if data_dir else []
-        options = ["--rm", "-i", "--pull=never", "--network=host", f"--user={user}", f"--name={name}"]
+        options = ["--rm", "-i", "--pull=never", "--network=host"]
         options += [f"--volume={mount}" for mount in (*mounts, *given.mounts)]
         options += [f"--device={device}" for device in given.devices]
         options += [f"--shm-size={given.shm_size}"] if given.shm_size else []
         options += ["--privileged"] if given.privileged else []
-        return [self.engine, "run", *options, *given.options, self.image, *program]
+        last = [f"--user={user}", f"--name={name}"]  # an engine takes the last of two: the record stays true
+        return [self.engine, "run", *options, *given.options, *last, self.image, *program]
 
     async def prepare(self, node: Node, cluster: Cluster, data_dir: str | None) -> tuple[list[str], dict[str, Any]]:
         """Have the image on a node.
@@ -104,7 +105,7 @@ class Container:
     async def remove(self, node: Node, name: str) -> None:
         """Have a container gone that may have outlived the connection to it."""
         with contextlib.suppress(HostError):
-            await _run(node, [self.engine, "rm", "-f", name], "removing the container")
+            await _run(node, [self.engine, "rm", "-f", name], "removing the container", timeout=15)
 
     async def _image_id(self, node: Node) -> str:
         command = [self.engine, "image", "inspect", "--format", "{{.Id}}", self.image]

@@ -105,6 +105,8 @@ class Slurm:
         """Slurm's reason for having ended the allocation."""
         if self._holder is None or self._holder.returncode is None:
             return None
+        if self._reader:
+            await self._reader  # for its last words
         state = re.search(r"JobState=(\S+)", await _output("scontrol", "show", "job", "-o", self._job))
         since = _GRANTED.split(self._said)[-1]
         return f"Slurm ended job {self._job} ({state[1] if state else 'gone'}): {_short(since)}"

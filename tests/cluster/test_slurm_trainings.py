@@ -66,7 +66,7 @@ def failed(slurm: Slurm) -> None:
     [
         (cancelled, "(CANCELLED)"),
         (out_of_time, "(TIMEOUT): Job {} has exceeded its time limit"),
-        (failed, "(NODE_FAIL)"),
+        (failed, "(NODE_FAIL): Node failure on n2"),
     ],
 )
 def test_slurms_reason_for_an_end_is_told(
@@ -113,5 +113,6 @@ def test_what_slurm_refuses_is_told(site: Site, slurm: Slurm, tmp_path: Path, mo
     ran = site.run(partition="nope")
     assert ran.code == 17 and "invalid partition specified: nope" in failure(ran), ran.output
     assert site.run("--preflight-only").code == 4
-    monkeypatch.setenv("PATH", str(tmp_path))
-    one_line_answer(site.run(), "salloc, srun", "not found in PATH")
+    with monkeypatch.context() as patched:
+        patched.setenv("PATH", str(tmp_path))
+        one_line_answer(site.run(), "salloc, srun", "not found in PATH")

@@ -143,10 +143,10 @@ def test_a_containers_command_line() -> None:
     cluster = Cluster(work_dir="/work", checkpoints="/shared")
     command = Container("podman", "image", given).around(["python3", "-c", "x y"], cluster, "/data", "7:8", "me")
     assert command == [
-        *("podman", "run", "--rm", "-i", "--pull=never", "--network=host", "--user=7:8", "--name=me"),
+        *("podman", "run", "--rm", "-i", "--pull=never", "--network=host"),
         *("--volume=/work:/work", "--volume=/shared:/shared", "--volume=/data:/data:ro"),
         *("--volume=/opt/x:/opt/x:ro", "--device=/dev/x", "--shm-size=16g", "--gpus", "all"),
-        *("image", "python3", "-c", "x y"),
+        *("--user=7:8", "--name=me", "image", "python3", "-c", "x y"),
     ]
     privileged = Container("podman", "image", ContainerSettings(privileged=True))
     assert "--privileged" in privileged.around([], cluster, None, "7:8", "me")
