@@ -96,8 +96,8 @@ def test_containers_on_two_hosts(campus: Campus, podman: Podman, tmp_path: Path)
     contained.containerfile.write_text("FROM scratch\nLABEL made=there\n")
     ran = campus.run("--container", "vendor", "--engine", str(podman.path))
     assert ran.code == 0, ran.output
-    containers = recorded(ran).runs[0].containers
-    assert [container.node for container in containers] == [0, 1]
+    containers = [host.container for host in recorded(ran).runs[0].launched if host.container]
+    assert len(containers) == 2
     assert len({container.image for container in containers}) == 1
     assert campus.is_empty(), [campus.hosts.processes(0), campus.hosts.processes(1)]
 
@@ -122,7 +122,8 @@ def test_a_container_that_is_killed_is_named(contained: Contained, podman: Podma
     ran = contained.house.end(session, timeout=60)
     assert ran.code == 17, ran.output
     assert failure(ran, "1x2") == f"this machine, container {name}: was killed by signal 9"
-    assert [container.privileged for container in recorded(ran, "1x2").runs[0].containers] == [True]
+    (host,) = recorded(ran, "1x2").runs[0].launched
+    assert host.container is not None and host.container.privileged
     nothing_is_left(podman)
 
 
