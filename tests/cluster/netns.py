@@ -21,6 +21,7 @@ SSHD_OPTIONS = {
     "KbdInteractiveAuthentication": "no",
     "PermitRootLogin": "prohibit-password",
     "UseDNS": "no",
+    "SetEnv": "HOME=/nonexistent",  # this machine's own login files are not for its hosts
 }
 SETUP = """
 hostname "$1"
