@@ -66,7 +66,7 @@ def failed(slurm: Slurm) -> None:
     [
         (cancelled, "(CANCELLED)"),
         (out_of_time, "(TIMEOUT): Job {} has exceeded its time limit"),
-        (failed, "(NODE_FAIL): Node failure on n2"),
+        (failed, "Node failure on n2"),
     ],
 )
 def test_slurms_reason_for_an_end_is_told(
