@@ -20,6 +20,8 @@ SILENCE = 15.0
 MOST_CHATTER = 64 * 1024
 """Bytes that a login may print before the far end speaks."""
 
+NO_FAR_END = "something else answers: no far end spoke up"
+
 _LOG_NAME = re.compile(r"[A-Za-z0-9_.-]{1,100}\.(jsonl|log|err)")
 
 
@@ -68,6 +70,8 @@ class Connection:
             self.lost = f"no answer within {timeout:.0f} s"
         except HostError as error:
             self.lost = str(error)
+        except ValueError:  # a line without an end
+            self.lost = NO_FAR_END
         if self.lost:
             await self.close()
             raise HostError(self.lost)
@@ -83,14 +87,17 @@ class Connection:
         size = {} if body is None else {"size": len(body)}
         await self._write(json.dumps({"order": order, **fields, **size}).encode() + b"\n" + (body or b""))
         deadline = time.monotonic() + timeout
-        while self._answers.empty():
-            if self.lost:
-                raise HostError(self.lost)
-            if time.monotonic() > deadline:
-                raise HostError(f"no answer to '{order}' within {timeout:.0f} s")
-            with contextlib.suppress(TimeoutError):
-                return _checked(await asyncio.wait_for(self._answers.get(), 0.5))
-        return _checked(self._answers.get_nowait())
+        answer = asyncio.ensure_future(self._answers.get())
+        try:
+            while not answer.done():
+                if time.monotonic() > deadline:
+                    self._lose(f"no answer to '{order}' within {timeout:.0f} s")  # one that came now would be mistaken
+                if self.lost:
+                    raise HostError(self.lost)
+                await asyncio.wait([answer], timeout=0.5)
+            return _checked(answer.result())
+        finally:
+            answer.cancel()
 
     async def close(self) -> None:
         """End the far end, which ends what it started, and the process that led to it."""
@@ -124,7 +131,7 @@ class Connection:
                 return
             read += len(line)
             if read > MOST_CHATTER:
-                raise HostError("something else answers: no far end spoke up")
+                raise HostError(NO_FAR_END)
         raise HostError(await self._why_ended())
 
     async def _listen(self) -> None:

@@ -51,6 +51,7 @@ class FarEnd:
         self._heard = time.monotonic()
         self._orders: queue.SimpleQueue[tuple[Frame, bytes]] = queue.SimpleQueue()
         self._child: subprocess.Popen[bytes] | None = None
+        self._asked: subprocess.Popen[bytes] | None = None
         self._work = self._tree = Path()
         self._mark = ""
 
@@ -166,9 +167,13 @@ class FarEnd:
 
     def order_ask(self, body: bytes, command: list[str], environment: dict[str, str], seconds: float) -> Frame:
         """The output of a short command."""
-        full = {**os.environ, **environment}
-        ran = subprocess.run(command, env=full, cwd=self._work, capture_output=True, timeout=seconds, check=False)
-        return {"code": ran.returncode, "output": ran.stdout.decode()[-PIECE:], "errors": ran.stderr.decode()[-4096:]}
+        full, pipe = {**os.environ, **environment}, subprocess.PIPE
+        with subprocess.Popen(command, env=full, cwd=self._work, stdout=pipe, stderr=pipe) as self._asked:
+            try:
+                output, errors = self._asked.communicate(timeout=seconds)
+            finally:
+                self._asked.kill()
+        return {"code": self._asked.returncode, "output": output.decode()[-PIECE:], "errors": errors.decode()[-4096:]}
 
     def order_run(
         self, body: bytes, command: list[str], environment: dict[str, str], directory: str, spec: str, mark: str
@@ -199,17 +204,18 @@ class FarEnd:
 
     def order_remove(self, body: bytes, directory: str) -> None:
         """Remove a run's directory."""
-        if self._work / "runs" not in Path(directory).parents:
+        if (self._work / "runs").resolve() not in Path(directory).resolve().parents:
             raise ValueError(f"{directory} is no run's directory")
         shutil.rmtree(directory, ignore_errors=True)
 
     def _follow(self, child: subprocess.Popen[bytes], folder: Path) -> None:
         sent: dict[Path, int] = {}
         with contextlib.suppress(OSError, ValueError):  # the near end is gone: the main thread ends
-            while child.poll() is None:
+            while not _has_ended(child.pid):
                 self._send_new(folder, sent)
                 time.sleep(0.2)
             self._sweep(child)
+            child.wait()
             self._send_new(folder, sent)
             self._send("ended", code=child.returncode)
 
@@ -246,6 +252,8 @@ class FarEnd:
     def end(self) -> None:
         """End what was started, and this process."""
         with self._ending:
+            if self._asked is not None:
+                self._asked.kill()
             self._end_child()
             os._exit(0)
 
@@ -254,14 +262,16 @@ class FarEnd:
         if child is not None and child.stdin is not None:
             with contextlib.suppress(OSError):
                 child.stdin.close()
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                child.wait(8)
+            deadline = time.monotonic() + 8
+            while not _has_ended(child.pid) and time.monotonic() < deadline:
+                time.sleep(0.05)
             self._sweep(child)
 
     def _sweep(self, child: subprocess.Popen[bytes]) -> None:
         """Kill the agent's group, and whatever carries the run's mark."""
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(child.pid, signal.SIGKILL)
+        if child.returncode is None:  # reaped, its id might be another's
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(child.pid, signal.SIGKILL)
         for _ in range(50):
             found = [pid for pid in _processes() if pid != os.getpid() and self._mark.encode() in _environment(pid)]
             for pid in found:
@@ -337,6 +347,14 @@ def _is_free(port: int) -> bool:
         except OSError:
             return False
     return True
+
+
+def _has_ended(child: int) -> bool:
+    """Whether a child has, its id left taken."""
+    try:
+        return os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT | os.WNOHANG) is not None
+    except ChildProcessError:
+        return True
 
 
 def _processes() -> list[int]:

@@ -127,6 +127,7 @@ def test_a_fingerprint_is_of_names_and_sizes(tmp_path: Path) -> None:
     "order, fields, told",
     [
         ("remove", {"directory": "/etc"}, "/etc is no run's directory"),
+        ("remove", {"directory": "runs/../../.."}, "is no run's directory"),
         ("take", {"sizes": {"0" * 64: 1}, "body": b"x"}, "damaged on its way"),
         ("no_such_order", {}, "no_such_order"),
         ("facts", {}, "missing"),
@@ -142,6 +143,7 @@ def test_a_far_end_refuses(tmp_path: Path, order: str, fields: dict[str, Any], t
     [
         ("print('Welcome'); import time; time.sleep(99)", "no answer within 2 s"),
         ("while True: print('x' * 4096)", "no far end spoke up"),
+        ("while True: print('x' * 4096, end='')", "no far end spoke up"),
         ("import sys; sys.exit('no such account')", "no such account"),
         ("import sys; sys.exit(3)", "exit code 3"),
     ],
