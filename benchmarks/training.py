@@ -50,16 +50,22 @@ def main() -> None:
         by_hand(case, config, 2)
         ratios = [by_hand(case, config, STEPS) / by_suite(case, config) for _ in range(PAIRS)]
         print(f"{'training':18} {'rate':6} {quartiles(ratios)}", flush=True)
-        saving = _config(2 * EVERY, checkpoint_steps=EVERY)
-        plain = _config(2 * EVERY)
-        ratios = [by_suite(case, plain) / by_suite(case, saving) for _ in range(PAIRS)]
-        print(f"{'checkpoints':18} {'rate':6} {quartiles(ratios)}", flush=True)
         small, brief = Small(), _config(SMALL_STEPS)
         added = [
             (by_suite(small, brief) - by_hand(small, brief, SMALL_STEPS)) / SMALL_STEPS * 1e6 for _ in range(PAIRS)
         ]
         print(f"{'training':18} {'us/step':7} {quartiles(added)}", flush=True)
+        cores = torch.get_num_threads()
+        for name, used in {"checkpoints": cores, "  a core is spare": max(1, cores - 1)}.items():
+            torch.set_num_threads(used)
+            print(f"{name:18} {'rate':6} {quartiles(_checkpointing(case))}", flush=True)
         dist.destroy_process_group()
+
+
+def _checkpointing(case: TrainingCase) -> list[float]:
+    """The rate with checkpoints over that without. The writer needs a core: beside an accelerator there are some."""
+    saving, plain = _config(2 * EVERY, checkpoint_steps=EVERY), _config(2 * EVERY)
+    return [by_suite(case, plain) / by_suite(case, saving) for _ in range(PAIRS)]
 
 
 def by_suite(case: TrainingCase, config: EffectiveConfig) -> float:
