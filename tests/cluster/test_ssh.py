@@ -13,8 +13,9 @@ import pytest
 
 from tests.cluster.cell import until
 from tests.cluster.conftest import Campus
+from tests.cluster.netns import Hosts
 from tests.cluster.site import MIDWAY, failure, recorded
-from tests.e2e.conftest import Ran, clean, one_line_answer
+from tests.e2e.conftest import House, Ran, clean, one_line_answer
 
 
 def test_a_training_on_two_hosts(campus: Campus) -> None:
@@ -68,40 +69,22 @@ def test_all_that_is_wrong_with_all_hosts_is_in_one_table(campus: Campus) -> Non
     assert campus.is_empty()
 
 
-def read_only(campus: Campus) -> None:
-    campus.on(1, "mount", "-o", "remount,ro,bind", str(campus.work))
-
-
-def full(campus: Campus) -> None:
-    campus.on(1, "mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(campus.work))
-
-
-def small(campus: Campus) -> None:
-    campus.on(1, "mount", "-t", "tmpfs", "-o", "size=64m", "tmpfs", str(campus.work))
-
-
-def no_directory(campus: Campus) -> None:
-    campus.on(1, "umount", str(campus.work))
-    campus.on(1, "mount", "--bind", "/proc", str(campus.work.parent))
-
-
-@pytest.mark.parametrize(
-    "trouble, told",
-    [
-        (read_only, "Read-only file system"),
-        (full, "No space left on device"),
-        (small, "MiB are free in work_dir; 1 GiB is needed"),
-        (no_directory, "No such file or directory"),
-    ],
-)
-def test_a_disk_that_cannot_be_used(campus: Campus, trouble: object, told: str) -> None:
-    assert callable(trouble)
-    trouble(campus)
-    one_line_table(campus.run("--preflight-only"), "1 of 2 hosts are not ready", told)
+def test_disks_that_cannot_be_used(house: House, tmp_path: Path) -> None:
+    (tmp_path / "hosts").mkdir()
+    with Hosts(4, tmp_path / "hosts") as hosts:
+        campus = Campus(house, hosts, tmp_path)
+        work = str(campus.work)
+        campus.on(1, "mount", "-o", "remount,ro,bind", work)
+        campus.on(2, "mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", work)
+        campus.on(3, "mount", "-t", "tmpfs", "-o", "size=64m", "tmpfs", work)
+        ran = campus.run("--preflight-only")
+    one_line_table(ran, "3 of 4 hosts are not ready", "Read-only file system", "No space left on device")
+    one_line_table(ran, "MiB are free in work_dir; 1 GiB is needed")
 
 
 def test_what_the_cluster_file_says_must_be_there(campus: Campus) -> None:
     one_line_table(campus.run("--preflight-only", python="/no/python"), "/no/python")
+    one_line_table(campus.run("--preflight-only", work_dir="/proc/none"), "No such file or directory: '/proc/none")
     one_line_table(campus.run("--preflight-only", key=str(campus.file)), "Permission denied")
     one_line_answer(campus.run("--preflight-only", key="/no/key"), "key: no such file")
     one_line_answer(campus.run("--preflight-only", hosts=[]), "hosts: expected at least one")
