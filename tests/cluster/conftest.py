@@ -71,7 +71,7 @@ class Campus(Site):
         """Whether nothing of ours runs on any host any more, within `seconds`. A cut-off sshd may linger."""
         deadline = time.monotonic() + seconds
         running = [host for host in range(len(self.hosts.hosts)) if self.hosts.hosts[host].cell is not None]
-        while any(process.name() != "sshd" for host in running for process in self.hosts.processes(host)):
+        while any(process.info["name"] != "sshd" for host in running for process in self.hosts.processes(host)):
             if time.monotonic() > deadline:
                 return False
             time.sleep(0.1)
