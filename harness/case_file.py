@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,6 +16,7 @@ from harness.strict_yaml import load_mapping
 
 SettingType = Literal["bool", "int", "float", "str"]
 LayerType = TypeVar("LayerType", bound="Layer")
+M = TypeVar("M", bound=BaseModel)
 _PYTHON_TYPES: dict[str, type] = {"bool": bool, "int": int, "float": float, "str": str}
 
 
@@ -202,6 +204,19 @@ def _parameters(
     except ValidationError as error:
         problems += problems_of(error, str(path), "parameters")
         return None
+
+
+def load_model(path: Path, model: type[M]) -> M:
+    """Read a YAML file as a typed model.
+
+    Raises:
+        ConfigurationError: with every problem in it.
+    """
+    values = load_mapping(path)
+    try:
+        return model.model_validate_json(json.dumps(values, default=str))  # as JSON: a list will do for a tuple
+    except ValidationError as error:
+        raise ConfigurationError(problems_of(error, str(path))) from None
 
 
 def problems_of(error: ValidationError, where: str, prefix: str = "") -> list[Problem]:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from harness.case_file import problems_of
-from harness.errors import ConfigurationError
-from harness.strict_yaml import load_mapping
+from harness.case_file import load_model
 from harness.training.scale import Scale
 
 WITHOUT_EFFECT = (
@@ -109,8 +107,4 @@ def load_host_file(path: Path) -> HostFile:
     Raises:
         ConfigurationError: with every problem in it.
     """
-    values: dict[str, Any] = load_mapping(path)
-    try:
-        return HostFile.model_validate(values)
-    except ValidationError as error:
-        raise ConfigurationError(problems_of(error, str(path))) from None
+    return load_model(path, HostFile)

@@ -6,11 +6,9 @@ import re
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from harness.case_file import problems_of
-from harness.errors import ConfigurationError
-from harness.strict_yaml import load_mapping
+from harness.case_file import load_model
 
 Port = Annotated[int, Field(ge=1, le=65535)]
 
@@ -107,8 +105,4 @@ def load_cluster(path: Path) -> Cluster:
     Raises:
         ConfigurationError: with every problem in it.
     """
-    values: dict[str, Any] = load_mapping(path)
-    try:
-        return Cluster.model_validate(values)
-    except ValidationError as error:
-        raise ConfigurationError(problems_of(error, str(path))) from None
+    return load_model(path, Cluster)

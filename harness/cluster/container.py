@@ -5,22 +5,20 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hashlib
-import json
 import re
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
-from harness.case_file import problems_of
+from harness.case_file import load_model
 from harness.cluster.cluster_file import Cluster
 from harness.cluster.connection import HostError
 from harness.cluster.node import Node
-from harness.errors import ConfigurationError, UsageError
+from harness.errors import UsageError
 from harness.registry import FoundVendor
-from harness.strict_yaml import load_mapping
 
 BUILD_TIMEOUT = 3600.0
 
@@ -165,10 +163,7 @@ def container_of(found: FoundVendor, image: str, engine: str) -> Container:
     """
     path, settings = found.directory / SETTINGS, ContainerSettings()
     if path.exists():
-        try:
-            settings = ContainerSettings.model_validate_json(json.dumps(load_mapping(path), default=str))
-        except ValidationError as error:
-            raise ConfigurationError(problems_of(error, str(path))) from None
+        settings = load_model(path, ContainerSettings)
     settings = settings.model_copy(update={"options": (*found.vendor.container_options, *settings.options)})
     if image != "vendor":
         return Container(engine, image, settings)
