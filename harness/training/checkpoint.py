@@ -15,8 +15,9 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
+from torch.distributed.checkpoint.api import CheckpointException
 from torch.distributed.checkpoint.hf_storage import HuggingFaceStorageReader, HuggingFaceStorageWriter
-from torch.distributed.checkpoint.staging import DefaultStager, StagingOptions
+from torch.distributed.checkpoint.staging import BlockingAsyncStager
 from torch.distributed.checkpoint.state_dict import (
     StateDictOptions,
     get_model_state_dict,
@@ -43,15 +44,8 @@ class Checkpoints:
         self._rank = rank
         self._group = dist.new_group(backend="gloo")
         self._pending: Future[Any] | None = None
-        # kept, so that memory for the copies is asked for once; not shared: /dev/shm is small in a container
-        self._stager = DefaultStager(
-            StagingOptions(
-                use_pinned_memory=torch.cuda.is_available(),
-                use_shared_memory=False,
-                use_async_staging=False,
-                use_non_blocking_copy=torch.cuda.is_available(),
-            )
-        )
+        # not the default one: that keeps a tensor's strides, and safetensors takes contiguous ones alone
+        self._stager = BlockingAsyncStager(cache_staged_state_dict=torch.cuda.is_available())
 
     def save(
         self, step: int, model: torch.nn.Module, optimizer: torch.optim.Optimizer, progress: dict[str, Any]
@@ -88,7 +82,7 @@ class Checkpoints:
         if pending is not None:
             try:
                 pending.result()
-            except Exception as error:
+            except (Exception, CheckpointException) as error:
                 raise OSError(f"the checkpoint cannot be written: {_first_line(error)}") from error
 
     @staticmethod
@@ -104,7 +98,7 @@ class Checkpoints:
         tensors |= _random_states()
         try:
             load(tensors, storage_reader=HuggingFaceStorageReader(str(path)))
-        except Exception as error:  # the library raises its own and bare ones
+        except (Exception, CheckpointException) as error:
             raise StepError(f"checkpoint {path.name} does not fit this run: {_first_line(error)}") from error
         model_state = {k.removeprefix("model."): v for k, v in tensors.items() if k.startswith("model.")}
         optimizer_state = {k.removeprefix("optimizer."): v for k, v in tensors.items() if k.startswith("optimizer.")}
@@ -149,7 +143,9 @@ def _settle(written: Future[Any], done: Future[Any], draft: Path) -> None:
         done.set_exception(error)
 
 
-def _first_line(error: Exception) -> str:
+def _first_line(error: BaseException) -> str:
+    if isinstance(error, CheckpointException):  # the library's, of all ranks: the first cause says more
+        error = next(iter(error.failures.values()), (error, None))[0]
     return next(iter(str(error).splitlines()), type(error).__name__)
 
 

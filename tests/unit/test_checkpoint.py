@@ -1,0 +1,58 @@
+"""Checkpoints of one process: what is put back is bit-equal, in whatever order its memory lies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+import torch.distributed as dist
+from torch import nn
+
+from harness.errors import StepError
+from harness.training.checkpoint import Checkpoints
+
+
+@pytest.fixture(autouse=True)
+def alone() -> Iterator[None]:
+    dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    yield
+    dist.destroy_process_group()
+
+
+def trained(layout: torch.memory_format, steps: int) -> tuple[nn.Module, torch.optim.Optimizer]:
+    torch.manual_seed(steps)
+    inner = nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.Flatten(), nn.LazyLinear(2))
+    inner(torch.zeros(1, 3, 8, 8))
+    model = inner.to(memory_format=layout)  # type: ignore[call-overload]
+    optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
+    for _ in range(steps):
+        model(torch.rand(4, 3, 8, 8).to(memory_format=layout)).square().mean().backward()
+        optimizer.step()
+    return model, optimizer
+
+
+@pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last], ids=["contiguous", "channels_last"])
+def test_what_is_put_back_is_bit_equal(tmp_path: Path, layout: torch.memory_format) -> None:
+    model, optimizer = trained(layout, steps=3)
+    checkpoints = Checkpoints(tmp_path, 0)
+    checkpoints.save(3, model, optimizer, {"epoch": 1})
+    random = torch.rand(4)
+    checkpoints.wait()
+    other, its_optimizer = trained(layout, steps=1)
+    assert Checkpoints.load(tmp_path / "step-000000003", other, its_optimizer) == {"epoch": 1}
+    assert torch.equal(torch.rand(4), random)
+    for (name, one), two in zip(model.state_dict().items(), other.state_dict().values(), strict=True):
+        assert torch.equal(one, two) and one.stride() == two.stride(), name
+    for one, two in zip(optimizer.state.values(), its_optimizer.state.values(), strict=True):
+        assert all(torch.equal(one[key], two[key]) for key in ("step", "exp_avg", "exp_avg_sq"))
+
+
+def test_another_model_is_refused(tmp_path: Path) -> None:
+    checkpoints = Checkpoints(tmp_path, 0)
+    checkpoints.save(1, *trained(torch.contiguous_format, steps=1), {})
+    checkpoints.wait()
+    other = nn.Linear(2, 2)
+    with pytest.raises(StepError, match="step-000000001 does not fit this run"):
+        Checkpoints.load(tmp_path / "step-000000001", other, torch.optim.SGD(other.parameters()))
