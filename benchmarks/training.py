@@ -29,7 +29,9 @@ from harness.training.trainer import Trainer
 from harness.vendor import Processor
 from suites.training.test_resnet50 import TestResNet50
 
-PAIRS, STEPS, SMALL_STEPS, EVERY = 7, 15, 2000, 20
+PAIRS, STEPS = 15, 15
+SMALL_PAIRS, SMALL_STEPS, SMALL_BATCH = 51, 300, 8
+CHECKPOINT_PAIRS, EVERY = 5, 20
 PLACE = Place(0, 0, 1, torch.device("cpu"))
 
 
@@ -50,9 +52,10 @@ def main() -> None:
         by_hand(case, config, 2)
         ratios = [by_hand(case, config, STEPS) / by_suite(case, config) for _ in range(PAIRS)]
         print(f"{'training':18} {'rate':6} {quartiles(ratios)}", flush=True)
-        small, brief = Small(), _config(SMALL_STEPS)
+        small, brief = Small(), _config(SMALL_STEPS, global_batch_size=SMALL_BATCH)
         added = [
-            (by_suite(small, brief) - by_hand(small, brief, SMALL_STEPS)) / SMALL_STEPS * 1e6 for _ in range(PAIRS)
+            (by_suite(small, brief) - by_hand(small, brief, SMALL_STEPS)) / SMALL_STEPS * 1e6
+            for _ in range(SMALL_PAIRS)
         ]
         print(f"{'training':18} {'us/step':7} {quartiles(added)}", flush=True)
         cores = torch.get_num_threads()
@@ -65,7 +68,7 @@ def main() -> None:
 def _checkpointing(case: TrainingCase) -> list[float]:
     """The rate with checkpoints over that without. The writer needs a core: beside an accelerator there are some."""
     saving, plain = _config(2 * EVERY, checkpoint_steps=EVERY), _config(2 * EVERY)
-    return [by_suite(case, plain) / by_suite(case, saving) for _ in range(PAIRS)]
+    return [by_suite(case, plain) / by_suite(case, saving) for _ in range(CHECKPOINT_PAIRS)]
 
 
 def by_suite(case: TrainingCase, config: EffectiveConfig) -> float:
@@ -111,13 +114,13 @@ def _config(steps: int, **settings: Any) -> EffectiveConfig:
     case = TestResNet50()
     file = load_case_file(folder / "resnet50.yaml", "training", "embedded", case.common_file, case.parameters_type)
     config = resolve(file, "cpu", []).config
+    configurations = {**config.configurations, **settings}
     parameters: Mapping[str, Any] = {
         **config.parameters,
-        "max_samples_termination": steps * config.global_batch_size,
+        "max_samples_termination": steps * configurations["global_batch_size"],
         "eval_interval_samples": 1 << 40,
         "max_epoch": 1 + steps // 20,
     }
-    configurations = {**config.configurations, **settings}
     return EffectiveConfig("training", "resnet50", "embedded", "cpu", parameters, configurations)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -138,15 +139,14 @@ class Trainer:
                 batches.append(next(loader))
         with self._part("compute"):
             weights = self._weights(shares, batches)
-        for number, (batch, weight) in enumerate(zip(batches, weights, strict=True), 1):
-            with self._part("compute"):
+            for number, (batch, weight) in enumerate(zip(batches, weights, strict=True), 1):
+                self._beat(self._steps, "compute")
                 losses.append(self._micro_step(batch, weight, last=number == len(shares)))
-        with self._part("compute"):
             self._scaler.step(self._optimizer)
             self._scaler.update()
             self._optimizer.zero_grad(set_to_none=True)
             self._scheduler.step()
-        self._losses.append(torch.stack(losses).sum())
+        self._losses.append(reduce(torch.add, losses))
         self._samples += self._batches.size(self._batch)
         self._steps += 1
         self._batch += 1
@@ -158,6 +158,8 @@ class Trainer:
 
         Gradients are averaged over ranks and summed over micro-batches: weights add up to the world size.
         """
+        if len(shares) == self._place.world == 1:
+            return [1.0]
         counts = [
             self._case.loss_weight(targets) * share.samples / len(share.indices)
             for share, (_, targets) in zip(shares, batches, strict=True)
@@ -170,7 +172,8 @@ class Trainer:
         with self._communication.micro_step(last), exchange(self.model, last):
             with self._adapter.autocast(self._config, self._place.device):
                 loss = self._adapter.train_step(self._case, self.model, inputs, targets)
-            loss = loss * weight if weight else loss.nan_to_num() * 0.0  # a mean over nothing is no number
+            if weight != 1.0:
+                loss = loss * weight if weight else loss.nan_to_num() * 0.0  # a mean over nothing is no number
             self._adapter.backward(self._scaler.scale(loss))
         return loss.detach()
 
