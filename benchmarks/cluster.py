@@ -175,10 +175,10 @@ def over_ssh() -> None:
         there = {"user": "root", "work_dir": str(work), "python": str(folder / "python")}
         cluster = Cluster.model_validate({"hosts": names, **reached, **there})
         launcher = _launcher(Ssh(cluster, "benchmark"), cluster)
-        assert not any(report.problems for report in launcher.examine(SSH_HOSTS))
+        assert not any(report.problems for report in launcher.examine(SSH_HOSTS, print))
         pairs = [[_trained(count, launcher, folder, pair) for count in (SSH_HOSTS, 1)] for pair in range(PAIRS)]
         before = _cpu_seconds()
-        looks = [_timed(lambda: launcher.examine(SSH_HOSTS))[0] for _ in range(PAIRS)]
+        looks = [_timed(lambda: launcher.examine(SSH_HOSTS, print))[0] for _ in range(PAIRS)]
         cpu = (_cpu_seconds() - before) / PAIRS
     ratio, look = statistics.median(many / one for many, one in pairs), statistics.median(looks)
     told = ", ".join(f"{many:.1f} s : {one:.1f} s" for many, one in pairs)

@@ -21,8 +21,12 @@ GROUP = "proofmark.vendors"
 class FoundVendor:
     """A vendor with the place it came from."""
 
-    def __init__(self, name: str, package: ModuleType, vendor: Vendor, vendors_dir: Path) -> None:
+    def __init__(
+        self, name: str, package: ModuleType, vendor: Vendor, vendors_dir: Path, distribution: str | None = None
+    ) -> None:
         self.name = name
+        self.distribution = distribution
+        """The installed package that it came with; None of a folder under vendors/."""
         self.vendors_dir = vendors_dir
         self.package = package
         self.vendor = vendor
@@ -110,7 +114,8 @@ def find_vendor(name: str, vendors_dir: Path, device: str | None = None) -> Foun
         raise UsageError(f"unknown vendor '{name}': there are {', '.join(known)}{_hint(name, known)}")
     target = f"vendors.{name}" if local else entries[0].value.partition(":")[0]
     package = _import(target, f"vendor '{name}'")
-    return FoundVendor(name, package, _checked(package, name, device), vendors_dir)
+    distribution = None if local or entries[0].dist is None else entries[0].dist.name
+    return FoundVendor(name, package, _checked(package, name, device), vendors_dir, distribution)
 
 
 def _names_a_scale(name: str, cases: Collection[str]) -> bool:

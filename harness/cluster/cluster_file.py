@@ -13,6 +13,7 @@ from harness.case_file import load_model
 Port = Annotated[int, Field(ge=1, le=65535)]
 
 _HOST = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_.:%-]*[A-Za-z0-9_])?")
+_FILE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./-]*")
 _USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*\$?")
 
 
@@ -51,7 +52,11 @@ class Cluster(_Part):
     key: str | None = Field(default=None, description="a private key's file; null: ssh's own choice")
     known_hosts: str | None = Field(default=None, description="a file of pinned host keys; null: ssh's own")
     work_dir: str = Field(description="an absolute path on each host, for code and runs")
-    python: str = Field(default="python3", description="the interpreter on each host that has the requirements")
+    python: str = Field(default="python3", description="the interpreter on each host, with what the suite requires")
+    requirements: tuple[str, ...] = Field(
+        default=(),
+        description="files in the tree: what they name is installed on each host, apart",
+    )
     interface: str | None = Field(default=None, description="the network interface that ranks talk over")
     master_port: Port | None = Field(default=None, description="of node 0; null: a free one is found")
     data_dir: str | None = Field(
@@ -76,6 +81,14 @@ class Cluster(_Part):
         if twice:
             raise ValueError(f"named more than once: {', '.join(twice)}")
         return tuple(found)
+
+    @field_validator("requirements")
+    @classmethod
+    def _are_in_the_tree(cls, files: tuple[str, ...]) -> tuple[str, ...]:
+        for file in files:
+            if not _FILE.fullmatch(file) or ".." in file:
+                raise ValueError(f"expected a file's path relative to the suite's root, found {file!r}")
+        return files
 
     @field_validator("work_dir", "data_dir", "checkpoints")
     @classmethod

@@ -17,9 +17,9 @@ class CodeTree:
     files: dict[str, tuple[str, Path]]
 
     @classmethod
-    def of(cls, root: Path, packages: Iterable[str]) -> CodeTree:
-        """Packages and single modules that lie in `root`, without what Python or an editor leaves there."""
-        found = sorted(root.glob("*.py"))
+    def of(cls, root: Path, packages: Iterable[str], files: Iterable[str] = ()) -> CodeTree:
+        """Packages, single modules and named files in `root`, without what Python or an editor leaves there."""
+        found = [*sorted(root.glob("*.py")), *(root / file for file in files)]
         for package in packages:
             found += sorted((root / package).resolve().rglob("*"))
         names = {path: _name(path, root, packages) for path in found if path.is_file()}

@@ -34,7 +34,7 @@ class Connection:
 
     def __init__(self, home: Path | None = None) -> None:
         """Prepare; logs that the far end sends are kept in `home`."""
-        self._home = home
+        self.home = home
         self._process: asyncio.subprocess.Process | None = None
         self._answers: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
         self._tasks: list[asyncio.Task[None]] = []
@@ -157,10 +157,10 @@ class Connection:
             self._answers.put_nowait(frame)
         elif frame["frame"] == "ended":
             self.ended = int(frame["code"])
-        elif frame["frame"] == "file" and self._home is not None:
+        elif frame["frame"] == "file" and self.home is not None:
             if not _LOG_NAME.fullmatch(frame["name"]):
                 raise ValueError(frame["name"])
-            with (self._home / frame["name"]).open("ab") as stream:
+            with (self.home / frame["name"]).open("ab") as stream:
                 if stream.tell() == frame["offset"]:
                     stream.write(body)
 

@@ -168,11 +168,13 @@ class FarEnd:
     def order_ask(self, body: bytes, command: list[str], environment: dict[str, str], seconds: float) -> Frame:
         """The output of a short command."""
         full, pipe = {**os.environ, **environment}, subprocess.PIPE
-        with subprocess.Popen(command, env=full, cwd=self._work, stdout=pipe, stderr=pipe) as self._asked:
+        with subprocess.Popen(
+            command, env=full, cwd=self._work, stdout=pipe, stderr=pipe, start_new_session=True
+        ) as self._asked:
             try:
                 output, errors = self._asked.communicate(timeout=seconds)
             finally:
-                self._asked.kill()
+                _kill_group(self._asked)
         return {"code": self._asked.returncode, "output": output.decode()[-PIECE:], "errors": errors.decode()[-4096:]}
 
     def order_run(
@@ -253,7 +255,7 @@ class FarEnd:
         """End what was started, and this process."""
         with self._ending:
             if self._asked is not None:
-                self._asked.kill()
+                _kill_group(self._asked)
             self._end_child()
             os._exit(0)
 
@@ -269,9 +271,7 @@ class FarEnd:
 
     def _sweep(self, child: subprocess.Popen[bytes]) -> None:
         """Kill the agent's group, and whatever carries the run's mark."""
-        if child.returncode is None:  # reaped, its id might be another's
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(child.pid, signal.SIGKILL)
+        _kill_group(child)
         for _ in range(50):
             found = [pid for pid in _processes() if pid != os.getpid() and self._mark.encode() in _environment(pid)]
             for pid in found:
@@ -355,6 +355,12 @@ def _has_ended(child: int) -> bool:
         return os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT | os.WNOHANG) is not None
     except ChildProcessError:
         return True
+
+
+def _kill_group(child: subprocess.Popen[bytes]) -> None:
+    if child.returncode is None:  # reaped, its id might be another's
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(child.pid, signal.SIGKILL)
 
 
 def _processes() -> list[int]:

@@ -13,6 +13,7 @@ from typing import Any
 from harness.cluster.connection import HostError
 from harness.cluster.controller import lead
 from harness.cluster.link import HostLink, Means, environment_on, link_to, make_ready
+from harness.cluster.node import Tell
 from harness.cluster.preflight import HostReport, table
 from harness.launch import Job, Place, Status
 from harness.process import MARK
@@ -36,9 +37,9 @@ class ClusterLauncher:
             job.node_directory(node)
         return ClusterHandle(self._means, job)
 
-    def examine(self, count: int) -> list[HostReport]:
+    def examine(self, count: int, tell: Tell) -> list[HostReport]:
         """Connect to `count` hosts, send what they lack, and ask what they are. Nothing is started."""
-        return lead(count, lambda: _examine(self._means, count))
+        return lead(count, lambda: _examine(self._means, count, tell))
 
 
 class ClusterHandle:
@@ -90,7 +91,7 @@ class ClusterHandle:
         means, links = self._means, list[HostLink]()
         try:
             nodes = await self._unless_stopped(means.nodes.take(self._job.nnodes, self._news.append))
-            links = link_to(nodes, self._job)
+            links = link_to(means, nodes, self._job)
             await self._prepare(links)
             await self._start(links)
             return await self._follow(links)
@@ -113,7 +114,7 @@ class ClusterHandle:
 
     async def _prepare(self, links: Sequence[HostLink]) -> None:
         """Everything in place on every host, or a table of what is not."""
-        await self._unless_stopped(make_ready(self._means, links))
+        await self._unless_stopped(make_ready(self._means, links, self._news.append))
         wrong = [link.report for link in links if link.report.problems]
         for report in wrong:
             self._lose(report.node, f"{report.name}: {'; '.join(report.problems)}")
@@ -138,7 +139,7 @@ class ClusterHandle:
         await self._ask(
             link,
             "run",
-            command=[cluster.python, "-m", self._job.module, f"{run}/spec.json", str(node)],
+            command=[link.python, "-m", self._job.module, f"{run}/spec.json", str(node)],
             environment={**environment_on(link, cluster), MARK: mark},
             directory=f"{run}/noderank{node}",
             spec=self._job.spec.moved(place).text(),
@@ -191,10 +192,10 @@ class ClusterHandle:
         return f"{link.work_dir}/runs/{self._run_name}-{link.report.node}"
 
 
-async def _examine(means: Means, count: int) -> list[HostReport]:
-    links = link_to(await means.nodes.take(count, lambda _: None))
+async def _examine(means: Means, count: int, tell: Tell) -> list[HostReport]:
+    links = link_to(means, await means.nodes.take(count, tell))
     try:
-        await make_ready(means, links)
+        await make_ready(means, links, tell)
     finally:
         await asyncio.gather(*(means.part_from(link) for link in links))
         await means.nodes.give_back()

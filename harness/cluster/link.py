@@ -13,13 +13,19 @@ from harness.cluster.cluster_file import Cluster
 from harness.cluster.code_tree import CodeTree
 from harness.cluster.connection import Connection, HostError
 from harness.cluster.container import Container
-from harness.cluster.node import CONNECT_TIMEOUT, Node, Nodes
+from harness.cluster.node import CONNECT_TIMEOUT, Node, Nodes, Tell
 from harness.cluster.preflight import HostReport, Wishes, compare, question
 from harness.launch import Job
 from harness.training.scale import Scale
 
 AT_ONCE = 32
 """Hosts that are made ready at once: each needs a process here, and the key exchanges of all of them make each late."""
+
+INSTALL_TIMEOUT = 3600.0
+"""Seconds that requirements may take to be installed."""
+
+CONSTRAINTS = "constraints.txt"
+"""Pins of what is installed, in the tree's root."""
 
 PROGRAM = Path(far_end.__file__).read_text(encoding="utf-8")
 
@@ -64,13 +70,13 @@ class Means:
     data_dir: str | None = None
     container: Container | None = None
 
-    async def far_end(self, node: Node) -> tuple[list[str], dict[str, Any]]:
-        """What starts a far end on a node, and what a record should say of its container.
+    async def far_end(self, node: Node, python: str) -> tuple[list[str], dict[str, Any]]:
+        """What starts a far end on a node with an interpreter, and what a record should say of its container.
 
         Raises:
             HostError: the container's image is not to be had there.
         """
-        program = [self.cluster.python, "-u", "-c", PROGRAM]
+        program = [python, "-u", "-c", PROGRAM]
         if self.container is None:
             return node.command(program), {}
         lead, facts = await self.container.prepare(node, self.cluster, self.data_dir)
@@ -90,6 +96,7 @@ class HostLink:
     node: Node
     connection: Connection
     report: HostReport
+    python: str
     work_dir: str = ""
     code: str = ""
     container: dict[str, Any] = field(default_factory=dict)
@@ -108,41 +115,81 @@ class HostLink:
         return {"node": report.node, "name": report.name, "skew": report.skew, "round_trip": report.round_trip, **facts}
 
 
-def link_to(nodes: Sequence[Node], job: Job | None = None) -> list[HostLink]:
+def link_to(means: Means, nodes: Sequence[Node], job: Job | None = None) -> list[HostLink]:
     """A link to each node, not opened yet; logs go where the job has them."""
     return [
-        HostLink(node, Connection(job.node_directory(number) if job else None), HostReport(number, node.name))
+        HostLink(
+            node,
+            Connection(job.node_directory(number) if job else None),
+            HostReport(number, node.name),
+            means.cluster.python,
+        )
         for number, node in enumerate(nodes)
     ]
 
 
-async def make_ready(means: Means, links: Sequence[HostLink]) -> None:
-    """Connect, send code, ask: many hosts at once. What is wrong is in the reports."""
+async def make_ready(means: Means, links: Sequence[HostLink], tell: Tell) -> None:
+    """Connect, send code, install, ask: many hosts at once. What is wrong is in the reports."""
     cluster = means.cluster
     wishes = Wishes(means.packages, cluster.interface, cluster.master_port, means.data_dir)
     slots = asyncio.Semaphore(AT_ONCE)
 
     async def in_its_turn(link: HostLink) -> None:
         async with slots:
-            await _make_one_ready(means, link, wishes)
+            await _make_one_ready(means, link, wishes, tell)
 
     await asyncio.gather(*map(in_its_turn, links))
     compare([link.report for link in links])
 
 
-async def _make_one_ready(means: Means, link: HostLink, wishes: Wishes) -> None:
-    connection, report = link.connection, link.report
+async def _make_one_ready(means: Means, link: HostLink, wishes: Wishes, tell: Tell) -> None:
+    report = link.report
     try:
-        command, link.container = await means.far_end(link.node)
-        await connection.open(command, CONNECT_TIMEOUT + 10)
-        link.work_dir = (await connection.ask("open", work_dir=means.cluster.work_dir))["work_dir"]
-        await _send_code(means.code, link)
+        await _reach(means, link)
+        if means.cluster.requirements and not report.problems:
+            link.python = await _installed(means, link, tell)
+            await means.part_from(link)
+            link.connection = Connection(link.connection.home)
+            await _reach(means, link)
     except HostError as error:
         report.problems.append(str(error))
         return
-    await question(connection, report, wishes)
+    await question(link.connection, report, wishes)
     if not report.problems and (means.described.devices or report.node == 0):
         await _describe(means, link)
+
+
+async def _reach(means: Means, link: HostLink) -> None:
+    """A far end there, and the code."""
+    command, link.container = await means.far_end(link.node, link.python)
+    await link.connection.open(command, CONNECT_TIMEOUT + 10)
+    link.work_dir = (await link.connection.ask("open", work_dir=means.cluster.work_dir))["work_dir"]
+    await _send_code(means.code, link)
+
+
+async def _installed(means: Means, link: HostLink, tell: Tell) -> str:
+    """The interpreter of an environment with all that is required; that may have to be made first."""
+    files = [f"{link.code}/{file}" for file in means.cluster.requirements]
+    arguments = [f"{link.work_dir}/environments", f"{link.code}/{CONSTRAINTS}", *files]
+    command = [link.python, "-m", "harness.cluster.install", *arguments]
+    asked = asyncio.ensure_future(_command_on(means, link, command, INSTALL_TIMEOUT))
+    done, _ = await asyncio.wait([asked], timeout=2)
+    if not done:
+        tell(f"{link.name}: installing {', '.join(means.cluster.requirements)}")
+    ran = await asked
+    if ran["code"] != 0:
+        lines = ran["errors"].strip().splitlines()
+        why = next((line for line in lines if line.startswith("ERROR")), *lines[-1:] or [f"exit code {ran['code']}"])
+        raise HostError(f"its requirements cannot be installed: {why}")
+    return str(ran["output"].strip())
+
+
+async def _command_on(means: Means, link: HostLink, command: list[str], seconds: float) -> dict[str, Any]:
+    """What a short-lived command says there."""
+    environment = environment_on(link, means.cluster)
+    return await link.connection.ask(
+        "ask", timeout=seconds + 5, command=command, environment=environment, seconds=seconds
+    )
 
 
 async def _send_code(code: CodeTree, link: HostLink) -> None:
@@ -165,10 +212,9 @@ async def _describe(means: Means, link: HostLink) -> None:
     """The vendor's words on the host's chip and devices."""
     asked, report = means.described, link.report
     arguments = [asked.vendor, f"{link.code}/vendors", asked.precision, asked.device]
-    command = [means.cluster.python, "-m", "harness.cluster.describe", *arguments]
-    environment = environment_on(link, means.cluster)
+    command = [link.python, "-m", "harness.cluster.describe", *arguments]
     try:
-        ran = await link.connection.ask("ask", command=command, environment=environment, seconds=55.0)
+        ran = await _command_on(means, link, command, 55.0)
         report.facts |= describe.facts(ran["output"]) if ran["code"] == 0 else {}
     except (HostError, ValueError, LookupError) as error:
         report.problems.append(f"its devices cannot be described: {error}")

@@ -1,0 +1,53 @@
+"""What hosts need is installed there: real virtual environments, real pip, over ssh."""
+
+from __future__ import annotations
+
+import sys
+import sysconfig
+import zipfile
+from pathlib import Path
+
+from tests.cluster.conftest import Campus
+from tests.cluster.site import recorded
+from tests.cluster.test_ssh import one_line_table
+from tests.e2e.conftest import one_line_answer
+
+PLAIN_PYTHON = str(Path(sys.base_prefix) / "bin" / "python3")
+"""The interpreter that this environment was made with: it has not what the suite requires."""
+
+
+def wheel(folder: Path) -> Path:
+    """A package that lends whoever installs it this environment's packages: torch need not be installed anew."""
+    path, info = folder / "lent-1.0-py3-none-any.whl", "lent-1.0.dist-info"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("lent.pth", sysconfig.get_path("purelib"))
+        archive.writestr(f"{info}/METADATA", "Metadata-Version: 2.1\nName: lent\nVersion: 1.0\n")
+        archive.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        archive.writestr(f"{info}/RECORD", "")
+    return path
+
+
+def test_requirements_are_installed_once_on_every_host(campus: Campus, tmp_path: Path) -> None:
+    required = campus.house.root / "requirements.txt"
+    required.write_text(f"lent @ {wheel(tmp_path).as_uri()}\n")
+    wishes = {"python": PLAIN_PYTHON, "requirements": ["requirements.txt"]}
+    ran = campus.run(**wishes)
+    assert ran.code == 0, ran.output
+    assert len(recorded(ran).runs[0].launched) == 2
+    made = {path: path.stat().st_mtime_ns for host in campus.hosts.hosts for path in host.work.glob("*/*/finished")}
+    assert len(made) == 2
+    assert campus.run("--preflight-only", **wishes).code == 0
+    assert {path: path.stat().st_mtime_ns for path in made} == made, "they are there already"
+    required.write_text("")
+    one_line_table(campus.run("--preflight-only", **wishes), "2 of 2 hosts are not ready", "torch is not installed")
+    assert campus.is_empty()
+
+
+def test_what_cannot_be_installed_is_told(campus: Campus) -> None:
+    wishes = {"python": PLAIN_PYTHON, "requirements": ["requirements.txt"]}
+    one_line_answer(campus.run("--preflight-only", **wishes), "requirements: no such file")
+    one_line_answer(campus.run("--preflight-only", requirements=["../up.txt"]), "requirements: expected a file's path")
+    (campus.house.root / "requirements.txt").write_text("lost @ file:///nowhere/lost-1.0-py3-none-any.whl\n")
+    told = "its requirements cannot be installed: ERROR:", "No such file or directory: '/nowhere/lost-1.0"
+    one_line_table(campus.run("--preflight-only", **wishes), *told)
+    assert campus.is_empty()
