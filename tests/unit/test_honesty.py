@@ -418,6 +418,27 @@ def test_honest_engines_are_never_accused() -> None:
             assert [check for check in checks if not check.passed] == []
 
 
+@pytest.mark.parametrize(
+    "declared, computed",
+    [("fp32", torch.float16), ("tf32", torch.bfloat16), ("fp16", torch.float8_e4m3fn), ("bf16", torch.float8_e5m2)],
+)
+def test_a_coarser_number_than_the_declared_one_is_caught(declared: str, computed: torch.dtype) -> None:
+    torch.manual_seed(5)
+    weights = [torch.randn(32, 32) / 4 for _ in range(8)]
+
+    def through(form: torch.dtype) -> Callable[[list[torch.Tensor]], Answer]:
+        def compute(inputs: list[torch.Tensor]) -> Answer:
+            (state,) = inputs
+            for weight in weights:
+                state = torch.relu(state.to(form).float() @ weight.to(form).float())
+            return [state], 0.0
+
+        return compute
+
+    checks, _ = probe(Data().loader, through(computed), lambda: None, through(torch.float32), declared)
+    assert [check.name for check in checks if not check.passed] == ["answers new inputs"]
+
+
 class TestParts:
     def test_spliced_inputs_are_new_and_of_the_same_form(self) -> None:
         one, other = torch.arange(24).reshape(4, 6), torch.arange(100, 124).reshape(4, 6)
