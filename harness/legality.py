@@ -103,7 +103,8 @@ def hold_against(
 
 def _forbidden(key: str, value: Any, parameters: Mapping[str, Any]) -> str | None:
     if key in parameters:
-        return f"is a parameter of the task ({parameters[key]!r}) and may not be overridden (asked for {value!r})"
+        shown = "null" if parameters[key] is None else repr(parameters[key])
+        return f"is a parameter of the task ({shown}) and may not be overridden (asked for {value!r})"
     if key in HOST_SETTINGS:
         return f"is a host setting; give it in the host file (asked for {value!r})"
     if key in RESERVED:

@@ -55,7 +55,7 @@ def linear_axis(label: str, values: Sequence[float], count: int = 4) -> Axis:
     """An axis from and to round numbers around all of at least one value, with about `count` steps."""
     low, high = min(values), max(values)
     if low == high:
-        low, high = low - abs(low) * 0.01 - 1e-6, high + abs(high) * 0.01 + 1e-6
+        low, high = (0.0, 1.0) if low == 0 else (low - abs(low) * 0.01, high + abs(high) * 0.01)
     step = _round_step((high - low) / count)
     first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
     decimals = max(0, -math.floor(math.log10(step) + 1e-9))

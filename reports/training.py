@@ -6,11 +6,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from harness.cluster.preflight import signed
 from harness.record import Verdict, VerdictKind
 from harness.training.record import SeedRun, TrainingRecord
 from harness.verdict import WITHHOLDS_SPEED
 from reports import text
-from reports.stragglers import slowest_host, slowest_rank
+from reports.stragglers import host_name, slowest_host, slowest_rank
 
 RATES = {"raw": "p_whole, raw", "no_eval": "p_train, no eval", "pure_compute": "p_core, pure compute"}
 
@@ -102,7 +103,11 @@ class TrainingView:
         hosts = next((run.launched for run in self.record.runs if run.launched), ())
         if not hosts:
             return
-        told = [f"{host.name} (clock {host.skew or 0.0:+.3f} s)" for host in hosts[:MOST_HOSTS]]
+        run = next(run for run in self.record.runs if run.launched)
+        told = [
+            f"node {node}: {host.name}{_own_name(run, node, host.name)} (clock {signed(host.skew)} s)"
+            for node, host in enumerate(hosts[:MOST_HOSTS])
+        ]
         more = f" and {len(hosts) - MOST_HOSTS} more" if len(hosts) > MOST_HOSTS else ""
         yield "hosts", ", ".join(told) + more
         used = [host.container for host in hosts if host.container]
@@ -201,6 +206,12 @@ class TrainingView:
             for run in values["runs"]:
                 run["rates"] = None
         return values
+
+
+def _own_name(run: SeedRun, node: int, name: str) -> str:
+    """What a host calls itself, if that is another name."""
+    own = host_name(run, node)
+    return f" = {own}" if node < len(run.nodes) and own != name else ""
 
 
 def seed(run: SeedRun) -> str:

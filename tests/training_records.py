@@ -51,7 +51,7 @@ def make_run(passes: int = 2, **changes: Any) -> SeedRun:
         "evaluations": evaluations,
         "losses": [(note.step, note.loss) for note in notes],
         "notes": notes,
-        "ranks": [Rank(rank=0, compute_seconds=seconds / 2)],
+        "ranks": [Rank(rank=0, steps=4 * passes, compute_seconds=seconds / 2)],
     }
     return SeedRun(**{**values, **changes})
 

@@ -4,16 +4,25 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from harness.case_file import load_model
 
 Port = Annotated[int, Field(ge=1, le=65535)]
 
 _HOST = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_.:%-]*[A-Za-z0-9_])?")
-_FILE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./-]*")
+_ONLY = {
+    "ssh": {"hosts", "port", "user", "key", "known_hosts"},
+    "slurm": {"partition", "account", "time_limit", "slurm_options"},
+}
+"""Keys that one launcher alone looks at."""
+
+_OWN_OPTIONS = ("--nodes", "--ntasks", "--ntasks-per-node", "--no-shell", "--jobid", "--kill-command")
+"""Options of salloc that decide how many nodes there are and how long they are held."""
+
+_FILE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*(/[A-Za-z0-9_][A-Za-z0-9_.-]*)*")
 _USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*\$?")
 
 
@@ -70,25 +79,42 @@ class Cluster(_Part):
     time_limit: str | None = Field(default=None, description="Slurm's, as `[days-]hours:minutes:seconds`")
     slurm_options: tuple[str, ...] = Field(default=(), description="further options of salloc, such as --gres=gpu:8")
 
+    def left_aside(self, launcher: str) -> list[str]:
+        """Keys of the file that a launcher does not look at."""
+        others = set[str]().union(*(keys for name, keys in _ONLY.items() if name != launcher))
+        return [key for key in type(self).model_fields if key in others and key in self.model_fields_set]
+
     @field_validator("hosts", mode="before")
     @classmethod
     def _names_are_hosts(cls, hosts: Any) -> Any:
         if not isinstance(hosts, list):
             raise ValueError("expected a list")
-        found = [{"address": host} if isinstance(host, str) else host for host in hosts]
-        names = [(host.get("address"), host.get("port")) for host in found if isinstance(host, dict)]
-        twice = sorted({str(address) for address, port in names if names.count((address, port)) > 1})
-        if twice:
-            raise ValueError(f"named more than once: {', '.join(twice)}")
-        return tuple(found)
+        return tuple({"address": host} if isinstance(host, str) else host for host in hosts)
 
-    @field_validator("requirements")
+    @model_validator(mode="after")
+    def _are_different(self) -> Self:
+        places = [(host.address, host.port or self.port) for host in self.hosts]
+        twice = sorted({address for address, port in places if places.count((address, port)) > 1})
+        if twice:
+            raise ValueError(f"hosts: named more than once: {', '.join(twice)}")
+        return self
+
+    @field_validator("environment", mode="before")
     @classmethod
-    def _are_in_the_tree(cls, files: tuple[str, ...]) -> tuple[str, ...]:
+    def _numbers_are_text(cls, variables: Any) -> Any:
+        if not isinstance(variables, dict):
+            return variables
+        return {key: str(v) if isinstance(v, int) and not isinstance(v, bool) else v for key, v in variables.items()}
+
+    @field_validator("requirements", mode="before")
+    @classmethod
+    def _are_in_the_tree(cls, files: Any) -> Any:
+        if not isinstance(files, list):
+            raise ValueError("expected a list")
         for file in files:
-            if not _FILE.fullmatch(file) or ".." in file:
+            if not isinstance(file, str) or not _FILE.fullmatch(file):
                 raise ValueError(f"expected a file's path relative to the suite's root, found {file!r}")
-        return files
+        return tuple(files)
 
     @field_validator("work_dir", "data_dir", "checkpoints")
     @classmethod
@@ -102,20 +128,29 @@ class Cluster(_Part):
     def _are_options(cls, options: Any) -> Any:
         if not isinstance(options, list) or not all(isinstance(o, str) and o.startswith("--") for o in options):
             raise ValueError("expected a list of options, each beginning with --")
+        for option in options:
+            name = option.partition("=")[0]
+            if any(own.startswith(name) for own in _OWN_OPTIONS):
+                raise ValueError(f"{name} is the suite's to say")
         return tuple(options)
 
-    @field_validator("partition", "account", "time_limit", "interface")
+    @field_validator("partition", "account", "time_limit", "interface", mode="before")
     @classmethod
-    def _is_a_word(cls, word: str | None) -> str | None:
-        if word is not None and not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.:@,-]*", word):
+    def _is_a_word(cls, word: Any) -> Any:
+        if isinstance(word, int):
+            raise ValueError("write it in quotes: without, YAML makes a number of it")
+        if isinstance(word, str) and not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.:@,-]*", word):
             raise ValueError(f"{word!r} is no name")
         return word
 
 
 def load_cluster(path: Path) -> Cluster:
-    """Read a cluster file.
+    """Read a cluster file. The files that it names are looked for from its own folder.
 
     Raises:
         ConfigurationError: with every problem in it.
     """
-    return load_model(path, Cluster)
+    cluster = load_model(path, Cluster)
+    files = {"key": cluster.key, "known_hosts": cluster.known_hosts}
+    found = {name: str(path.parent.absolute() / Path(file).expanduser()) for name, file in files.items() if file}
+    return cluster.model_copy(update=found)

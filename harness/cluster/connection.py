@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import re
+import signal
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,12 +17,16 @@ from harness.errors import ProofmarkError
 SILENCE = 15.0
 """Seconds without a beat after which a host has stopped answering; its own far end has given up before."""
 
+FULL = 1 << 20
+"""Bytes on a disk below which it is full."""
+
 MOST_CHATTER = 64 * 1024
 """Bytes that a login may print before the far end speaks."""
 
 NO_FAR_END = "something else answers: no far end spoke up"
 
-_LOG_NAME = re.compile(r"[A-Za-z0-9_.-]{1,100}\.(jsonl|log|err)")
+_UNANSWERED = 1
+"""Orders that may wait for their answer at once."""
 
 
 class HostError(ProofmarkError):
@@ -36,14 +40,18 @@ class Connection:
         """Prepare; logs that the far end sends are kept in `home`."""
         self.home = home
         self._process: asyncio.subprocess.Process | None = None
-        self._answers: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+        self._answers: asyncio.Queue[dict[str, Any]] = asyncio.Queue(_UNANSWERED)
         self._tasks: list[asyncio.Task[None]] = []
         self._errors = b""
         self._heard = time.monotonic()
         self.ended: int | None = None
         """The exit code of the agent."""
+        self.full = False
+        """Whether the disk was, when the agent ended."""
         self.lost: str | None = None
         """Why there is no far end any more."""
+        self.incomplete: str | None = None
+        """Which log has not come whole, and why, after the agent's end."""
 
     async def open(self, command: Sequence[str], timeout: float) -> None:
         """Start a far end.
@@ -142,27 +150,42 @@ class Connection:
             while line := await stream.readline():
                 self._heard = time.monotonic()
                 frame = json.loads(line)
-                body = (await stream.readexactly(frame["size"] + 1))[:-1] if "size" in frame else b""
-                self._take(frame, body)
+                size = frame.get("size")
+                if size is not None and not (type(size) is int and 0 <= size <= far_end.PIECE):
+                    raise ValueError(size)
+                self._take(frame, b"" if size is None else (await stream.readexactly(size + 1))[:-1])
             self._lose(await self._why_ended())
         except (asyncio.IncompleteReadError, ConnectionError):
             self._lose("the connection was cut")
         except OSError as error:
             self._lose(f"its logs cannot be written here: {error}")
-        except (ValueError, KeyError, TypeError):
+        except Exception:  # noqa: BLE001 (whatever a host may think of)
             self._lose("it sent what is no frame")
 
     def _take(self, frame: dict[str, Any], body: bytes) -> None:
         if frame["frame"] == "answer":
-            self._answers.put_nowait(frame)
+            self._answers.put_nowait(_printable(frame))
         elif frame["frame"] == "ended":
-            self.ended = int(frame["code"])
+            self._take_leave(frame)
         elif frame["frame"] == "file" and self.home is not None:
-            if not _LOG_NAME.fullmatch(frame["name"]):
+            if not far_end.LOG_NAME.fullmatch(frame["name"]):
                 raise ValueError(frame["name"])
             with (self.home / frame["name"]).open("ab") as stream:
-                if stream.tell() == frame["offset"]:
-                    stream.write(body)
+                if stream.tell() != frame["offset"]:
+                    raise ValueError(frame["offset"])
+                stream.write(body)
+
+    def _take_leave(self, frame: dict[str, Any]) -> None:
+        """The agent has ended; that counts if all of its logs have come."""
+        for name, size in frame["sizes"].items():
+            if self.home is not None and far_end.LOG_NAME.fullmatch(name):
+                here = self.home / name
+                if not here.is_file() or here.stat().st_size != size:
+                    self.incomplete = f"{name} has not come home whole"
+        for name, why in _printable(frame["unread"]).items():
+            self.incomplete = f"{name} cannot be read there: {why}"
+        self.full = frame["free_bytes"] < FULL
+        self.ended = int(frame["code"])
 
     async def _beat(self) -> None:
         """Tell the far end that this one lives, and notice when it doesn't."""
@@ -198,7 +221,12 @@ class Connection:
             return told
         if not code:
             return "the connection was closed"
-        return f"was killed by signal {code - 128}" if code > 128 else f"ended with exit code {code}"
+        killed = 128 < code <= 128 + signal.SIGRTMAX
+        return f"was killed by signal {code - 128}" if killed else f"ended with exit code {code}"
+
+    def give_up(self, why: str) -> None:
+        """Rely on this host no more."""
+        self._lose(why)
 
     def _lose(self, why: str) -> None:
         self.lost = self.lost or why
@@ -208,6 +236,15 @@ class Connection:
         lines = [line.strip() for line in self._errors.decode("utf-8", "replace").splitlines()]
         kept = [line for line in lines if line.strip("@ ") and not line.startswith("debug")]
         return "; ".join(dict.fromkeys(kept))[-600:]
+
+
+def _printable(value: Any) -> Any:
+    """What a host says, without what would move a terminal's cursor."""
+    if isinstance(value, str):
+        return "".join(c if c.isprintable() or c == "\n" else "?" for c in value)
+    if isinstance(value, dict):
+        return {_printable(key): _printable(item) for key, item in value.items()}
+    return [_printable(item) for item in value] if isinstance(value, list) else value
 
 
 def _checked(answer: dict[str, Any]) -> dict[str, Any]:

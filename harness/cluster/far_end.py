@@ -15,6 +15,7 @@ import json
 import os
 import platform
 import queue
+import re
 import secrets
 import shutil
 import signal
@@ -22,20 +23,62 @@ import socket
 import struct
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 GREETING = b"proofmark-far-end 1\n"
 SILENCE = 10.0
 PIECE = 256 * 1024
-SIOCGIFFLAGS, IFF_UP, IFF_RUNNING = 0x8913, 0x1, 0x40
+SIOCGIFFLAGS, IFF_UP, IFF_LOOPBACK, IFF_RUNNING = 0x8913, 0x1, 0x8, 0x40
+LOG_NAME = re.compile(r"(agent|monitor|rank[0-9]{1,7})\.(jsonl|log|err)")
+"""What a node's agent and ranks write that goes home."""
+
 MOST_FILES = 20_000
 """Files of a data directory that its fingerprint takes in."""
 
 Frame = dict[str, Any]
+
+
+class Child:
+    """A process that was started, and all that it starts: those have its mark in their environment."""
+
+    def __init__(self, process: subprocess.Popen[bytes], mark: str) -> None:
+        self._process, self._mark = process, mark.encode()
+
+    def has_ended(self) -> bool:
+        """Whether it has; its id stays taken until it is waited for."""
+        try:
+            return os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) is not None
+        except ChildProcessError:
+            return True
+
+    def wait(self, seconds: float | None = None) -> int:
+        """Its exit code."""
+        return self._process.wait(seconds)
+
+    def hang_up(self) -> None:
+        """End its standard input."""
+        if self._process.stdin is not None:
+            with contextlib.suppress(OSError):
+                self._process.stdin.close()
+
+    def sweep(self) -> None:
+        """Kill its group, and whatever carries its mark."""
+        if self._process.returncode is None:  # reaped, its id might be another's
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+        for _ in range(50):
+            found = [pid for pid in _processes() if pid != os.getpid() and self._mark in _environment(pid)]
+            for pid in found:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            if not found:
+                return
+            time.sleep(0.02)
 
 
 class FarEnd:
@@ -50,10 +93,11 @@ class FarEnd:
         self._ending = threading.RLock()  # a signal may come while it is held
         self._heard = time.monotonic()
         self._orders: queue.SimpleQueue[tuple[Frame, bytes]] = queue.SimpleQueue()
-        self._child: subprocess.Popen[bytes] | None = None
-        self._asked: subprocess.Popen[bytes] | None = None
+        self._child: Child | None = None
+        self._asked: Child | None = None
+        self._run: Path | None = None
+        self._listening: socket.socket | None = None
         self._work = self._tree = Path()
-        self._mark = ""
 
     def serve(self) -> None:
         """Until the near end is gone."""
@@ -112,7 +156,7 @@ class FarEnd:
         self._tree = self._work / "code" / tree
         if self._tree.is_dir():
             return {"lacking": []}
-        return {"lacking": sorted({sha for sha in self._files.values() if not self._object(sha).exists()})}
+        return {"lacking": sorted({sha for sha in self._files.values() if not self._is_whole(sha)})}
 
     def order_take(self, body: bytes, sizes: dict[str, int], size: int) -> None:
         """Keep files, one after another in the body, by their SHA-256."""
@@ -141,7 +185,13 @@ class FarEnd:
         return {"code": str(self._tree), "edited": edited}
 
     def order_facts(
-        self, body: bytes, packages: list[str], interface: str | None, port: int | None, data_dir: str | None
+        self,
+        body: bytes,
+        packages: list[str],
+        interface: str | None,
+        port: int | None,
+        data_dir: str | None,
+        shared: str | None,
     ) -> Frame:
         """What a preflight asks of a host."""
         return {
@@ -152,6 +202,7 @@ class FarEnd:
             "interface": None if interface is None else _interface_state(interface),
             "port_free": None if port is None else _is_free(port),
             "data": None if data_dir is None else fingerprint(Path(data_dir)),
+            "shared": None if shared is None else Path(shared).exists(),
         }
 
     def order_free_port(self, body: bytes) -> Frame:
@@ -160,22 +211,52 @@ class FarEnd:
             found.bind(("", 0))
             return {"port": found.getsockname()[1]}
 
+    def order_listen(self, body: bytes, port: int | None) -> Frame:
+        """Take callers at a port, as the master of a training will, until the next such order or the end."""
+        if self._listening is not None:
+            self._listening.close()
+        both = socket.has_dualstack_ipv6()
+        family = socket.AF_INET6 if both else socket.AF_INET
+        self._listening = socket.create_server(("", port or 0), family=family, dualstack_ipv6=both)
+        return {"port": self._listening.getsockname()[1]}
+
+    def order_hang_up(self, body: bytes) -> None:
+        """Take no more callers."""
+        if self._listening is not None:
+            self._listening.close()
+
+    def order_reach(self, body: bytes, address: str, port: int) -> None:
+        """Call another host."""
+        socket.create_connection((address, port), timeout=5).close()
+
     def order_drop_caches(self, body: bytes) -> None:
         """Have the kernel forget what it read from disks."""
         os.sync()
         Path("/proc/sys/vm/drop_caches").write_text("3")
 
-    def order_ask(self, body: bytes, command: list[str], environment: dict[str, str], seconds: float) -> Frame:
-        """The output of a short command."""
-        full, pipe = {**os.environ, **environment}, subprocess.PIPE
-        with subprocess.Popen(
-            command, env=full, cwd=self._work, stdout=pipe, stderr=pipe, start_new_session=True
-        ) as self._asked:
+    def order_ask(
+        self, body: bytes, command: list[str], environment: dict[str, str], seconds: float, mark: str
+    ) -> Frame:
+        """The output of a short command. Nothing that it started outlives it; `mark` is in the environment of all."""
+        full = {**os.environ, **environment}
+        with tempfile.TemporaryFile(dir=self._work) as output, tempfile.TemporaryFile(dir=self._work) as errors:
+            self._asked = Child(
+                subprocess.Popen(
+                    command,
+                    env=full,
+                    cwd=self._work,
+                    stdin=subprocess.PIPE,  # open as long as this end lives
+                    stdout=output,
+                    stderr=errors,
+                    start_new_session=True,
+                ),
+                mark,
+            )
             try:
-                output, errors = self._asked.communicate(timeout=seconds)
+                code = self._asked.wait(seconds)
             finally:
-                _kill_group(self._asked)
-        return {"code": self._asked.returncode, "output": output.decode()[-PIECE:], "errors": errors.decode()[-4096:]}
+                self._asked.sweep()
+            return {"code": code, "output": _end_of(output, PIECE // 8), "errors": _end_of(errors, 4096)}
 
     def order_run(
         self, body: bytes, command: list[str], environment: dict[str, str], directory: str, spec: str, mark: str
@@ -187,9 +268,9 @@ class FarEnd:
         folder = Path(directory)
         folder.mkdir(parents=True)
         (folder.parent / "spec.json").write_text(spec)
-        self._mark = mark
+        self._run = folder.parent
         with (folder / "agent.log").open("ab") as log:
-            self._child = subprocess.Popen(
+            child = subprocess.Popen(
                 command,
                 stdin=subprocess.PIPE,
                 stdout=log,
@@ -198,6 +279,7 @@ class FarEnd:
                 env={**os.environ, **environment},
                 start_new_session=True,
             )
+        self._child = Child(child, mark)
         threading.Thread(target=self._follow, args=(self._child, folder), daemon=True).start()
 
     def order_stop(self, body: bytes) -> None:
@@ -210,25 +292,34 @@ class FarEnd:
             raise ValueError(f"{directory} is no run's directory")
         shutil.rmtree(directory, ignore_errors=True)
 
-    def _follow(self, child: subprocess.Popen[bytes], folder: Path) -> None:
-        sent: dict[Path, int] = {}
+    def _follow(self, child: Child, folder: Path) -> None:
+        sent: dict[str, int] = {}
+        unread: dict[str, str] = {}
         with contextlib.suppress(OSError, ValueError):  # the near end is gone: the main thread ends
-            while not _has_ended(child.pid):
-                self._send_new(folder, sent)
+            while not child.has_ended():
+                self._send_new(folder, sent, unread)
                 time.sleep(0.2)
-            self._sweep(child)
-            child.wait()
-            self._send_new(folder, sent)
-            self._send("ended", code=child.returncode)
+            child.sweep()
+            code = child.wait()
+            self._send_new(folder, sent, unread)
+            free = shutil.disk_usage(self._work).free
+            self._send("ended", code=code, sizes=sent, unread=unread, free_bytes=free)
 
-    def _send_new(self, folder: Path, sent: dict[Path, int]) -> None:
+    def _send_new(self, folder: Path, sent: dict[str, int], unread: dict[str, str]) -> None:
         """What was added to the logs of a folder since."""
-        for path in sorted((*folder.glob("*.jsonl"), *folder.glob("*.log"), *folder.glob("*.err"))):
-            with path.open("rb") as stream:
-                stream.seek(sent.get(path, 0))
-                while piece := stream.read(PIECE):
-                    self._send("file", piece, name=path.name, offset=sent.get(path, 0))
-                    sent[path] = sent.get(path, 0) + len(piece)
+        for name in sorted(name for name in os.listdir(folder) if LOG_NAME.fullmatch(name)):
+            while name not in unread:
+                try:
+                    with (folder / name).open("rb") as stream:
+                        stream.seek(sent.get(name, 0))
+                        piece = stream.read(PIECE)
+                except OSError as error:
+                    unread[name] = error.strerror or type(error).__name__
+                    break
+                if not piece and name in sent:
+                    break
+                self._send("file", piece, name=name, offset=sent.get(name, 0))  # an empty one comes home too
+                sent[name] = sent.get(name, 0) + len(piece)
 
     def _send(self, kind: str, body: bytes | None = None, **fields: Any) -> None:
         size = {} if body is None else {"size": len(body)}
@@ -249,40 +340,40 @@ class FarEnd:
         """The link may be cut without an end of input."""
         while time.monotonic() - self._heard < SILENCE:
             time.sleep(0.5)
-        self.end()
+        self.end(patience=2.0)
 
-    def end(self) -> None:
-        """End what was started, and this process."""
+    def end(self, patience: float = 8.0) -> None:
+        """End what was started, remove the run's folder, and end this process."""
         with self._ending:
             if self._asked is not None:
-                _kill_group(self._asked)
-            self._end_child()
+                self._asked.sweep()
+            self._end_child(patience)
+            if self._run is not None:
+                shutil.rmtree(self._run, ignore_errors=True)
             os._exit(0)
 
-    def _end_child(self) -> None:
-        child = self._child
-        if child is not None and child.stdin is not None:
-            with contextlib.suppress(OSError):
-                child.stdin.close()
-            deadline = time.monotonic() + 8
-            while not _has_ended(child.pid) and time.monotonic() < deadline:
+    def _end_child(self, patience: float = 8.0) -> None:
+        if self._child is not None:
+            self._child.hang_up()
+            deadline = time.monotonic() + patience
+            while not self._child.has_ended() and time.monotonic() < deadline:
                 time.sleep(0.05)
-            self._sweep(child)
+            self._child.sweep()
 
-    def _sweep(self, child: subprocess.Popen[bytes]) -> None:
-        """Kill the agent's group, and whatever carries the run's mark."""
-        _kill_group(child)
-        for _ in range(50):
-            found = [pid for pid in _processes() if pid != os.getpid() and self._mark.encode() in _environment(pid)]
-            for pid in found:
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
-            if not found:
-                return
-            time.sleep(0.02)
+    def _is_whole(self, sha: str) -> bool:
+        """Whether a file is here as it was sent: power may have failed since."""
+        try:
+            return hashlib.sha256(self._object(sha).read_bytes()).hexdigest() == sha
+        except OSError:
+            return False
 
     def _object(self, sha: str) -> Path:
         return self._work / "objects" / sha
+
+
+def _end_of(stream: IO[bytes], most: int) -> str:
+    stream.seek(max(0, stream.seek(0, os.SEEK_END) - most))
+    return stream.read().decode("utf-8", "replace")
 
 
 def _write_at_once(path: Path, content: bytes) -> None:
@@ -329,13 +420,15 @@ def _version(package: str) -> str | None:
 
 
 def _interface_state(name: str) -> str:
-    """'up' if it is switched on and its cable is in, 'down', or 'missing'."""
+    """'up' if it is switched on and its cable is in, 'loopback' if it leads nowhere, 'down', or 'missing'."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
         try:
             answer = fcntl.ioctl(asked, SIOCGIFFLAGS, struct.pack("16sH14x", name.encode()[:15], 0))
         except OSError:
             return "missing"
     flags = struct.unpack("16sH14x", answer)[1]
+    if flags & IFF_LOOPBACK:
+        return "loopback"
     return "up" if flags & IFF_UP and flags & IFF_RUNNING else "down"
 
 
@@ -347,20 +440,6 @@ def _is_free(port: int) -> bool:
         except OSError:
             return False
     return True
-
-
-def _has_ended(child: int) -> bool:
-    """Whether a child has, its id left taken."""
-    try:
-        return os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT | os.WNOHANG) is not None
-    except ChildProcessError:
-        return True
-
-
-def _kill_group(child: subprocess.Popen[bytes]) -> None:
-    if child.returncode is None:  # reaped, its id might be another's
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(child.pid, signal.SIGKILL)
 
 
 def _processes() -> list[int]:

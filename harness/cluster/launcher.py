@@ -14,12 +14,15 @@ from harness.cluster.connection import HostError
 from harness.cluster.controller import lead
 from harness.cluster.link import HostLink, Means, environment_on, link_to, make_ready
 from harness.cluster.node import Tell
-from harness.cluster.preflight import HostReport, table
+from harness.cluster.preflight import HostReport, ready
 from harness.launch import Job, Place, Status
 from harness.process import MARK
 
 PATIENCE = 10.0
 """Seconds that the other nodes get to end, and to say why, after one has failed."""
+
+ENDING = 60.0
+"""Seconds that the other nodes get to end well after one has: ranks end together."""
 
 LAST_WORDS = 2.0
 """Seconds in which a node that was lost, or whoever gave the nodes, says why all has ended."""
@@ -79,7 +82,8 @@ class ClusterHandle:
         try:
             status = lead(self._job.nnodes, self._run)
         except HostError as error:
-            self._lose(None, str(error))
+            if str(error):
+                self._lose(None, str(error))
         except Exception as error:  # noqa: BLE001 (a thread's exception would be lost)
             self._lose(None, f"{type(error).__name__}: {error}")
         self._status = status
@@ -119,7 +123,8 @@ class ClusterHandle:
         for report in wrong:
             self._lose(report.node, f"{report.name}: {'; '.join(report.problems)}")
         if wrong:
-            raise HostError(f"{len(wrong)} of {len(links)} hosts are not ready:\n{table(wrong)}")
+            raise HostError("")  # who is not ready, and why, has been said
+        self._news.append(f"{ready(len(links), len(links))}; ranks start")
 
     async def _start(self, links: Sequence[HostLink]) -> None:
         """An agent on every node at once."""
@@ -155,24 +160,44 @@ class ClusterHandle:
 
     async def _follow(self, links: Sequence[HostLink]) -> Status:
         """Until all agents have ended; a node that failed or was lost takes the others with it."""
-        failed_at: float | None = None
+        failed_at = first_end = None
         while not self._stop.is_set():
-            ended = [link.connection.ended for link in links]
+            now, ended = time.monotonic(), [link.connection.ended for link in links]
             taken = await self._means.nodes.gone()
+            first_end = first_end or (now if 0 in ended else None)
+            if first_end and now - first_end > ENDING:
+                self._give_up([link for link in links if link.connection.ended is None])
             lost = [link for link in links if link.connection.lost and link.connection.ended is None]
-            if all(code == 0 for code in ended):
+            lost += [link for link in links if link.connection.incomplete and link.connection.ended == 0]
+            if all(code == 0 for code in ended) and not lost:
                 return "succeeded"
             if taken or lost or any(ended):
-                failed_at = failed_at or time.monotonic()
+                failed_at = failed_at or now
                 over = taken or lost or None not in ended
-                if time.monotonic() - failed_at > (LAST_WORDS if over else PATIENCE):
-                    for link in () if taken else lost:
-                        self._lose(link.report.node, f"{link.name}: {link.connection.lost}")
-                    if taken:
-                        self._lose(None, taken)
+                if now - failed_at > (LAST_WORDS if over else PATIENCE):
+                    self._name_the_lost(links, taken)
                     return "failed"
             await asyncio.sleep(0.1)
         return "failed"
+
+    def _give_up(self, links: Sequence[HostLink]) -> None:
+        for link in links:
+            link.connection.give_up(f"its agent has not ended, {ENDING:.0f} s after another node's")
+
+    def _name_the_lost(self, links: Sequence[HostLink], taken: str | None) -> None:
+        """Nodes that brought the others down without a rank that could say so."""
+        if taken:
+            self._lose(None, taken)
+        for link in () if taken else links:
+            connection, why = link.connection, None
+            if connection.ended is None:
+                why = connection.lost
+            elif connection.ended and connection.full:
+                why = f"its disk is full, {link.work_dir}"
+            elif connection.ended == 0:
+                why = connection.incomplete
+            if why:
+                self._lose(link.report.node, f"{link.name}: {why}")
 
     async def _leave(self, link: HostLink) -> None:
         """End a host's agent, wait for its last words, and leave no run behind there."""

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+import contextlib
+import secrets
+import time
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,6 +19,7 @@ from harness.cluster.container import Container
 from harness.cluster.node import CONNECT_TIMEOUT, Node, Nodes, Tell
 from harness.cluster.preflight import HostReport, Wishes, compare, question
 from harness.launch import Job
+from harness.process import MARK
 from harness.training.scale import Scale
 
 AT_ONCE = 32
@@ -131,15 +135,64 @@ def link_to(means: Means, nodes: Sequence[Node], job: Job | None = None) -> list
 async def make_ready(means: Means, links: Sequence[HostLink], tell: Tell) -> None:
     """Connect, send code, install, ask: many hosts at once. What is wrong is in the reports."""
     cluster = means.cluster
-    wishes = Wishes(means.packages, cluster.interface, cluster.master_port, means.data_dir)
     slots = asyncio.Semaphore(AT_ONCE)
 
     async def in_its_turn(link: HostLink) -> None:
         async with slots:
             await _make_one_ready(means, link, wishes, tell)
 
-    await asyncio.gather(*map(in_its_turn, links))
+    with _written_to(cluster.checkpoints) as shared:
+        wishes = Wishes(means.packages, cluster.interface, cluster.master_port, means.data_dir, shared)
+        await asyncio.gather(*map(in_its_turn, links))
     compare([link.report for link in links])
+    if len({link.node.address for link in links}) > 1:
+        for link in links:
+            if link.report.facts.get("interface") == "loopback":
+                link.report.problems.append("`interface` is the loopback one: no other host can be reached by it")
+    if len(links) > 1 and not any(link.report.problems for link in links):
+        await _meet(links, cluster.master_port)
+
+
+@contextlib.contextmanager
+def _written_to(folder: str | None) -> Iterator[str | None]:
+    """A file in a directory, for hosts to look whether they see it too.
+
+    Raises:
+        HostError: it can't be written there.
+    """
+    if folder is None:
+        yield None
+        return
+    file = Path(folder) / f".shared-{secrets.token_hex(8)}"
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.touch()
+    except OSError as error:
+        raise HostError(f"`checkpoints`: {folder} cannot be written here: {error.strerror}") from None
+    try:
+        yield str(file)
+    finally:
+        file.unlink(missing_ok=True)
+
+
+async def _meet(links: Sequence[HostLink], port: int | None) -> None:
+    """Every host calls the first one, as ranks will: a firewall may be between them."""
+    first, *others = links
+    try:
+        port = (await first.connection.ask("listen", port=port))["port"]
+    except HostError as error:
+        first.report.problems.append(str(error))
+        return
+
+    async def call(link: HostLink) -> None:
+        try:
+            await link.connection.ask("reach", address=first.node.address, port=port)
+        except HostError as error:
+            link.report.problems.append(f"cannot reach {first.node.address}, port {port}: {error}")
+
+    await asyncio.gather(*map(call, others))
+    with contextlib.suppress(HostError):
+        await first.connection.ask("hang_up")
 
 
 async def _make_one_ready(means: Means, link: HostLink, wishes: Wishes, tell: Tell) -> None:
@@ -151,19 +204,26 @@ async def _make_one_ready(means: Means, link: HostLink, wishes: Wishes, tell: Te
             await means.part_from(link)
             link.connection = Connection(link.connection.home)
             await _reach(means, link)
+        await question(link.connection, report, wishes)
+        if not report.problems and (means.described.devices or report.node == 0):
+            await _describe(means, link)
     except HostError as error:
         report.problems.append(str(error))
-        return
-    await question(link.connection, report, wishes)
-    if not report.problems and (means.described.devices or report.node == 0):
-        await _describe(means, link)
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        report.problems.append(f"its answer is none: {type(error).__name__}: {error}")
 
 
 async def _reach(means: Means, link: HostLink) -> None:
     """A far end there, and the code."""
     command, link.container = await means.far_end(link.node, link.python)
-    await link.connection.open(command, CONNECT_TIMEOUT + 10)
-    link.work_dir = (await link.connection.ask("open", work_dir=means.cluster.work_dir))["work_dir"]
+    try:
+        await link.connection.open(command, CONNECT_TIMEOUT + 10)
+    except HostError as error:
+        raise HostError(f"`python`: {error}" if link.python in str(error) else str(error)) from None
+    try:
+        link.work_dir = (await link.connection.ask("open", work_dir=means.cluster.work_dir))["work_dir"]
+    except HostError as error:
+        raise HostError(f"`work_dir`: {error}") from None
     await _send_code(means.code, link)
 
 
@@ -174,21 +234,33 @@ async def _installed(means: Means, link: HostLink, tell: Tell) -> str:
     command = [link.python, "-m", "harness.cluster.install", *arguments]
     asked = asyncio.ensure_future(_command_on(means, link, command, INSTALL_TIMEOUT))
     done, _ = await asyncio.wait([asked], timeout=2)
+    begun = time.monotonic()
     if not done:
         tell(f"{link.name}: installing {', '.join(means.cluster.requirements)}")
     ran = await asked
+    if not done:
+        tell(f"{link.name}: {'installed' if ran['code'] == 0 else 'not installed'}, {time.monotonic() - begun:.0f} s")
     if ran["code"] != 0:
         lines = ran["errors"].strip().splitlines()
-        why = next((line for line in lines if line.startswith("ERROR")), *lines[-1:] or [f"exit code {ran['code']}"])
-        raise HostError(f"its requirements cannot be installed: {why}")
-    return str(ran["output"].strip())
+        why = [line for line in lines if line.startswith("ERROR")] or lines[-1:] or [f"exit code {ran['code']}"]
+        raise HostError(f"its requirements cannot be installed: {'; '.join(why)[-600:]}")
+    (python,) = ran["output"].strip().splitlines()[-1:] or [""]
+    if not python.startswith(f"{link.work_dir}/environments/"):
+        raise HostError(f"its requirements were installed, but {link.python} says not where")
+    return str(python)
 
 
 async def _command_on(means: Means, link: HostLink, command: list[str], seconds: float) -> dict[str, Any]:
     """What a short-lived command says there."""
     environment = environment_on(link, means.cluster)
+    mark = secrets.token_hex(16)
     return await link.connection.ask(
-        "ask", timeout=seconds + 5, command=command, environment=environment, seconds=seconds
+        "ask",
+        timeout=seconds + 15,
+        command=command,
+        environment={**environment, MARK: mark},
+        seconds=seconds,
+        mark=mark,
     )
 
 

@@ -78,7 +78,7 @@ class Ssh:
             raise UsageError(f"{origin}: hosts: expected at least one for --launcher ssh")
         for key in ("key", "known_hosts"):
             path = getattr(cluster, key)
-            if path is not None and not Path(path).expanduser().is_file():
+            if path is not None and not Path(path).is_file():
                 raise UsageError(f"{origin}: {key}: no such file: {path}")
         self.all = [_over_ssh(cluster, host) for host in cluster.hosts]
 
@@ -108,16 +108,12 @@ def _over_ssh(cluster: Cluster, host: Host) -> Node:
         "LogLevel": "ERROR",
     }
     if cluster.known_hosts:
-        settings["UserKnownHostsFile"] = shlex.quote(_absolute(cluster.known_hosts))
+        settings["UserKnownHostsFile"] = shlex.quote(cluster.known_hosts)
         settings["GlobalKnownHostsFile"] = os.devnull
     options = ["ssh", "-T", *(part for key, value in settings.items() for part in ("-o", f"{key}={value}"))]
     options += ["-p", str(host.port or cluster.port)]
     if cluster.key:
-        options += ["-i", _absolute(cluster.key), "-o", "IdentitiesOnly=yes"]
+        options += ["-i", cluster.key, "-o", "IdentitiesOnly=yes"]
     if user := host.user or cluster.user:
         options += ["-l", user]
     return Node(host.address, host.address, (*options, "--", host.address), through_shell=True)
-
-
-def _absolute(path: str) -> str:
-    return str(Path(path).expanduser().absolute())

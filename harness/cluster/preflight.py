@@ -17,6 +17,9 @@ LEAST_FREE = 1 << 30
 
 PINGS = 4
 
+FACTS = {"hostname", "python", "versions", "free_bytes", "interface", "port_free", "data", "shared"}
+"""What a host answers."""
+
 
 @dataclass(frozen=True)
 class Wishes:
@@ -26,6 +29,8 @@ class Wishes:
     interface: str | None = None
     port: int | None = None
     data_dir: str | None = None
+    shared: str | None = None
+    """A file that was written here, into a directory that all hosts are said to share."""
 
 
 @dataclass
@@ -53,16 +58,22 @@ async def question(connection: Connection, report: HostReport, wishes: Wishes) -
     except HostError as error:
         report.problems.append(str(error))
         return
-    report.problems += [f"{package} is not installed" for package, v in report.facts["versions"].items() if v is None]
-    if report.skew is not None and abs(report.skew) > MOST_SKEW:
+    if absent := FACTS - report.facts.keys():
+        raise LookupError(", ".join(sorted(absent)))
+    lacking = [package for package, version in report.facts["versions"].items() if version is None]
+    if lacking:
+        report.problems.append(f"not installed: {', '.join(lacking)}; `requirements` in the cluster file has them so")
+    if report.skew is not None and not abs(report.skew) <= MOST_SKEW:
         ahead = "ahead of" if report.skew > 0 else "behind"
         report.problems.append(f"its clock is {abs(report.skew):.1f} s {ahead} this machine's: set it by NTP")
     if report.facts["free_bytes"] < LEAST_FREE:
         report.problems.append(f"{report.facts['free_bytes'] / 2**20:.0f} MiB are free in work_dir; 1 GiB is needed")
-    if report.facts["interface"] not in (None, "up"):
+    if report.facts["interface"] not in (None, "up", "loopback"):
         report.problems.append(f"interface {wishes.interface} is {report.facts['interface']}")
     if report.facts["port_free"] is False:
         report.problems.append(f"port {wishes.port} (master_port) is taken")
+    if report.facts["shared"] is False:
+        report.problems.append(f"{wishes.shared} (`checkpoints`) was written here and is not there: not shared")
     if wishes.data_dir is not None and report.facts["data"] is None:
         report.problems.append(f"there is no directory {wishes.data_dir}")
 
@@ -95,12 +106,26 @@ def compare(reports: Sequence[HostReport]) -> None:
             other.problems.append(f"its chip is {chips[0]}, on {first.name} it is {chips[1]}")
 
 
+def ready(ready: int, of: int) -> str:
+    """How many of how many hosts are ready, as a sentence begins."""
+    if ready == of:
+        return "the host is ready" if of == 1 else f"all {of} hosts are ready"
+    if of == 1:
+        return "the host is not ready"
+    return f"of {of} hosts {of - ready} {'is' if of - ready == 1 else 'are'} not ready"
+
+
+def signed(seconds: float | None) -> str:
+    """With its sign and three decimals, and no sign of a nothing that was rounded."""
+    return f"{round(seconds or 0.0, 3) + 0.0:+.3f}"
+
+
 def table(reports: Sequence[HostReport]) -> str:
     """All hosts in order, each with its problems or with its facts."""
     rows = []
     for report in reports:
         facts = report.facts
-        good = f"Python {facts['python']}, clock {report.skew or 0.0:+.3f} s" if facts else ""
-        rows += [(str(report.node), report.name, told) for told in report.problems or [f"ok: {good}"]]
+        good = f"Python {facts['python']}, clock {signed(report.skew)} s" if facts else ""
+        rows += [(str(report.node), report.name, " ".join(told.split())) for told in report.problems or [f"ok: {good}"]]
     widths = [max((len(row[column]) for row in rows), default=0) for column in (0, 1)]
     return "\n".join(f"{node:>{widths[0]}}  {name:<{widths[1]}}  {told}" for node, name, told in rows)

@@ -77,6 +77,8 @@ class Slurm:
         self._job = granted[1]
         names = await _output("squeue", "-h", "-j", self._job, "-o", "%N")
         nodes = (await _output("scontrol", "show", "hostnames", names)).split()
+        if len(nodes) != count:
+            raise HostError(f"Slurm gives {len(nodes)} nodes where {count} are wanted: {names}")
         tell(f"Slurm job {self._job} runs on {', '.join(nodes)}")
         return [await self._node(name) for name in nodes]
 

@@ -63,10 +63,11 @@ def main() -> None:
 
 
 def _environment(spec: TrainingSpec) -> dict[str, str]:
-    """Processes of one node share its cores, unless the user set OMP_NUM_THREADS."""
+    """Processes of one node share its cores, and torch's C++ keeps its warnings, unless the user says otherwise."""
     share = str(max(1, usable_cores() // spec.nproc))
     cache = Path(spec.config["host"]["cache_dir"])
-    return {"OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", share), **tidy_environment(cache)}
+    defaults = {"OMP_NUM_THREADS": share, "TORCH_CPP_LOG_LEVEL": "ERROR"}
+    return {**defaults, **{key: os.environ[key] for key in defaults if key in os.environ}, **tidy_environment(cache)}
 
 
 def _arguments(spec: TrainingSpec, node: int) -> list[str]:

@@ -24,9 +24,10 @@ def failure_of(directory: Path, ranks: Sequence[RankLog], agents: Sequence[Event
         return None
     if end is not None and end.get("lost"):
         return _lost(directory, end["lost"])
+    names = _Names(directory, (end or {}).get("hosts", ()))
     hung = [event for event in agents if event["event"] == "hang"]
     if hung:
-        return _hang(directory, hung)
+        return _hang(directory, hung, names)
     raised = sorted((log.last["rank_failed"] for log in ranks if "rank_failed" in log.last), key=lambda e: e["time"])
     died = [event for event in agents if event["event"] == "rank_died" and event["code"] != 1]
     killed = [event for event in died if event["rank"] not in {e["rank"] for e in raised}]
@@ -34,20 +35,35 @@ def failure_of(directory: Path, ranks: Sequence[RankLog], agents: Sequence[Event
         killed = [event for event in killed if event["code"] != -SIGTERM]  # torchrun ends the others by it
     diverged = sorted((log for log in ranks if "diverged" in log.last), key=lambda log: log.last["diverged"]["step"])
     if diverged:
-        cause = f"rank {diverged[0].rank}: the loss of step {diverged[0].last['diverged']['step']} is not finite"
+        cause = f"{names(diverged[0].rank)}: the loss of step {diverged[0].last['diverged']['step']} is not finite"
         return Failure(ranks=(diverged[0].rank,), cause=cause, diverged=True)
     if killed:
-        return _death(directory, min(killed, key=lambda event: int(event["died"])))
+        return _death(directory, min(killed, key=lambda event: int(event["died"])), names)
     if raised:
         who, why = raised[0]["rank"], raised[0]["reason"]
-        return Failure(ranks=(who,), cause=f"rank {who}: {why}", last_lines=_tail(directory, who))
+        return Failure(ranks=(who,), cause=f"{names(who)}: {why}", last_lines=_tail(directory, who))
     silent = [event["rank"] for event in agents if event["event"] == "rank_died" and event["code"] == 1]
     if silent:
         told = _tail(directory, silent[0]).splitlines()[-1:] or ["ended with exit code 1"]
-        return Failure(ranks=(silent[0],), cause=f"rank {silent[0]}: {told[0]}")
+        return Failure(ranks=(silent[0],), cause=f"{names(silent[0])}: {told[0]}")
     stopped = end is None or end["status"] == "stopped"
     reason = (end or {}).get("reason") or ("the run was stopped" if stopped else "torchrun failed")
     return Failure(ranks=(), cause=reason, last_lines=_last(directory / "noderank0" / "agent.log"))
+
+
+class _Names:
+    """What a rank is called: with its host, where a launcher found several."""
+
+    def __init__(self, directory: Path, hosts: Sequence[Event]) -> None:
+        self._directory = directory
+        self._hosts = {host["node"]: host["name"] for host in hosts}
+
+    def __call__(self, rank: int) -> str:
+        if len(self._hosts) > 1:
+            for node, host in self._hosts.items():
+                if any((self._directory / f"noderank{node}").glob(f"rank{rank}.*")):
+                    return f"rank {rank} on {host}"
+        return f"rank {rank}"
 
 
 def _lost(directory: Path, lost: Sequence[Event]) -> Failure:
@@ -59,10 +75,10 @@ def _lost(directory: Path, lost: Sequence[Event]) -> Failure:
     return Failure(ranks=tuple(ranks), cause="\n".join(told))
 
 
-def _hang(directory: Path, hung: Sequence[Event]) -> Failure:
+def _hang(directory: Path, hung: Sequence[Event], names: _Names) -> Failure:
     last = min(event["position"] for event in hung)
     behind = [event for event in hung if event["position"] == last]
-    told = [f"rank {e['rank']} hung {_where(e)} for {e['seconds']:.0f} s" for e in behind[:QUOTED]]
+    told = [f"{names(e['rank'])} hung {_where(e)} for {e['seconds']:.0f} s" for e in behind[:QUOTED]]
     told += [f"{len(behind) - QUOTED} more ranks hung there"] if len(behind) > QUOTED else []
     waiting = sorted(event["rank"] for event in hung if event["position"] != last)
     if waiting:
@@ -77,10 +93,10 @@ def _where(hang: Event) -> str:
     return "while it set up," if hang["phase"] in SETUP else f"in step {hang['step']}, {hang['phase']},"
 
 
-def _death(directory: Path, event: Event) -> Failure:
+def _death(directory: Path, event: Event, names: _Names) -> Failure:
     rank, code = event["rank"], event["code"]
     what = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
-    return Failure(ranks=(rank,), cause=f"rank {rank} {what}", last_lines=_tail(directory, rank))
+    return Failure(ranks=(rank,), cause=f"{names(rank)} {what}", last_lines=_tail(directory, rank))
 
 
 def _tail(directory: Path, rank: int) -> str:

@@ -31,7 +31,7 @@ def monitored(
     seen: dict[int, Monitoring | None] = {}
     for node, window in windows.items():
         found = _seen(directory / f"noderank{node}" / "monitor.jsonl", window, items, failures.get(node, ()))
-        ahead = skews[node] - skews[0] if skews else 0.0
+        ahead = skews[node] - skews[0] if node < len(skews) else 0.0
         seen[node] = found if found is None or len(windows) == 1 else _one_of_many(node, found, ahead)
     return _together(seen, items)
 

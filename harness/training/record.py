@@ -76,6 +76,7 @@ class Rank(Part):
 
     rank: int
     node: int | None = None
+    steps: int | None = Field(default=None, description="at its end; null: its log has no end")
     compute_seconds: float | None = None
     data_seconds: float | None = None
     communication: Communication | None = Field(default=None, description="null at one process")

@@ -134,6 +134,7 @@ def _figures(log: RankLog) -> Rank:
     return Rank(
         rank=log.rank,
         node=log.node,
+        steps=log.last["train_end"]["step"] if {"train_end", "rank_end"} <= log.last.keys() else None,
         compute_seconds=compute,
         data_seconds=data,
         communication=_communication(log),

@@ -39,9 +39,10 @@ def _named(record: TrainingRecord, run: SeedRun) -> str:
 
 def _failures(record: TrainingRecord) -> list[str]:
     reasons = [
-        f"{_named(record, run)}{run.failure.cause}"
+        f"{_named(record, run)}{cause}"
         for run in record.runs
         if run.failure is not None and not run.failure.diverged
+        for cause in run.failure.cause.splitlines()
     ]
     return [f"interrupted in {record.interrupted}"] if record.interrupted else reasons
 
@@ -59,9 +60,13 @@ def _missing_figures(record: TrainingRecord) -> list[str]:
             reasons.append(f"{_named(record, run)}the last evaluation has no {record.metric}")
         if not diverged and run.rates is None:
             reasons.append(f"{_named(record, run)}nothing was measured")
-        told = {rank.rank for rank in run.ranks if rank.compute_seconds is not None}
-        if not diverged and told != set(range(record.world or 0)):
-            reasons.append(f"{_named(record, run)}{len(told)} of {record.world} ranks left their figures")
+        told = [rank.rank for rank in run.ranks if rank.compute_seconds is not None]
+        if not diverged and told != list(range(record.world or 0)):
+            reasons.append(f"{_named(record, run)}{len(set(told))} of {record.world} ranks left their figures")
+        broken = [rank.rank for rank in run.ranks if rank.compute_seconds is not None and rank.steps != run.steps]
+        if run.failure is None and broken:
+            named = ", ".join(map(str, broken[:16]))
+            reasons.append(f"{_named(record, run)}the log of rank {named} has no end, or another than rank 0's")
     if record.corrupt_lines:
         reasons.append(f"{record.corrupt_lines} lines of the event logs are damaged")
     return reasons

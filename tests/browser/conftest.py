@@ -29,7 +29,10 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chromium]:
 def trainings(long: str) -> list[TrainingRecord]:
     """A case at two scales: alone, and on two nodes with a hostile name, of which one is slow and breaks off."""
     talk = Communication(share=0.2, steps=7)
-    ranks = [Rank(rank=n, node=n, compute_seconds=10.0 + n, data_seconds=9.0 * n, communication=talk) for n in range(2)]
+    ranks = [
+        Rank(rank=n, node=n, steps=8, compute_seconds=10.0 + n, data_seconds=9.0 * n, communication=talk)
+        for n in range(2)
+    ]
     host = Host(name=long, system="Linux", processor="p", cores=2, memory_bytes=1 << 30)
     series = tuple(one.model_copy(update={"node": node}) for node in range(2) for one in readings(2))
     split = Split(init=5.0, data=1.0, compute=9.0, communication=2.0, evaluation=2.0, checkpoint=0.0, other=0.5)

@@ -61,11 +61,11 @@ class Campus(Site):
         """Put a host's own disk where the cluster file says."""
         self.on(index, "mount", "--bind", str(self.hosts.hosts[index].work), str(self.work))
 
-    def on(self, index: int, *command: str) -> None:
+    def on(self, index: int, *command: str, check: bool = True) -> None:
         """Run a command as a host's administrator."""
         cell = self.hosts.hosts[index].cell
         assert cell is not None
-        subprocess.run(cell.inside(*command), check=True, capture_output=True)
+        subprocess.run(cell.inside(*command), check=check, capture_output=True)
 
     def is_empty(self, seconds: float = 15) -> bool:
         """Whether nothing of ours runs on any host any more, within `seconds`. A cut-off sshd may linger."""

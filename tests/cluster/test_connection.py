@@ -92,7 +92,7 @@ def test_an_order_may_take_longer_than_a_silence(tmp_path: Path, monkeypatch: py
         connection = await opened()
         await connection.ask("open", work_dir=str(tmp_path))
         command = [sys.executable, "-c", "import time; time.sleep(4); print('done')"]
-        ran = await connection.ask("ask", command=command, environment={}, seconds=30.0)
+        ran = await connection.ask("ask", command=command, environment={"M": "me"}, seconds=30.0, mark="M=me")
         await connection.close()
         return str(ran["output"])
 

@@ -76,18 +76,18 @@ def test_a_training_in_a_container(contained: Contained, podman: Podman) -> None
 
 def test_a_vendors_image_is_built_once_and_anew_when_its_file_changes(contained: Contained) -> None:
     options = ("--container", "vendor", "--preflight-only")
-    one_line_answer(contained.run(*options), "vendor cpu has no Containerfile")
+    one_line_answer(contained.run(*options, scale="1x1"), "vendor cpu has no Containerfile")
     contained.containerfile.write_text("FROM scratch\nLABEL made=1\n")
-    assert contained.run(*options).code == 0
+    assert contained.run(*options, scale="1x1").code == 0
     (first,) = contained.images()
     created = contained.podman.ask("image", "inspect", "--format={{.Id}} {{.Created}}", first)
-    assert contained.run(*options).code == 0
+    assert contained.run(*options, scale="1x1").code == 0
     assert contained.podman.ask("image", "inspect", "--format={{.Id}} {{.Created}}", first) == created
     contained.containerfile.write_text("FROM scratch\nLABEL made=2\n")
-    assert contained.run(*options).code == 0
+    assert contained.run(*options, scale="1x1").code == 0
     assert len(contained.images()) == 2 and first in contained.images()
     contained.containerfile.write_text("FROM no-such-base\n")
-    refused(contained.run(*options), "building proofmark-cpu:", "no-such-base")
+    refused(contained.run(*options, scale="1x1"), "building proofmark-cpu:", "no-such-base")
 
 
 def test_containers_on_two_hosts(campus: Campus, podman: Podman, tmp_path: Path) -> None:
@@ -104,12 +104,12 @@ def test_containers_on_two_hosts(campus: Campus, podman: Podman, tmp_path: Path)
 
 def test_what_is_missing_or_wrong_is_told(contained: Contained, podman: Podman) -> None:
     look = ("--preflight-only", "--container")
-    refused(contained.run(*look, "no-such-image"), "no-such-image", f"have {podman.path} pull or load")
-    refused(contained.run(*look, podman.image, "--engine", "/no/engine"), "/no/engine: No such file")
-    refused(contained.run(*look, podman.image, python="/no/python"), "/no/python")
+    refused(contained.run(*look, "no-such-image", scale="1x1"), "no-such-image", f"have {podman.path} pull or load")
+    refused(contained.run(*look, podman.image, "--engine", "/no/engine", scale="1x1"), "/no/engine: No such file")
+    refused(contained.run(*look, podman.image, python="/no/python", scale="1x1"), "/no/python")
     contained.give(contained.house, mounts=["here:there"], shm_size="much", privileged="yes", device=["/dev/x"])
     told = ("mounts.0: ", "shm_size: ", "privileged: ", "device: unknown key")
-    refused(contained.run(*look, podman.image), *told)
+    refused(contained.run(*look, podman.image, scale="1x1"), *told)
     refused(contained.run("--container", podman.image, "--launcher", "ssh"), "hosts: expected at least one")
 
 

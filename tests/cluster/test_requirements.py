@@ -39,7 +39,7 @@ def test_requirements_are_installed_once_on_every_host(campus: Campus, tmp_path:
     assert campus.run("--preflight-only", **wishes).code == 0
     assert {path: path.stat().st_mtime_ns for path in made} == made, "they are there already"
     required.write_text("")
-    one_line_table(campus.run("--preflight-only", **wishes), "2 of 2 hosts are not ready", "torch is not installed")
+    one_line_table(campus.run("--preflight-only", **wishes), "of 2 hosts 2 are not ready", "not installed: torch")
     assert campus.is_empty()
 
 

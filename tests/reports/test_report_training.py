@@ -28,7 +28,9 @@ def labels(drawing: str) -> list[str]:
 
 def rank(number: int, share: float | None = None, reason: str | None = None, **changes: Any) -> Rank:
     found = Communication(share=share, steps=0 if share is None else 7, reason=reason)
-    return Rank(**{"rank": number, "compute_seconds": 10.0, "data_seconds": 1.0, "communication": found, **changes})
+    return Rank(
+        **{"rank": number, "steps": 8, "compute_seconds": 10.0, "data_seconds": 1.0, "communication": found, **changes}
+    )
 
 
 def split(communication: float | None) -> Split:
@@ -130,7 +132,7 @@ def test_nobody_is_slowest_where_nobody_can_be() -> None:
 def at(scale: str, rate: float, **changes: Any) -> TrainingView:
     nnodes, nproc = map(int, scale.split("x"))
     rates = Rates(raw=rate, no_eval=rate, pure_compute=rate)
-    ranks = [Rank(rank=number, compute_seconds=1.0) for number in range(nnodes * nproc)]
+    ranks = [Rank(rank=number, steps=8, compute_seconds=1.0) for number in range(nnodes * nproc)]
     run = make_run(rates=rates, ranks=ranks, **changes)
     return TrainingView(make_training(run, scale=scale, nnodes=nnodes, nproc=nproc))
 

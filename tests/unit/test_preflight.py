@@ -16,12 +16,14 @@ from harness.cluster.preflight import HostReport, Wishes, compare, question, tab
 from harness.training.scale import Scale
 
 FACTS: dict[str, Any] = {
+    "hostname": "a",
     "python": "3.11.9",
     "versions": {"torch": "2.13.0", "numpy": "2.4.6"},
     "data": "aa",
     "free_bytes": 1 << 40,
     "interface": "up",
     "port_free": True,
+    "shared": None,
 }
 
 
@@ -74,7 +76,7 @@ class Answers:
     [
         (Answers(ahead=3.0), "its clock is 3.0 s ahead of this machine's"),
         (Answers(ahead=-60.0), "its clock is 60.0 s behind this machine's"),
-        (Answers(versions={"torch": None}), "torch is not installed"),
+        (Answers(versions={"torch": None}), "not installed: torch"),
         (Answers(free_bytes=5 << 20), "5 MiB are free in work_dir"),
         (Answers(interface="down"), "interface eth1 is down"),
         (Answers(port_free=False), "port 29500 (master_port) is taken"),
@@ -104,10 +106,15 @@ def far_end(*orders: tuple[str, dict[str, Any]]) -> list[dict[str, Any]]:
 
 def test_what_a_real_host_says(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
-    wanted = {"packages": ["torch", "no-such-package"], "interface": "lo", "port": None}
+    wanted = {"packages": ["torch", "no-such-package"], "interface": "lo", "port": None, "shared": __file__}
     asked = [{**wanted, "data_dir": str(tmp_path / name)} for name in ("data", "none")]
     _, there, missing = far_end(("open", {"work_dir": str(tmp_path / "work")}), *(("facts", each) for each in asked))
-    assert there["interface"] == "up" and there["versions"]["torch"] and there["versions"]["no-such-package"] is None
+    assert (
+        there["interface"] == "loopback"
+        and there["shared"] is True
+        and there["versions"]["torch"]
+        and there["versions"]["no-such-package"] is None
+    )
     assert there["data"] and missing["data"] is None
     assert there["python"] == ".".join(map(str, sys.version_info[:3]))
 

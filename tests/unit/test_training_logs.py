@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.events import CORRUPT, EventLog, read_events
-from harness.training.failure import QUOTED, _hang
+from harness.training.failure import QUOTED, _hang, _Names
 from harness.training.rank_log import RankLog
 from harness.training.thinned import POINTS, Thinned
 
@@ -93,7 +93,7 @@ def test_a_hang_of_thousands_is_told_in_a_few_lines(tmp_path: Path) -> None:
     hang = {"phase": "compute", "step": 7, "seconds": 30.0}
     stuck = [{"rank": rank, "position": (7, 3, False), **hang} for rank in range(100)]
     waiting = [{"rank": rank, "position": (7, 3, True), **hang} for rank in range(100, 8192)]
-    failure = _hang(tmp_path, stuck + waiting)
+    failure = _hang(tmp_path, stuck + waiting, _Names(tmp_path, ()))
     assert failure.ranks == tuple(range(100))
     assert failure.cause.count("hung in step 7") == QUOTED
     assert f"{100 - QUOTED} more ranks hung there; waiting for it: rank 100, 101" in failure.cause

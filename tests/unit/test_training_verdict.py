@@ -68,6 +68,8 @@ def rates(raw: float, no_eval: float, pure_compute: float) -> Rates:
         ("ERROR", "throughputs must fall in this order", {"rates": rates(0, 1, 2)}),
         ("ERROR", "0 of 1 ranks left their figures", {"ranks": (Rank(rank=0),)}),
         ("ERROR", "0 of 1 ranks left their figures", {"ranks": ()}),
+        ("ERROR", "the log of rank 0 has no end", {"ranks": (Rank(rank=0, compute_seconds=1.0),)}),
+        ("ERROR", "the log of rank 0 has no end", {"ranks": (Rank(rank=0, compute_seconds=1.0, steps=1),)}),
         ("ERROR", "rank 1 was killed", {"failure": DIED, **BROKE_OFF}),
         ("FAIL_ACCURACY", "is not finite", {"failure": DIVERGED, **BROKE_OFF}),
         ("FAIL_ACCURACY", "top1 0.80000 is below the target 0.9", {"converged": False, "metric": 0.8}),
@@ -83,7 +85,7 @@ def test_refused_run(kind: str, told: str, changes: dict[str, Any]) -> None:
 
 
 def test_a_rank_that_is_there_twice_is_not_two() -> None:
-    twice = (Rank(rank=0, compute_seconds=1.0), Rank(rank=0, compute_seconds=1.0))
+    twice = make_run().ranks * 2
     assert judged(make_run(ranks=twice), nproc=2) == ("ERROR", "1 of 2 ranks left their figures")
 
 

@@ -1,0 +1,102 @@
+"""Far ends that say what none of ours would."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+
+import pytest
+
+from harness.cluster.connection import Connection, HostError
+from harness.cluster.preflight import HostReport, Wishes, question, table
+
+GREETING = """
+import os, sys, time
+def say(text): os.write(1, text if isinstance(text, bytes) else text.encode())
+say("proofmark-far-end 1\\n")
+"""
+
+ENDED = '{{"frame": "ended", "code": {code}, "sizes": {sizes}, "unread": {unread}, "free_bytes": 1e12}}\n'
+
+
+def heard(program: str, home: Path) -> Connection:
+    """A connection, after a hostile far end has had its say."""
+
+    async def listen() -> Connection:
+        connection = Connection(home)
+        await connection.open([sys.executable, "-c", GREETING + program], 20)
+        try:
+            await connection.ask("time", timeout=3)
+        except HostError:
+            pass
+        await connection.close()
+        return connection
+
+    return asyncio.run(listen())
+
+
+def file(name: str, size: object, offset: int = 0) -> str:
+    return f'{{"frame": "file", "name": "{name}", "offset": {offset}, "size": {size}}}\n'
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        file("rank0.log", 10**12),
+        file("rank0.log", -1),
+        file("rank0.log", "true"),
+        file("rank0.log", 1, offset=5) + "x\n",
+        file("../rank0.log", 1) + "x\n",
+        file("rankx.jsonl", 1) + "x\n",
+        file("core dump\\n.log", 1) + "x\n",
+        "[]\n",
+        "[" * 90_000 + "\n",
+        '{"frame": []}\n' + '{"frame": "ended"}\n',
+        ENDED.format(code="Infinity", sizes={}, unread={}),
+        '{"frame": "answer"}\n' * 3,
+        "no JSON\n",
+    ],
+)
+def test_what_is_no_frame_loses_the_host(tmp_path: Path, said: str) -> None:
+    (tmp_path / "home").mkdir()
+    connection = heard(f"say({said!r})\ntime.sleep(60)", tmp_path / "home")
+    assert connection.lost == "it sent what is no frame" and connection.ended is None
+    assert not (tmp_path / "rank0.log").exists()
+
+
+def test_a_host_that_never_stops_is_not_listened_to(tmp_path: Path) -> None:
+    assert heard("while True: say(b'x' * (1 << 20))", tmp_path).lost == "it sent what is no frame"
+
+
+@pytest.mark.parametrize(
+    "sizes, unread, told",
+    [
+        ({"rank0.log": 4}, {}, "rank0.log has not come home whole"),
+        ({"rank1.jsonl": 4}, {}, "rank1.jsonl has not come home whole"),
+        ({}, {"rank0.log": "Stale file handle\\u001b[2J"}, "rank0.log cannot be read there: Stale file handle?[2J"),
+        ({"rank0.log": 3}, {}, None),
+    ],
+)
+def test_an_end_counts_with_all_that_was_written(
+    tmp_path: Path, sizes: dict[str, int], unread: dict[str, str], told: str | None
+) -> None:
+    (tmp_path / "home").mkdir()
+    texts = [str(each).replace("'", '"').replace("\\\\u", "\\u") for each in (sizes, unread)]
+    said = file("rank0.log", 3) + "abc\n" + ENDED.format(code=0, sizes=texts[0], unread=texts[1])
+    connection = heard(f"say({said!r})\ntime.sleep(60)", tmp_path / "home")
+    assert (connection.ended, connection.incomplete) == (0, told)
+
+
+def test_what_a_host_says_moves_no_cursor(tmp_path: Path) -> None:
+    said = '{"frame": "answer", "error": "\\u001b[2J\\u001b]0;mine\\u0007 gone\\nsecond  ok: all is well"}\n'
+
+    async def ask() -> str:
+        connection = Connection()
+        await connection.open([sys.executable, "-c", f"{GREETING}\nsay({said!r})\ntime.sleep(60)"], 20)
+        report = HostReport(0, "first")
+        await question(connection, report, Wishes(()))
+        await connection.close()
+        return table([report])
+
+    assert asyncio.run(ask()) == "0  first  ?[2J?]0;mine? gone second ok: all is well"
