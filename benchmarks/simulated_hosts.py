@@ -122,7 +122,7 @@ def _rank_log() -> list[str]:
     end = 10 * STEPS
     lines.append(_line("train_end", 10 + end / 10, **totals(end), converged=True))
     memory = {"host_peak_bytes": 2**34, "device_peak_bytes": 2**36, "device_total_bytes": 2**37}
-    return [*lines, _line("memory", 11 + end / 10, **memory)]
+    return [*lines, _line("memory", 11 + end / 10, **memory), _line("rank_end", 11 + end / 10, rank=0)]
 
 
 def _readings() -> list[str]:

@@ -212,17 +212,17 @@ class FarEnd:
             return {"port": found.getsockname()[1]}
 
     def order_listen(self, body: bytes, port: int | None) -> Frame:
-        """Take callers at a port, as the master of a training will, until the next such order or the end."""
-        if self._listening is not None:
-            self._listening.close()
+        """Take callers at a port, as the master of a training will, until told to hang up."""
         both = socket.has_dualstack_ipv6()
         family = socket.AF_INET6 if both else socket.AF_INET
-        self._listening = socket.create_server(("", port or 0), family=family, dualstack_ipv6=both)
+        self._listening = socket.create_server(("", port or 0), family=family, backlog=1024, dualstack_ipv6=both)
+        threading.Thread(target=_take_calls, args=(self._listening,), daemon=True).start()
         return {"port": self._listening.getsockname()[1]}
 
     def order_hang_up(self, body: bytes) -> None:
         """Take no more callers."""
         if self._listening is not None:
+            self._listening.shutdown(socket.SHUT_RDWR)  # wakes who waits for one
             self._listening.close()
 
     def order_reach(self, body: bytes, address: str, port: int) -> None:
@@ -369,6 +369,12 @@ class FarEnd:
 
     def _object(self, sha: str) -> Path:
         return self._work / "objects" / sha
+
+
+def _take_calls(listening: socket.socket) -> None:
+    with contextlib.suppress(OSError):
+        while True:
+            listening.accept()[0].close()
 
 
 def _end_of(stream: IO[bytes], most: int) -> str:
