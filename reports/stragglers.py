@@ -40,8 +40,8 @@ class Slowest:
     def __str__(self) -> str:
         compared = "in its data" if self.by_data else "in its own work and data"
         end = "; how much of its compute is waiting is not known" if self.by_data else ""
-        what = "a straggler, " if self.is_straggler else ""
-        return f"{self.name}: {what}{text.percent(self.excess)} above the median of the others {compared}{end}"
+        what = "a straggler" if self.is_straggler else "no straggler"
+        return f"{self.name}: {what}, {text.percent(self.excess)} above the median of the others {compared}{end}"
 
 
 def slowest_rank(run: SeedRun) -> Slowest | None:

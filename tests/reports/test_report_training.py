@@ -88,8 +88,8 @@ def told(*ranks: Rank, nodes: tuple[Host | None, ...] = (HOST,)) -> dict[str, st
 @pytest.mark.parametrize(
     "slow, expected",
     [
-        ({"compute_seconds": 10.0}, "rank 2: 0 % above the median of the others in its own work and data"),
-        ({"compute_seconds": 11.0}, "rank 2: 9.05 % above the median"),
+        ({"compute_seconds": 10.0}, "rank 2: no straggler, 0 % above the median of the others in its own work"),
+        ({"compute_seconds": 11.0}, "rank 2: no straggler, 9.05 % above the median"),
         ({"compute_seconds": 13.0}, "rank 2: a straggler, 27.1 % above the median"),
         ({"data_seconds": 4.0}, "rank 2: a straggler, 28.6 % above the median"),
     ],
