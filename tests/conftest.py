@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Generator
 
 import hypothesis
@@ -15,6 +16,10 @@ hypothesis.settings.register_profile(
     "slow machines", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
 )
 hypothesis.settings.load_profile("slow machines")
+
+# a shell ignores Ctrl-C for what it runs in the background, and so would every session that is interrupted in a test
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -27,7 +27,7 @@ def heard(program: str, home: Path) -> Connection:
         connection = Connection(home)
         await connection.open([sys.executable, "-c", GREETING + program], 20)
         try:
-            await connection.ask("time", timeout=3)
+            await connection.ask("time", timeout=1)
         except HostError:
             pass
         await connection.close()
