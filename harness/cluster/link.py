@@ -232,12 +232,15 @@ async def _installed(means: Means, link: HostLink, tell: Tell) -> str:
     files = [f"{link.code}/{file}" for file in means.cluster.requirements]
     arguments = [f"{link.work_dir}/environments", f"{link.code}/{CONSTRAINTS}", *files]
     command = [link.python, "-m", "harness.cluster.install", *arguments]
-    asked = asyncio.ensure_future(_command_on(means, link, command, INSTALL_TIMEOUT))
-    done, _ = await asyncio.wait([asked], timeout=2)
     begun = time.monotonic()
-    if not done:
-        tell(f"{link.name}: installing {', '.join(means.cluster.requirements)}")
-    ran = await asked
+    asked = asyncio.ensure_future(_command_on(means, link, command, INSTALL_TIMEOUT))
+    try:
+        done, _ = await asyncio.wait([asked], timeout=2)
+        if not done:
+            tell(f"{link.name}: installing {', '.join(means.cluster.requirements)}")
+        ran = await asked
+    finally:
+        asked.cancel()
     if not done:
         tell(f"{link.name}: {'installed' if ran['code'] == 0 else 'not installed'}, {time.monotonic() - begun:.0f} s")
     if ran["code"] != 0:

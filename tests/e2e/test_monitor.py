@@ -7,7 +7,7 @@ import pytest
 from harness.record import Monitoring
 from tests.e2e.conftest import House
 
-INTERVAL = ("--monitor-interval", "0.05", "--repeat", "40")
+INTERVAL = ("--monitor-interval", "0.05", "--repeat", "15")
 
 
 def watched(house: House, monkeypatch: pytest.MonkeyPatch, mood: str) -> tuple[str, Monitoring]:

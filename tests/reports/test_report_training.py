@@ -109,7 +109,7 @@ def test_waiting_is_no_work() -> None:
 
 def test_where_waiting_is_unknown_only_data_is_compared() -> None:
     found = told(rank(0, compute_seconds=20.0), rank(1), rank(2, data_seconds=2.5))
-    assert found["slowest rank"].startswith("rank 2: 9.")
+    assert found["slowest rank"].startswith("rank 2: no straggler, 9.")
     assert "in its data; how much of its compute is waiting is not known" in found["slowest rank"]
 
 
