@@ -205,12 +205,6 @@ class FarEnd:
             "shared": None if shared is None else Path(shared).exists(),
         }
 
-    def order_free_port(self, body: bytes) -> Frame:
-        """A port that nobody listens at."""
-        with socket.socket() as found:
-            found.bind(("", 0))
-            return {"port": found.getsockname()[1]}
-
     def order_listen(self, body: bytes, port: int | None) -> Frame:
         """Take callers at a port, as the master of a training will, until told to hang up."""
         both = socket.has_dualstack_ipv6()

@@ -12,7 +12,7 @@ from typing import Any
 
 from harness.cluster.connection import HostError
 from harness.cluster.controller import lead
-from harness.cluster.link import HostLink, Means, environment_on, link_to, make_ready
+from harness.cluster.link import HostLink, Means, environment_on, free_port, link_to, make_ready
 from harness.cluster.node import Tell
 from harness.cluster.preflight import HostReport, ready
 from harness.launch import Job, Place, Status
@@ -130,7 +130,7 @@ class ClusterHandle:
         """An agent on every node at once."""
         master = None
         if self._job.nnodes > 1:
-            port = self._means.cluster.master_port or (await links[0].connection.ask("free_port"))["port"]
+            port = self._means.cluster.master_port or await free_port(links[0].connection)
             master = (links[0].node.address, port)
         self._facts |= {"started": time.time(), "caches_cleared": self._means.cluster.clear_caches}
         await asyncio.gather(*(self._run_on(link, master) for link in links))

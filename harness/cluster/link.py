@@ -195,6 +195,13 @@ async def _meet(links: Sequence[HostLink], port: int | None) -> None:
         await first.connection.ask("hang_up")
 
 
+async def free_port(connection: Connection) -> int:
+    """A port of a host that nobody listens at."""
+    port = int((await connection.ask("listen", port=None))["port"])
+    await connection.ask("hang_up")
+    return port
+
+
 async def _make_one_ready(means: Means, link: HostLink, wishes: Wishes, tell: Tell) -> None:
     report = link.report
     try:

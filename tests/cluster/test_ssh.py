@@ -126,6 +126,20 @@ def test_a_disk_that_fills_up_is_named(campus: Campus) -> None:
     assert campus.hosts.hosts[1].name in failure(ran)
 
 
+LIE = """#!{python}
+import os, sys
+said = [text.replace("sizes=sent", "sizes={{**sent, 'monitor.jsonl': 1 << 40}}") for text in sys.argv[1:]]
+os.execv({python!r}, [{python!r}, *said])
+"""
+
+
+def test_a_training_whose_logs_have_not_all_come_home_is_no_pass(campus: Campus, tmp_path: Path) -> None:
+    (tmp_path / "python").write_text(LIE.format(python=sys.executable))
+    (tmp_path / "python").chmod(0o755)
+    ran = campus.run(python=str(tmp_path / "python"))
+    assert ran.code == 17 and "monitor.jsonl has not come home whole" in failure(ran), ran.output
+
+
 def test_a_port_that_is_taken(campus: Campus) -> None:
     cell = campus.hosts.hosts[0].cell
     assert cell is not None

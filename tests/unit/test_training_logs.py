@@ -8,12 +8,14 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.events import CORRUPT, EventLog, read_events
 from harness.training.failure import QUOTED, _hang, _Names
 from harness.training.rank_log import RankLog
+from harness.training.seed_run import _figures
 from harness.training.thinned import POINTS, Thinned
 
 PLAIN = st.none() | st.booleans() | st.integers(-(2**80), 2**80) | st.floats(allow_nan=False, allow_infinity=False)
@@ -99,3 +101,12 @@ def test_a_hang_of_thousands_is_told_in_a_few_lines(tmp_path: Path) -> None:
     assert f"{100 - QUOTED} more ranks hung there; waiting for it: rank 100, 101" in failure.cause
     assert failure.cause.endswith(f"and {8092 - QUOTED} more")
     assert failure.last_lines.splitlines() == [f"stack of {rank}" for rank in range(QUOTED)]
+
+
+@pytest.mark.parametrize("cut, steps", [(0, 8), (1, None), (2, None)])
+def test_a_log_without_its_end_has_no_steps(cut: int, steps: int | None) -> None:
+    total = {"step": 8, "samples": 64, "train_seconds": 2.0, "compute_seconds": 1.0, "data_seconds": 0.5}
+    written = [{"event": kind, **total} for kind in ("train_begin", "steps", "train_end", "rank_end")]
+    whole = [{"time": 1.0, "clock": 1, "communication": None, **event} for event in written]
+    found = _figures(RankLog(1).take(whole[: len(whole) - cut]))
+    assert found.steps == steps and found.compute_seconds == 1.0
