@@ -37,6 +37,7 @@ from harness.errors import StepError
 KEEP = 2
 """How many finished checkpoints stay."""
 
+_ALL = "state"  # one dictionary of all: the library logs each of the outermost ones' entries apart
 _OPTIONS = StateDictOptions(flatten_optimizer_state_dict=True)
 
 
@@ -48,8 +49,7 @@ class Checkpoints:
         self._rank = rank
         self._group = dist.new_group(backend="gloo")
         self._pending: Future[Any] | None = None
-        # not the default one: that keeps a tensor's strides, and safetensors takes contiguous ones alone
-        self._stager = BlockingAsyncStager(cache_staged_state_dict=torch.cuda.is_available())
+        self._stager = _Stager(cache_staged_state_dict=torch.cuda.is_available())
 
     def save(
         self, step: int, model: torch.nn.Module, optimizer: torch.optim.Optimizer, progress: dict[str, Any]
@@ -69,7 +69,9 @@ class Checkpoints:
             (draft / "progress.json").write_text(json.dumps(progress | {"plain": plain}), encoding="utf-8")
         dist.barrier(self._group)
         writer = _Writer(str(draft), save_distributed=True)
-        written: Any = async_save(tensors, storage_writer=writer, process_group=self._group, async_stager=self._stager)
+        written: Any = async_save(
+            {_ALL: tensors}, storage_writer=writer, process_group=self._group, async_stager=self._stager
+        )
         if self._rank == 0:
             done: Future[Any] = Future()
             written.add_done_callback(lambda future: _settle(future, done, draft))
@@ -101,7 +103,7 @@ class Checkpoints:
         tensors, _ = _state(model, optimizer)
         tensors |= _random_states()
         try:
-            load(tensors, storage_reader=HuggingFaceStorageReader(str(path)))
+            load({_ALL: tensors}, storage_reader=HuggingFaceStorageReader(str(path)))
         except (Exception, CheckpointException) as error:
             raise StepError(f"checkpoint {path.name} does not fit this run: {_first_line(error)}") from error
         model_state = {k.removeprefix("model."): v for k, v in tensors.items() if k.startswith("model.")}
@@ -112,6 +114,18 @@ class Checkpoints:
         if torch.accelerator.is_available():
             _device_module().set_rng_state(tensors[_random_key("device")])
         return progress
+
+
+class _Stager(BlockingAsyncStager):
+    """Copies into the same memory each time, with CUDA pinned. The library's default one keeps a tensor's strides too,
+    and safetensors takes contiguous tensors alone."""
+
+    def stage(self, state_dict: dict[str, Any]) -> dict[str, Any]:
+        """The state on the host."""
+        staged: dict[str, Any] = super().stage(state_dict)
+        if not self.cache_staged_state_dict:
+            self.cache_staged_state_dict, self.state_dict_cache = True, staged
+        return staged
 
 
 class _Writer(HuggingFaceStorageWriter):

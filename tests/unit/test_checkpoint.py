@@ -56,3 +56,15 @@ def test_another_model_is_refused(tmp_path: Path) -> None:
     other = nn.Linear(2, 2)
     with pytest.raises(StepError, match="step-000000001 does not fit this run"):
         Checkpoints.load(tmp_path / "step-000000001", other, torch.optim.SGD(other.parameters()))
+
+
+def test_each_holds_the_state_of_its_own_step(tmp_path: Path) -> None:
+    checkpoints = Checkpoints(tmp_path, 0)
+    for steps in (1, 2):  # copied into the same memory
+        checkpoints.save(steps, *trained(torch.channels_last, steps), {})
+    checkpoints.wait()
+    for steps in (1, 2):
+        other, optimizer = trained(torch.channels_last, steps=3)
+        Checkpoints.load(tmp_path / f"step-{steps:09d}", other, optimizer)
+        expected, _ = trained(torch.channels_last, steps)
+        assert all(torch.equal(a, b) for a, b in zip(other.parameters(), expected.parameters(), strict=True))
