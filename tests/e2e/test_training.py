@@ -220,6 +220,13 @@ def test_a_hang_timeout_that_is_none_is_refused(house: House, option: str, timeo
     one_line_answer(house.run(f"{option}={timeout}", vendor="cpu", suite="training"), told)
 
 
+def test_a_scale_that_nobody_offers_is_told(house: House) -> None:
+    for named, told in (("1x4", True), ("1x2", False)):
+        ran = house.run("-k", f"nothing and {named}", vendor="cpu", suite="training")
+        assert ran.code == pytest.ExitCode.NO_TESTS_COLLECTED
+        assert (f"no training case is offered at scale {named}: --scale {named} adds it" in ran.output) == told
+
+
 def test_another_seed_may_do_better_where_one_diverged(house: House) -> None:
     ran = house.run("-k", "1x1", "--repeat", "2", vendor="cpu", suite="training", trouble="tiny.rank0.loss3=yes")
     record = trained(ran)
