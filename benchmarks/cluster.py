@@ -21,6 +21,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -177,32 +178,46 @@ def over_ssh() -> None:
         launcher = _launcher(Ssh(cluster, "benchmark"), cluster)
         assert not any(report.problems for report in launcher.examine(SSH_HOSTS, print))
         pairs = [[_trained(count, launcher, folder, pair) for count in (SSH_HOSTS, 1)] for pair in range(PAIRS)]
-        before = _cpu_seconds()
-        looks = [_timed(lambda: launcher.examine(SSH_HOSTS, print))[0] for _ in range(PAIRS)]
-        cpu = (_cpu_seconds() - before) / PAIRS
-    ratio, look = statistics.median(many / one for many, one in pairs), statistics.median(looks)
-    told = ", ".join(f"{many:.1f} s : {one:.1f} s" for many, one in pairs)
+        looks = [_spent(lambda: launcher.examine(SSH_HOSTS, print)) for _ in range(PAIRS)]
+    ratio = statistics.median(many.seconds / one.seconds for many, one in pairs)
+    told = ", ".join(f"{many.seconds:.1f} s : {one.seconds:.1f} s" for many, one in pairs)
     print(f"{SSH_HOSTS} ssh hosts against 1, launched and collected: {ratio:.2f} times as long ({told})")
-    print(f"preflight of {SSH_HOSTS} ssh hosts: {look:.1f} s, of which the controller and its ssh compute {cpu:.1f} s")
+    shares = [statistics.median(each.cpu for each in side) for side in zip(*pairs, strict=True)]
+    print(f"of which controller and ssh compute {shares[0]:.1f} s : {shares[1]:.1f} s")
+    look, share = (statistics.median(getattr(look, key) for look in looks) for key in ("seconds", "cpu"))
+    print(f"preflight of {SSH_HOSTS} ssh hosts: {look:.1f} s, of which controller and ssh compute {share:.1f} s")
     print(f"hosts and controller share {os.cpu_count()} cores; load {os.getloadavg()[0]:.0f}")
 
 
+@dataclass(frozen=True)
+class Spent:
+    """Seconds that passed, and those that this process and the ones it has waited for computed."""
+
+    seconds: float
+    cpu: float
+
+
+def _spent(work: Callable[[], Any]) -> Spent:
+    before = _cpu_seconds()
+    seconds, _ = _timed(work)
+    return Spent(seconds, _cpu_seconds() - before)
+
+
 def _cpu_seconds() -> float:
-    """Of this process and of those that it has waited for."""
     return sum(sum(resource.getrusage(who)[:2]) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
 
 
-def _trained(hosts: int, launcher: ClusterLauncher, folder: Path, pair: int) -> float:
-    """Seconds from a training's submission until everything has come home and the hosts are left."""
+def _trained(hosts: int, launcher: ClusterLauncher, folder: Path, pair: int) -> Spent:
+    """A training from its submission until everything has come home and the hosts are left."""
     run_dir = folder / f"run{pair}of{hosts}"
     run_dir.mkdir()
     training = _training(hosts, launcher, run_dir)
     watch = Watch(run_dir, folder, hosts)
-    seconds, _ = _timed(training.train)
+    spent = _spent(training.train)
     watch.end()
     failure = training.so_far().runs[0].failure
     assert failure is None, failure.cause
-    return seconds
+    return spent
 
 
 @contextlib.contextmanager

@@ -51,24 +51,27 @@ def main() -> None:
 def _accusations(engine: Engine, runs: int) -> None:
     """Run an engine so often, and print what it was accused of."""
     accused: collections.Counter[str] = collections.Counter()
+    disturbed = 0
     worst: dict[str, float] = {}
     begun = time.monotonic()
     spawn = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(1, mp_context=spawn, max_tasks_per_child=1) as pool:
         counts = [min(AT_ONCE, runs - start) for start in range(0, runs, AT_ONCE)]
-        for told, figures in pool.map(_held, [engine] * len(counts), counts):
+        for told, busy, figures in pool.map(_held, [engine] * len(counts), counts):
             accused.update(told)
+            disturbed += len(busy)
             for check, figure in figures:
                 worst[check] = max(worst.get(check, 0.0), figure)
     name = "/".join(engine)
-    print(f"{name}: {runs} runs, {sum(accused.values())} accusations, {time.monotonic() - begun:.0f} s", flush=True)
+    found = f"{sum(accused.values())} accusations, {disturbed} times AMBIGUOUS"
+    print(f"{name}: {runs} runs, {found}, {time.monotonic() - begun:.0f} s", flush=True)
     for what, count in accused.items():
         print(f"  {count} times: {what}", flush=True)
     print("  highest: " + ", ".join(f"{check} {figure:.3g}" for check, figure in sorted(worst.items())), flush=True)
 
 
-def _held(engine: Engine, runs: int) -> tuple[list[str], list[tuple[str, float]]]:
-    """Accusations, and the figures of all checks, of one compilation of an engine."""
+def _held(engine: Engine, runs: int) -> tuple[list[str], list[str], list[tuple[str, float]]]:
+    """Accusations, what showed a busy machine, and the figures of all checks, of one compilation of an engine."""
     with tempfile.TemporaryDirectory() as folder:
         log = EventLog(Path(folder) / "events.jsonl")
         pipeline = _pipeline(engine, Path(folder), log)
@@ -78,7 +81,7 @@ def _held(engine: Engine, runs: int) -> tuple[list[str], list[tuple[str, float]]
             if outcome["status"] != "done":
                 raise RuntimeError(f"{'/'.join(engine)}: step {step}: {outcome['reason']}")
         log.close()
-        return list(_told(log.path)), list(_figures(log.path))
+        return _told(log.path, "dishonest"), _told(log.path, "disturbed"), list(_figures(log.path))
 
 
 def _pipeline(engine: Engine, folder: Path, log: EventLog) -> Pipeline:
@@ -89,18 +92,11 @@ def _pipeline(engine: Engine, folder: Path, log: EventLog) -> Pipeline:
     layer = OverrideLayer("benchmark", {"compiler": compiler, "precision": precision})
     host = HostSettings(cache_dir=str(ROOT / ".cache"))
     config = resolve(case_file, vendor, [layer], found.vendor.default_compiler, host).config
-    return Pipeline(case, found, found.compiler(compiler)[1], config, folder, log, _say)
+    return Pipeline(case, found, found.compiler(compiler)[1], config, folder, log, lambda **_: None)
 
 
-def _say(note: str | None = None, **figures: object) -> None:
-    if note:
-        print(note, flush=True)
-
-
-def _told(path: Path) -> Iterator[str]:
-    for event in read_events(path):
-        if event["event"] == "dishonest":
-            yield str(event["what"])
+def _told(path: Path, kind: str) -> list[str]:
+    return [str(event["what"]) for event in read_events(path) if event["event"] == kind]
 
 
 def _figures(path: Path) -> Iterator[tuple[str, float]]:

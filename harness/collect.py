@@ -68,6 +68,7 @@ def collect(events_file: Path) -> RunRecord:
         flops=flops,
         memory=_memory(events, begin["compiler"]),
         dishonest=tuple(dict.fromkeys(event["what"] for event in events["dishonest"])),
+        disturbed=tuple(dict.fromkeys(event["what"] for event in events["disturbed"])),
         checks=tuple(_check(event) for event in events["check"]),
         partial=bool(events["partial"]),
         corrupt_lines=len(events[CORRUPT]),

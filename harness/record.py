@@ -304,6 +304,7 @@ class RunRecord(CaseRecord):
     accuracy: Accuracy
     memory: Memory = Memory()
     dishonest: tuple[str, ...] = Field((), description="what an engine did that an honest one does not")
+    disturbed: tuple[str, ...] = Field((), description="what shows that the machine changed while it was timed")
     checks: tuple[Check, ...] = ()
     monitoring: Monitoring | None = None
 

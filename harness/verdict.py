@@ -201,10 +201,10 @@ def _accuracy_shortfalls(record: RunRecord) -> list[str]:
 
 def _disturbances(record: RunRecord) -> list[str]:
     """What made the device another one than the chip alone, while it was timed."""
+    reasons = [f"{what}: run again on a quiet machine" for what in record.disturbed]
     seen = record.monitoring
     if seen is None:
-        return []
-    reasons = []
+        return reasons
     if seen.throttled:
         reasons.append(f"the device was throttled while it was timed: {', '.join(seen.throttled)}")
     if seen.foreign_processes:

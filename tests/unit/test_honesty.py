@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import re
 import threading
 import time
 from collections.abc import Callable
@@ -341,6 +342,26 @@ def test_a_cheating_engine_is_caught(cheat: str, accusation: str, tmp_path: Path
     data = Data()
     accusations, _ = measured(data, getattr(Cheats, cheat)(data), tmp_path)
     assert any(accusation in told for told in accusations), accusations
+
+
+def test_an_engine_whose_machine_becomes_busy_is_not_accused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor has it a speed: it may be one that is fast until it meets something new."""
+    last = SimpleNamespace(randint=lambda first, last: last)  # where the honesty round comes
+    monkeypatch.setattr(measure, "random", SimpleNamespace(SystemRandom=lambda: last))
+    data = Data()
+    known = {batch[0][0].numpy().tobytes() for batch in data.loader}
+    busy: list[bool] = []
+
+    def engine(inputs: list[torch.Tensor]) -> Answer:
+        if busy or (len(inputs[0]) == 16 and inputs[0].numpy().tobytes() not in known):
+            busy.append(True)
+            time.sleep(WORK)
+        return data.honest(inputs)
+
+    accusations, accuracies = measured(data, engine, tmp_path)
+    assert not accusations and len(accuracies) == 3
+    (told,) = (event["what"] for event in read_events(tmp_path / "events.jsonl") if event["event"] == "disturbed")
+    assert re.fullmatch(r"timed again, the engine took \S+ ms a batch instead of \S+ ms", told)
 
 
 @pytest.mark.parametrize("cheat", ["answers_the_previous_batch", "caches_outputs", "skips_samples"])
