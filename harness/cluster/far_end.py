@@ -33,6 +33,7 @@ from typing import IO, Any
 GREETING = b"proofmark-far-end 1\n"
 SILENCE = 10.0
 PIECE = 256 * 1024
+DROP_CACHES = "/proc/sys/vm/drop_caches"
 SIOCGIFFLAGS, IFF_UP, IFF_LOOPBACK, IFF_RUNNING = 0x8913, 0x1, 0x8, 0x40
 LOG_NAME = re.compile(r"(agent|monitor|rank[0-9]{1,7})\.(jsonl|log|err)")
 """What a node's agent and ranks write that goes home."""
@@ -192,6 +193,7 @@ class FarEnd:
         port: int | None,
         data_dir: str | None,
         shared: str | None,
+        clear_caches: bool,
     ) -> Frame:
         """What a preflight asks of a host."""
         return {
@@ -203,6 +205,7 @@ class FarEnd:
             "port_free": None if port is None else _is_free(port),
             "data": None if data_dir is None else fingerprint(Path(data_dir)),
             "shared": None if shared is None else Path(shared).exists(),
+            "clears_caches": os.access(DROP_CACHES, os.W_OK) if clear_caches else None,
         }
 
     def order_listen(self, body: bytes, port: int | None) -> Frame:
@@ -226,7 +229,7 @@ class FarEnd:
     def order_drop_caches(self, body: bytes) -> None:
         """Have the kernel forget what it read from disks."""
         os.sync()
-        Path("/proc/sys/vm/drop_caches").write_text("3")
+        Path(DROP_CACHES).write_text("3")
 
     def order_ask(
         self, body: bytes, command: list[str], environment: dict[str, str], seconds: float, mark: str

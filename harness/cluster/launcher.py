@@ -132,15 +132,16 @@ class ClusterHandle:
         if self._job.nnodes > 1:
             port = self._means.cluster.master_port or await free_port(links[0].connection)
             master = (links[0].node.address, port)
-        self._facts |= {"started": time.time(), "caches_cleared": self._means.cluster.clear_caches}
+        clearing = self._means.cluster.clear_caches
+        if clearing:
+            await asyncio.gather(*(self._ask(link, "drop_caches") for link in links))
+        self._facts |= {"started": time.time(), "caches_cleared": clearing}
         await asyncio.gather(*(self._run_on(link, master) for link in links))
 
     async def _run_on(self, link: HostLink, master: tuple[str, int] | None) -> None:
         cluster, node, mark = self._means.cluster, link.report.node, secrets.token_hex(16)
         run = self._run_directory(link)
         place = Place(run, link.code, f"{link.work_dir}/cache", master)
-        if cluster.clear_caches:
-            await self._ask(link, "drop_caches")
         await self._ask(
             link,
             "run",

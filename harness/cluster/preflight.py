@@ -17,7 +17,7 @@ LEAST_FREE = 1 << 30
 
 PINGS = 4
 
-FACTS = {"hostname", "python", "versions", "free_bytes", "interface", "port_free", "data", "shared"}
+FACTS = {"hostname", "python", "versions", "free_bytes", "interface", "port_free", "data", "shared", "clears_caches"}
 """What a host answers."""
 
 
@@ -31,6 +31,7 @@ class Wishes:
     data_dir: str | None = None
     shared: str | None = None
     """A file that was written here, into a directory that all hosts are said to share."""
+    clear_caches: bool = False
 
 
 @dataclass
@@ -74,6 +75,8 @@ async def question(connection: Connection, report: HostReport, wishes: Wishes) -
         report.problems.append(f"port {wishes.port} (master_port) is taken")
     if report.facts["shared"] is False:
         report.problems.append(f"{wishes.shared} (`checkpoints`) was written here and is not there: not shared")
+    if report.facts["clears_caches"] is False:
+        report.problems.append("`clear_caches`: the user may not write /proc/sys/vm/drop_caches there")
     if wishes.data_dir is not None and report.facts["data"] is None:
         report.problems.append(f"there is no directory {wishes.data_dir}")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 import time
 from pathlib import Path
@@ -24,6 +25,7 @@ FACTS: dict[str, Any] = {
     "interface": "up",
     "port_free": True,
     "shared": None,
+    "clears_caches": None,
 }
 
 
@@ -80,6 +82,7 @@ class Answers:
         (Answers(free_bytes=5 << 20), "5 MiB are free in work_dir"),
         (Answers(interface="down"), "interface eth1 is down"),
         (Answers(port_free=False), "port 29500 (master_port) is taken"),
+        (Answers(clears_caches=False), "`clear_caches`: the user may not write /proc/sys/vm/drop_caches"),
         (Answers(data=None), "there is no directory /data"),
     ],
 )
@@ -106,12 +109,19 @@ def far_end(*orders: tuple[str, dict[str, Any]]) -> list[dict[str, Any]]:
 
 def test_what_a_real_host_says(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
-    wanted = {"packages": ["torch", "no-such-package"], "interface": "lo", "port": None, "shared": __file__}
+    wanted = {
+        "packages": ["torch", "no-such-package"],
+        "interface": "lo",
+        "port": None,
+        "shared": __file__,
+        "clear_caches": True,
+    }
     asked = [{**wanted, "data_dir": str(tmp_path / name)} for name in ("data", "none")]
     _, there, missing = far_end(("open", {"work_dir": str(tmp_path / "work")}), *(("facts", each) for each in asked))
     assert (
         there["interface"] == "loopback"
         and there["shared"] is True
+        and there["clears_caches"] is os.access("/proc/sys/vm/drop_caches", os.W_OK)
         and there["versions"]["torch"]
         and there["versions"]["no-such-package"] is None
     )
