@@ -13,6 +13,7 @@ under the same clock. What follows from them:
 
 from __future__ import annotations
 
+import contextlib
 import random
 import statistics
 import time
@@ -205,29 +206,46 @@ def _chains(data: list[torch.Tensor], other: list[torch.Tensor], chance: random.
     inputs are made before the first call, a repeat in memory of its own.
     """
     most = max(1, len(data[0]) - 1)
-    new = [splice(data, other, chance.uniform(0.25, 0.75), chance.randint(1, most)) for _ in range(2)]
-    return (other, data), (*new, [tensor.clone() for tensor in new[1]])
+    with _one_thread():
+        new = [splice(data, other, chance.uniform(0.25, 0.75), chance.randint(1, most)) for _ in range(2)]
+        return (other, data), (*new, [tensor.clone() for tensor in new[1]])
+
+
+@contextlib.contextmanager
+def _one_thread() -> Iterator[None]:
+    """For torch operators of our own: threads that have none left to do spin on, on cores that an engine wants."""
+    import torch
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
 
 
 def _call(kind: str, engine: Compute, inputs: list[torch.Tensor], synchronize: Synchronize) -> _Call:
-    before = [tensor.clone() for tensor in inputs]
+    with _one_thread():
+        before = [tensor.clone() for tensor in inputs]
     synchronize()
     start = time.perf_counter_ns()
     outputs, _ = engine(inputs)
     synchronize()
     idle = time.perf_counter_ns()
-    copies = [output.detach().cpu() for output in outputs]
-    copied = time.perf_counter_ns()
-    for output in outputs:
-        output.detach().cpu()
-    copied_again = time.perf_counter_ns()
+    with _one_thread():
+        copies = [output.detach().cpu() for output in outputs]
+        copied = time.perf_counter_ns()
+        for output in outputs:
+            output.detach().cpu()
+        copied_again = time.perf_counter_ns()
+        snapshot = [copy.clone() for copy in copies]
     return _Call(
         kind=kind,
         seconds=(idle - start) / 1e9,
         inputs=inputs,
         before=before,
         outputs=outputs,
-        snapshot=[copy.clone() for copy in copies],
+        snapshot=snapshot,
         first_copy=(copied - idle) / 1e9,
         second_copy=(copied_again - copied) / 1e9,
     )

@@ -17,6 +17,7 @@ from torch.utils.data import DataLoader, TensorDataset
 
 from harness import measure
 from harness.config import EffectiveConfig
+from harness.crowd import Crowd
 from harness.errors import StepError
 from harness.events import EventLog, read_events
 from harness.honesty import distance, probe, splice
@@ -333,8 +334,9 @@ EXPECTED = {
 
 
 @pytest.fixture(autouse=True)
-def one_second_chance(monkeypatch: pytest.MonkeyPatch) -> None:
+def one_second_chance_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(measure, "SECOND_CHANCES", 1)
+    monkeypatch.setattr(Crowd, "share", lambda self: 0.0)
 
 
 @pytest.mark.parametrize("cheat, accusation", EXPECTED.items())
@@ -362,6 +364,15 @@ def test_an_engine_whose_machine_becomes_busy_is_not_accused(tmp_path: Path, mon
     assert not accusations and len(accuracies) == 3
     (told,) = (event["what"] for event in read_events(tmp_path / "events.jsonl") if event["event"] == "disturbed")
     assert re.fullmatch(r"timed again, the engine took \S+ ms a batch instead of \S+ ms", told)
+
+
+def test_on_a_crowded_machine_nobody_is_accused_of_being_slow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Crowd, "share", lambda self: 0.3)
+    data = Data()
+    accusations, _ = measured(data, Cheats.knows_when_it_is_timed(data), tmp_path)
+    events = list(read_events(tmp_path / "events.jsonl"))
+    (told,) = (event["what"] for event in events if event["event"] == "disturbed")
+    assert not accusations and told.startswith("other processes took 30% of the cores while the engine was slower")
 
 
 @pytest.mark.parametrize("cheat", ["answers_the_previous_batch", "caches_outputs", "skips_samples"])
