@@ -62,15 +62,24 @@ class Container:
     settings: ContainerSettings
     containerfile: bytes | None = None
 
-    def around(self, program: Sequence[str], cluster: Cluster, data_dir: str | None, user: str, name: str) -> list[str]:
+    def around(
+        self,
+        program: Sequence[str],
+        cluster: Cluster,
+        data_dir: str | None,
+        user: str,
+        name: str,
+        rootless: bool = False,
+    ) -> list[str]:
         """The engine's command that runs `program` in container `name` as `user` (`uid:gid`).
 
-        Directories are at their own paths.
+        Directories are at their own paths. A podman without root gives its user another id in there, who may not write
+        into them, unless it is told to keep it.
         """
         given = self.settings
         mounts = [f"{path}:{path}" for path in (cluster.work_dir, cluster.checkpoints) if path]
         mounts += [f"{data_dir}:{data_dir}:ro"] if data_dir else []
-        options = ["--rm", "-i", "--pull=never", "--network=host"]
+        options = ["--rm", "-i", "--pull=never", "--network=host", *(["--userns=keep-id"] if rootless else [])]
         options += [f"--volume={mount}" for mount in (*mounts, *given.mounts)]
         options += [f"--device={device}" for device in given.devices]
         options += [f"--shm-size={given.shm_size}"] if given.shm_size else []
@@ -96,9 +105,17 @@ class Container:
             "id": await self._image_id(node),
             "name": f"proofmark-{secrets.token_hex(8)}",
             "user": f"{user[1]}:{user[2]}",
+            "rootless": user[1] != "0" and await self._is_rootless_podman(node),
             "privileged": self.settings.is_privileged,
         }
-        return self.around([], cluster, data_dir, facts["user"], facts["name"]), facts
+        return self.around([], cluster, data_dir, facts["user"], facts["name"], facts["rootless"]), facts
+
+    async def _is_rootless_podman(self, node: Node) -> bool:
+        command = [self.engine, "info", "--format", "{{.Host.Security.Rootless}}"]
+        try:
+            return (await _run(node, command, "asking the engine whether it is rootless")).strip() == "true"
+        except _Refused:  # docker, which does not know the field
+            return False
 
     async def remove(self, node: Node, name: str) -> None:
         """Have a container gone that may have outlived the connection to it."""

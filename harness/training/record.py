@@ -109,6 +109,7 @@ class Container(Part):
     id: str = Field(description="of the image, as the node's engine has it")
     name: str
     user: str = Field(description="uid:gid")
+    rootless: bool = Field(default=False, description="podman ran it without root")
     privileged: bool = Field(description="it had all devices and capabilities of the host")
 
 

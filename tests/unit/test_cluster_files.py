@@ -154,6 +154,8 @@ def test_a_containers_command_line() -> None:
         *("--volume=/opt/x:/opt/x:ro", "--device=/dev/x", "--shm-size=16g", "--gpus", "all"),
         *("--user=7:8", "--name=me", "image", "python3", "-c", "x y"),
     ]
+    rootless = Container("podman", "image", given).around([], cluster, None, "7:8", "me", rootless=True)
+    assert "--userns=keep-id" in rootless
     privileged = Container("podman", "image", ContainerSettings(privileged=True))
     assert "--privileged" in privileged.around([], cluster, None, "7:8", "me")
 
