@@ -13,15 +13,14 @@ under the same clock. What follows from them:
 
 from __future__ import annotations
 
-import contextlib
 import random
 import statistics
 import time
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from harness.pace import GRACE, MOST, PACE, Paces
+from harness.pace import GRACE, PACE, Paces
+from harness.probes import Call, Synchronize, chains, pairs, timed_call
 
 if TYPE_CHECKING:
     import torch
@@ -50,8 +49,6 @@ alone 3e-4 to 1.4e-3, tf32 5e-4 to 1.5e-3, float16 7e-4 to 2.3e-3, bfloat16 7e-3
 long.
 """
 
-Synchronize = Callable[[], None]
-
 
 @dataclass(frozen=True)
 class Check:
@@ -62,20 +59,6 @@ class Check:
     figure: float | None
     bound: float | None
     meaning: str
-
-
-@dataclass
-class _Call:
-    """One call of the engine and what it left behind."""
-
-    kind: str
-    seconds: float
-    inputs: list[torch.Tensor]
-    before: list[torch.Tensor]
-    outputs: list[torch.Tensor]
-    snapshot: list[torch.Tensor]
-    first_copy: float
-    second_copy: float
 
 
 def probe(
@@ -97,15 +80,15 @@ def probe(
         precision: the tested one; it decides how far answers may be apart.
         remainder: size of the data's last short batch, which is answered anew too; 0 if there is none.
     """
-    calls: list[_Call] = []
+    calls: list[Call] = []
     fastest = float("inf")
     memorised, cached = Paces(), Paces()
     chance = random.SystemRandom()
-    for data, other in _pairs(loader):
-        known, new = _chains(data, other, chance)
-        chains = [("known", known), ("new", new)]
-        chance.shuffle(chains)
-        ran = {kind: [_call(kind, engine, inputs, synchronize) for inputs in chain] for kind, chain in chains}
+    for data, other in pairs(loader):
+        known, new = chains(data, other, chance)
+        order = [("known", known), ("new", new)]
+        chance.shuffle(order)
+        ran = {kind: [timed_call(kind, engine, inputs, synchronize) for inputs in chain] for kind, chain in order}
         calls = [*calls[-KEPT:], *ran["known"], *ran["new"]]
         fastest = min(fastest, *(call.seconds for call in ran["new"][:2]))
         (_, settled), (_, first, again) = ran["known"], ran["new"]
@@ -114,7 +97,7 @@ def probe(
         if memorised.clear and cached.clear:
             break
     if remainder:
-        calls.append(_call("new", engine, [tensor[-remainder:].clone() for tensor in new[0]], synchronize))
+        calls.append(timed_call("new", engine, [tensor[-remainder:].clone() for tensor in new[0]], synchronize))
     time.sleep(min(0.5, 3 * statistics.median(call.seconds for call in calls)))
     checks = [
         _pace_check("no memorised data", memorised, "inputs that it has not seen take it longer than the data set's"),
@@ -145,13 +128,13 @@ def recognition(loader: Loader, engine: Compute, other: Compute, synchronize: Sy
     paces = Paces()
     closest = float("inf")
     chance = random.SystemRandom()
-    for data, previous in _pairs(loader):
+    for data, previous in pairs(loader):
         seconds, answers = {}, {}
         engines = [("known", engine), ("other", other)]
         chance.shuffle(engines)
         for name, compute in engines:
-            _call(name, compute, previous, synchronize)
-            call = _call(name, compute, data, synchronize)
+            timed_call(name, compute, previous, synchronize)
+            call = timed_call(name, compute, data, synchronize)
             seconds[name], answers[name] = call.seconds, call.snapshot
         paces.add(seconds["other"], seconds["known"])
         closest = min(closest, *map(distance, answers["other"], answers["known"]))
@@ -163,100 +146,12 @@ def recognition(loader: Loader, engine: Compute, other: Compute, synchronize: Sy
     ]
 
 
-def splice(one: list[torch.Tensor], other: list[torch.Tensor], share: float, shift: int) -> list[torch.Tensor]:
-    """Inputs that nobody has seen: of each row the left part of `one`, the right part of another row of `other`.
-
-    Shapes and types stay; tensors of one dimension are left as they are.
-
-    Args:
-        share: how much is the left part, 0 to 1.
-        shift: by how many rows `other` is rolled, so that the same two batches give something new each time.
-    """
-    import torch
-
-    spliced = []
-    for left, right in zip(one, other, strict=True):
-        if left.dim() < 2:
-            spliced.append(left.clone())
-            continue
-        middle = min(max(1, round(share * left.shape[-1])), left.shape[-1] - 1)
-        shifted = right[: len(left)].roll(shift, 0)
-        spliced.append(torch.cat([left[..., :middle], shifted[..., middle:]], -1))
-    return spliced
-
-
-def _pairs(loader: Loader) -> Iterator[tuple[list[torch.Tensor], list[torch.Tensor]]]:
-    """Up to MOST pairs of full batches, from the start again when the data ends."""
-    given = 0
-    while given < MOST:
-        previous: list[torch.Tensor] | None = None
-        for inputs, _ in loader:
-            if previous is not None and len(inputs[0]) < len(previous[0]):
-                break
-            yield inputs, previous or inputs
-            previous, given = inputs, given + 1
-            if given == MOST:
-                return
-
-
-def _chains(data: list[torch.Tensor], other: list[torch.Tensor], chance: random.SystemRandom) -> tuple[Any, Any]:
-    """Two batches of the data; and two new ones, of which the second comes twice.
-
-    The figures are taken of calls that follow another call at once, so that no kind finds a warmer machine. All
-    inputs are made before the first call, a repeat in memory of its own.
-    """
-    most = max(1, len(data[0]) - 1)
-    with _one_thread():
-        new = [splice(data, other, chance.uniform(0.25, 0.75), chance.randint(1, most)) for _ in range(2)]
-        return (other, data), (*new, [tensor.clone() for tensor in new[1]])
-
-
-@contextlib.contextmanager
-def _one_thread() -> Iterator[None]:
-    """For torch operators of our own: threads that have none left to do spin on, on cores that an engine wants."""
-    import torch
-
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)
-
-
-def _call(kind: str, engine: Compute, inputs: list[torch.Tensor], synchronize: Synchronize) -> _Call:
-    with _one_thread():
-        before = [tensor.clone() for tensor in inputs]
-    synchronize()
-    start = time.perf_counter_ns()
-    outputs, _ = engine(inputs)
-    synchronize()
-    idle = time.perf_counter_ns()
-    with _one_thread():
-        copies = [output.detach().cpu() for output in outputs]
-        copied = time.perf_counter_ns()
-        for output in outputs:
-            output.detach().cpu()
-        copied_again = time.perf_counter_ns()
-        snapshot = [copy.clone() for copy in copies]
-    return _Call(
-        kind=kind,
-        seconds=(idle - start) / 1e9,
-        inputs=inputs,
-        before=before,
-        outputs=outputs,
-        snapshot=snapshot,
-        first_copy=(copied - idle) / 1e9,
-        second_copy=(copied_again - copied) / 1e9,
-    )
-
-
 def _pace_check(name: str, paces: Paces, meaning: str) -> Check:
     return Check(name, not paces.accused, paces.median, PACE, meaning)
 
 
 def _agreement(
-    calls: list[_Call], reference: Compute | None, engine: Compute, synchronize: Synchronize, precision: str
+    calls: list[Call], reference: Compute | None, engine: Compute, synchronize: Synchronize, precision: str
 ) -> Check:
     """The largest distance of any row of a new batch, in units of the spread between samples."""
     worst = 0.0
@@ -296,7 +191,7 @@ def distance(answer: torch.Tensor, wanted: torch.Tensor) -> float:
     return worst / spread if spread > 0 and worst == worst else float("inf")
 
 
-def _settled(calls: list[_Call]) -> Check:
+def _settled(calls: list[Call]) -> Check:
     """Answers now, compared with what they were when the device was said to be idle."""
     changed = sum(
         not _same(output.detach().cpu(), then)
@@ -307,7 +202,7 @@ def _settled(calls: list[_Call]) -> Check:
     return Check("waits for its device", changed == 0, float(changed), 0.0, meaning)
 
 
-def _copied(calls: list[_Call]) -> Check:
+def _copied(calls: list[Call]) -> Check:
     """Waiting that hides in the first copy of an answer to the host, as a share of the compute time."""
     hidden = sum(max(0.0, call.first_copy - call.second_copy) for call in calls)
     share = hidden / sum(call.seconds for call in calls)
@@ -321,7 +216,7 @@ def _copied(calls: list[_Call]) -> Check:
     )
 
 
-def _unchanged(calls: list[_Call]) -> Check:
+def _unchanged(calls: list[Call]) -> Check:
     changed = sum(not _same(now, then) for call in calls for now, then in zip(call.inputs, call.before, strict=True))
     return Check("leaves its inputs alone", changed == 0, float(changed), 0.0, "it wrote into its inputs")
 

@@ -20,9 +20,10 @@ from harness.config import EffectiveConfig
 from harness.crowd import Crowd
 from harness.errors import StepError
 from harness.events import EventLog, read_events
-from harness.honesty import distance, probe, splice
+from harness.honesty import distance, probe
 from harness.measure import Measurer
 from harness.pace import Paces
+from harness.probes import splice
 from harness.record import Identity
 
 Answer = tuple[list[torch.Tensor], float]
