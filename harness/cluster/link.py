@@ -142,8 +142,9 @@ async def make_ready(means: Means, links: Sequence[HostLink], tell: Tell) -> Non
             await _make_one_ready(means, link, wishes, tell)
 
     with _written_to(cluster.checkpoints) as shared:
-        asked = (cluster.interface, cluster.master_port, means.data_dir, shared, cluster.clear_caches)
-        wishes = Wishes(means.packages, *asked)
+        wishes = Wishes(
+            means.packages, cluster.interface, cluster.master_port, means.data_dir, shared, cluster.clear_caches
+        )
         await asyncio.gather(*map(in_its_turn, links))
     compare([link.report for link in links])
     if len({link.node.address for link in links}) > 1:
