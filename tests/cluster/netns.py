@@ -58,7 +58,9 @@ class Host:
 class Hosts:
     """Hosts 10.77.X.11, 10.77.X.12, ... The test session is 10.77.X.1, with an X that no other session has."""
 
-    def __init__(self, number: int, folder: Path) -> None:
+    def __init__(self, number: int, folder: Path, **options: str) -> None:
+        """Boot them. `options` are their sshd's, beside SSHD_OPTIONS."""
+        self._options = SSHD_OPTIONS | options
         self._sshd = program("sshd", "apt-get install openssh-server")
         program("ip", "apt-get install iproute2")
         self.folder = folder
@@ -107,7 +109,7 @@ class Hosts:
         ready = host.work.with_suffix(".sshd")  # sshd writes it once it listens
         ready.unlink(missing_ok=True)
         files = {"HostKey": host.key, "AuthorizedKeysFile": f"{self._client.key}.pub", "PidFile": ready}
-        options = [word for key, value in {**SSHD_OPTIONS, **files}.items() for word in ("-o", f"{key}={value}")]
+        options = [word for key, value in {**self._options, **files}.items() for word in ("-o", f"{key}={value}")]
         command = self._running(index).inside(self._sshd, "-f", "/dev/null", *options)
         subprocess.run(command, check=True, stdin=subprocess.DEVNULL, cwd="/")
         until(ready.exists, f"the sshd of {host.name}")
