@@ -35,6 +35,9 @@ SILENCE = 10.0
 PIECE = 256 * 1024
 DROP_CACHES = "/proc/sys/vm/drop_caches"
 SIOCGIFFLAGS, IFF_UP, IFF_LOOPBACK, IFF_RUNNING = 0x8913, 0x1, 0x8, 0x40
+ABANDONED = 86_400.0
+"""Seconds in which no file of a run's folder was written, as a monitor does all the time: it is nobody's any more."""
+
 LOG_NAME = re.compile(r"(agent|monitor|rank[0-9]{1,7})\.(jsonl|log|err)")
 """What a node's agent and ranks write that goes home."""
 
@@ -142,6 +145,7 @@ class FarEnd:
         self._work = Path(work_dir).expanduser()
         for name in ("objects", "code", "runs"):
             (self._work / name).mkdir(parents=True, exist_ok=True)
+        _remove_leftovers(self._work / "runs")
         probe = _beside(self._work / "runs" / "probe")
         probe.write_bytes(b"x" * 4096)
         probe.unlink()
@@ -366,6 +370,15 @@ class FarEnd:
 
     def _object(self, sha: str) -> Path:
         return self._work / "objects" / sha
+
+
+def _remove_leftovers(runs: Path) -> None:
+    """Folders that no far end has removed: the host was switched off."""
+    for folder in runs.iterdir():
+        with contextlib.suppress(OSError):  # somebody else's, or going just now
+            written = max(path.stat().st_mtime for path in (folder, *folder.rglob("*")))
+            if time.time() - written > ABANDONED:
+                shutil.rmtree(folder, ignore_errors=True)
 
 
 def _take_calls(listening: socket.socket) -> None:
