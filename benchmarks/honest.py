@@ -63,7 +63,7 @@ def _accusations(engine: Engine, runs: int) -> None:
             for check, figure in figures:
                 worst[check] = max(worst.get(check, 0.0), figure)
     name = "/".join(engine)
-    found = f"{sum(accused.values())} accusations, {disturbed} times AMBIGUOUS"
+    found = f"{sum(accused.values())} accusations, {disturbed} times no result"
     print(f"{name}: {runs} runs, {found}, {time.monotonic() - begun:.0f} s", flush=True)
     for what, count in accused.items():
         print(f"  {count} times: {what}", flush=True)

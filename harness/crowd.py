@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 
@@ -12,7 +13,7 @@ IDLE = {"idle", "iowait", "guest", "guest_nice"}
 
 
 class Crowd:
-    """All that computes beside this process and the children that it has waited for, from now on."""
+    """All that computes beside this process and its descendants, from now on."""
 
     def __init__(self) -> None:
         self._begun = time.monotonic()
@@ -27,4 +28,13 @@ class Crowd:
 def _others() -> float:
     """Seconds since the machine was started."""
     everybody = sum(seconds for kind, seconds in psutil.cpu_times()._asdict().items() if kind not in IDLE)
-    return float(everybody) - sum(os.times()[:4])
+    return float(everybody) - _ours()
+
+
+def _ours() -> float:
+    """Of this process, its descendants, and those that they have waited for: none is lost when it is waited for."""
+    seconds = sum(os.times()[:4])
+    for descendant in psutil.Process().children(recursive=True):
+        with contextlib.suppress(psutil.Error):  # gone just now
+            seconds += sum(descendant.cpu_times()[:4])
+    return seconds

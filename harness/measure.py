@@ -197,9 +197,9 @@ class Measurer:
             check = self._appeal(name, compute, reference, check)
         if check.passed or self._accused or crowd.share() < CROWDED:
             return check
-        told = f"other processes took {crowd.share():.0%} of the cores while the {name} was slower than when timed"
-        self._log.write("disturbed", what=f"{told} ({check.figure:.3g} times, bound {check.bound:.3g})")
-        return replace(check, passed=True, figure=None)
+        crowded = f"other processes took {crowd.share():.0%} of the cores"
+        self._log.write("disturbed", what=f"{crowded} while the {name} took {check.figure:.3g} times as long untimed")
+        return replace(check, passed=True, bound=None, meaning=f"no bound holds: {crowded}")
 
     def _probed_again(self, name: str, compute: Compute, reference: Compute | None) -> Check:
         self._hold(name, [failed for failed in self._probed(compute, reference) if not failed.passed])
@@ -209,7 +209,7 @@ class Measurer:
         """The machine may have become busier since: then timed rounds take longer now, as long as new inputs do.
 
         Two of them, so that there is one without new inputs right before it. They do not count, but where they clear
-        an engine the result is ambiguous: its speed could not be had a second time.
+        an engine there is no result: its speed could not be had a second time.
         """
         before = self._fastest_timed
         self._fastest_new = self._fastest_timed = float("inf")

@@ -66,6 +66,7 @@ def judge(record: RunRecord) -> Verdict:
         (VerdictKind.ERROR, _impossible_figures(record)),
         (VerdictKind.FAIL_ACCURACY, _accuracy_shortfalls(record)),
         (VerdictKind.FAIL_HONESTY, _dishonesty(record)),
+        (VerdictKind.ERROR, [f"{what}: run again on a quiet machine" for what in record.disturbed]),
         (VerdictKind.INSUFFICIENT, _too_little(record)),
         (VerdictKind.AMBIGUOUS, _disturbances(record) + _scatter(record)),
     )
@@ -201,10 +202,10 @@ def _accuracy_shortfalls(record: RunRecord) -> list[str]:
 
 def _disturbances(record: RunRecord) -> list[str]:
     """What made the device another one than the chip alone, while it was timed."""
-    reasons = [f"{what}: run again on a quiet machine" for what in record.disturbed]
     seen = record.monitoring
     if seen is None:
-        return reasons
+        return []
+    reasons = []
     if seen.throttled:
         reasons.append(f"the device was throttled while it was timed: {', '.join(seen.throttled)}")
     if seen.foreign_processes:

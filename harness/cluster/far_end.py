@@ -36,7 +36,7 @@ PIECE = 256 * 1024
 DROP_CACHES = "/proc/sys/vm/drop_caches"
 SIOCGIFFLAGS, IFF_UP, IFF_LOOPBACK, IFF_RUNNING = 0x8913, 0x1, 0x8, 0x40
 ABANDONED = 86_400.0
-"""Seconds in which no file of a run's folder was written, as a monitor does all the time: it is nobody's any more."""
+"""Seconds after which a run's folder is nobody's any more: each beat of a far end touches it."""
 
 LOG_NAME = re.compile(r"(agent|monitor|rank[0-9]{1,7})\.(jsonl|log|err)")
 """What a node's agent and ranks write that goes home."""
@@ -145,9 +145,9 @@ class FarEnd:
         self._work = Path(work_dir).expanduser()
         for name in ("objects", "code", "runs"):
             (self._work / name).mkdir(parents=True, exist_ok=True)
-        _remove_leftovers(self._work / "runs")
         probe = _beside(self._work / "runs" / "probe")
         probe.write_bytes(b"x" * 4096)
+        _remove_leftovers(self._work / "runs", now=probe.stat().st_mtime)
         probe.unlink()
         return {"work_dir": str(self._work)}
 
@@ -336,6 +336,9 @@ class FarEnd:
             while True:
                 time.sleep(1)
                 self._send("beat")
+                if self._run is not None:
+                    with contextlib.suppress(OSError):
+                        os.utime(self._run)
 
     def _watch(self) -> None:
         """The link may be cut without an end of input."""
@@ -372,12 +375,11 @@ class FarEnd:
         return self._work / "objects" / sha
 
 
-def _remove_leftovers(runs: Path) -> None:
-    """Folders that no far end has removed: the host was switched off."""
+def _remove_leftovers(runs: Path, now: float) -> None:
+    """Folders that no far end has removed: the host was switched off. `now` is by the disk's own clock."""
     for folder in runs.iterdir():
-        with contextlib.suppress(OSError):  # somebody else's, or going just now
-            written = max(path.stat().st_mtime for path in (folder, *folder.rglob("*")))
-            if time.time() - written > ABANDONED:
+        with contextlib.suppress(OSError):  # going just now
+            if now - folder.lstat().st_mtime > ABANDONED:
                 shutil.rmtree(folder, ignore_errors=True)
 
 

@@ -49,7 +49,7 @@ class Checkpoints:
         self._rank = rank
         self._group = dist.new_group(backend="gloo")
         self._pending: Future[Any] | None = None
-        self._stager = _Stager(cache_staged_state_dict=torch.cuda.is_available())
+        self._stager = _Stager()
 
     def save(
         self, step: int, model: torch.nn.Module, optimizer: torch.optim.Optimizer, progress: dict[str, Any]
@@ -120,8 +120,16 @@ class _Stager(BlockingAsyncStager):
     """Copies into the same memory each time, with CUDA pinned. The library's default one keeps a tensor's strides too,
     and safetensors takes contiguous tensors alone."""
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._form: dict[str, Any] = {}
+
     def stage(self, state_dict: dict[str, Any]) -> dict[str, Any]:
         """The state on the host."""
+        form = {name: (tensor.shape, tensor.dtype) for name, tensor in state_dict[_ALL].items()}
+        if form != self._form:  # a parameter's first gradient gives its optimizer a state
+            self._form, self.state_dict_cache = form, None
+            self.cache_staged_state_dict = torch.cuda.is_available()
         staged: dict[str, Any] = super().stage(state_dict)
         if not self.cache_staged_state_dict:
             self.cache_staged_state_dict, self.state_dict_cache = True, staged

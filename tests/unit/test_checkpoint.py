@@ -68,3 +68,17 @@ def test_each_holds_the_state_of_its_own_step(tmp_path: Path) -> None:
         Checkpoints.load(tmp_path / f"step-{steps:09d}", other, optimizer)
         expected, _ = trained(torch.channels_last, steps)
         assert all(torch.equal(a, b) for a, b in zip(other.parameters(), expected.parameters(), strict=True))
+
+
+def test_a_state_that_grows_between_two_is_saved_whole(tmp_path: Path) -> None:
+    """A layer that is used later has no state in the optimizer before."""
+    model = nn.ModuleList([nn.Linear(2, 2), nn.Linear(2, 2)])
+    optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
+    checkpoints = Checkpoints(tmp_path, 0)
+    for step, layer in enumerate(model, 1):
+        layer(torch.ones(1, 2)).sum().backward()
+        optimizer.step()
+        checkpoints.save(step, model, optimizer, {})
+    checkpoints.wait()
+    assert Checkpoints.load(tmp_path / "step-000000002", model, optimizer) == {}
+    assert len(optimizer.state) == 4

@@ -94,7 +94,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str]] = {
     "too few samples for p99": ({"config": {"scenario": "latency", "repeat": 3}}, "INSUFFICIENT", "needs 662 samples"),
     "throttled": ({"monitoring": Monitoring(samples=9, window=None, throttled=("heat",))}, "AMBIGUOUS", "heat"),
     "not alone": ({"monitoring": Monitoring(samples=9, window=None, foreign_processes=(7,))}, "AMBIGUOUS", "7"),
-    "slower when timed again": ({"disturbed": ("timed again, 2 ms",)}, "AMBIGUOUS", "2 ms: run again on a quiet"),
+    "slower when timed again": ({"disturbed": ("timed again, 2 ms",)}, "ERROR", "2 ms: run again on a quiet"),
     "rounds far apart": ({"engine": scattered(0.6, 1.0, 2.0)}, "AMBIGUOUS", "the 3 rounds scatters by 55% of its mean"),
     "the framework's rounds far apart": (
         {**FRAMEWORK_ONLY, "framework": scattered(1.0, 2.0, 3.0)},
