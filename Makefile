@@ -18,7 +18,7 @@ bench: .venv/.bench
 
 # sessions, which wait a third of their time, three at once on two cores; then, alone, the unit tests, some of which compare paces
 test: .venv/.test lint
-	$(BIN)/python -m pytest tests --ignore tests/unit -n 3 --dist loadfile
+	$(BIN)/python -m pytest tests --ignore tests/unit -n 3 --dist loadfile --no-loadscope-reorder
 	$(BIN)/python -m pytest tests/unit
 
 docs: .venv/bin/python
