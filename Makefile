@@ -16,9 +16,9 @@ bench: .venv/.bench
 	  --junitxml=results/junit.xml --alluredir=results/allure --clean-alluredir --benchmark-json=results/benchmark.json
 	@echo "open results/latest/report.html"
 
-# sessions, which wait a third of their time, three at once on two cores; then, alone, the unit tests, some of which compare paces
+# sessions on both cores; then, alone, the unit tests, some of which compare paces
 test: .venv/.test lint
-	$(BIN)/python -m pytest tests --ignore tests/unit -n 3 --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest tests --ignore tests/unit -n 2 --dist loadfile
 	$(BIN)/python -m pytest tests/unit
 
 docs: .venv/bin/python

@@ -203,10 +203,13 @@ def _settled(calls: list[Call]) -> Check:
 
 
 def _copied(calls: list[Call]) -> Check:
-    """Waiting that hides in the first copy of an answer to the host, as a share of the compute time."""
-    hidden = sum(max(0.0, call.first_copy - call.second_copy) for call in calls)
-    share = hidden / sum(call.seconds for call in calls)
-    passed = share <= HIDDEN or hidden / len(calls) < GRACE
+    """Waiting that hides in the first copy of an answer to the host, as a share of the compute time.
+
+    The upper quartile of it: a scheduler may take the core away during one copy, not during every fourth.
+    """
+    hidden = max(0.0, statistics.quantiles([call.first_copy - call.second_copy for call in calls], n=4)[2])
+    share = hidden / statistics.median(call.seconds for call in calls)
+    passed = share <= HIDDEN or hidden < GRACE
     return Check(
         "no work after the clock",
         passed,

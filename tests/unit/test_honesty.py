@@ -20,10 +20,10 @@ from harness.config import EffectiveConfig
 from harness.crowd import Crowd
 from harness.errors import StepError
 from harness.events import EventLog, read_events
-from harness.honesty import distance, probe
+from harness.honesty import _copied, distance, probe
 from harness.measure import Measurer
 from harness.pace import Paces
-from harness.probes import splice
+from harness.probes import Call, splice
 from harness.record import Identity
 
 Answer = tuple[list[torch.Tensor], float]
@@ -493,3 +493,13 @@ class TestParts:
         assert not Paces([1.2] * 31).accused
         assert Paces([1.2] * 23 + [1.0] * 9).accused
         assert not Paces([1.2] * 22 + [1.0] * 10).accused
+
+
+@pytest.mark.parametrize("slow, honest", [(1, True), (8, False), (16, False)])
+def test_work_in_the_first_copy_is_told_from_a_core_that_was_taken_away(slow: int, honest: bool) -> None:
+    calls = [
+        Call("new", 0.001, [], [], [], [], first_copy=0.01 if number < slow else 1e-5, second_copy=1e-5)
+        for number in range(16)
+    ]
+    check = _copied(calls)
+    assert (check.name, check.passed) == ("no work after the clock", honest)
