@@ -10,21 +10,29 @@ import pytest
 
 from harness.crowd import Crowd
 
-
-def spin(seconds: float) -> None:
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        pass
+SPIN = "import time; end = time.monotonic() + 3\nwhile time.monotonic() < end: pass"
+ALONE = f"import os\nif os.fork(): os._exit(0)\n{SPIN}"
+"""Nobody's child any more."""
 
 
-def test_what_this_process_computes_is_no_crowd(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("os.cpu_count", lambda: 1)  # a share of one core
-    alone = Crowd()
-    spin(1)
-    quiet = alone.share()
+@pytest.fixture(autouse=True)
+def one_core(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A share is one of one core."""
+    monkeypatch.setattr("os.cpu_count", lambda: 1)
+
+
+def test_a_child_of_this_process_is_no_crowd_alive_or_waited_for() -> None:
     crowd = Crowd()
-    with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as other:
-        time.sleep(1)
-        busy = crowd.share()
-        other.kill()
-    assert busy > quiet + 0.3
+    child = subprocess.Popen([sys.executable, "-c", SPIN])
+    time.sleep(1)
+    alive = crowd.share()
+    child.kill()
+    child.wait()
+    assert alive < 0.5 and crowd.share() < 0.5
+
+
+def test_others_are() -> None:
+    subprocess.run([sys.executable, "-c", ALONE], check=True, timeout=10)
+    crowd = Crowd()
+    time.sleep(1)
+    assert crowd.share() > 0.5
