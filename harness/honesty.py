@@ -205,11 +205,12 @@ def _settled(calls: list[Call]) -> Check:
 def _copied(calls: list[Call]) -> Check:
     """Waiting that hides in the first copy of an answer to the host, as a share of the compute time.
 
-    The upper quartile of it: a scheduler may take the core away during one copy, not during every fourth.
+    Without the worst call: a scheduler may take the core away in the middle of one copy.
     """
-    hidden = max(0.0, statistics.quantiles([call.first_copy - call.second_copy for call in calls], n=4)[2])
-    share = hidden / statistics.median(call.seconds for call in calls)
-    passed = share <= HIDDEN or hidden < GRACE
+    excess = sorted(max(0.0, call.first_copy - call.second_copy) for call in calls)
+    hidden = sum(excess[:-1])
+    share = hidden / sum(call.seconds for call in calls)
+    passed = share <= HIDDEN or hidden / len(calls) < GRACE
     return Check(
         "no work after the clock",
         passed,

@@ -495,7 +495,7 @@ class TestParts:
         assert not Paces([1.2] * 22 + [1.0] * 10).accused
 
 
-@pytest.mark.parametrize("slow, honest", [(1, True), (8, False), (16, False)])
+@pytest.mark.parametrize("slow, honest", [(1, True), (2, False), (16, False)])
 def test_work_in_the_first_copy_is_told_from_a_core_that_was_taken_away(slow: int, honest: bool) -> None:
     calls = [
         Call("new", 0.001, [], [], [], [], first_copy=0.01 if number < slow else 1e-5, second_copy=1e-5)
