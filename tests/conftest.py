@@ -17,6 +17,9 @@ hypothesis.settings.register_profile(
 )
 hypothesis.settings.load_profile("slow machines")
 
+# read when ONNX Runtime is imported, by tests before any vendor; it writes to ~/.cache/Microsoft otherwise
+os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
+
 # a shell ignores Ctrl-C for what it runs in the background, and so would every session that is interrupted in a test
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
