@@ -38,6 +38,14 @@ def test_a_training_on_two_hosts(campus: Campus) -> None:
     assert [list((host.work / "runs").iterdir()) for host in campus.hosts.hosts] == [[], []]
 
 
+def test_caches_are_cleared_where_that_is_allowed_and_refused_where_not(campus: Campus) -> None:
+    ran = campus.run(clear_caches=True)
+    if os.access("/proc/sys/vm/drop_caches", os.W_OK):
+        assert ran.code == 0 and recorded(ran).runs[0].caches_cleared is True, ran.output
+    else:
+        assert ran.code == 4 and ran.output.count("may not write /proc/sys/vm/drop_caches") == 2, ran.output
+
+
 def test_code_is_sent_once_and_edits_on_a_host_are_noticed(campus: Campus) -> None:
     assert campus.run("--preflight-only").code == 0
     (tree,) = (campus.hosts.hosts[1].work / "code").iterdir()
