@@ -20,6 +20,10 @@ from harness.process import die_with_parent
 
 PROGRAMS = ("salloc", "srun", "scancel", "scontrol", "squeue")
 
+END = signal.SIGHUP
+"""What ends `salloc`, in the queue as well as after. A SIGTERM after the grant has it give the allocation back in its
+signal handler, while its other thread may reap `cat`: then `salloc` waits for `cat` forever, on a whole core."""
+
 POLL = 2.0
 """Seconds between two looks at the queue."""
 
@@ -59,7 +63,7 @@ class Slurm:
             stdout=asyncio.subprocess.DEVNULL,
             stderr=asyncio.subprocess.PIPE,
             start_new_session=True,
-            preexec_fn=die_with_parent(signal.SIGTERM),
+            preexec_fn=die_with_parent(END),
         )
         self._reader = asyncio.create_task(self._listen(self._holder))
         told = ""
@@ -90,7 +94,7 @@ class Slurm:
         if holder.stdin:
             holder.stdin.close()
         if holder.returncode is None and not _GRANTED.search(self._said):
-            holder.terminate()
+            holder.send_signal(END)
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(holder.wait(), 10)
         if self._job:
