@@ -5,9 +5,11 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -29,6 +31,11 @@ def die_with_parent(signal_number: int) -> Callable[[], None]:
             prctl(PR_SET_PDEATHSIG, signal_number)
 
     return call
+
+
+def temporary_directory(mark: str) -> Path:
+    """Where what carries `mark` keeps its temporary files, as seen by who starts it; `end_marked` removes it."""
+    return Path(tempfile.gettempdir()) / f"proofmark-{mark[:12]}"  # short: sockets lie in it
 
 
 def wait_without_reaping(pid: int, seconds: float) -> bool:
@@ -64,7 +71,8 @@ def end_group(process: subprocess.Popen[bytes]) -> None:
 
 
 def end_marked(mark: str, patience: float = 5.0) -> None:
-    """Kill every process of this user, apart from this one, that was started with `mark` in its environment.
+    """Kill every process of this user, apart from this one, that was started with `mark` in its environment, and
+    remove their temporary files.
 
     Looks again after each kill, since a process may have started another meanwhile; gives up after `patience` seconds.
     A process that cleared its environment is not found.
@@ -77,6 +85,7 @@ def end_marked(mark: str, patience: float = 5.0) -> None:
             with contextlib.suppress(psutil.Error):
                 process.kill()
         time.sleep(0.01)
+    shutil.rmtree(temporary_directory(mark), ignore_errors=True)
 
 
 def _carries(process: psutil.Process, mark: str) -> bool:

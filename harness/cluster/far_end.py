@@ -71,7 +71,7 @@ class Child:
                 self._process.stdin.close()
 
     def sweep(self) -> None:
-        """Kill its group, and whatever carries its mark."""
+        """Kill its group and whatever carries its mark, and remove their temporary files."""
         if self._process.returncode is None:  # reaped, its id might be another's
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._process.pid, signal.SIGKILL)
@@ -81,8 +81,10 @@ class Child:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
             if not found:
-                return
+                break
             time.sleep(0.02)
+        # harness.process.temporary_directory
+        shutil.rmtree(Path(tempfile.gettempdir()) / f"proofmark-{self._mark.decode()[:12]}", ignore_errors=True)
 
 
 class FarEnd:

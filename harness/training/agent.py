@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import signal
 import sys
 import threading
@@ -19,7 +20,7 @@ import psutil
 from harness.capped_log import CappedLog
 from harness.events import EventLog
 from harness.machine import describe_host, usable_cores
-from harness.process import tidy_environment
+from harness.process import MARK, temporary_directory, tidy_environment
 from harness.training.beat import PHASES, SETUP, Beat, read_beat
 from harness.training.node_monitor import NodeMonitor
 from harness.training.spec import AGENT, OUTPUTS, TrainingSpec
@@ -44,6 +45,8 @@ def main() -> None:
     watch.log.write("agent_begin", **describe_host().model_dump())
     outputs = ",".join(str(output.descriptor) for output in watch.outputs.values())
     os.environ |= {AGENT: str(os.getpid()), OUTPUTS: outputs, **_environment(spec)}
+    watch.temporary.mkdir(mode=0o700)
+    os.environ["TMPDIR"] = str(watch.temporary)  # for what killed ranks and their loader workers leave
     threading.Thread(target=watch.parent, daemon=True).start()
     threading.Thread(target=watch.beats, daemon=True).start()
     from torch.distributed import run as torchrun
@@ -60,6 +63,7 @@ def main() -> None:
         watch.end_ranks()
         watch.monitor.stop()
         watch.end_outputs()
+        watch.remove_temporary()
 
 
 def _environment(spec: TrainingSpec) -> dict[str, str]:
@@ -86,6 +90,7 @@ class Watch:
 
     def __init__(self, spec: TrainingSpec, node: int) -> None:
         self._directory = spec.node_directory(node)
+        self.temporary = temporary_directory(os.environ[MARK])
         self._ranks = range(node * spec.nproc, (node + 1) * spec.nproc)
         self._nnodes, self._timeout, self._setup_timeout = spec.nnodes, spec.hang_timeout, spec.setup_timeout
         self._longest: dict[str, float] = {}
@@ -104,6 +109,7 @@ class Watch:
         self.end_ranks()
         self.monitor.stop()
         self.end_outputs()
+        self.remove_temporary()
         os.killpg(0, signal.SIGKILL)
 
     def beats(self) -> None:
@@ -160,6 +166,10 @@ class Watch:
                 os.close(self._open.pop())
         for output in self.outputs.values():
             output.finish()
+
+    def remove_temporary(self) -> None:
+        """Remove what ranks left in their temporary directory."""
+        shutil.rmtree(self.temporary, ignore_errors=True)
 
     def _beat(self, rank: int) -> Beat | None:
         return read_beat(self._directory / f"rank{rank}.beat")

@@ -15,7 +15,7 @@ from harness.errors import StepError
 from harness.events import EventLog
 from harness.identity import identify
 from harness.precision import count_flops
-from harness.training.batches import GlobalBatches, Share, evaluation_batches, load_batches
+from harness.training.batches import GlobalBatches, Loader, Share, evaluation_batches
 from harness.training.beat import BeatWriter
 from harness.training.checkpoint import Checkpoints
 from harness.training.clock import Clock
@@ -76,6 +76,7 @@ class Trainer:
         config, place, seed = self._config, self._place, self._spec.seed
         train = self._train_data = self._case.build_dataset(config, "train")
         self._validation = self._case.build_dataset(config, "validation")
+        self._train_loader, self._validation_loader = self._loader(train), self._loader(self._validation)
         self._log.write("dataset", **train.identity.model_dump(), validation_items=len(self._validation))
         torch.manual_seed(seed)
         model = self._case.create_model(config)
@@ -105,7 +106,7 @@ class Trainer:
 
     def _count_flops(self, model: torch.nn.Module) -> None:
         """Operations of one sample's step: three forward passes' worth, the backward pass counted as two."""
-        inputs, _ = next(load_batches(self._train_data, [[0]], 0))
+        inputs, _ = next(Loader(self._train_data, workers=0).load([[0]]))
         self._log.write("flops", counted=3.0 * count_flops(model.eval(), inputs))
 
     def _train(self) -> bool:
@@ -113,10 +114,9 @@ class Trainer:
         while self._epoch < self._config.max_epoch and self._samples < limit:
             self._log.write("epoch_begin", epoch=self._epoch)
             self._beat(self._steps, "data")
-            self._train_data.epoch = self._epoch
             shares = list(self._batches.shares(self._epoch, self._place.rank, self._batch))
             lists = [share.indices for step in shares for share in step]
-            loader = self._load(self._train_data, lists)
+            loader = self._train_loader.load(lists, self._epoch)
             for step in shares:
                 before = self._samples
                 with self._communication.step(self._steps + 1, lambda: self._clock.parts["compute"]):
@@ -177,17 +177,9 @@ class Trainer:
             self._adapter.backward(self._scaler.scale(loss))
         return loss.detach()
 
-    def _load(self, data: TrainingData, lists: list[list[int]]) -> Iterator[Batch]:
-        """Batches of data, in worker processes where the configuration says so.
-
-        No checkpoint may be under way while those are forked: they would inherit locks of the thread that writes it,
-        which nobody in them could release.
-        """
-        workers = self._config.num_workers
-        if workers and self._checkpoints is not None:
-            self._checkpoints.wait()
+    def _loader(self, data: TrainingData) -> Loader:
         ahead = 2 * self._config.gradient_accumulation_steps  # a step's come together
-        return load_batches(data, lists, workers, self._place.device.type != "cpu", ahead)
+        return Loader(data, self._config.num_workers, self._place.device.type != "cpu", ahead)
 
     def _due(self, before: int) -> bool:
         """Whether the interval between evaluations has passed with the last step."""
@@ -210,7 +202,7 @@ class Trainer:
             size = self._config.eval_batch_size
             lists, count = evaluation_batches(len(self._validation), size, place.rank, place.world)
             total = items = 0.0
-            for number, batch in enumerate(self._load(self._validation, lists)):
+            for number, batch in enumerate(self._validation_loader.load(lists)):
                 self._beat(self._steps, "evaluation")
                 inputs, targets = on_device(batch, self._config, self._place)
                 with self._adapter.autocast(self._config, place.device):

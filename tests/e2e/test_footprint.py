@@ -55,3 +55,17 @@ def test_a_killed_session_leaves_nothing_either(house: House, bare: Path) -> Non
     session.communicate()
     assert house.becomes_empty(15)
     assert sorted(path.name for path in bare.rglob("*")) == ["home", "tmp"]
+
+
+@pytest.mark.parametrize("killed", ["nothing", "rank", "agent", "session"])
+def test_a_training_leaves_nothing_whoever_is_killed(house: House, bare: Path, killed: str) -> None:
+    trouble = {"nothing": "", "rank": "tiny.rank0.step12=SIGKILL"}.get(killed, "tiny.rank0.step12=sleep")
+    options = "--vendor cpu --set checkpoint_steps=10 --set num_workers=1 -k 1x1".split()
+    session = house.start(*options, suite="training", trouble=trouble)
+    if killed in ("agent", "session"):
+        house.wait_for_trouble(session)
+        agent = next(p for p in house.processes() if "harness.training.agent" in p.cmdline())
+        (agent if killed == "agent" else session).kill()
+    session.communicate()
+    assert house.becomes_empty(15)
+    assert sorted(path.name for path in bare.rglob("*")) == ["home", "tmp"]

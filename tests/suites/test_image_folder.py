@@ -12,7 +12,7 @@ import torch
 from PIL import Image
 
 from harness.errors import StepError
-from harness.training.batches import load_batches
+from harness.training.batches import Loader
 from suites.data.image_folder import random_box
 from suites.data.images import image_dataset, image_loader
 from suites.data.loading import BatchDataset, BatchLoader
@@ -141,16 +141,15 @@ def splits(images: Path) -> Path:
 def test_what_is_cut_changes_with_the_epoch_and_comes_again_from_any_worker(splits: Path) -> None:
     data, again = to_train_on(splits), to_train_on(splits)
 
-    def epoch(data: BatchDataset, number: int, workers: int = 0) -> torch.Tensor:
-        data.epoch = number
-        batches = load_batches(data, [[0, 1, 2], [3, 4], [5, 6]], workers)
-        return torch.cat([inputs[0] for inputs, _ in batches])
+    def epochs(data: BatchDataset, workers: int = 0) -> list[torch.Tensor]:
+        loader, lists = Loader(data, workers), [[0, 1, 2], [3, 4], [5, 6]]
+        return [torch.cat([inputs[0] for inputs, _ in loader.load(lists, number)]) for number in range(3)]
 
-    first = [epoch(data, number) for number in range(3)]
+    first = epochs(data)
     assert first[0].shape == (7, 3, 24, 24)
     assert not torch.equal(first[0], first[1]) and not torch.equal(first[1], first[2])
-    assert torch.equal(epoch(again, 2, workers=2), first[2])
-    assert not torch.equal(epoch(to_train_on(splits, seed=1), 0), first[0])
+    assert all(map(torch.equal, epochs(again, workers=2), first))
+    assert not torch.equal(epochs(to_train_on(splits, seed=1))[0], first[0])
 
 
 def test_validation_cuts_the_middle_in_every_epoch(splits: Path) -> None:
