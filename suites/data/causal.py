@@ -11,8 +11,9 @@ import torch
 from harness.errors import StepError
 from suites.data import chinese
 from suites.data.images import data_directory
+from suites.data.lines import Lines
 from suites.data.loading import Batch, BatchDataset, TensorData
-from suites.data.text import IGNORED, load_tokenizer, read_lines
+from suites.data.text import IGNORED, load_tokenizer
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -65,7 +66,8 @@ class NextTokens(BatchDataset):
     """
 
     def __init__(self, root: str, tokenizer: PreTrainedTokenizerBase, max_seq_length: int) -> None:
-        self._lines, self.identity = read_lines(Path(root))
+        self._lines = Lines(Path(root))
+        self.identity = self._lines.identity
         self._tokenizer, self._length = tokenizer, max_seq_length
         self._end = tokenizer.sep_token_id if tokenizer.eos_token_id is None else tokenizer.eos_token_id
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import random
 from itertools import islice
 from pathlib import Path
@@ -11,9 +10,9 @@ from typing import TYPE_CHECKING
 import torch
 
 from harness.errors import StepError
-from harness.record import Identity
 from suites.data import grammar
 from suites.data.images import data_directory
+from suites.data.lines import Lines
 from suites.data.loading import Batch, BatchDataset, BatchLoader, TensorData, batch_loader
 
 if TYPE_CHECKING:
@@ -90,7 +89,8 @@ class TextFolder(BatchDataset):
     def __init__(
         self, root: str, tokenizer: PreTrainedTokenizerBase, max_seq_length: int, hidden_share: float, seed: int
     ) -> None:
-        self._lines, self.identity = read_lines(Path(root))
+        self._lines = Lines(Path(root))
+        self.identity = self._lines.identity
         self._tokenizer = tokenizer
         self._length, self._share, self._seed = max_seq_length, hidden_share, seed
 
@@ -163,36 +163,3 @@ def _tokenizer_directory(config: EffectiveConfig) -> str:
     told = " nor the ".join(f"{kind} {path}" for kind, path in given.items())
     which = f"Neither the {told}" if len(given) > 1 else f"The {told}"
     raise StepError(f"{which} holds {'a' if len(given) > 1 else 'no'} tokenizer: no tokenizer.json and no vocab.txt.")
-
-
-def read_lines(root: Path) -> tuple[list[str], Identity]:
-    """The lines of a folder's .txt files that are not empty, in order, and a checksum of the files.
-
-    Raises:
-        StepError: no text files, none with text in it, or one that is not UTF-8.
-    """
-    if not root.is_dir():
-        raise StepError(f"The data directory {root} cannot be read; expected a folder with .txt files.")
-    files = sorted(root.glob("*.txt"))
-    if not files:
-        raise StepError(f"The data directory {root} holds no .txt files.")
-    lines: list[str] = []
-    digest = hashlib.sha256()
-    for path in files:
-        content = _content(path)
-        digest.update(f"{path.name}\0{len(content)}\0{hashlib.sha256(content).hexdigest()}\n".encode())
-        try:
-            found = [line.strip() for line in content.decode("utf-8").splitlines() if line.strip()]
-        except UnicodeDecodeError as error:
-            raise StepError(f"The text file {path} is not UTF-8: byte {error.start} cannot be decoded.") from error
-        if not found:
-            raise StepError(f"The text file {path} holds no text.")
-        lines += found
-    return lines, Identity(name=root.name, sha256=digest.hexdigest(), items=len(lines), origin=str(root))
-
-
-def _content(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise StepError(f"The text file {path} cannot be read: {error.strerror}.") from error
