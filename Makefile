@@ -16,10 +16,9 @@ bench: .venv/.bench
 	  --junitxml=results/junit.xml --alluredir=results/allure --clean-alluredir --benchmark-json=results/benchmark.json
 	@echo "open results/latest/report.html"
 
-# sessions on both cores; then, alone, the unit tests, some of which compare paces
 test: .venv/.test lint
-	$(BIN)/python -m pytest tests --ignore tests/unit -n 2 --dist loadfile
-	$(BIN)/python -m pytest tests/unit
+	$(BIN)/python -m pytest tests -m "not audit and not quiet" -n 2 --dist loadfile
+	$(BIN)/python -m pytest tests -m quiet
 
 docs: .venv/bin/python
 	$(BIN)/python docs/generate.py

@@ -4,15 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
-
-from harness.errors import StepError
-
-if TYPE_CHECKING:
-    import torch
-
-    from harness.case import Batch
-    from harness.training.case import TrainingData
 
 
 @dataclass(frozen=True)
@@ -63,55 +54,6 @@ def _share(indices: list[int], borrowed: int) -> Share:
     return Share(computed if len(computed) > 1 else 2 * computed, len(indices))
 
 
-class Loader:
-    """Loads lists of indices, in order, in worker processes where `workers` says so: those hold `ahead` or more ready.
-
-    Workers are forked by the first pass and stay for the others. One forked in mid-training would inherit the locks of
-    whatever threads run by then, such as the one that writes a checkpoint, and nobody in it could release those.
-    """
-
-    def __init__(self, dataset: TrainingData, workers: int, pin: bool = False, ahead: int = 2) -> None:
-        import torch
-
-        self._passes: list[tuple[int, list[int]]] = []
-        self._loader: torch.utils.data.DataLoader[Batch] = torch.utils.data.DataLoader(
-            _AtEpoch(dataset),  # type: ignore[arg-type]
-            batch_sampler=self._passes,  # type: ignore[arg-type]
-            collate_fn=_as_is,
-            num_workers=workers,
-            persistent_workers=workers > 0,
-            prefetch_factor=max(2, -(-ahead // workers)) if workers else None,
-            pin_memory=pin,
-            # its own generator: without one each pass would draw a worker seed from the global one
-            generator=torch.Generator().manual_seed(0),
-        )
-
-    def load(self, lists: list[list[int]], epoch: int = 0) -> Iterator[Batch]:
-        """One pass; begin it when the one before has ended or is given up.
-
-        Raises:
-            StepError: a sample can't be read.
-        """
-        self._passes[:] = [(epoch, indices) for indices in lists]
-        for batch in self._loader:
-            if isinstance(batch, StepError):
-                raise batch
-            yield batch
-
-
-class _AtEpoch:
-    """A dataset that is told the epoch with each list: a worker's copy of it is as old as the worker."""
-
-    def __init__(self, dataset: TrainingData) -> None:
-        self._dataset = dataset
-
-    def __getitems__(self, wanted: tuple[int, list[int]]) -> Batch | StepError:
-        epoch, indices = wanted
-        if self._dataset.epoch != epoch:
-            self._dataset.epoch = epoch
-        return self._dataset.__getitems__(indices)
-
-
 def evaluation_batches(items: int, batch_size: int, rank: int, world: int) -> tuple[list[list[int]], int]:
     """A rank's batches of an evaluation, and how many of them count: over all ranks every sample exactly once.
 
@@ -121,7 +63,3 @@ def evaluation_batches(items: int, batch_size: int, rank: int, world: int) -> tu
     batches = [mine[start : start + batch_size] for start in range(0, len(mine), batch_size)]
     longest = -(-len(range(0, items, world)) // batch_size)
     return batches + [[0]] * (longest - len(batches)), len(batches)
-
-
-def _as_is(batch: Any) -> Any:
-    return batch

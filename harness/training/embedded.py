@@ -95,6 +95,7 @@ def train(case: InferenceCase, config: EffectiveConfig, recipe: Recipe, director
     import torch
     from safetensors.torch import save_file
 
+    from harness.training.loading import Data
     from harness.training.strategy import Place
     from harness.training.trainer import Trainer
 
@@ -102,7 +103,8 @@ def train(case: InferenceCase, config: EffectiveConfig, recipe: Recipe, director
     spec = TrainingSpec(("", ""), "", "", {}, str(directory), (), seed=config.seed, until_converged=False)
     log, beat = _Told(directory / "events.jsonl", progress), BeatWriter(directory / "beat")
     place = Place(0, 0, 1, torch.device("cpu"))
-    trainer = Trainer(ForInference(case), settings, spec, Processor(), place, log, beat)
+    inner = ForInference(case)
+    trainer = Trainer(inner, Data.of(inner, settings, pin=False), settings, spec, Processor(), place, log, beat)
     trainer.run()
     log.close()
     weights = directory / "weights.safetensors"

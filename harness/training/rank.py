@@ -50,6 +50,7 @@ def _train(spec: TrainingSpec, rank: int, log: EventLog, beat: BeatWriter) -> No
     import torch.distributed as dist
 
     from harness.precision import use_tf32
+    from harness.training.loading import Data
     from harness.training.strategy import Place
     from harness.training.trainer import Trainer
 
@@ -61,10 +62,11 @@ def _train(spec: TrainingSpec, rank: int, log: EventLog, beat: BeatWriter) -> No
         device = torch.device(device.type, local_rank)
         torch.accelerator.set_device_index(local_rank)
     use_tf32(config.precision == "tf32")
+    case = getattr(importlib.import_module(spec.case[0]), spec.case[1])()
+    data = Data.of(case, config, pin=device.type != "cpu")
     dist.init_process_group(vendor.distributed_backend, device_id=None if device.type == "cpu" else device)
     place = Place(rank, local_rank, dist.get_world_size(), device)
-    case = getattr(importlib.import_module(spec.case[0]), spec.case[1])()
-    Trainer(case, config, spec, vendor, place, log, beat).run()
+    Trainer(case, data, config, spec, vendor, place, log, beat).run()
     used, total = vendor.memory()
     host = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     log.write("memory", host_peak_bytes=host, device_peak_bytes=used, device_total_bytes=total)

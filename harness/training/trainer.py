@@ -15,17 +15,18 @@ from harness.errors import StepError
 from harness.events import EventLog
 from harness.identity import identify
 from harness.precision import count_flops
-from harness.training.batches import GlobalBatches, Loader, Share, evaluation_batches
+from harness.training.batches import GlobalBatches, Share, evaluation_batches
 from harness.training.beat import BeatWriter
 from harness.training.checkpoint import Checkpoints
 from harness.training.clock import Clock
 from harness.training.communication import Communication
+from harness.training.loading import Data, Loader
 from harness.training.strategy import Place, exchange, on_device, prepare, share_buffers, summed, unwrapped
 
 if TYPE_CHECKING:
     from harness.case import Batch
     from harness.config import EffectiveConfig
-    from harness.training.case import TrainingCase, TrainingData
+    from harness.training.case import TrainingCase
     from harness.training.spec import TrainingSpec
     from harness.vendor import Vendor
 
@@ -40,6 +41,7 @@ class Trainer:
     def __init__(
         self,
         case: TrainingCase,
+        data: Data,
         config: EffectiveConfig,
         spec: TrainingSpec,
         vendor: Vendor,
@@ -47,7 +49,7 @@ class Trainer:
         log: EventLog,
         beat: BeatWriter,
     ) -> None:
-        self._case, self._config, self._spec, self._place = case, config, spec, place
+        self._case, self._data, self._config, self._spec, self._place = case, data, config, spec, place
         self._adapter, self._clock = vendor.training_adapter(), Clock(vendor.synchronize)
         self._log, self._beat = log, beat
         self.model: torch.nn.Module
@@ -72,12 +74,10 @@ class Trainer:
         return converged
 
     def _build(self) -> None:
-        """Data, model, optimizer, and where training goes on from."""
+        """Model, optimizer, and where training goes on from."""
         config, place, seed = self._config, self._place, self._spec.seed
-        train = self._train_data = self._case.build_dataset(config, "train")
-        self._validation = self._case.build_dataset(config, "validation")
-        self._train_loader, self._validation_loader = self._loader(train), self._loader(self._validation)
-        self._log.write("dataset", **train.identity.model_dump(), validation_items=len(self._validation))
+        train, validation = self._data.train.dataset, self._data.validation.dataset
+        self._log.write("dataset", **train.identity.model_dump(), validation_items=len(validation))
         torch.manual_seed(seed)
         model = self._case.create_model(config)
         self._log.write("model", parameters=sum(parameter.numel() for parameter in model.parameters()))
@@ -106,7 +106,7 @@ class Trainer:
 
     def _count_flops(self, model: torch.nn.Module) -> None:
         """Operations of one sample's step: three forward passes' worth, the backward pass counted as two."""
-        inputs, _ = next(Loader(self._train_data, workers=0).load([[0]]))
+        inputs, _ = next(Loader(self._data.train.dataset, workers=0).load([[0]]))
         self._log.write("flops", counted=3.0 * count_flops(model.eval(), inputs))
 
     def _train(self) -> bool:
@@ -116,7 +116,7 @@ class Trainer:
             self._beat(self._steps, "data")
             shares = list(self._batches.shares(self._epoch, self._place.rank, self._batch))
             lists = [share.indices for step in shares for share in step]
-            loader = self._train_loader.load(lists, self._epoch)
+            loader = self._data.train.load(lists, self._epoch)
             for step in shares:
                 before = self._samples
                 with self._communication.step(self._steps + 1, lambda: self._clock.parts["compute"]):
@@ -177,10 +177,6 @@ class Trainer:
             self._adapter.backward(self._scaler.scale(loss))
         return loss.detach()
 
-    def _loader(self, data: TrainingData) -> Loader:
-        ahead = 2 * self._config.gradient_accumulation_steps  # a step's come together
-        return Loader(data, self._config.num_workers, self._place.device.type != "cpu", ahead)
-
     def _due(self, before: int) -> bool:
         """Whether the interval between evaluations has passed with the last step."""
         interval = self._config.eval_interval_samples
@@ -200,9 +196,9 @@ class Trainer:
             place, model = self._place, unwrapped(self.model).eval()
             share_buffers(model, place)
             size = self._config.eval_batch_size
-            lists, count = evaluation_batches(len(self._validation), size, place.rank, place.world)
+            lists, count = evaluation_batches(len(self._data.validation.dataset), size, place.rank, place.world)
             total = items = 0.0
-            for number, batch in enumerate(self._validation_loader.load(lists)):
+            for number, batch in enumerate(self._data.validation.load(lists)):
                 self._beat(self._steps, "evaluation")
                 inputs, targets = on_device(batch, self._config, self._place)
                 with self._adapter.autocast(self._config, place.device):
@@ -264,7 +260,7 @@ class Trainer:
 
     def _identity(self) -> dict[str, Any]:
         """What a checkpoint must agree in with the run that goes on from it."""
-        data = {"train data": self._train_data, "validation data": self._validation}
+        data = {"train data": self._data.train.dataset, "validation data": self._data.validation.dataset}
         digests = {name: dataset.identity.sha256 for name, dataset in data.items()}
         return {"config": self._config.hash, "seed": self._spec.seed, "world": self._place.world, **digests}
 

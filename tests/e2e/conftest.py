@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import signal
 import subprocess
 import sys
 import time
-import xml.etree.ElementTree as ET
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -166,16 +164,6 @@ class House:
         return True
 
 
-def junit_properties(path: Path) -> dict[str, dict[str, str]]:
-    """The properties of each test in a JUnit file, by class and name."""
-    found: dict[str, dict[str, str]] = {}
-    for case in ET.parse(path).iter("testcase"):
-        test_class = case.attrib["classname"].rpartition(".")[2]
-        properties = {entry.attrib["name"]: entry.attrib["value"] for entry in case.iter("property")}
-        found[f"{test_class}.{case.attrib['name']}"] = properties
-    return found
-
-
 def one_line_answer(ran: Ran, *told: str) -> None:
     """Exit code 4, an ERROR that says all of `told`, no traceback, nothing run."""
     assert ran.code == 4, ran.output
@@ -206,47 +194,3 @@ def house(tmp_path: Path, trained: Path) -> Iterator[House]:
     for process in left:
         process.send_signal(signal.SIGKILL)
     assert not left, f"processes were left: {left}"
-
-
-ENGINES = "honest slow foo_time reuses shapes nan random short".split()
-FAULTS = {
-    "raises_compiling": "compile=raise",
-    "raises_running": "call=raise",
-    "segfaults": "compile=SIGSEGV",
-    "is_killed": "call=SIGKILL",
-    "leaves": "call=exit",
-    "dies_early": "data=SIGABRT",
-}
-
-
-@dataclass(frozen=True)
-class BadDay:
-    """One session over good and bad engines, with every report switched on."""
-
-    house: House
-    ran: Ran
-    junit: dict[str, dict[str, str]]
-    benchmark: dict[str, Any]
-    allure: Path
-
-
-@pytest.fixture(scope="session")
-def bad_day(tmp_path_factory: pytest.TempPathFactory, trained: Path) -> BadDay:
-    """All engines of the fake vendor and all faults, each in a case of its own, in one session."""
-    house = House(tmp_path_factory.mktemp("bad_day") / "house", trained)
-    for engine in ENGINES[1:]:
-        house.add_case(engine, {"compiler": engine})
-    for case in FAULTS:
-        house.add_case(case)
-    house.add_case("hard", target=1.5)
-    house.add_case("boast", flops=1000)
-    trouble = ",".join(f"{case}.{fault}" for case, fault in FAULTS.items())
-    ran = house.run("--junitxml=junit.xml", "--alluredir=allure", "--benchmark-json=benchmark.json", trouble=trouble)
-    assert house.becomes_empty(5)
-    return BadDay(
-        house,
-        ran,
-        junit_properties(house.root / "junit.xml"),
-        json.loads((house.root / "benchmark.json").read_text()),
-        house.root / "allure",
-    )

@@ -12,6 +12,8 @@ from harness.honesty import recognition
 from harness.precision import perturbed
 from tests.unit.test_honesty import WORK, Answer, Data
 
+pytestmark = pytest.mark.quiet
+
 Engine = Callable[[list[torch.Tensor]], Answer]
 
 

@@ -22,6 +22,8 @@ from harness.training.seed_run import _figures
 from harness.training.strategy import Place
 from tests.unit.communicating import SLEEP
 
+pytestmark = pytest.mark.quiet
+
 ROOT = Path(__file__).parents[2]
 
 

@@ -10,6 +10,8 @@ import pytest
 
 from harness.crowd import Crowd
 
+pytestmark = pytest.mark.quiet
+
 SPIN = "import time; end = time.monotonic() + 3\nwhile time.monotonic() < end: pass"
 ALONE = f"import os\nif os.fork(): os._exit(0)\n{SPIN}"
 """Nobody's child any more."""

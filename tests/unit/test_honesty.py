@@ -26,6 +26,8 @@ from harness.pace import Paces
 from harness.probes import Call, splice
 from harness.record import Identity
 
+pytestmark = pytest.mark.quiet
+
 Answer = tuple[list[torch.Tensor], float]
 WORK = 0.002
 """Seconds that the device takes for a batch."""
@@ -256,7 +258,7 @@ class Cheats:
             if inputs[0].numpy().tobytes() not in known:
                 state["new"] = state["asked"]
             if state["asked"] - state["new"] < 6:
-                time.sleep(60 * WORK)
+                time.sleep(15 * WORK)
             with torch.no_grad():
                 return [data.model(inputs[0])], 0.0
 

@@ -21,6 +21,8 @@ from harness.worker import CaseWorker, WorkerLost, WorkerSpec
 
 CHILD = """
 import json, os, signal, subprocess, sys, time
+
+pytestmark = pytest.mark.quiet
 out = os.fdopen(int(sys.argv[1]), "wb", buffering=0)
 def say(**message): out.write((json.dumps(message) + "\\n").encode())
 spec = json.loads(sys.stdin.readline())

@@ -20,6 +20,7 @@ from harness.events import EventLog, read_events
 from harness.record import Identity
 from harness.training.beat import BeatWriter
 from harness.training.case import TrainingCase
+from harness.training.loading import Data
 from harness.training.spec import TrainingSpec
 from harness.training.strategy import Place, unwrapped
 from harness.training.trainer import Trainer
@@ -92,7 +93,8 @@ def trained(directory: Path, place: Place, **changes: Any) -> tuple[dict[str, to
     config = EffectiveConfig("training", "tokens", "embedded", "acme", parameters, settings | changes)
     spec = TrainingSpec(("", ""), "", "", {}, str(directory), ())
     log = EventLog(directory / f"rank{place.rank}.jsonl")
-    trainer = Trainer(Tokens(), config, spec, Processor(), place, log, BeatWriter(directory / f"rank{place.rank}.beat"))
+    case, beat = Tokens(), BeatWriter(directory / f"rank{place.rank}.beat")
+    trainer = Trainer(case, Data.of(case, config, pin=False), config, spec, Processor(), place, log, beat)
     trainer.run()
     compiled = isinstance(unwrapped(trainer.model), torch._dynamo.OptimizedModule)
     assert compiled == config.compile, "it is evaluated as it is trained"

@@ -1,4 +1,5 @@
-"""What a session leaves for others to read: benchmark JSON, JUnit, Allure, report.html, the terminal."""
+"""One session over good and bad engines: each is answered by its own verdict, the others run all the same; and what it
+leaves for others to read, benchmark JSON, JUnit, Allure, report.html, the terminal."""
 
 from __future__ import annotations
 
@@ -6,12 +7,135 @@ import json
 import re
 import subprocess
 import sys
+import xml.etree.ElementTree as ET
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.e2e.conftest import BadDay
+from tests.e2e.conftest import House, Ran
+
+ENGINES = "honest slow foo_time reuses shapes nan random short".split()
+FAULTS = {
+    "raises_compiling": "compile=raise",
+    "raises_running": "call=raise",
+    "segfaults": "compile=SIGSEGV",
+    "is_killed": "call=SIGKILL",
+    "leaves": "call=exit",
+    "dies_early": "data=SIGABRT",
+}
+
+
+def junit_properties(path: Path) -> dict[str, dict[str, str]]:
+    """The properties of each test in a JUnit file, by class and name."""
+    found: dict[str, dict[str, str]] = {}
+    for case in ET.parse(path).iter("testcase"):
+        test_class = case.attrib["classname"].rpartition(".")[2]
+        properties = {entry.attrib["name"]: entry.attrib["value"] for entry in case.iter("property")}
+        found[f"{test_class}.{case.attrib['name']}"] = properties
+    return found
+
+
+@dataclass(frozen=True)
+class BadDay:
+    """One session over good and bad engines, with every report switched on."""
+
+    house: House
+    ran: Ran
+    junit: dict[str, dict[str, str]]
+    benchmark: dict[str, Any]
+    allure: Path
+
+
+@pytest.fixture(scope="module")
+def bad_day(tmp_path_factory: pytest.TempPathFactory, trained: Path) -> BadDay:
+    """All engines of the fake vendor and all faults, each in a case of its own, in one session."""
+    house = House(tmp_path_factory.mktemp("bad_day") / "house", trained)
+    for engine in ENGINES[1:]:
+        house.add_case(engine, {"compiler": engine})
+    for case in FAULTS:
+        house.add_case(case)
+    house.add_case("hard", target=1.5)
+    house.add_case("boast", flops=1000)
+    trouble = ",".join(f"{case}.{fault}" for case, fault in FAULTS.items())
+    ran = house.run("--junitxml=junit.xml", "--alluredir=allure", "--benchmark-json=benchmark.json", trouble=trouble)
+    assert house.becomes_empty(5)
+    return BadDay(
+        house,
+        ran,
+        junit_properties(house.root / "junit.xml"),
+        json.loads((house.root / "benchmark.json").read_text()),
+        house.root / "allure",
+    )
+
+
+EXPECTED = {
+    "tiny": ("PASS", ""),
+    "slow": ("PASS", ""),
+    "foo_time": ("FAIL_HONESTY", "foo_time"),
+    "reuses": ("FAIL_HONESTY", "memory of its previous answer"),
+    "shapes": ("ERROR", "step engine_inference failed: output 0 has shape"),
+    "nan": ("ERROR", "the engine's top1 is missing"),
+    "random": ("FAIL_ACCURACY", "below the target"),
+    "short": ("FAIL_ACCURACY", "is below 99.0% of the fp32 framework's"),
+    "hard": ("FAIL_ACCURACY", "fp32 framework top1"),
+    "boast": ("ERROR", "declares 1000 FLOPs per point, counted were 64"),
+    "raises_compiling": ("ERROR", "step compile failed: RuntimeError: trouble in compile (vendors/fake/honest.py:"),
+    "raises_running": ("ERROR", "step engine_inference failed: RuntimeError: trouble in call"),
+    "segfaults": ("ERROR", "step compile failed: the case's process died of signal 11 (SIGSEGV)"),
+    "is_killed": ("ERROR", "step engine_inference failed: the case's process died of signal 9 (SIGKILL)"),
+    "leaves": ("ERROR", "step engine_inference failed: the case's process ended with exit code 0"),
+    "dies_early": ("ERROR", "step data_and_model failed: the case's process died of signal 6 (SIGABRT)"),
+}
+
+
+@pytest.mark.parametrize("case", EXPECTED)
+def test_each_has_its_verdict(bad_day: BadDay, case: str) -> None:
+    kind, told = EXPECTED[case]
+    found, reasons = bad_day.ran.verdict(case)
+    assert found == kind, reasons
+    assert told in reasons
+
+
+def test_the_session_carries_the_gravest(bad_day: BadDay) -> None:
+    assert bad_day.ran.code == 17, bad_day.ran.output
+    assert bad_day.house.processes() == []
+
+
+def test_all_are_in_the_summary(bad_day: BadDay) -> None:
+    summary = bad_day.ran.output.partition("verdicts")[2]
+    for case in EXPECTED:
+        assert f"inference/{case}" in summary
+
+
+def test_only_an_engine_that_raises_has_a_traceback(bad_day: BadDay) -> None:
+    assert "trouble in call" in (bad_day.ran.record("raises_running").step("engine_inference").detail or "")
+    assert "INTERNALERROR" not in bad_day.ran.output
+    log = bad_day.ran.case_dir("raises_compiling") / "worker.log"
+    assert "Traceback" in log.read_text()
+    assert f"worker.log {log.relative_to(bad_day.house.root)}"[:70] in bad_day.ran.output
+
+
+def test_slow_engine_is_what_binds(bad_day: BadDay) -> None:
+    slow, honest = bad_day.ran.record("slow").engine, bad_day.ran.record("tiny").engine
+    assert slow is not None and honest is not None
+    assert slow.bound_by == "compute"
+    assert slow.core.mean < 16 / 0.05 * 1.01
+    assert slow.core.mean < honest.core.mean / 10
+
+
+def test_steps_after_a_failure_are_not_reached(bad_day: BadDay) -> None:
+    assert bad_day.ran.steps("segfaults") == {
+        "init": "done",
+        "data_and_model": "done",
+        "framework_validation": "done",
+        "export": "skipped",
+        "compile": "failed",
+        "engine_inference": "not_reached",
+        "summary": "done",
+    }
+
 
 WITHHELD = ["random", "short", "hard", "foo_time", "reuses", "nan", "boast"]
 
