@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
-import importlib
 import importlib.metadata
-import inspect
+import importlib.util
 import json
 import sys
 import tempfile
@@ -29,7 +28,9 @@ if TYPE_CHECKING:
 
 Note = Callable[[str], None]
 
-TRAINED_BY = tuple(f"harness.training.{name}" for name in ("batches", "case", "embedded", "strategy", "trainer"))
+TRAINED_BY = tuple(
+    f"harness.training.{name}" for name in ("batches", "case", "embedded", "loading", "strategy", "trainer")
+)
 """Modules whose change makes other weights."""
 
 NOT_TRAINED_BY = frozenset({"target", "flops", "warmup"})
@@ -86,11 +87,18 @@ def _key(case: InferenceCase, config: EffectiveConfig) -> str:
     made_by: dict[str, Any] = {
         "parameters": config.as_dict()["parameters"],
         "code": _sources(type(case).__module__.partition(".")[0]),
-        "training": {name: inspect.getsource(importlib.import_module(name)) for name in TRAINED_BY},
+        "training": {name: _source(name) for name in TRAINED_BY},
         "data": loader.dataset.identity.sha256,
         "versions": {name: importlib.metadata.version(name) for name in ("torch", "transformers", "numpy")},
     }
     return hashlib.sha256(json.dumps(made_by, sort_keys=True).encode()).hexdigest()
+
+
+def _source(module: str) -> str:
+    """A module's text, without importing it: that takes a second where nothing is to be trained."""
+    found = importlib.util.find_spec(module)
+    assert found is not None and found.origin is not None
+    return Path(found.origin).read_text(encoding="utf-8")
 
 
 def _sources(package: str) -> dict[str, str]:

@@ -20,7 +20,7 @@ from harness.config import EffectiveConfig
 from harness.errors import ProofmarkError
 from harness.events import EventLog
 from harness.pipeline import Pipeline
-from harness.process import MARK, end_marked
+from harness.process import MARK, end_marked, leave
 from harness.registry import find_vendor
 
 
@@ -37,6 +37,7 @@ def main() -> None:
         if pipeline is None:
             pipeline = _make_pipeline(spec, answers)
         answers.send(outcome=_run(pipeline, step))
+    leave(0)
 
 
 def _run(pipeline: Pipeline | ProofmarkError, step: str) -> dict[str, Any]:

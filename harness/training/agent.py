@@ -20,7 +20,7 @@ import psutil
 from harness.capped_log import CappedLog
 from harness.events import EventLog
 from harness.machine import describe_host, usable_cores
-from harness.process import MARK, temporary_directory, tidy_environment
+from harness.process import MARK, leave, temporary_directory, tidy_environment
 from harness.training.beat import PHASES, SETUP, Beat, read_beat
 from harness.training.node_monitor import NodeMonitor
 from harness.training.spec import AGENT, OUTPUTS, TrainingSpec
@@ -38,7 +38,7 @@ FACTOR = 3.0
 """A phase may take so many times the longest that it has taken before: a new shape is compiled anew."""
 
 
-def main() -> None:
+def main() -> int:
     """Run the node's ranks to their end; exit code 0 if all of them ended well."""
     spec, node = TrainingSpec.load(Path(sys.argv[1])), int(sys.argv[2])
     watch = Watch(spec, node)
@@ -58,12 +58,13 @@ def main() -> None:
         for rank, failure in sorted(error.failures.items()):
             code = failure.exitcode
             watch.log.write("rank_died", rank=rank, code=code, died=failure.timestamp)
-        sys.exit(1)
+        return 1
     finally:
         watch.end_ranks()
         watch.monitor.stop()
         watch.end_outputs()
         watch.remove_temporary()
+    return 0
 
 
 def _environment(spec: TrainingSpec) -> dict[str, str]:
@@ -194,4 +195,4 @@ def _is_ours(pid: int) -> bool:
 
 
 if __name__ == "__main__":
-    main()
+    leave(main())

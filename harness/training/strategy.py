@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import torch
 import torch.distributed as dist
 from torch.distributed.algorithms._checkpoint.checkpoint_wrapper import apply_activation_checkpointing
-from torch.distributed.fsdp import FSDPModule, fully_shard
 from torch.nn.parallel import DistributedDataParallel
 
 if TYPE_CHECKING:
@@ -37,6 +36,8 @@ def prepare(model: torch.nn.Module, config: EffectiveConfig, place: Place) -> to
         blocks = set(_blocks(model))
         apply_activation_checkpointing(model, check_fn=lambda module: module in blocks)
     if config.parallel == "fsdp":
+        from torch.distributed.fsdp import fully_shard  # a second, which other ways of training don't need to wait
+
         for block in _blocks(model):
             fully_shard(block)
         fully_shard(model)
@@ -66,7 +67,7 @@ def unwrapped(model: torch.nn.Module) -> torch.nn.Module:
 def exchange(model: torch.nn.Module, last: bool) -> Iterator[None]:
     """Exchange gradients only with the last micro-batch of a step."""
     inner: Any = getattr(model, "_orig_mod", model)
-    if isinstance(inner, FSDPModule):
+    if hasattr(inner, "set_requires_gradient_sync"):  # fully sharded
         inner.set_requires_gradient_sync(last)
         yield
     elif isinstance(inner, DistributedDataParallel) and not last:

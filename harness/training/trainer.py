@@ -17,7 +17,6 @@ from harness.identity import identify
 from harness.precision import count_flops
 from harness.training.batches import GlobalBatches, Share, evaluation_batches
 from harness.training.beat import BeatWriter
-from harness.training.checkpoint import Checkpoints
 from harness.training.clock import Clock
 from harness.training.communication import Communication
 from harness.training.loading import Data, Loader
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
     from harness.case import Batch
     from harness.config import EffectiveConfig
     from harness.training.case import TrainingCase
+    from harness.training.checkpoint import Checkpoints
     from harness.training.spec import TrainingSpec
     from harness.vendor import Vendor
 
@@ -97,8 +97,10 @@ class Trainer:
         self._scheduler = self._case.create_scheduler(self._optimizer, config, self._total_steps)
         self._scaler = torch.amp.GradScaler(place.device.type, enabled=config.precision == "fp16")
         torch.manual_seed(seed * 1_000_003 + 1 + place.rank)
-        self._checkpoints = None
+        self._checkpoints: Checkpoints | None = None
         if config.checkpoint_steps:
+            from harness.training.checkpoint import Checkpoints  # a second, for the library behind it
+
             self._checkpoints = Checkpoints(self._spec.checkpoint_directory, place.rank)
         if self._spec.resume_from:
             self._resume(Path(self._spec.resume_from))
@@ -265,6 +267,8 @@ class Trainer:
         return {"config": self._config.hash, "seed": self._spec.seed, "world": self._place.world, **digests}
 
     def _resume(self, path: Path) -> None:
+        from harness.training.checkpoint import Checkpoints
+
         progress = Checkpoints.load(path, self.model, self._optimizer)
         here = {key: (progress.get(key), value) for key, value in self._identity().items()}
         wrong = [f"{key} is {its}, not {value}" for key, (its, value) in here.items() if its != value]
