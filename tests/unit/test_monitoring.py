@@ -13,8 +13,6 @@ from hypothesis import strategies as st
 from harness.monitoring import memory_seen, read_samples, summarise
 from harness.record import Monitoring
 
-pytestmark = pytest.mark.quiet
-
 
 def sample(time: float, **device: Any) -> dict[str, Any]:
     reading = {"device": 0, **device}

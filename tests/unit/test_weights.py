@@ -99,7 +99,7 @@ def test_other_data_versions_or_code_are_stale(cache: Cache, monkeypatch: pytest
     monkeypatch.setattr("importlib.metadata.version", lambda name: "99")
     cache.get(other)
     assert "are stale" in cache.told[0]
-    monkeypatch.setattr("inspect.getsource", lambda module: "other code")
+    monkeypatch.setattr("harness.weights._source", lambda module: "other code")
     cache.get(other)
     assert "are stale" in cache.told[0]
 

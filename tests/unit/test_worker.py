@@ -19,10 +19,10 @@ from harness import capped_log, worker
 from harness.process import MARK
 from harness.worker import CaseWorker, WorkerLost, WorkerSpec
 
+pytestmark = pytest.mark.quiet
+
 CHILD = """
 import json, os, signal, subprocess, sys, time
-
-pytestmark = pytest.mark.quiet
 out = os.fdopen(int(sys.argv[1]), "wb", buffering=0)
 def say(**message): out.write((json.dumps(message) + "\\n").encode())
 spec = json.loads(sys.stdin.readline())
