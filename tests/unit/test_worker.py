@@ -148,6 +148,9 @@ def test_progress_does_not_prolong_the_timeout(make: Any) -> None:
 def test_grandchildren_end_too(make: Any, tmp_path: Path, end: str) -> None:
     child = make()
     child.run("grandchild", None, nothing)
+    deadline = time.monotonic() + 10  # in the middle of its start it has no environment yet
+    while len(living(tmp_path)) < 2 and time.monotonic() < deadline:
+        time.sleep(0.01)
     assert len(living(tmp_path)) == 2
     getattr(child, end)()
     assert gone(tmp_path)
