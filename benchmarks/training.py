@@ -20,9 +20,10 @@ from benchmarks.overhead import ROOT, quartiles
 from harness.case_file import load_case_file
 from harness.config import EffectiveConfig, resolve
 from harness.events import EventLog, read_events
-from harness.training.batches import GlobalBatches, load_batches
+from harness.training.batches import GlobalBatches
 from harness.training.beat import BeatWriter
 from harness.training.case import TrainingCase
+from harness.training.loading import Data, Loader
 from harness.training.spec import TrainingSpec
 from harness.training.strategy import Place
 from harness.training.trainer import Trainer
@@ -77,7 +78,7 @@ def by_suite(case: TrainingCase, config: EffectiveConfig) -> float:
         directory = Path(folder)
         spec = TrainingSpec(("", ""), "", "", config.as_dict(), folder, (), until_converged=False)
         log, beat = EventLog(directory / "rank0.jsonl"), BeatWriter(directory / "rank0.beat")
-        Trainer(case, config, spec, Processor(), PLACE, log, beat).run()
+        Trainer(case, Data.of(case, config, pin=False), config, spec, Processor(), PLACE, log, beat).run()
         log.close()
         ends = [event for event in read_events(directory / "rank0.jsonl") if event["event"] == "train_end"]
     return float(ends[0]["train_seconds"] - ends[0]["evaluation_seconds"])
@@ -95,7 +96,7 @@ def by_hand(case: TrainingCase, config: EffectiveConfig, steps: int) -> float:
     for epoch in range(config.max_epoch):
         begun = time.perf_counter()
         lists = [share.indices for shares in order.shares(epoch, 0) for share in shares]
-        for inputs, targets in load_batches(data, lists[: steps - done], 0):
+        for inputs, targets in Loader(data, workers=0).load(lists[: steps - done]):
             images = [image.to(memory_format=torch.channels_last) for image in inputs]
             loss = case.train_step(model, images, targets)
             loss.backward()  # type: ignore[no-untyped-call]
