@@ -7,12 +7,13 @@ import os
 import secrets
 import subprocess
 import sys
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypeVar
 
-from harness.process import MARK, end_group, end_marked, wait_without_reaping
+from harness.process import MARK, TEMPORARY, end_group, end_marked, temporary_base, wait_without_reaping
 
 Status = Literal["running", "succeeded", "failed"]
 
@@ -105,6 +106,10 @@ class LocalHandle:
 
     def __init__(self, job: Job) -> None:
         self._mark = secrets.token_hex(16)
+        # its own: what killed ranks and their loader workers leave there goes with it
+        self._temporary = tempfile.TemporaryDirectory(
+            prefix=TEMPORARY, dir=temporary_base(), ignore_cleanup_errors=True
+        )
         path = job.directory / "spec.json"
         job.spec.save(path)
         with (job.node_directory(0) / "agent.log").open("ab") as log:
@@ -114,7 +119,12 @@ class LocalHandle:
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
-                env={**os.environ, "PYTHONPATH": os.pathsep.join(job.sys_path), MARK: self._mark},
+                env={
+                    **os.environ,
+                    "PYTHONPATH": os.pathsep.join(job.sys_path),
+                    "TMPDIR": self._temporary.name,
+                    MARK: self._mark,
+                },
             )
 
     def status(self) -> Status:
@@ -150,3 +160,4 @@ class LocalHandle:
             with contextlib.suppress(OSError):
                 self._agent.stdin.close()
         end_marked(self._mark)
+        self._temporary.cleanup()

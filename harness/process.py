@@ -5,8 +5,8 @@ from __future__ import annotations
 import atexit
 import contextlib
 import ctypes
+import gc
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -21,7 +21,12 @@ import psutil
 MARK = "PROOFMARK_RUN_ID"
 """The environment variable by which a process that left its group is known: a random value per child."""
 
+TEMPORARY = "proofmark-"
+"""How the names of temporary directories begin."""
+
 PR_SET_PDEATHSIG = 1
+
+SOCKET_BASE = 107 - len("/proofmark-01234567/pymp-01234567/listener-01234567")
 
 
 def die_with_parent(signal_number: int) -> Callable[[], None]:
@@ -35,9 +40,10 @@ def die_with_parent(signal_number: int) -> Callable[[], None]:
     return call
 
 
-def temporary_directory(mark: str) -> Path:
-    """Where what carries `mark` keeps its temporary files, as seen by who starts it; `end_marked` removes it."""
-    return Path(tempfile.gettempdir()) / f"proofmark-{mark[:12]}"  # short: sockets lie in it
+def temporary_base() -> str:
+    """Where to make a temporary directory: multiprocessing puts sockets into it, whose paths have 107 bytes at most."""
+    base = tempfile.gettempdir()
+    return base if len(os.fsencode(base)) <= SOCKET_BASE else "/tmp"  # noqa: S108 (what is made in it has a random name)
 
 
 def wait_without_reaping(pid: int, seconds: float) -> bool:
@@ -58,9 +64,11 @@ def leave(code: int) -> NoReturn:
     """End this process as the interpreter would, without taking its modules apart: with torch that takes a second, and
     may wait for a thread of torch's or abort over one."""
     atexit._run_exitfuncs()
+    gc.collect()  # what is in a cycle may have something to let go of
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError):
             stream.flush()
+    ctypes.CDLL(None).fflush(None)  # what native code has printed
     os._exit(code)
 
 
@@ -83,8 +91,7 @@ def end_group(process: subprocess.Popen[bytes]) -> None:
 
 
 def end_marked(mark: str, patience: float = 5.0) -> None:
-    """Kill every process of this user, apart from this one, that was started with `mark` in its environment, and
-    remove their temporary files.
+    """Kill every process of this user, apart from this one, that was started with `mark` in its environment.
 
     Looks again after each kill, since a process may have started another meanwhile; gives up after `patience` seconds.
     A process that cleared its environment is not found.
@@ -97,7 +104,6 @@ def end_marked(mark: str, patience: float = 5.0) -> None:
             with contextlib.suppress(psutil.Error):
                 process.kill()
         time.sleep(0.01)
-    shutil.rmtree(temporary_directory(mark), ignore_errors=True)
 
 
 def _carries(process: psutil.Process, mark: str) -> bool:

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.capped_log import CappedLog
-from harness.process import MARK, end_group, end_marked, wait_without_reaping
+from harness.process import MARK, end_group, end_marked, temporary_base, wait_without_reaping
 
 LOOK_EVERY = 1.0
 """Seconds between two looks at whether a silent child lives."""
@@ -58,7 +58,9 @@ class CaseWorker:
 
     def __init__(self, spec: WorkerSpec, environment: Mapping[str, str] | None = None) -> None:
         # its own: what a killed child leaves there goes with it
-        self._temporary = tempfile.TemporaryDirectory(prefix="proofmark-", ignore_cleanup_errors=True)
+        self._temporary = tempfile.TemporaryDirectory(
+            prefix="proofmark-", dir=temporary_base(), ignore_cleanup_errors=True
+        )
         answer_read, answer_write = os.pipe()
         self._log = CappedLog(Path(spec.run_dir) / "worker.log")
         self._mark = secrets.token_hex(16)

@@ -37,7 +37,6 @@ def main() -> None:
         if pipeline is None:
             pipeline = _make_pipeline(spec, answers)
         answers.send(outcome=_run(pipeline, step))
-    leave(0)
 
 
 def _run(pipeline: Pipeline | ProofmarkError, step: str) -> dict[str, Any]:
@@ -115,3 +114,4 @@ class _Answers:
 
 if __name__ == "__main__":
     main()
+    leave(0)

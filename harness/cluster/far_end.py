@@ -26,7 +26,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, Any
 
@@ -35,8 +35,11 @@ SILENCE = 10.0
 PIECE = 256 * 1024
 DROP_CACHES = "/proc/sys/vm/drop_caches"
 SIOCGIFFLAGS, IFF_UP, IFF_LOOPBACK, IFF_RUNNING = 0x8913, 0x1, 0x8, 0x40
+TEMPORARY = "proofmark-host-"
+"""How the name of a run's temporary directory begins."""
+
 ABANDONED = 86_400.0
-"""Seconds after which a run's folder is nobody's any more: each beat of a far end touches it."""
+"""Seconds after which a run's folders are nobody's any more: each beat of a far end touches them."""
 
 LOG_NAME = re.compile(r"(agent|monitor|rank[0-9]{1,7})\.(jsonl|log|err)")
 """What a node's agent and ranks write that goes home."""
@@ -71,7 +74,7 @@ class Child:
                 self._process.stdin.close()
 
     def sweep(self) -> None:
-        """Kill its group and whatever carries its mark, and remove their temporary files."""
+        """Kill its group, and whatever carries its mark."""
         if self._process.returncode is None:  # reaped, its id might be another's
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._process.pid, signal.SIGKILL)
@@ -81,10 +84,8 @@ class Child:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
             if not found:
-                break
+                return
             time.sleep(0.02)
-        # harness.process.temporary_directory
-        shutil.rmtree(Path(tempfile.gettempdir()) / f"proofmark-{self._mark.decode()[:12]}", ignore_errors=True)
 
 
 class FarEnd:
@@ -99,6 +100,7 @@ class FarEnd:
         self._ending = threading.RLock()  # a signal may come while it is held
         self._heard = time.monotonic()
         self._orders: queue.SimpleQueue[tuple[Frame, bytes]] = queue.SimpleQueue()
+        self._temporary: Path | None = None
         self._child: Child | None = None
         self._asked: Child | None = None
         self._run: Path | None = None
@@ -149,8 +151,9 @@ class FarEnd:
             (self._work / name).mkdir(parents=True, exist_ok=True)
         probe = _beside(self._work / "runs" / "probe")
         probe.write_bytes(b"x" * 4096)
-        _remove_leftovers(self._work / "runs", now=probe.stat().st_mtime)
+        _remove_leftovers((self._work / "runs").iterdir(), now=probe.stat().st_mtime)
         probe.unlink()
+        _remove_leftovers(Path(tempfile.gettempdir()).glob(TEMPORARY + "*"), now=time.time())
         return {"work_dir": str(self._work)}
 
     def order_time(self, body: bytes) -> Frame:
@@ -272,6 +275,7 @@ class FarEnd:
         folder.mkdir(parents=True)
         (folder.parent / "spec.json").write_text(spec)
         self._run = folder.parent
+        self._temporary = _temporary_directory(environment)
         with (folder / "agent.log").open("ab") as log:
             child = subprocess.Popen(
                 command,
@@ -279,7 +283,7 @@ class FarEnd:
                 stdout=log,
                 stderr=log,
                 cwd=self._tree,
-                env={**os.environ, **environment},
+                env={**os.environ, **environment, "TMPDIR": str(self._temporary)},
                 start_new_session=True,
             )
         self._child = Child(child, mark)
@@ -303,6 +307,7 @@ class FarEnd:
                 self._send_new(folder, sent, unread)
                 time.sleep(0.2)
             child.sweep()
+            self._remove_temporary()
             code = child.wait()
             self._send_new(folder, sent, unread)
             free = shutil.disk_usage(self._work).free
@@ -338,9 +343,9 @@ class FarEnd:
             while True:
                 time.sleep(1)
                 self._send("beat")
-                if self._run is not None:
+                for folder in filter(None, (self._run, self._temporary)):
                     with contextlib.suppress(OSError):
-                        os.utime(self._run)
+                        os.utime(folder)
 
     def _watch(self) -> None:
         """The link may be cut without an end of input."""
@@ -354,9 +359,14 @@ class FarEnd:
             if self._asked is not None:
                 self._asked.sweep()
             self._end_child(patience)
+            self._remove_temporary()
             if self._run is not None:
                 shutil.rmtree(self._run, ignore_errors=True)
             os._exit(0)
+
+    def _remove_temporary(self) -> None:
+        if self._temporary is not None:
+            shutil.rmtree(self._temporary, ignore_errors=True)
 
     def _end_child(self, patience: float = 8.0) -> None:
         if self._child is not None:
@@ -377,9 +387,16 @@ class FarEnd:
         return self._work / "objects" / sha
 
 
-def _remove_leftovers(runs: Path, now: float) -> None:
-    """Folders that no far end has removed: the host was switched off. `now` is by the disk's own clock."""
-    for folder in runs.iterdir():
+def _temporary_directory(environment: dict[str, str]) -> Path:
+    """One for a run, where the user wants it unless sockets would not fit in it: their paths have 107 bytes at most."""
+    base = environment.get("TMPDIR") or tempfile.gettempdir()
+    fits = len(os.fsencode(base)) <= 107 - len(f"/{TEMPORARY}01234567/pymp-01234567/listener-01234567")
+    return Path(tempfile.mkdtemp(prefix=TEMPORARY, dir=base if fits else "/tmp"))  # noqa: S108 (its name is random)
+
+
+def _remove_leftovers(folders: Iterable[Path], now: float) -> None:
+    """Folders that no far end has removed: the host was switched off. `now` is by their disk's own clock."""
+    for folder in folders:
         with contextlib.suppress(OSError):  # going just now
             if now - folder.lstat().st_mtime > ABANDONED:
                 shutil.rmtree(folder, ignore_errors=True)

@@ -20,7 +20,7 @@ import psutil
 from harness.capped_log import CappedLog
 from harness.events import EventLog
 from harness.machine import describe_host, usable_cores
-from harness.process import MARK, leave, temporary_directory, tidy_environment
+from harness.process import TEMPORARY, leave, tidy_environment
 from harness.training.beat import PHASES, SETUP, Beat, read_beat
 from harness.training.node_monitor import NodeMonitor
 from harness.training.spec import AGENT, OUTPUTS, TrainingSpec
@@ -45,8 +45,6 @@ def main() -> int:
     watch.log.write("agent_begin", **describe_host().model_dump())
     outputs = ",".join(str(output.descriptor) for output in watch.outputs.values())
     os.environ |= {AGENT: str(os.getpid()), OUTPUTS: outputs, **_environment(spec)}
-    watch.temporary.mkdir(mode=0o700)
-    os.environ["TMPDIR"] = str(watch.temporary)  # for what killed ranks and their loader workers leave
     threading.Thread(target=watch.parent, daemon=True).start()
     threading.Thread(target=watch.beats, daemon=True).start()
     from torch.distributed import run as torchrun
@@ -63,7 +61,6 @@ def main() -> int:
         watch.end_ranks()
         watch.monitor.stop()
         watch.end_outputs()
-        watch.remove_temporary()
     return 0
 
 
@@ -91,7 +88,6 @@ class Watch:
 
     def __init__(self, spec: TrainingSpec, node: int) -> None:
         self._directory = spec.node_directory(node)
-        self.temporary = temporary_directory(os.environ[MARK])
         self._ranks = range(node * spec.nproc, (node + 1) * spec.nproc)
         self._nnodes, self._timeout, self._setup_timeout = spec.nnodes, spec.hang_timeout, spec.setup_timeout
         self._longest: dict[str, float] = {}
@@ -110,7 +106,7 @@ class Watch:
         self.end_ranks()
         self.monitor.stop()
         self.end_outputs()
-        self.remove_temporary()
+        remove_temporary()
         os.killpg(0, signal.SIGKILL)
 
     def beats(self) -> None:
@@ -168,12 +164,15 @@ class Watch:
         for output in self.outputs.values():
             output.finish()
 
-    def remove_temporary(self) -> None:
-        """Remove what ranks left in their temporary directory."""
-        shutil.rmtree(self.temporary, ignore_errors=True)
-
     def _beat(self, rank: int) -> Beat | None:
         return read_beat(self._directory / f"rank{rank}.beat")
+
+
+def remove_temporary() -> None:
+    """Remove the temporary directory that was made for this process, as who made it would have."""
+    directory = Path(os.environ.get("TMPDIR", ""))
+    if directory.name.startswith(TEMPORARY):
+        shutil.rmtree(directory, ignore_errors=True)
 
 
 def waits(stack: str) -> bool:

@@ -67,10 +67,14 @@ class Loader:
             StepError: a sample can't be read.
         """
         self._pass[:] = [(epoch, indices) for indices in lists]
+        failure = None
         for batch in self._loader:
             if isinstance(batch, StepError):
-                raise batch
+                failure = str(batch)  # raised itself it would hold this frame, which holds it, and so the workers
+                break
             yield batch
+        if failure is not None:
+            raise StepError(failure)
 
 
 class _AtEpoch:
@@ -81,8 +85,7 @@ class _AtEpoch:
 
     def __getitems__(self, wanted: tuple[int, list[int]]) -> Batch | StepError:
         epoch, indices = wanted
-        if self._dataset.epoch != epoch:
-            self._dataset.epoch = epoch
+        self._dataset.epoch = epoch
         return self._dataset.__getitems__(indices)
 
 

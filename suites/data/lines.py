@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from array import array
 from bisect import bisect_right
 from collections.abc import Iterator
@@ -13,7 +14,7 @@ from harness.record import Identity
 
 
 class Lines:
-    """The lines of a folder's .txt files that are not blank, in the order of the files' names.
+    """The lines of a folder's .txt files that are not blank, in the order of the files' names; a line feed ends a line.
 
     Of each only its place is held, 8 bytes: the text of a Wikipedia is larger than what a host has for each rank.
 
@@ -25,6 +26,8 @@ class Lines:
         if not root.is_dir():
             raise StepError(f"The data directory {root} cannot be read; expected a folder with .txt files.")
         self._files = sorted(root.glob("*.txt"))
+        self._states: list[tuple[int, int]] = []
+        """Size and time of the last change of each file when it was looked through."""
         if not self._files:
             raise StepError(f"The data directory {root} holds no .txt files.")
         self._starts: array[int] = array("q")
@@ -34,6 +37,7 @@ class Lines:
         digest = hashlib.sha256()
         for path in self._files:
             self._first.append(len(self._starts))
+            self._states.append(_state(path))
             self._starts.extend(_starts(path))
             size = self._starts[-1]
             digest.update(f"{path.name}\0{size}\0{_digest(path)}\n".encode())
@@ -55,15 +59,22 @@ class Lines:
         path = self._files[number]
         try:
             with path.open("rb") as stream:
+                unchanged = _state(stream.fileno()) == self._states[number]
                 stream.seek(start)
-                line = stream.read(end - start).decode("utf-8").strip()
+                line = stream.read(end - start)
         except OSError as error:
             raise _unreadable(path, error) from error
-        except UnicodeDecodeError:
-            line = ""
-        if not line:
+        if not unchanged:
             raise StepError(f"The text file {path} was changed while it was in use.")
-        return line
+        return line.decode("utf-8").strip()
+
+
+def _state(file: Path | int) -> tuple[int, int]:
+    try:
+        found = os.stat(file)
+    except OSError as error:
+        raise StepError(f"A text file cannot be read: {error}.") from error
+    return found.st_size, found.st_mtime_ns
 
 
 def _starts(path: Path) -> Iterator[int]:

@@ -69,3 +69,13 @@ def test_a_training_leaves_nothing_whoever_is_killed(house: House, bare: Path, k
     session.communicate()
     assert house.becomes_empty(15)
     assert sorted(path.name for path in bare.rglob("*")) == ["home", "tmp"]
+
+
+def test_sockets_fit_where_the_temporary_directory_has_a_long_path(
+    house: House, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / ("long" * 20)).mkdir()
+    monkeypatch.setenv("TMPDIR", str(tmp_path / ("long" * 20)))
+    for suite in ("training", "inference"):
+        ran = house.run("--set=num_workers=1", "-k", "tiny and not 1x2", vendor="cpu", suite=suite)
+        assert ran.code == 0, ran.output
