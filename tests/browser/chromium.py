@@ -40,6 +40,7 @@ class Chromium:
         self._process = subprocess.Popen(
             ["/bin/bash", "-c", wiring, executable, *options],
             pass_fds=(to_read, to_write),
+            env={**os.environ, "HOME": str(profile), "XDG_CONFIG_HOME": str(profile), "XDG_CACHE_HOME": str(profile)},
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
