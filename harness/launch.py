@@ -7,13 +7,12 @@ import os
 import secrets
 import subprocess
 import sys
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypeVar
 
-from harness.process import MARK, TEMPORARY, end_group, end_marked, temporary_base, wait_without_reaping
+from harness.process import MARK, end_group, end_marked, temporary_directory, wait_without_reaping
 
 Status = Literal["running", "succeeded", "failed"]
 
@@ -106,10 +105,7 @@ class LocalHandle:
 
     def __init__(self, job: Job) -> None:
         self._mark = secrets.token_hex(16)
-        # its own: what killed ranks and their loader workers leave there goes with it
-        self._temporary = tempfile.TemporaryDirectory(
-            prefix=TEMPORARY, dir=temporary_base(), ignore_cleanup_errors=True
-        )
+        self._temporary = temporary_directory()
         path = job.directory / "spec.json"
         job.spec.save(path)
         with (job.node_directory(0) / "agent.log").open("ab") as log:

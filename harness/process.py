@@ -7,6 +7,7 @@ import contextlib
 import ctypes
 import gc
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -22,7 +23,7 @@ MARK = "PROOFMARK_RUN_ID"
 """The environment variable by which a process that left its group is known: a random value per child."""
 
 TEMPORARY = "proofmark-"
-"""How the names of temporary directories begin."""
+"""How the names of temporary directories begin, those of a far end too."""
 
 PR_SET_PDEATHSIG = 1
 
@@ -40,10 +41,25 @@ def die_with_parent(signal_number: int) -> Callable[[], None]:
     return call
 
 
-def temporary_base() -> str:
-    """Where to make a temporary directory: multiprocessing puts sockets into it, whose paths have 107 bytes at most."""
+def temporary_directory() -> tempfile.TemporaryDirectory[str]:
+    """A child's own TMPDIR: what is left there by what was killed goes with it.
+
+    Not where the path is long: multiprocessing puts sockets there, whose paths have 107 bytes at most.
+    """
     base = tempfile.gettempdir()
-    return base if len(os.fsencode(base)) <= SOCKET_BASE else "/tmp"  # noqa: S108 (what is made in it has a random name)
+    fits = len(os.fsencode(base)) <= SOCKET_BASE
+    return tempfile.TemporaryDirectory(
+        prefix=TEMPORARY,
+        dir=base if fits else "/tmp",
+        ignore_cleanup_errors=True,  # noqa: S108 (its name is random)
+    )
+
+
+def remove_own_temporary_directory() -> None:
+    """What the parent that made it would have done, were it not gone."""
+    directory = Path(os.environ.get("TMPDIR", ""))
+    if directory.name.startswith(TEMPORARY):
+        shutil.rmtree(directory, ignore_errors=True)
 
 
 def wait_without_reaping(pid: int, seconds: float) -> bool:

@@ -16,7 +16,6 @@ import selectors
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
@@ -24,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.capped_log import CappedLog
-from harness.process import MARK, end_group, end_marked, temporary_base, wait_without_reaping
+from harness.process import MARK, end_group, end_marked, temporary_directory, wait_without_reaping
 
 LOOK_EVERY = 1.0
 """Seconds between two looks at whether a silent child lives."""
@@ -57,10 +56,7 @@ class CaseWorker:
     """The parent's end of a case's process."""
 
     def __init__(self, spec: WorkerSpec, environment: Mapping[str, str] | None = None) -> None:
-        # its own: what a killed child leaves there goes with it
-        self._temporary = tempfile.TemporaryDirectory(
-            prefix="proofmark-", dir=temporary_base(), ignore_cleanup_errors=True
-        )
+        self._temporary = temporary_directory()
         answer_read, answer_write = os.pipe()
         self._log = CappedLog(Path(spec.run_dir) / "worker.log")
         self._mark = secrets.token_hex(16)
@@ -80,7 +76,7 @@ class CaseWorker:
             os.close(self._log.descriptor)
         self._answers = os.fdopen(answer_read, "rb", buffering=0)
         self._buffer = b""
-        self._send({**asdict(spec), "temporary": self._temporary.name})
+        self._send(asdict(spec))
 
     @property
     def group(self) -> int:

@@ -7,7 +7,6 @@ import importlib
 import json
 import os
 import queue
-import shutil
 import signal
 import sys
 import threading
@@ -20,7 +19,7 @@ from harness.config import EffectiveConfig
 from harness.errors import ProofmarkError
 from harness.events import EventLog
 from harness.pipeline import Pipeline
-from harness.process import MARK, end_marked, leave
+from harness.process import MARK, end_marked, leave, remove_own_temporary_directory
 from harness.registry import find_vendor
 
 
@@ -75,16 +74,13 @@ def _take_standard_input() -> BinaryIO:
 
 
 def _read_commands(stream: BinaryIO, commands: queue.Queue[dict[str, Any]]) -> None:
-    temporary = None
     for line in stream:
         command = json.loads(line)
-        temporary = command.get("temporary", temporary)
         commands.put(command)
         if "step" in command and command["step"] is None:
             return
     end_marked(os.environ.get(MARK, ""))
-    if temporary is not None:
-        shutil.rmtree(temporary, ignore_errors=True)  # the parent would have
+    remove_own_temporary_directory()
     os.killpg(0, signal.SIGKILL)
 
 

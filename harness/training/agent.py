@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import signal
 import sys
 import threading
@@ -20,7 +19,7 @@ import psutil
 from harness.capped_log import CappedLog
 from harness.events import EventLog
 from harness.machine import describe_host, usable_cores
-from harness.process import TEMPORARY, leave, tidy_environment
+from harness.process import leave, remove_own_temporary_directory, tidy_environment
 from harness.training.beat import PHASES, SETUP, Beat, read_beat
 from harness.training.node_monitor import NodeMonitor
 from harness.training.spec import AGENT, OUTPUTS, TrainingSpec
@@ -106,7 +105,7 @@ class Watch:
         self.end_ranks()
         self.monitor.stop()
         self.end_outputs()
-        remove_temporary()
+        remove_own_temporary_directory()
         os.killpg(0, signal.SIGKILL)
 
     def beats(self) -> None:
@@ -166,13 +165,6 @@ class Watch:
 
     def _beat(self, rank: int) -> Beat | None:
         return read_beat(self._directory / f"rank{rank}.beat")
-
-
-def remove_temporary() -> None:
-    """Remove the temporary directory that was made for this process, as who made it would have."""
-    directory = Path(os.environ.get("TMPDIR", ""))
-    if directory.name.startswith(TEMPORARY):
-        shutil.rmtree(directory, ignore_errors=True)
 
 
 def waits(stack: str) -> bool:
