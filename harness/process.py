@@ -50,8 +50,8 @@ def temporary_directory() -> tempfile.TemporaryDirectory[str]:
     fits = len(os.fsencode(base)) <= SOCKET_BASE
     return tempfile.TemporaryDirectory(
         prefix=TEMPORARY,
-        dir=base if fits else "/tmp",
-        ignore_cleanup_errors=True,  # noqa: S108 (its name is random)
+        dir=base if fits else "/tmp",  # noqa: S108 (its name is random)
+        ignore_cleanup_errors=True,
     )
 
 
