@@ -6,7 +6,9 @@ as good as by hand. Printed: the median over pairs and its quartiles.
 
 from __future__ import annotations
 
+import itertools
 import os
+import statistics
 import tempfile
 import time
 from collections.abc import Mapping
@@ -32,7 +34,9 @@ from suites.training.test_resnet50 import TestResNet50
 
 PAIRS, STEPS = 15, 15
 SMALL_PAIRS, SMALL_STEPS, SMALL_BATCH = 51, 300, 8
-CHECKPOINT_PAIRS, EVERY = 5, 20
+CHECKPOINT_RUNS, EVERY, APART, BESIDE = 3, 20, 10, 3
+"""The cost of a checkpoint every `EVERY` steps is read where they are `APART`, from the `BESIDE` steps after each."""
+
 PLACE = Place(0, 0, 1, torch.device("cpu"))
 
 
@@ -67,21 +71,42 @@ def main() -> None:
 
 
 def _checkpointing(case: TrainingCase) -> list[float]:
-    """The rate with checkpoints over that without. The writer needs a core: beside an accelerator there are some."""
-    saving, plain = _config(2 * EVERY, checkpoint_steps=EVERY), _config(2 * EVERY)
-    return [by_suite(case, plain) / by_suite(case, saving) for _ in range(CHECKPOINT_PAIRS)]
+    """The rate with a checkpoint every `EVERY` steps over that without, once per checkpoint.
+
+    A checkpoint's cost is what it and the steps that follow take beyond as many of the median step around it: whole
+    runs with and without differ more by the machine's own wandering. The writer needs a core: beside an accelerator
+    there are some.
+    """
+    logs = [suite_log(case, _config(120, log_freq=1, checkpoint_steps=APART)) for _ in range(CHECKPOINT_RUNS)]
+    return [rate for log in logs for rate in _rates(log)]
+
+
+def _rates(log: list[dict[str, Any]]) -> list[float]:
+    ends = [event["train_seconds"] - event["evaluation_seconds"] for event in log if event["event"] == "steps"]
+    steps = [later - earlier for earlier, later in itertools.pairwise(ends)]  # a checkpoint is in the step after it
+    rates = []
+    for at in range(APART - 1, len(steps) - APART, APART):
+        disturbed, calm = steps[at : at + BESIDE], steps[at - APART + BESIDE : at] + steps[at + BESIDE : at + APART]
+        usual = statistics.median(calm)
+        rates.append(EVERY * usual / (EVERY * usual + sum(disturbed) - BESIDE * usual))
+    return rates
 
 
 def by_suite(case: TrainingCase, config: EffectiveConfig) -> float:
     """Seconds of training by the suite's loop, without its one evaluation."""
+    ends = [event for event in suite_log(case, config) if event["event"] == "train_end"]
+    return float(ends[0]["train_seconds"] - ends[0]["evaluation_seconds"])
+
+
+def suite_log(case: TrainingCase, config: EffectiveConfig) -> list[dict[str, Any]]:
+    """The events of a training by the suite's loop."""
     with tempfile.TemporaryDirectory() as folder:
         directory = Path(folder)
         spec = TrainingSpec(("", ""), "", "", config.as_dict(), folder, (), until_converged=False)
         log, beat = EventLog(directory / "rank0.jsonl"), BeatWriter(directory / "rank0.beat")
         Trainer(case, Data.of(case, config, pin=False), config, spec, Processor(), PLACE, log, beat).run()
         log.close()
-        ends = [event for event in read_events(directory / "rank0.jsonl") if event["event"] == "train_end"]
-    return float(ends[0]["train_seconds"] - ends[0]["evaluation_seconds"])
+        return list(read_events(directory / "rank0.jsonl"))
 
 
 def by_hand(case: TrainingCase, config: EffectiveConfig, steps: int) -> float:

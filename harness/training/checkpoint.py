@@ -9,24 +9,21 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import shutil
-from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
 import torch
 import torch.distributed as dist
 import xxhash
-from safetensors.torch import save_file
 from torch.distributed.checkpoint.api import CheckpointException
 from torch.distributed.checkpoint.hf_storage import HuggingFaceStorageReader, HuggingFaceStorageWriter
+from torch.distributed.checkpoint.metadata import Metadata, MetadataIndex
 from torch.distributed.checkpoint.planner import SavePlan, SavePlanner
 from torch.distributed.checkpoint.staging import BlockingAsyncStager
 from torch.distributed.checkpoint.state_dict import (
     StateDictOptions,
-    get_model_state_dict,
-    get_optimizer_state_dict,
+    get_state_dict,
     set_model_state_dict,
     set_optimizer_state_dict,
 )
@@ -35,6 +32,7 @@ from torch.distributed.checkpoint.state_dict_saver import async_save
 from torch.distributed.checkpoint.storage import WriteResult
 
 from harness.errors import StepError
+from harness.training.shard_file import write_safetensors
 
 KEEP = 2
 """How many finished checkpoints stay."""
@@ -50,7 +48,7 @@ class Checkpoints:
         self.directory = directory
         self._rank = rank
         self._group = dist.new_group(backend="gloo")
-        self._pending: Future[Any] | None = None
+        self._pending: Any = None
         self._stager = _Stager()
 
     def save(
@@ -70,15 +68,9 @@ class Checkpoints:
             draft.mkdir(parents=True)
             (draft / "progress.json").write_text(json.dumps(progress | {"plain": plain}), encoding="utf-8")
         dist.barrier(self._group)
-        writer = _Writer(str(draft), save_distributed=True)
-        written: Any = async_save(
-            {_ALL: tensors}, storage_writer=writer, process_group=self._group, async_stager=self._stager
+        self._pending = async_save(
+            {_ALL: tensors}, storage_writer=_Writer(draft), process_group=self._group, async_stager=self._stager
         )
-        if self._rank == 0:
-            done: Future[Any] = Future()
-            written.add_done_callback(lambda future: _settle(future, done, draft))
-            written = done
-        self._pending = written
 
     def wait(self) -> None:
         """Return when what was begun is finished.
@@ -139,27 +131,41 @@ class _Stager(BlockingAsyncStager):
 
 
 class _Writer(HuggingFaceStorageWriter):
-    """The library's files without its copy of all tensors as bytes: made with the interpreter locked, while it was
-    training could not go on."""
+    """The library's files by a writer of our own. The library's copies all tensors as bytes with the interpreter
+    locked: while it did, training could not go on."""
+
+    def __init__(self, draft: Path) -> None:
+        super().__init__(str(draft), save_distributed=True)
+        self._draft = draft
 
     def write_data(self, plan: SavePlan, planner: SavePlanner) -> torch.futures.Future[list[WriteResult]]:
-        """One file of all tensors that this rank saves, with each one's place in its whole."""
+        """One file of all tensors that this rank saves, with each one's place in its whole; its name and digest."""
         written: torch.futures.Future[list[WriteResult]] = torch.futures.Future()
-        written.set_result([])  # who writes shards of its own is not asked what is in them
         tensors, places = {}, {}
         for item in plan.items:
             tensor = planner.resolve_data(item)
             assert isinstance(tensor, torch.Tensor) and item.tensor_data is not None  # `_state` has nothing else
             tensors[item.index.fqn] = tensor
             places[item.index.fqn] = {"saved_offsets": list(item.tensor_data.chunk.offsets)}
+        results = []
         if tensors:
-            shard = plan.storage_data["shard_index"]
-            path = Path(self.path) / f"shard-{shard:05d}-model-00001-of-00001.safetensors"
+            path = self._draft / f"shard-{plan.storage_data['shard_index']:05d}-model-00001-of-00001.safetensors"
             told = {"DCP_SHARDING_INFO": json.dumps(places), "DCP_VERSION": "1.0", "format": "pt"}
-            save_file(tensors, path, metadata=told)
-            with path.open("rb") as stream:
-                os.fsync(stream.fileno())
+            digest = write_safetensors(path, tensors, told)
+            results = [WriteResult(MetadataIndex(path.name), path.stat().st_size, digest)]
+        written.set_result(results)
         return written
+
+    def finish(self, metadata: Metadata, results: list[list[WriteResult]]) -> None:
+        """At rank 0 when all ranks have written: checksums, the final name, and older ones removed."""
+        manifest = {"progress.json": _digest(self._draft / "progress.json")}
+        manifest |= {result.index.fqn: result.storage_data for rank in results for result in rank}
+        (self._draft / "manifest.json").write_text(json.dumps(manifest, indent=1), encoding="utf-8")
+        final = self._draft.with_suffix("")
+        shutil.rmtree(final, ignore_errors=True)
+        self._draft.rename(final)
+        for old in sorted(final.parent.glob("step-*[0-9]"))[:-KEEP]:
+            shutil.rmtree(old, ignore_errors=True)
 
 
 def verify(path: Path) -> None:
@@ -179,22 +185,6 @@ def verify(path: Path) -> None:
         raise StepError(f"checkpoint {path.name} is corrupt: {what}; remove it to go on from the one before")
 
 
-def _settle(written: Future[Any], done: Future[Any], draft: Path) -> None:
-    """When all ranks have written: checksums, the final name, and older ones removed."""
-    try:
-        written.result()
-        manifest = {file.name: _digest(file) for file in sorted(draft.iterdir())}
-        (draft / "manifest.json").write_text(json.dumps(manifest, indent=1), encoding="utf-8")
-        final = draft.with_suffix("")
-        shutil.rmtree(final, ignore_errors=True)
-        draft.rename(final)
-        for old in sorted(draft.parent.glob("step-*[0-9]"))[:-KEEP]:
-            shutil.rmtree(old, ignore_errors=True)
-        done.set_result(None)
-    except BaseException as error:  # noqa: BLE001 (raised by `wait`)
-        done.set_exception(error)
-
-
 def _first_line(error: BaseException) -> str:
     if isinstance(error, CheckpointException):  # the library's, of all ranks: the first cause says more
         error = next(iter(error.failures.values()), (error, None))[0]
@@ -203,9 +193,10 @@ def _first_line(error: BaseException) -> str:
 
 def _state(model: torch.nn.Module, optimizer: torch.optim.Optimizer) -> tuple[dict[str, Any], dict[str, Any]]:
     """Tensors of model and optimizer under flat names, and what of the optimizer is no tensor."""
-    tensors = {f"model.{name}": value for name, value in get_model_state_dict(model).items()}
+    of_model, of_optimizer = get_state_dict(model, optimizer, options=_OPTIONS)
+    tensors = {f"model.{name}": value for name, value in of_model.items()}
     plain = {}
-    for name, value in get_optimizer_state_dict(model, optimizer, options=_OPTIONS).items():
+    for name, value in of_optimizer.items():
         if isinstance(value, torch.Tensor):
             tensors[f"optimizer.{name}"] = value
         else:

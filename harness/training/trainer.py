@@ -15,6 +15,7 @@ from harness.errors import StepError
 from harness.events import EventLog
 from harness.identity import identify
 from harness.precision import count_flops
+from harness.process import heap_left_alone
 from harness.training.batches import GlobalBatches, Share, evaluation_batches
 from harness.training.beat import BeatWriter
 from harness.training.clock import Clock
@@ -63,9 +64,10 @@ class Trainer:
         self._build()
         self._evaluate()
         self._log.write("init_end")
-        self._log.write("train_begin", steps=self._steps, samples=self._samples)
-        self._clock.start()
-        converged = self._train()
+        with heap_left_alone():
+            self._log.write("train_begin", steps=self._steps, samples=self._samples)
+            self._clock.start()
+            converged = self._train()
         self._write_totals("train_end", converged=converged)
         if self._checkpoints:
             self._beat(self._steps, "checkpoint")
