@@ -17,7 +17,7 @@ bench: .venv/.bench
 	@echo "open results/latest/report.html"
 
 test: .venv/.test lint
-	$(BIN)/python -m pytest tests -m "not audit and not quiet" -n 2 --dist loadfile
+	$(BIN)/python -m pytest tests -m "not audit and not quiet" -n 3 --dist loadfile --no-loadscope-reorder
 	$(BIN)/python -m pytest tests -m quiet
 
 docs: .venv/bin/python

@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Generator
+from pathlib import Path
 
 import hypothesis
 import pytest
 
+from harness.process import tidy_environment
 from tests.services import STRICT
 
 # how fast this machine is does not decide over a test
@@ -19,6 +21,9 @@ hypothesis.settings.load_profile("slow machines")
 
 # read when ONNX Runtime is imported, by tests before any vendor; it writes to ~/.cache/Microsoft otherwise
 os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
+
+# compile caches go to .cache, not to /tmp
+os.environ |= tidy_environment(Path(__file__).parents[1] / ".cache")
 
 # a shell ignores Ctrl-C for what it runs in the background, and so would every session that is interrupted in a test
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

@@ -45,7 +45,7 @@ class Site:
 
 def recorded(ran: Ran, scale: str = "2x1") -> TrainingRecord:
     """The tiny case's record."""
-    return TrainingRecord.load(ran.run_dir / "training" / "tiny" / scale / "record.json")
+    return ran.training(scale)
 
 
 def failure(ran: Ran, scale: str = "2x1") -> str:

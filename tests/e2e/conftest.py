@@ -18,6 +18,7 @@ import pytest
 import yaml
 
 from harness.record import RunRecord
+from harness.training.record import TrainingRecord
 
 ROOT = Path(__file__).parents[2]
 TEMPLATE = Path(__file__).parent / "house"
@@ -52,6 +53,10 @@ class Ran:
     def record(self, case: str = "tiny") -> RunRecord:
         """A case's record."""
         return RunRecord.load(self.case_dir(case) / "record.json")
+
+    def training(self, scale: str) -> TrainingRecord:
+        """The record of the tiny case's training."""
+        return TrainingRecord.load(self.run_dir / "training" / "tiny" / scale / "record.json")
 
     def steps(self, case: str = "tiny") -> dict[str, str]:
         """How each step ended."""
@@ -110,6 +115,7 @@ class House:
         }
         environment |= {"HOUSE": str(self.root), "TROUBLE": trouble, "TROUBLE_MARK": str(self.mark)}
         environment |= {"OMP_NUM_THREADS": "1", "COLUMNS": "200"}
+        environment["PYTEST_ADDOPTS"] = "-p no:hypothesispytest"  # users do not have it; to import it takes a second
         return subprocess.Popen(
             command,
             cwd=self.root,

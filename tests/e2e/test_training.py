@@ -13,11 +13,6 @@ from harness.training.record import TrainingRecord
 from tests.e2e.conftest import House, Ran, clean, one_line_answer
 
 
-def trained(ran: Ran, scale: str = "1x1") -> TrainingRecord:
-    """The record of the tiny case at a scale."""
-    return TrainingRecord.load(ran.run_dir / "training" / "tiny" / scale / "record.json")
-
-
 def kind(record: TrainingRecord) -> str:
     assert record.verdict is not None
     return str(record.verdict.kind)
@@ -38,7 +33,7 @@ def test_passes_at_both_scales(session: tuple[House, Ran]) -> None:
     assert ran.code == 0, ran.output
     clean(ran)
     for scale, world in (("1x1", 1), ("1x2", 2)):
-        record = trained(ran, scale)
+        record = ran.training(scale)
         (run,) = record.runs
         assert kind(record) == "PASS" and run.converged, ran.output
         assert run.metric is not None and run.metric >= record.target
@@ -51,7 +46,7 @@ def test_passes_at_both_scales(session: tuple[House, Ran]) -> None:
 
 
 def test_batches_are_global(session: tuple[House, Ran]) -> None:
-    one, two = (trained(session[1], scale) for scale in ("1x1", "1x2"))
+    one, two = (session[1].training(scale) for scale in ("1x1", "1x2"))
     assert one.global_batch_size == two.global_batch_size == 16
     assert (one.train_batch_size, two.train_batch_size) == (16, 8)
     assert one.runs[0].losses and len(one.runs[0].losses) == one.runs[0].steps
@@ -68,7 +63,7 @@ def test_summary_and_reports(session: tuple[House, Ran]) -> None:
 
 def test_logs_for_other_tools(session: tuple[House, Ran]) -> None:
     for scale in ("1x1", "1x2"):
-        record, folder = trained(session[1], scale), session[1].run_dir / "training" / "tiny" / scale / "round1"
+        record, folder = session[1].training(scale), session[1].run_dir / "training" / "tiny" / scale / "round1"
         (run,) = record.runs
         perflog, mllog = ((folder / name).read_text() for name in ("perflog.txt", "mllog.txt"))
         assert perflog.count('"event": "EPOCH_END"') == len(run.epochs) == run.samples // 203
@@ -89,7 +84,7 @@ def overridden(house: House, scale: str, **values: Any) -> Path:
 def test_illegal_overrides_are_refused_all_at_once(house: House) -> None:
     overridden(house, "1x1", target=0.1, seed=5, nonsense=1, global_batch_size="many", eval_batch_size=64)
     ran = house.run("-k", "1x1", vendor="cpu", suite="training")
-    record = trained(ran)
+    record = ran.training("1x1")
     assert ran.code == 16 and kind(record) == "FAIL_LEGALITY", ran.output
     assert sorted(p.key for p in record.problems) == [
         "eval_batch_size", "global_batch_size", "nonsense", "seed", "target",
@@ -100,7 +95,7 @@ def test_illegal_overrides_are_refused_all_at_once(house: House) -> None:
 
 def test_a_precision_that_the_vendor_does_not_declare_is_not_trained(house: House) -> None:
     ran = house.run("-k", "1x1", "--precision", "tf32", vendor="cpu", suite="training")
-    record = trained(ran)
+    record = ran.training("1x1")
     assert ran.code == 10 and kind(record) == "UNSUPPORTED" and not record.runs, ran.output
     assert "vendor cpu does not train at tf32: it declares bf16, fp16, fp32" in ran.output
     assert "failed" not in ran.output and "withheld" in ran.output
@@ -110,7 +105,7 @@ def test_a_precision_that_the_vendor_does_not_declare_is_not_trained(house: Hous
 def test_train_batch_size_changes_the_global_batch_on_record(house: House) -> None:
     overridden(house, "1x2", train_batch_size=16, parallel="fsdp", precision="bf16", gradient_accumulation_steps=2)
     ran = house.run("-k", "1x2", vendor="cpu", suite="training")
-    record = trained(ran, "1x2")
+    record = ran.training("1x2")
     assert kind(record) == "PASS", ran.output
     assert record.global_batch_size == 64
     assert {o.key: o.origin for o in record.overrides}["global_batch_size"] == "train_batch_size at scale 1x2"
@@ -118,7 +113,7 @@ def test_train_batch_size_changes_the_global_batch_on_record(house: House) -> No
 
 def test_target_never_reached(house: House) -> None:
     ran = house.run("-k", "1x1", "--set", "learning_rate=0.00001", "--repeat", "2", vendor="cpu", suite="training")
-    record = trained(ran)
+    record = ran.training("1x1")
     assert ran.code == 14 and kind(record) == "FAIL_ACCURACY", ran.output
     assert [run.seed for run in record.runs] == [0, 1]
     assert len(record.runs[0].evaluations) == 7, "the curve is there"
@@ -126,7 +121,7 @@ def test_target_never_reached(house: House) -> None:
 
 
 def test_same_seed_same_losses(house: House) -> None:
-    runs = [trained(house.run("-k", "1x2", vendor="cpu", suite="training"), "1x2").runs[0] for _ in range(2)]
+    runs = [house.run("-k", "1x2", vendor="cpu", suite="training").training("1x2").runs[0] for _ in range(2)]
     assert runs[0].losses == runs[1].losses
     assert [e.metric for e in runs[0].evaluations] == [e.metric for e in runs[1].evaluations]
 
@@ -157,7 +152,7 @@ def test_a_run_list(house: House) -> None:
     assert "fake chip" in chip
     house.root.joinpath("host.yaml").write_text("VENDOR: fake\nCASES:\n  'tiny:pytorch:chip:1:2:2': .\n")
     ran = house.end(house.start("--host-config", "host.yaml", "--profile", "embedded", suite="training"))
-    record = trained(ran, "chipx1x2")
+    record = ran.training("chipx1x2")
     assert kind(record) == "PASS" and [run.seed for run in record.runs] == [0, 1], ran.output
 
 
@@ -173,7 +168,7 @@ def test_a_run_list(house: House) -> None:
 def test_ways_to_train_on_two_processes(house: House, settings: dict[str, Any]) -> None:
     overridden(house, "1x2", **settings)
     ran = house.run("-k", "1x2", vendor="cpu", suite="training")
-    record = trained(ran, "1x2")
+    record = ran.training("1x2")
     assert kind(record) == "PASS", ran.output
     assert {override.key for override in record.overrides} == set(settings)
     assert all(
@@ -185,11 +180,11 @@ def test_ways_to_train_on_two_processes(house: House, settings: dict[str, Any]) 
 def test_data_is_told_the_epoch_also_after_a_resumption(house: House) -> None:
     slow = ("-k", "1x1", "--set", "learning_rate=0.00001", "--set", "checkpoint_steps=20")
     whole = house.run(*slow, vendor="cpu", suite="training")
-    assert trained(whole).runs[0].checkpoints[-1] == 60, "in the middle of epoch 4, the fifth of six"
+    assert whole.training("1x1").runs[0].checkpoints[-1] == 60, "in the middle of epoch 4, the fifth of six"
     again = house.run(
         *slow, "--resume", str(whole.run_dir), vendor="cpu", suite="training", trouble="tiny.rank0.epoch4=raise"
     )
-    (run,) = trained(again).runs
+    (run,) = again.training("1x1").runs
     assert (run.resumed_from, run.steps) == (60, 60), again.output
     assert run.failure and "trouble in rank0.epoch4" in run.failure.cause
 
@@ -229,5 +224,5 @@ def test_a_scale_that_nobody_offers_is_told(house: House) -> None:
 
 def test_another_seed_may_do_better_where_one_diverged(house: House) -> None:
     ran = house.run("-k", "1x1", "--repeat", "2", vendor="cpu", suite="training", trouble="tiny.rank0.loss3=yes")
-    record = trained(ran)
+    record = ran.training("1x1")
     assert ran.code == 14 and len(record.runs) == 2, ran.output

@@ -1,0 +1,73 @@
+"""Going on from a checkpoint: the same losses and weights, or one line that says why not."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.conftest import House
+
+CHECKPOINTED = "--vendor cpu --set checkpoint_steps=10 --set num_workers=1 --set learning_rate=0.002".split()
+"""A training that takes some epochs."""
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory, trained: Path) -> Path:
+    """The session's folder of an unbroken training at 1x1."""
+    house = House(tmp_path_factory.mktemp("finished") / "house", trained)
+    return house.end(house.start(*CHECKPOINTED, "-k", "1x1", suite="training")).run_dir
+
+
+@pytest.mark.parametrize("scale", ["1x1", "1x2"])
+def test_resumes_to_the_very_same_weights(house: House, scale: str) -> None:
+    whole = house.end(house.start(*CHECKPOINTED, "-k", scale, suite="training"))
+    killed = house.start(*CHECKPOINTED, "-k", scale, suite="training", trouble="tiny.rank0.step35=sleep")
+    house.wait_for_trouble(killed)
+    killed.kill()
+    broken = house.end(killed)
+    assert house.becomes_empty(15)
+    assert whole.run_dir != broken.run_dir
+    house.mark.unlink()
+    again = house.end(house.start(*CHECKPOINTED, "-k", scale, "--resume", str(broken.run_dir), suite="training"))
+    assert again.code == whole.code, again.output
+    one, other = whole.training(scale).runs[0], again.training(scale).runs[0]
+    # the one of step 30 may still have been under way
+    assert other.resumed_from in (20, 30) and again.training(scale).resumed
+    assert [e.metric for e in other.evaluations][1:] == [e.metric for e in one.evaluations][
+        -len(other.evaluations) + 1 :
+    ]
+    assert dict(one.losses) | dict(other.losses) == dict(one.losses), "the same losses from the same samples"
+    assert one.metric == other.metric and one.samples == other.samples
+
+
+@pytest.mark.parametrize("damage", ["cut", "foreign"])
+def test_a_corrupt_checkpoint_is_refused(house: House, finished: Path, tmp_path: Path, damage: str) -> None:
+    run_dir = Path(shutil.copytree(finished, tmp_path / "finished"))
+    (newest, *_) = sorted((run_dir / "training/tiny/1x1/round1/checkpoints").iterdir(), reverse=True)
+    if damage == "cut":
+        shard = next(newest.glob("*.safetensors"))
+        shard.write_bytes(shard.read_bytes()[:-1])
+    else:
+        shutil.copy(newest / "progress.json", newest / "extra.json")
+    again = house.end(house.start(*CHECKPOINTED, "-k", "1x1", "--resume", str(run_dir), suite="training"))
+    record = again.training("1x1")
+    assert again.code == 17, again.output
+    assert record.verdict is not None and f"checkpoint {newest.name} is corrupt" in record.verdict.reasons[0]
+    assert "Traceback" not in again.output
+
+
+def test_a_checkpoint_of_other_data_is_refused(house: House, finished: Path) -> None:
+    resumed = (*CHECKPOINTED, "-k", "1x1", "--resume", str(finished))
+    again = house.end(house.start(*resumed, suite="training", trouble="tiny.train_data=other"))
+    record = again.training("1x1")
+    assert again.code == 17 and record.verdict is not None, again.output
+    assert "is of another run: train data is" in record.verdict.reasons[0]
+    assert "config" not in record.verdict.reasons[0] and "validation" not in record.verdict.reasons[0]
+
+
+def test_nothing_to_resume_is_one_line(house: House) -> None:
+    ran = house.run("--resume", "nowhere", vendor="cpu", suite="training")
+    assert ran.code == 4 and "--resume nowhere: there are no checkpoints" in ran.output
+    assert not [line for line in ran.output.splitlines() if "Traceback" in line]
