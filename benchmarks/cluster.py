@@ -191,6 +191,9 @@ def over_ssh(exchange: str) -> None:
     print(f"{SSH_HOSTS} ssh hosts against 1, launched and collected: {ratio:.2f} times as long ({told})")
     shares = [statistics.median(each.cpu for each in side) for side in zip(*pairs, strict=True)]
     print(f"of which controller and ssh compute {shares[0]:.1f} s : {shares[1]:.1f} s")
+    one, cores = statistics.median(one.seconds for _, one in pairs), os.cpu_count() or 1
+    apart = (one + (shares[0] - shares[1]) / cores) / one
+    print(f"with hosts on cores of their own, if the controller's work fills its {cores}: {apart:.2f} times (computed)")
     look, share = (statistics.median(getattr(look, key) for look in looks) for key in ("seconds", "cpu"))
     print(f"preflight of {SSH_HOSTS} ssh hosts: {look:.1f} s, of which controller and ssh compute {share:.1f} s")
     print(f"hosts and controller share {os.cpu_count()} cores; load {os.getloadavg()[0]:.0f}")

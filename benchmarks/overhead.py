@@ -162,7 +162,7 @@ def _added_per_batch(case: TestResNet50, loader: Loader) -> None:
 def quartiles(values: list[float]) -> str:
     """The median and its quartiles, as text."""
     low, middle, high = statistics.quantiles(values, n=4)
-    return f"{middle:8.4f}   (quartiles {low:.4f} to {high:.4f}, {len(values)} pairs)"
+    return f"{middle:8.4f}   (quartiles {low:.4f} to {high:.4f}, {len(values)} values)"
 
 
 if __name__ == "__main__":

@@ -74,21 +74,25 @@ def _checkpointing(case: TrainingCase) -> list[float]:
     """The rate with a checkpoint every `EVERY` steps over that without, once per checkpoint.
 
     A checkpoint's cost is what it and the steps that follow take beyond as many of the median step around it: whole
-    runs with and without differ more by the machine's own wandering. The writer needs a core: beside an accelerator
-    there are some.
+    runs with and without differ more by the machine's own wandering. It must be written within those steps; one of
+    this model is after one or two. The writer needs a core: beside an accelerator there are some.
     """
     logs = [suite_log(case, _config(120, log_freq=1, checkpoint_steps=APART)) for _ in range(CHECKPOINT_RUNS)]
     return [rate for log in logs for rate in _rates(log)]
 
 
 def _rates(log: list[dict[str, Any]]) -> list[float]:
-    ends = [event["train_seconds"] - event["evaluation_seconds"] for event in log if event["event"] == "steps"]
+    """One for each checkpoint but the first, which imports and allocates, and those beside an epoch's short batch."""
+    events = [event for event in log if event["event"] == "steps"]
+    ends = [event["train_seconds"] - event["evaluation_seconds"] for event in events]
     steps = [later - earlier for earlier, later in itertools.pairwise(ends)]  # a checkpoint is in the step after it
+    sizes = [later["samples"] - earlier["samples"] for earlier, later in itertools.pairwise(events)]
     rates = []
-    for at in range(APART - 1, len(steps) - APART, APART):
-        disturbed, calm = steps[at : at + BESIDE], steps[at - APART + BESIDE : at] + steps[at + BESIDE : at + APART]
-        usual = statistics.median(calm)
-        rates.append(EVERY * usual / (EVERY * usual + sum(disturbed) - BESIDE * usual))
+    for at in range(2 * APART - 1, len(steps) - APART, APART):
+        after = slice(at, at + BESIDE)
+        if min(sizes[after]) == max(sizes):
+            usual = statistics.median(steps[at - APART + BESIDE : at] + steps[at + BESIDE : at + APART])
+            rates.append(EVERY * usual / (EVERY * usual + sum(steps[after]) - BESIDE * usual))
     return rates
 
 

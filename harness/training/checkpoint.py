@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -66,7 +67,7 @@ class Checkpoints:
         if self._rank == 0:
             shutil.rmtree(draft, ignore_errors=True)
             draft.mkdir(parents=True)
-            (draft / "progress.json").write_text(json.dumps(progress | {"plain": plain}), encoding="utf-8")
+            _write_text(draft / "progress.json", json.dumps(progress | {"plain": plain}))
         dist.barrier(self._group)
         self._pending = async_save(
             {_ALL: tensors}, storage_writer=_Writer(draft), process_group=self._group, async_stager=self._stager
@@ -157,10 +158,19 @@ class _Writer(HuggingFaceStorageWriter):
         return written
 
     def finish(self, metadata: Metadata, results: list[list[WriteResult]]) -> None:
-        """At rank 0 when all ranks have written: checksums, the final name, and older ones removed."""
+        """At rank 0 when all ranks have written: checksums, the final name, and older ones removed.
+
+        Raises:
+            OSError: what another rank wrote isn't here.
+        """
+        for result in (result for rank in results for result in rank):
+            shard = self._draft / result.index.fqn
+            with shard.open("rb") as stream:  # opened, a network's file system asks anew
+                if os.fstat(stream.fileno()).st_size != result.size_in_bytes:
+                    raise OSError(f"{shard} does not have the {result.size_in_bytes} bytes that were written")
         manifest = {"progress.json": _digest(self._draft / "progress.json")}
         manifest |= {result.index.fqn: result.storage_data for rank in results for result in rank}
-        (self._draft / "manifest.json").write_text(json.dumps(manifest, indent=1), encoding="utf-8")
+        _write_text(self._draft / "manifest.json", json.dumps(manifest, indent=1))
         final = self._draft.with_suffix("")
         shutil.rmtree(final, ignore_errors=True)
         self._draft.rename(final)
@@ -183,6 +193,14 @@ def verify(path: Path) -> None:
     if wrong:
         what = f"{', '.join(wrong)} differ from the manifest"
         raise StepError(f"checkpoint {path.name} is corrupt: {what}; remove it to go on from the one before")
+
+
+def _write_text(path: Path, text: str) -> None:
+    """Write a file, and have it on the disk: an older checkpoint is removed once this one is whole."""
+    with path.open("w", encoding="utf-8") as stream:
+        stream.write(text)
+        stream.flush()
+        os.fsync(stream.fileno())
 
 
 def _first_line(error: BaseException) -> str:

@@ -24,30 +24,39 @@ DTYPES = {
     torch.float16: "F16",
     torch.bfloat16: "BF16",
     torch.float8_e4m3fn: "F8_E4M3",
+    torch.float8_e4m3fnuz: "F8_E4M3FNUZ",
     torch.float8_e5m2: "F8_E5M2",
+    torch.float8_e5m2fnuz: "F8_E5M2FNUZ",
+    torch.complex64: "C64",
     torch.int64: "I64",
     torch.int32: "I32",
     torch.int16: "I16",
     torch.int8: "I8",
+    torch.uint64: "U64",
+    torch.uint32: "U32",
+    torch.uint16: "U16",
     torch.uint8: "U8",
     torch.bool: "BOOL",
 }
+"""What safetensors can hold and give back."""
+
 BLOCK = 4 << 20
 """Bytes per write."""
 
 _DIRECT = getattr(os, "O_DIRECT", 0)
+_NOT_DIRECT = (errno.EINVAL, errno.EOPNOTSUPP)
 _SECTOR = 4096  # direct writes are whole sectors of every disk there is
 
 
 def write_safetensors(path: Path, tensors: Mapping[str, torch.Tensor], told: Mapping[str, str]) -> str:
-    """Write contiguous host tensors and a header's `__metadata__`; the file is on the disk when this returns.
+    """Write contiguous host tensors and a header's `__metadata__`; the content is on the disk when this returns.
 
     Returns:
         The file's XXH3, 128 bits, in hexadecimal.
 
     Raises:
-        OSError: it can't be written.
-        ValueError: safetensors has no such dtype.
+        OSError: it can't be written; it names the file.
+        ValueError: safetensors can't give such a dtype back.
     """
     size, digest = 0, xxhash.xxh3_128()
     file = _open(path)
@@ -58,6 +67,8 @@ def write_safetensors(path: Path, tensors: Mapping[str, torch.Tensor], told: Map
             size += filled
         os.ftruncate(file, size)
         os.fsync(file)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from None
     finally:
         os.close(file)
     return digest.hexdigest()
@@ -71,7 +82,7 @@ def _parts(tensors: Mapping[str, torch.Tensor], told: Mapping[str, str]) -> Iter
     for name in order:
         tensor = tensors[name]
         if tensor.dtype not in DTYPES:
-            raise ValueError(f"{name} is of {tensor.dtype}, which safetensors does not have")
+            raise ValueError(f"{name} is of {tensor.dtype}, which safetensors can't give back")
         begin, end = end, end + tensor.nbytes
         header[name] = {"dtype": DTYPES[tensor.dtype], "shape": list(tensor.shape), "data_offsets": [begin, end]}
     text = json.dumps(header).encode()
@@ -102,7 +113,7 @@ def _open(path: Path) -> int:
     try:
         return os.open(path, flags | _DIRECT, 0o666)
     except OSError as error:
-        if error.errno != errno.EINVAL:
+        if error.errno not in _NOT_DIRECT:
             raise
         return os.open(path, flags, 0o666)  # a file system without direct writes
 
@@ -113,6 +124,6 @@ def _write(file: int, block: memoryview) -> None:
             block = block[os.write(file, block) :]
         except OSError as error:  # the file system takes direct writes in other sizes, or has written a part of one
             flags = fcntl.fcntl(file, fcntl.F_GETFL)
-            if error.errno != errno.EINVAL or not flags & _DIRECT:
+            if error.errno not in _NOT_DIRECT or not flags & _DIRECT:
                 raise
             fcntl.fcntl(file, fcntl.F_SETFL, flags & ~_DIRECT)

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.cluster.engines import Docker, Engine, Podman
 from tests.cluster.netns import Hosts
-from tests.cluster.podman import Podman
 from tests.cluster.site import Site
 from tests.cluster.slurm import Slurm
 from tests.e2e.conftest import House, house, trained
@@ -32,10 +32,10 @@ def slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Slurm]:
         yield started
 
 
-@pytest.fixture(scope="module")
-def podman() -> Iterator[Podman]:
+@pytest.fixture(scope="module", params=[Podman, Docker], ids=["podman", "docker"])
+def engine(request: pytest.FixtureRequest) -> Iterator[Engine]:
     """A container engine of the module's own."""
-    with Podman() as started:
+    with request.param() as started:
         yield started
 
 

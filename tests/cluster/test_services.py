@@ -14,8 +14,8 @@ import psutil
 import pytest
 
 from tests.cluster.cell import Cell, mentioned, until
+from tests.cluster.engines import Docker, Podman
 from tests.cluster.netns import Hosts
-from tests.cluster.podman import Podman
 from tests.cluster.slurm import Slurm
 
 ROOT = Path(__file__).parents[2]
@@ -23,17 +23,18 @@ EVERYTHING = """
 import subprocess, sys
 from pathlib import Path
 from tests.cluster.netns import Hosts
-from tests.cluster.podman import Podman
+from tests.cluster.engines import Docker, Podman
 from tests.cluster.slurm import Slurm
 folder = Path(sys.argv[1])
 for name in ("hosts", "slurm"):
     (folder / name).mkdir()
-hosts, slurm, podman = Hosts(1, folder / "hosts"), Slurm(folder / "slurm", 1), Podman()
+hosts, slurm, engines = Hosts(1, folder / "hosts"), Slurm(folder / "slurm", 1), (Podman(), Docker())
 subprocess.run([*hosts.ssh(0), "setsid sleep 1000 > /dev/null 2>&1 < /dev/null &"], check=True)
-subprocess.Popen([*podman.run("--name=endless"), "/usr/bin/sleep", "1000"])
-while not podman.containers():
+for engine in engines:
+    subprocess.Popen([*engine.run("--name=endless"), "/usr/bin/sleep", "1000"])
+while not all(engine.containers() for engine in engines):
     pass
-print(hosts.uplink, podman.path.parent, flush=True)
+print(hosts.uplink, *(engine.path.parent for engine in engines), flush=True)
 input()
 """
 
@@ -60,21 +61,21 @@ def names(processes: list[psutil.Process]) -> list[str]:
 def test_nothing_is_left_of_a_session_that_is_killed(tmp_path: Path) -> None:
     with running([sys.executable, "-c", EVERYTHING, str(tmp_path)], {"PYTHONPATH": str(ROOT)}) as session:
         told = pipe(session.stdout).readline().decode().split()
-        assert len(told) == 2, pipe(session.stderr).read().decode()
-        link, engine = Path("/sys/class/net", told[0]), Path(told[1])
+        assert len(told) == 3, pipe(session.stderr).read().decode()
+        link, engines = Path("/sys/class/net", told[0]), [Path(folder) for folder in told[1:]]
         assert link.is_symlink()
-        serving = {*names(mentioned(str(tmp_path))), *names(mentioned(str(engine)))}
-        assert {"unshare", "sshd", "slurmctld", "conmon"} <= serving
-    until(lambda: not link.is_symlink() and not engine.exists(), "links and files to go")
-    until(lambda: not mentioned(str(tmp_path)) and not mentioned(str(engine)), "processes to end")
+        serving = {name for folder in (tmp_path, *engines) for name in names(mentioned(str(folder)))}
+        assert {"unshare", "sshd", "slurmctld", "conmon", "dockerd"} <= serving
+    until(lambda: not link.is_symlink() and not any(map(Path.exists, engines)), "links and files to go")
+    until(lambda: not any(mentioned(str(folder)) for folder in (tmp_path, *engines)), "processes to end")
 
 
-@pytest.mark.parametrize("service", [Hosts, Slurm, Podman])
+@pytest.mark.parametrize("service", [Hosts, Slurm, Podman, Docker])
 def test_a_machine_without_the_programs_skips(service: type, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "")
     monkeypatch.delenv("PROOFMARK_SKIPS_FAIL", raising=False)
     with pytest.raises(pytest.skip.Exception, match=r"^missing: \w+ \(apt-get install .*\)$"):
-        {Hosts: lambda: Hosts(1, tmp_path), Slurm: lambda: Slurm(tmp_path), Podman: Podman}[service]()
+        {Hosts: lambda: Hosts(1, tmp_path), Slurm: lambda: Slurm(tmp_path), Podman: Podman, Docker: Docker}[service]()
 
 
 def test_a_user_without_namespaces_skips(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,7 +23,7 @@ def bare(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         for name, variable in (("home", "HOME"), ("tmp", "TMPDIR")):
             (root / name).mkdir()
             monkeypatch.setenv(variable, str(root / name))
-        for variable in ("XDG_CACHE_HOME", "TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR", "CI"):
+        for variable in ("XDG_CACHE_HOME", "TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR", "DO_NOT_TRACK", "CI"):
             monkeypatch.delenv(variable, raising=False)
         yield root
 

@@ -17,7 +17,10 @@ CHECKPOINTED = "--vendor cpu --set checkpoint_steps=10 --set num_workers=1 --set
 def finished(tmp_path_factory: pytest.TempPathFactory, trained: Path) -> Path:
     """The session's folder of an unbroken training at 1x1."""
     house = House(tmp_path_factory.mktemp("finished") / "house", trained)
-    return house.end(house.start(*CHECKPOINTED, "-k", "1x1", suite="training")).run_dir
+    ran = house.end(house.start(*CHECKPOINTED, "-k", "1x1", suite="training"))
+    assert ran.training("1x1").runs[0].checkpoints, ran.output
+    assert house.becomes_empty(10)
+    return ran.run_dir
 
 
 @pytest.mark.parametrize("scale", ["1x1", "1x2"])

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -11,6 +14,7 @@ import torch.distributed as dist
 from torch import nn
 
 from harness.errors import StepError
+from harness.training import checkpoint
 from harness.training.checkpoint import Checkpoints
 
 
@@ -82,3 +86,34 @@ def test_a_state_that_grows_between_two_is_saved_whole(tmp_path: Path) -> None:
     checkpoints.wait()
     assert Checkpoints.load(tmp_path / "step-000000002", model, optimizer) == {}
     assert len(optimizer.state) == 4
+
+
+def test_a_shard_that_is_not_whole_is_no_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where another rank's directory is not the first one's."""
+    checkpoints = Checkpoints(tmp_path, 0)
+    checkpoints.save(1, *trained(torch.contiguous_format, steps=1), {})
+
+    checkpoints.wait()
+    finish = checkpoint._Writer.finish
+
+    def finish_without_the_end(writer: Any, **told: Any) -> None:
+        (shard,) = (tmp_path / "step-000000002.draft").glob("*.safetensors")
+        os.truncate(shard, shard.stat().st_size - 1)
+        finish(writer, **told)
+
+    monkeypatch.setattr(checkpoint._Writer, "finish", finish_without_the_end)
+    checkpoints.save(2, *trained(torch.contiguous_format, steps=2), {})
+    with pytest.raises(OSError, match=r"the checkpoint cannot be written: .*shard-00001.* does not have the \d+ bytes"):
+        checkpoints.wait()
+    assert [path.name for path in sorted(tmp_path.iterdir())] == ["step-000000001", "step-000000002.draft"]
+
+
+def test_what_cannot_be_written_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(path: Path, *parts: Any) -> str:
+        raise OSError(errno.ENOSPC, "No space left on device", str(path))
+
+    monkeypatch.setattr(checkpoint, "write_safetensors", full)
+    checkpoints = Checkpoints(tmp_path, 0)
+    checkpoints.save(1, *trained(torch.contiguous_format, steps=1), {})
+    with pytest.raises(OSError, match=r"the checkpoint cannot be written: .*No space left on device: '.*shard-00001"):
+        checkpoints.wait()
