@@ -67,7 +67,7 @@ class Checkpoints:
         if self._rank == 0:
             shutil.rmtree(draft, ignore_errors=True)
             draft.mkdir(parents=True)
-            _write_text(draft / "progress.json", json.dumps(progress | {"plain": plain}))
+            (draft / "progress.json").write_text(json.dumps(progress | {"plain": plain}), encoding="utf-8")
         dist.barrier(self._group)
         self._pending = async_save(
             {_ALL: tensors}, storage_writer=_Writer(draft), process_group=self._group, async_stager=self._stager
@@ -170,7 +170,10 @@ class _Writer(HuggingFaceStorageWriter):
                     raise OSError(f"{shard} does not have the {result.size_in_bytes} bytes that were written")
         manifest = {"progress.json": _digest(self._draft / "progress.json")}
         manifest |= {result.index.fqn: result.storage_data for rank in results for result in rank}
-        _write_text(self._draft / "manifest.json", json.dumps(manifest, indent=1))
+        (self._draft / "manifest.json").write_text(json.dumps(manifest, indent=1), encoding="utf-8")
+        for name in ("progress.json", "manifest.json"):  # an older checkpoint goes only when this one is on the disk
+            with (self._draft / name).open("rb") as stream:
+                os.fsync(stream.fileno())
         final = self._draft.with_suffix("")
         shutil.rmtree(final, ignore_errors=True)
         self._draft.rename(final)
@@ -193,14 +196,6 @@ def verify(path: Path) -> None:
     if wrong:
         what = f"{', '.join(wrong)} differ from the manifest"
         raise StepError(f"checkpoint {path.name} is corrupt: {what}; remove it to go on from the one before")
-
-
-def _write_text(path: Path, text: str) -> None:
-    """Write a file, and have it on the disk: an older checkpoint is removed once this one is whole."""
-    with path.open("w", encoding="utf-8") as stream:
-        stream.write(text)
-        stream.flush()
-        os.fsync(stream.fileno())
 
 
 def _first_line(error: BaseException) -> str:
