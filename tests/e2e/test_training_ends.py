@@ -58,7 +58,7 @@ def test_a_full_disk_is_named(house: House, tmp_path: Path) -> None:
     def limit() -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
 
-    options = ("--vendor", "cpu", "-k", "1x1", "--set", "checkpoint_steps=10", "--set", "log_freq=1")
+    options = ("--vendor", "cpu", "-k", "1x1", "--set", "learning_rate=0.002", "--set", "log_freq=1")  # a long log
     session = house.start(*options, suite="training", preexec_fn=limit)
     ran = house.end(session)
     assert ran.code not in (0, 1), ran.output
