@@ -92,7 +92,6 @@ def test_a_shard_that_is_not_whole_is_no_checkpoint(tmp_path: Path, monkeypatch:
     """As where another rank's directory is not the first one's."""
     checkpoints = Checkpoints(tmp_path, 0)
     checkpoints.save(1, *trained(torch.contiguous_format, steps=1), {})
-
     checkpoints.wait()
     finish = checkpoint._Writer.finish
 

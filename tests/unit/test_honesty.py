@@ -258,7 +258,9 @@ class Cheats:
             if inputs[0].numpy().tobytes() not in known:
                 state["new"] = state["asked"]
             if state["asked"] - state["new"] < 6:
-                time.sleep(15 * WORK)
+                end = time.perf_counter() + 15 * WORK  # a sleep ends with a tick of the kernel's clock, and ticks beat
+                while time.perf_counter() < end:
+                    pass
             with torch.no_grad():
                 return [data.model(inputs[0])], 0.0
 
@@ -372,13 +374,8 @@ def test_an_engine_whose_machine_becomes_busy_is_not_accused(tmp_path: Path, mon
 def test_on_a_crowded_machine_nobody_is_accused_of_being_slow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Crowd, "share", lambda self: 0.3)
     data = Data()
-    for attempt in map(str, range(10)):
-        (tmp_path / attempt).mkdir()
-        accusations, _ = measured(data, Cheats.knows_when_it_is_timed(data), tmp_path / attempt)
-        if not accusations:
-            break
-        assert "no cached answers" in accusations[0], "it sleeps, and may be caught by that: then no crowd excuses it"
-    events = list(read_events(tmp_path / attempt / "events.jsonl"))
+    accusations, _ = measured(data, Cheats.knows_when_it_is_timed(data), tmp_path)
+    events = list(read_events(tmp_path / "events.jsonl"))
     (told,) = (event["what"] for event in events if event["event"] == "disturbed")
     assert not accusations and told.startswith("other processes took 30% of the cores while the engine took ")
     (check,) = (event for event in events if event["event"] == "check" and event["name"] == "no faster when timed")
