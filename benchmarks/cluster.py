@@ -32,6 +32,7 @@ from harness.case_file import TrainingParameters, load_case_file
 from harness.cluster import connection
 from harness.cluster.cluster_file import Cluster
 from harness.cluster.code_tree import CodeTree
+from harness.cluster.controller import Controller
 from harness.cluster.launcher import ClusterLauncher
 from harness.cluster.link import Described, Means
 from harness.cluster.node import Node, Nodes, Ssh, Tell
@@ -70,6 +71,8 @@ GROWING = ("launch_s", "leave_s", "record_s", "record_mb", "report_s", "report_m
 class Simulated:
     """Simulated hosts as a launcher takes nodes."""
 
+    stay = True
+
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
@@ -97,7 +100,7 @@ class Watch:
         self._thread.start()
 
     def _look(self) -> None:
-        while not self._over.wait(0.2):
+        while not self._over.wait(0.05):
             self.files = max(self.files, len(os.listdir("/proc/self/fd")))
             self.threads = max(self.threads, threading.active_count())
             if not self.launched and sum(1 for _ in self._logs.glob("noderank*/agent.jsonl")) == self._hosts:
@@ -118,11 +121,12 @@ def measure(hosts: int, folder: Path) -> dict[str, float]:
     run_dir.mkdir()
     (folder / "work").mkdir()
     cluster = Cluster(work_dir=str(folder / "work"), python=str(folder / "python"))
-    with _serving(folder):
-        training = _training(hosts, _launcher(Simulated(folder), cluster), run_dir)
+    with _serving(folder), contextlib.closing(Controller()) as controller:
+        training = _training(hosts, _launcher(Simulated(folder), cluster, controller), run_dir)
         watch = Watch(run_dir, folder, hosts)
         training.train()
         watch.end()
+        controller.close()
     left, cpu, peak = time.monotonic(), sum(resource.getrusage(resource.RUSAGE_SELF)[:2]), _peak_mb()
     recorded, record = _timed(training.finish)
     assert record.runs[0].failure is None, record.runs[0].failure.cause
@@ -149,9 +153,9 @@ def measure(hosts: int, folder: Path) -> dict[str, float]:
     }
 
 
-def _launcher(nodes: Nodes, cluster: Cluster) -> ClusterLauncher:
+def _launcher(nodes: Nodes, cluster: Cluster, controller: Controller) -> ClusterLauncher:
     code = CodeTree.of(ROOT, ("harness", "vendors"))
-    return ClusterLauncher(Means(nodes, cluster, code, PACKAGES, Described("cpu", "fp32", "", None, False)))
+    return ClusterLauncher(Means(nodes, cluster, code, PACKAGES, Described("cpu", "fp32", "", None, False)), controller)
 
 
 def _training(hosts: int, launcher: ClusterLauncher, run_dir: Path) -> ScaleRun:
@@ -165,7 +169,7 @@ def _training(hosts: int, launcher: ClusterLauncher, run_dir: Path) -> ScaleRun:
 
 
 def over_ssh(exchange: str) -> None:
-    """Compare SSH_HOSTS real sshds with one, all on this machine: to launch and to collect, and to look at them.
+    """Compare SSH_HOSTS real sshds with one, all on this machine: to look at them, to launch, and to collect.
 
     Args:
         exchange: how keys are exchanged; most of what a connection costs is that.
@@ -182,52 +186,64 @@ def over_ssh(exchange: str) -> None:
         reached = {"key": str(client.key), "known_hosts": str(client.known_hosts), "port": hosts.hosts[0].port}
         there = {"user": "root", "work_dir": str(work), "python": str(folder / "python")}
         cluster = Cluster.model_validate({"hosts": names, **reached, **there})
-        launcher = _launcher(Ssh(cluster, "benchmark"), cluster)
-        assert not any(report.problems for report in launcher.examine(SSH_HOSTS, print))
-        pairs = [[_trained(count, launcher, folder, pair) for count in (SSH_HOSTS, 1)] for pair in range(PAIRS)]
-        looks = [_spent(lambda: launcher.examine(SSH_HOSTS, print)) for _ in range(PAIRS)]
-    ratio = statistics.median(many.seconds / one.seconds for many, one in pairs)
-    told = ", ".join(f"{many.seconds:.1f} s : {one.seconds:.1f} s" for many, one in pairs)
-    print(f"{SSH_HOSTS} ssh hosts against 1, launched and collected: {ratio:.2f} times as long ({told})")
-    shares = [statistics.median(each.cpu for each in side) for side in zip(*pairs, strict=True)]
-    print(f"of which controller and ssh compute {shares[0]:.1f} s : {shares[1]:.1f} s")
-    one, cores = statistics.median(one.seconds for _, one in pairs), os.cpu_count() or 1
-    apart = (one + (shares[0] - shares[1]) / cores) / one
-    print(f"with hosts on cores of their own, if the controller's work fills its {cores}: {apart:.2f} times (computed)")
-    look, share = (statistics.median(getattr(look, key) for look in looks) for key in ("seconds", "cpu"))
-    print(f"preflight of {SSH_HOSTS} ssh hosts: {look:.1f} s, of which controller and ssh compute {share:.1f} s")
+        _session(SSH_HOSTS, cluster, folder / "first")  # code is sent once
+        pairs = [
+            [_session(count, cluster, folder / f"{pair}of{count}") for count in (SSH_HOSTS, 1)] for pair in range(PAIRS)
+        ]
+    many, one = zip(*pairs, strict=True)
+    for name, seconds in MEASURED.items():
+        both = [(seconds(m), seconds(o)) for m, o in zip(many, one, strict=True)]
+        told = ", ".join(f"{m:.1f} s : {o:.1f} s" for m, o in both)
+        print(f"{name}: {SSH_HOSTS} ssh hosts take {statistics.median(m / o for m, o in both):.2f} times 1's ({told})")
+    print(f"of which controller and ssh compute {_cpu(many):.1f} s : {_cpu(one):.1f} s")
     print(f"hosts and controller share {os.cpu_count()} cores; load {os.getloadavg()[0]:.0f}")
 
 
 @dataclass(frozen=True)
-class Spent:
-    """Seconds that passed, and those that this process and the ones it has waited for computed."""
+class Session:
+    """A session with one training on hosts that have the code already.
 
-    seconds: float
+    Attributes:
+        preflight: seconds to connect to all hosts, to look at them, and to ask them all.
+        training: seconds to launch agents on them, and until all logs have come home and the hosts are left.
+        cpu: seconds that the controller and its ssh computed.
+    """
+
+    preflight: float
+    training: float
     cpu: float
 
 
-def _spent(work: Callable[[], Any]) -> Spent:
+MEASURED: dict[str, Callable[[Session], float]] = {
+    "preflight": lambda session: session.preflight,
+    "launched and collected": lambda session: session.training,
+    "both": lambda session: session.preflight + session.training,
+}
+
+
+def _session(hosts: int, cluster: Cluster, run_dir: Path) -> Session:
+    run_dir.mkdir()
     before = _cpu_seconds()
-    seconds, _ = _timed(work)
-    return Spent(seconds, _cpu_seconds() - before)
+    with contextlib.closing(Controller()) as controller:
+        launcher = _launcher(Ssh(cluster, "benchmark"), cluster, controller)
+        preflight, reports = _timed(lambda: launcher.examine(hosts, print))
+        assert not any(report.problems for report in reports)
+        training = _training(hosts, launcher, run_dir)
+        watch = Watch(run_dir, run_dir.parent, hosts)
+        trained, _ = _timed(training.train)
+        watch.end()
+    failure = training.so_far().runs[0].failure
+    assert failure is None, failure.cause
+    return Session(preflight, trained, _cpu_seconds() - before)
+
+
+def _cpu(sessions: Sequence[Session]) -> float:
+    return statistics.median(session.cpu for session in sessions)
 
 
 def _cpu_seconds() -> float:
+    """Of this process and the ones that it has waited for."""
     return sum(sum(resource.getrusage(who)[:2]) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-
-
-def _trained(hosts: int, launcher: ClusterLauncher, folder: Path, pair: int) -> Spent:
-    """A training from its submission until everything has come home and the hosts are left."""
-    run_dir = folder / f"run{pair}of{hosts}"
-    run_dir.mkdir()
-    training = _training(hosts, launcher, run_dir)
-    watch = Watch(run_dir, folder, hosts)
-    spent = _spent(training.train)
-    watch.end()
-    failure = training.so_far().runs[0].failure
-    assert failure is None, failure.cause
-    return spent
 
 
 @contextlib.contextmanager

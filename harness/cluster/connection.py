@@ -1,4 +1,4 @@
-"""The near end: one host's pipe, its orders and answers, and the logs that come home through it."""
+"""The near end: one host's pipe, its orders and answers."""
 
 from __future__ import annotations
 
@@ -8,17 +8,14 @@ import json
 import signal
 import time
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from harness.cluster import far_end
+from harness.cluster.node_logs import NodeLogs, printable
 from harness.errors import ProofmarkError
 
 SILENCE = 15.0
 """Seconds without a beat after which a host has stopped answering; its own far end has given up before."""
-
-FULL = 1 << 20
-"""Bytes on a disk below which it is full."""
 
 MOST_CHATTER = 64 * 1024
 """Bytes that a login may print before the far end speaks."""
@@ -36,22 +33,22 @@ class HostError(ProofmarkError):
 class Connection:
     """A far end, and the process on this machine that leads to it. Used within one event loop."""
 
-    def __init__(self, home: Path | None = None) -> None:
-        """Prepare; logs that the far end sends are kept in `home`."""
-        self.home = home
+    def __init__(self, logs: NodeLogs | None = None) -> None:
+        """Prepare; `logs` take what the far end sends of a job."""
+        self.logs = logs or NodeLogs(None)
+        """Of the job that it is used for now."""
         self._process: asyncio.subprocess.Process | None = None
         self._answers: asyncio.Queue[dict[str, Any]] = asyncio.Queue(_UNANSWERED)
         self._tasks: list[asyncio.Task[None]] = []
         self._errors = b""
         self._heard = time.monotonic()
-        self.ended: int | None = None
-        """The exit code of the agent."""
-        self.full = False
-        """Whether the disk was, when the agent ended."""
         self.lost: str | None = None
         """Why there is no far end any more."""
-        self.incomplete: str | None = None
-        """Which log has not come whole, and why, after the agent's end."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether there is a far end."""
+        return self._process is not None and self.lost is None
 
     async def open(self, command: Sequence[str], timeout: float) -> None:
         """Start a far end.
@@ -164,28 +161,11 @@ class Connection:
 
     def _take(self, frame: dict[str, Any], body: bytes) -> None:
         if frame["frame"] == "answer":
-            self._answers.put_nowait(_printable(frame))
+            self._answers.put_nowait(printable(frame))
         elif frame["frame"] == "ended":
-            self._take_leave(frame)
-        elif frame["frame"] == "file" and self.home is not None:
-            if not far_end.LOG_NAME.fullmatch(frame["name"]):
-                raise ValueError(frame["name"])
-            with (self.home / frame["name"]).open("ab") as stream:
-                if stream.tell() != frame["offset"]:
-                    raise ValueError(frame["offset"])
-                stream.write(body)
-
-    def _take_leave(self, frame: dict[str, Any]) -> None:
-        """The agent has ended; that counts if all of its logs have come."""
-        for name, size in frame["sizes"].items():
-            if self.home is not None and far_end.LOG_NAME.fullmatch(name):
-                here = self.home / name
-                if not here.is_file() or here.stat().st_size != size:
-                    self.incomplete = f"{name} has not come home whole"
-        for name, why in _printable(frame["unread"]).items():
-            self.incomplete = f"{name} cannot be read there: {why}"
-        self.full = frame["free_bytes"] < FULL
-        self.ended = int(frame["code"])
+            self.logs.end(frame)
+        elif frame["frame"] == "file":
+            self.logs.add(frame["name"], frame["offset"], body)
 
     async def _beat(self) -> None:
         """Tell the far end that this one lives, and notice when it doesn't."""
@@ -236,15 +216,6 @@ class Connection:
         lines = [line.strip() for line in self._errors.decode("utf-8", "replace").splitlines()]
         kept = [line for line in lines if line.strip("@ ") and not line.startswith("debug")]
         return "; ".join(dict.fromkeys(kept))[-600:]
-
-
-def _printable(value: Any) -> Any:
-    """What a host says, without what would move a terminal's cursor."""
-    if isinstance(value, str):
-        return "".join(c if c.isprintable() or c == "\n" else "?" for c in value)
-    if isinstance(value, dict):
-        return {_printable(key): _printable(item) for key, item in value.items()}
-    return [_printable(item) for item in value] if isinstance(value, list) else value
 
 
 def _checked(answer: dict[str, Any]) -> dict[str, Any]:

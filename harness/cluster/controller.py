@@ -1,4 +1,4 @@
-"""What the machine that leads a job has to have for its hosts: open files, and no thread for each."""
+"""What leads a session's jobs on other hosts: one event loop, in which connections stay from one job to the next."""
 
 from __future__ import annotations
 
@@ -7,10 +7,17 @@ import contextlib
 import os
 import resource
 import sys
-from collections.abc import Callable, Coroutine, Iterator
+import threading
+from collections.abc import Coroutine, Iterator, Sequence
+from concurrent.futures import Future
 from typing import Any, TypeVar
 
-from harness.cluster.connection import HostError
+from harness.cluster.connection import Connection, HostError
+from harness.cluster.link import HostLink, Means
+from harness.cluster.node import Node
+from harness.cluster.node_logs import NodeLogs
+from harness.cluster.preflight import HostReport
+from harness.launch import Job
 
 FILES = 4
 """Of each host: three pipes, and the process that leads there."""
@@ -18,22 +25,81 @@ FILES = 4
 SPARE = 256
 """For everything else that is open."""
 
+ENDING = 60.0
+"""Seconds that may be taken to end what is being done."""
+
 T = TypeVar("T")
 
 
-def lead(hosts: int, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    """Do what is to be done with so many hosts, in an event loop of its own.
+class Controller:
+    """An event loop in a thread of its own, and the links to hosts that wait there for a session's next job."""
 
-    Raises:
-        HostError: this machine doesn't allow a process so many open files.
-    """
-    allow_files(hosts)
+    def __init__(self) -> None:
+        self._kept: dict[Node, HostLink] = {}
+        self._tasks = set[asyncio.Task[Any]]()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._closing = asyncio.Event()
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()), daemon=True)
+        self._begun = threading.Event()
 
-    async def led() -> T:
+    def lead(self, work: Coroutine[Any, Any, T]) -> Future[T]:
+        """Do some work in the loop, beside whatever else is done there."""
+        if self._loop is None:
+            self._thread.start()
+            self._begun.wait()
+        assert self._loop is not None
+        return asyncio.run_coroutine_threadsafe(self._led(work), self._loop)
+
+    def close(self) -> None:
+        """Wait for what is being done, let go of all hosts, and end the thread."""
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(self._closing.set)
+            self._thread.join()
+            self._loop = None
+
+    async def links(self, means: Means, nodes: Sequence[Node], job: Job | None) -> list[HostLink]:
+        """A link to each node: one that waited, or one that is not open yet. Logs go where the job has them.
+
+        Raises:
+            HostError: this machine doesn't allow a process so many open files.
+        """
+        allow_files(len(self._kept.keys() | nodes))
+        return await asyncio.gather(*(self._link(means, node, number, job) for number, node in enumerate(nodes)))
+
+    async def _link(self, means: Means, node: Node, number: int, job: Job | None) -> HostLink:
+        logs = NodeLogs(job.node_directory(number) if job else None)
+        report, kept = HostReport(number, node.name), self._kept.pop(node, None)
+        if kept and kept.connection.is_open:
+            kept.connection.logs = logs
+            return HostLink(node, kept.connection, report, kept.python)
+        if kept:
+            await means.part_from(kept)
+        return HostLink(node, Connection(logs), report, means.cluster.python)
+
+    async def release(self, means: Means, link: HostLink, well: bool) -> None:
+        """Let go of a host, or have it wait for the session's next job, if all has gone `well` and it can."""
+        if well and means.far_ends_stay and link.connection.is_open:
+            self._kept[link.node] = link
+        else:
+            await means.part_from(link)
+
+    async def _led(self, work: Coroutine[Any, Any, T]) -> T:
+        task = asyncio.current_task()
+        assert task is not None
+        self._tasks.add(task)
+        try:
+            return await work
+        finally:
+            self._tasks.discard(task)
+
+    async def _serve(self) -> None:
         with _no_thread_per_process():
-            return await work()
-
-    return asyncio.run(led())
+            self._loop = asyncio.get_running_loop()
+            self._begun.set()
+            await self._closing.wait()
+            if self._tasks:
+                await asyncio.wait(self._tasks, timeout=ENDING)
+            await asyncio.gather(*(link.connection.close() for link in self._kept.values()))
 
 
 @contextlib.contextmanager

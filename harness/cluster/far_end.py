@@ -298,6 +298,7 @@ class FarEnd:
         if (self._work / "runs").resolve() not in Path(directory).resolve().parents:
             raise ValueError(f"{directory} is no run's directory")
         shutil.rmtree(directory, ignore_errors=True)
+        self._run = self._temporary = self._child = None
 
     def _follow(self, child: Child, folder: Path) -> None:
         sent: dict[str, int] = {}

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from harness.cluster.connection import HostError
-from harness.cluster.controller import lead
-from harness.cluster.link import HostLink, Means, environment_on, free_port, link_to, make_ready
+from harness.cluster.controller import Controller
+from harness.cluster.link import HostLink, Means, environment_on, free_port, make_ready
 from harness.cluster.node import Tell
 from harness.cluster.preflight import HostReport, ready
 from harness.launch import Job, Place, Status
@@ -31,32 +31,36 @@ LAST_WORDS = 2.0
 class ClusterLauncher:
     """Hosts over ssh, under Slurm, or in containers."""
 
-    def __init__(self, means: Means) -> None:
-        self._means = means
+    def __init__(self, means: Means, controller: Controller) -> None:
+        self._means, self._controller = means, controller
 
     def submit(self, job: Job) -> ClusterHandle:
-        """Begin, in a thread of its own, and return at once."""
+        """Have the controller begin, and return at once."""
         for node in range(job.nnodes):
             job.node_directory(node)
-        return ClusterHandle(self._means, job)
+        return ClusterHandle(self._means, self._controller, job)
 
     def examine(self, count: int, tell: Tell) -> list[HostReport]:
         """Connect to `count` hosts, send what they lack, and ask what they are. Nothing is started."""
-        return lead(count, lambda: _examine(self._means, count, tell))
+        looking = self._controller.lead(_examine(self._means, self._controller, count, tell))
+        try:
+            return looking.result()
+        except BaseException:
+            looking.cancel()
+            raise
 
 
 class ClusterHandle:
-    """A job on other hosts. A thread leads it; everybody else looks at what that one says."""
+    """A job on other hosts. The controller's thread leads it; everybody else looks at what that one says."""
 
-    def __init__(self, means: Means, job: Job) -> None:
-        self._means, self._job = means, job
+    def __init__(self, means: Means, controller: Controller, job: Job) -> None:
+        self._means, self._controller, self._job = means, controller, job
         self._news: list[str] = []
         self._stop = threading.Event()
         self._status: Status = "running"
         self._facts: dict[str, Any] = {"lost": []}
         self._run_name = secrets.token_hex(8)
-        self._thread = threading.Thread(target=self._lead, daemon=True)
-        self._thread.start()
+        self._led = controller.lead(self._lead())
 
     def status(self) -> Status:
         """As the thread has it."""
@@ -69,22 +73,23 @@ class ClusterHandle:
         return told
 
     def stop(self) -> None:
-        """Ask the thread to end everything, and wait until it has."""
+        """Have everything ended, and wait until it has."""
         self._stop.set()
-        self._thread.join(60)
+        with contextlib.suppress(TimeoutError):
+            self._led.result(60)
 
     def facts(self) -> dict[str, Any]:
         """Of each host its name, clock, chip and versions; and the nodes that were lost."""
         return self._facts
 
-    def _lead(self) -> None:
+    async def _lead(self) -> None:
         status: Status = "failed"
         try:
-            status = lead(self._job.nnodes, self._run)
+            status = await self._run()
         except HostError as error:
             if str(error):
                 self._lose(None, str(error))
-        except Exception as error:  # noqa: BLE001 (a thread's exception would be lost)
+        except Exception as error:  # noqa: BLE001 (it would be lost)
             self._lose(None, f"{type(error).__name__}: {error}")
         self._status = status
 
@@ -92,16 +97,17 @@ class ClusterHandle:
         self._facts["lost"].append({"node": node, "reason": why})
 
     async def _run(self) -> Status:
-        means, links = self._means, list[HostLink]()
+        means, links, status = self._means, list[HostLink](), "failed"
         try:
             nodes = await self._unless_stopped(means.nodes.take(self._job.nnodes, self._news.append))
-            links = link_to(means, nodes, self._job)
+            links = await self._controller.links(means, nodes, self._job)
             await self._prepare(links)
             await self._start(links)
-            return await self._follow(links)
+            status = await self._follow(links)
+            return status
         finally:
             self._facts["hosts"] = [link.facts() for link in links]
-            await asyncio.gather(*(self._leave(link) for link in links))
+            await asyncio.gather(*(self._leave(link, well=status == "succeeded") for link in links))
             await means.nodes.give_back()
 
     async def _unless_stopped(self, work: Any) -> Any:
@@ -163,13 +169,13 @@ class ClusterHandle:
         """Until all agents have ended; a node that failed or was lost takes the others with it."""
         failed_at = first_end = None
         while not self._stop.is_set():
-            now, ended = time.monotonic(), [link.connection.ended for link in links]
+            now, ended = time.monotonic(), [link.connection.logs.ended for link in links]
             taken = await self._means.nodes.gone()
             first_end = first_end or (now if 0 in ended else None)
             if first_end and now - first_end > ENDING:
-                self._give_up([link for link in links if link.connection.ended is None])
-            lost = [link for link in links if link.connection.lost and link.connection.ended is None]
-            lost += [link for link in links if link.connection.incomplete and link.connection.ended == 0]
+                self._give_up([link for link in links if link.connection.logs.ended is None])
+            lost = [link for link in links if link.connection.lost and link.connection.logs.ended is None]
+            lost += [link for link in links if link.connection.logs.incomplete and link.connection.logs.ended == 0]
             if all(code == 0 for code in ended) and not lost:
                 return "succeeded"
             if taken or lost or any(ended):
@@ -190,39 +196,44 @@ class ClusterHandle:
         if taken:
             self._lose(None, taken)
         for link in () if taken else links:
-            connection, why = link.connection, None
-            if connection.ended is None:
-                why = connection.lost
-            elif connection.ended and connection.full:
+            logs, why = link.connection.logs, None
+            if logs.ended is None:
+                why = link.connection.lost
+            elif logs.ended and logs.full:
                 why = f"its disk is full, {link.work_dir}"
-            elif connection.ended == 0:
-                why = connection.incomplete
+            elif logs.ended == 0:
+                why = logs.incomplete
             if why:
                 self._lose(link.report.node, f"{link.name}: {why}")
 
-    async def _leave(self, link: HostLink) -> None:
+    async def _leave(self, link: HostLink, well: bool) -> None:
         """End a host's agent, wait for its last words, and leave no run behind there."""
         connection = link.connection
-        with contextlib.suppress(HostError):
+        try:
             if connection.lost is None and "started" in self._facts:
                 await connection.ask("stop", timeout=20)
                 for _ in range(50):
-                    if connection.ended is not None or connection.lost:
+                    if connection.logs.ended is not None or connection.lost:
                         break
                     await asyncio.sleep(0.1)
                 await connection.ask("remove", directory=self._run_directory(link))
-        await self._means.part_from(link)
+        except HostError:
+            well = False
+        await self._controller.release(self._means, link, well)
 
     def _run_directory(self, link: HostLink) -> str:
         """A node's own: hosts may share a disk."""
         return f"{link.work_dir}/runs/{self._run_name}-{link.report.node}"
 
 
-async def _examine(means: Means, count: int, tell: Tell) -> list[HostReport]:
-    links = link_to(means, await means.nodes.take(count, tell))
+async def _examine(means: Means, controller: Controller, count: int, tell: Tell) -> list[HostReport]:
+    links, looked = list[HostLink](), False
     try:
+        links = await controller.links(means, await means.nodes.take(count, tell), None)
         await make_ready(means, links, tell)
+        looked = True
     finally:
-        await asyncio.gather(*(means.part_from(link) for link in links))
+        well = [looked and not link.report.problems for link in links]
+        await asyncio.gather(*(controller.release(means, *each) for each in zip(links, well, strict=True)))
         await means.nodes.give_back()
     return [link.report for link in links]

@@ -18,7 +18,6 @@ from harness.cluster.connection import Connection, HostError
 from harness.cluster.container import Container
 from harness.cluster.node import CONNECT_TIMEOUT, Node, Nodes, Tell
 from harness.cluster.preflight import HostReport, Wishes, compare, question
-from harness.launch import Job
 from harness.process import MARK
 from harness.training.scale import Scale
 
@@ -86,6 +85,11 @@ class Means:
         lead, facts = await self.container.prepare(node, self.cluster, self.data_dir)
         return node.command([*lead, *program]), facts
 
+    @property
+    def far_ends_stay(self) -> bool:
+        """Whether a far end does for the session's next job too: a container is started anew for each."""
+        return self.nodes.stay and self.container is None
+
     async def part_from(self, link: HostLink) -> None:
         """Let go of a host, and of a container that may have outlived the connection to it."""
         await link.connection.close()
@@ -117,19 +121,6 @@ class HostLink:
         facts = {key: report.facts[key] for key in kept if key in report.facts}
         facts |= {"container": self.container} if self.container else {}
         return {"node": report.node, "name": report.name, "skew": report.skew, "round_trip": report.round_trip, **facts}
-
-
-def link_to(means: Means, nodes: Sequence[Node], job: Job | None = None) -> list[HostLink]:
-    """A link to each node, not opened yet; logs go where the job has them."""
-    return [
-        HostLink(
-            node,
-            Connection(job.node_directory(number) if job else None),
-            HostReport(number, node.name),
-            means.cluster.python,
-        )
-        for number, node in enumerate(nodes)
-    ]
 
 
 async def make_ready(means: Means, links: Sequence[HostLink], tell: Tell) -> None:
@@ -209,10 +200,11 @@ async def _make_one_ready(means: Means, link: HostLink, wishes: Wishes, tell: Te
     try:
         await _reach(means, link)
         if means.cluster.requirements and not report.problems:
-            link.python = await _installed(means, link, tell)
-            await means.part_from(link)
-            link.connection = Connection(link.connection.home)
-            await _reach(means, link)
+            python = await _installed(means, link, tell)
+            if python != link.python:
+                await means.part_from(link)
+                link.python, link.connection = python, Connection(link.connection.logs)
+                await _reach(means, link)
         await question(link.connection, report, wishes)
         if not report.problems and (means.described.devices or report.node == 0):
             await _describe(means, link)
@@ -224,11 +216,12 @@ async def _make_one_ready(means: Means, link: HostLink, wishes: Wishes, tell: Te
 
 async def _reach(means: Means, link: HostLink) -> None:
     """A far end there, and the code."""
-    command, link.container = await means.far_end(link.node, link.python)
-    try:
-        await link.connection.open(command, CONNECT_TIMEOUT + 10)
-    except HostError as error:
-        raise HostError(f"`python`: {error}" if link.python in str(error) else str(error)) from None
+    if not link.connection.is_open:
+        command, link.container = await means.far_end(link.node, link.python)
+        try:
+            await link.connection.open(command, CONNECT_TIMEOUT + 10)
+        except HostError as error:
+            raise HostError(f"`python`: {error}" if link.python in str(error) else str(error)) from None
     try:
         link.work_dir = (await link.connection.ask("open", work_dir=means.cluster.work_dir))["work_dir"]
     except HostError as error:
@@ -240,7 +233,7 @@ async def _installed(means: Means, link: HostLink, tell: Tell) -> str:
     """The interpreter of an environment with all that is required; that may have to be made first."""
     files = [f"{link.code}/{file}" for file in means.cluster.requirements]
     arguments = [f"{link.work_dir}/environments", f"{link.code}/{CONSTRAINTS}", *files]
-    command = [link.python, "-m", "harness.cluster.install", *arguments]
+    command = [means.cluster.python, "-m", "harness.cluster.install", *arguments]
     begun = time.monotonic()
     asked = asyncio.ensure_future(_command_on(means, link, command, INSTALL_TIMEOUT))
     try:
@@ -258,7 +251,7 @@ async def _installed(means: Means, link: HostLink, tell: Tell) -> str:
         raise HostError(f"its requirements cannot be installed: {'; '.join(why)[-600:]}")
     (python,) = ran["output"].strip().splitlines()[-1:] or [""]
     if not python.startswith(f"{link.work_dir}/environments/"):
-        raise HostError(f"its requirements were installed, but {link.python} says not where")
+        raise HostError(f"its requirements were installed, but {means.cluster.python} says not where")
     return str(python)
 
 

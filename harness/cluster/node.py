@@ -36,6 +36,9 @@ class Node:
 class Nodes(Protocol):
     """Gives a job its nodes, and takes them back."""
 
+    stay: bool
+    """Whether the next job gets the same ones, and they can be kept in touch with until then."""
+
     async def take(self, count: int, tell: Tell) -> list[Node]:
         """Wait for `count` nodes.
 
@@ -53,6 +56,8 @@ class Nodes(Protocol):
 class Here:
     """This machine, as one node."""
 
+    stay = True
+
     async def take(self, count: int, tell: Tell) -> list[Node]:
         """The one that there is."""
         return [Node("this machine", "127.0.0.1")]
@@ -67,6 +72,8 @@ class Here:
 
 class Ssh:
     """The hosts of a cluster file, the first ones first."""
+
+    stay = True
 
     def __init__(self, cluster: Cluster, origin: str) -> None:
         """Take the file's hosts.

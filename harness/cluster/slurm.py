@@ -34,6 +34,8 @@ _PENDING = re.compile(r"Pending job allocation (\d+)")
 class Slurm:
     """An allocation of as many nodes as a job has."""
 
+    stay = False
+
     def __init__(self, cluster: Cluster) -> None:
         """Queue up later.
 

@@ -16,6 +16,7 @@ from harness.cluster import controller, far_end
 from harness.cluster.connection import Connection, HostError
 from harness.cluster.link import PROGRAM
 from harness.cluster.node import Node
+from harness.cluster.node_logs import NodeLogs
 
 MEGABYTE = 1 << 20
 
@@ -42,23 +43,34 @@ def peak(pid: object) -> int:
 
 async def stream(folder: Path, megabytes: int) -> tuple[int | None, int, int]:
     """An agent's exit code, the size of its log here, and the peak of its far end."""
-    connection = await opened(folder)
-    work = (await connection.ask("open", work_dir=str(folder / "work")))["work_dir"]
-    sha, directory = hashlib.sha256(AGENT).hexdigest(), f"{work}/runs/one/noderank0"
+    connection = await opened()
+    code = await run(connection, folder, megabytes)
+    assert connection._process is not None
+    there = peak(connection._process.pid)
+    await connection.close()
+    size = (folder / "rank0.log").stat().st_size
+    (folder / "rank0.log").unlink()
+    return code, size, there
+
+
+async def run(connection: Connection, home: Path, megabytes: int) -> int | None:
+    """The exit code of an agent whose log came home."""
+    connection.logs = NodeLogs(home)
+    work = (await connection.ask("open", work_dir=str(home.parent / "work")))["work_dir"]
+    sha, directory = hashlib.sha256(AGENT).hexdigest(), f"{work}/runs/{home.name}/noderank0"
     await connection.ask("lack", json.dumps({"agent.py": sha}).encode(), tree="one")
     await connection.ask("take", AGENT, sizes={sha: len(AGENT)})
     await connection.ask("lay_out")
     command = [sys.executable, "agent.py", f"{directory}/rank0.log", str(megabytes)]
-    await connection.ask("run", command=command, environment={}, directory=directory, spec="{}", mark=str(folder))
-    while connection.ended is None and connection.lost is None:
+    environment = {"TMPDIR": str(home.parent)}
+    await connection.ask(
+        "run", command=command, environment=environment, directory=directory, spec="{}", mark=str(home)
+    )
+    while connection.logs.ended is None and connection.lost is None:
         await asyncio.sleep(0.05)
-    assert connection._process is not None
-    there = peak(connection._process.pid)
-    await connection.ask("remove", directory=directory)
-    await connection.close()
-    size = (folder / "rank0.log").stat().st_size
-    (folder / "rank0.log").unlink()
-    return connection.ended, size, there
+    await connection.ask("stop")
+    await connection.ask("remove", directory=str(Path(directory).parent))
+    return connection.logs.ended
 
 
 def streamed(folder: Path, megabytes: int) -> tuple[int, int]:
@@ -76,8 +88,26 @@ def test_memory_does_not_grow_with_the_logs(tmp_path: Path) -> None:
     assert all(after < before + 16 * MEGABYTE for before, after in zip(small, large, strict=True)), (small, large)
 
 
-async def opened(home: Path | None = None) -> Connection:
-    connection = Connection(home)
+def test_a_far_end_serves_one_job_after_another(tmp_path: Path) -> None:
+    homes = [tmp_path / name for name in ("first", "second")]
+
+    async def both() -> list[int | None]:
+        connection = await opened()
+        codes = []
+        for megabytes, home in enumerate(homes, start=1):
+            home.mkdir()
+            codes.append(await run(connection, home, megabytes))
+            left = {path.name for path in tmp_path.iterdir()} - {"work", "first", "second"}
+            assert not left and not list((tmp_path / "work/runs").iterdir()), "before the next one begins"
+        await connection.close()
+        return codes
+
+    assert asyncio.run(both()) == [0, 0]
+    assert [(home / "rank0.log").stat().st_size for home in homes] == [MEGABYTE, 2 * MEGABYTE]
+
+
+async def opened() -> Connection:
+    connection = Connection()
     await connection.open(Node("x", "127.0.0.1").command([sys.executable, "-u", "-c", PROGRAM]), 30)
     return connection
 
@@ -122,12 +152,12 @@ def test_too_few_open_files_are_named_before_anything_starts(monkeypatch: pytest
     monkeypatch.setattr(resource, "setrlimit", lambda _, limits: raised.append(limits))
     monkeypatch.setattr(resource, "getrlimit", lambda _: (1024, 4096))
 
-    async def nothing() -> int:
-        return 7
-
-    assert controller.lead(100, nothing) == 7 and raised == []
-    assert controller.lead(900, nothing) == 7 and raised == [(3856, 4096)]
+    controller.allow_files(100)
+    assert raised == []
+    controller.allow_files(900)
+    assert raised == [(3856, 4096)]
     with pytest.raises(HostError, match=r"1024 hosts need 4352 open files on this machine; ulimit -n is 4096"):
-        controller.lead(1024, nothing)
+        controller.allow_files(1024)
     monkeypatch.setattr(resource, "getrlimit", lambda _: (1024, resource.RLIM_INFINITY))
-    assert controller.lead(1024, nothing) == 7 and raised[1:] == [(4352, resource.RLIM_INFINITY)]
+    controller.allow_files(1024)
+    assert raised[1:] == [(4352, resource.RLIM_INFINITY)]

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from harness.cluster.connection import Connection, HostError
+from harness.cluster.node_logs import NodeLogs
 from harness.cluster.preflight import HostReport, Wishes, question, table
 
 GREETING = """
@@ -24,7 +25,7 @@ def heard(program: str, home: Path) -> Connection:
     """A connection, after a hostile far end has had its say."""
 
     async def listen() -> Connection:
-        connection = Connection(home)
+        connection = Connection(NodeLogs(home))
         await connection.open([sys.executable, "-c", GREETING + program], 20)
         try:
             await connection.ask("time", timeout=1)
@@ -61,7 +62,7 @@ def file(name: str, size: object, offset: int = 0) -> str:
 def test_what_is_no_frame_loses_the_host(tmp_path: Path, said: str) -> None:
     (tmp_path / "home").mkdir()
     connection = heard(f"say({said!r})\ntime.sleep(60)", tmp_path / "home")
-    assert connection.lost == "it sent what is no frame" and connection.ended is None
+    assert connection.lost == "it sent what is no frame" and connection.logs.ended is None
     assert not (tmp_path / "rank0.log").exists()
 
 
@@ -85,7 +86,7 @@ def test_an_end_counts_with_all_that_was_written(
     texts = [str(each).replace("'", '"').replace("\\\\u", "\\u") for each in (sizes, unread)]
     said = file("rank0.log", 3) + "abc\n" + ENDED.format(code=0, sizes=texts[0], unread=texts[1])
     connection = heard(f"say({said!r})\ntime.sleep(60)", tmp_path / "home")
-    assert (connection.ended, connection.incomplete) == (0, told)
+    assert (connection.logs.ended, connection.logs.incomplete) == (0, told)
 
 
 def test_what_a_host_says_moves_no_cursor(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import sysconfig
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -19,10 +20,25 @@ from tests.cluster.netns import Hosts
 from tests.cluster.site import MIDWAY, failure, recorded
 from tests.e2e.conftest import House, Ran, clean, one_line_answer
 
+COUNTING = """#!/bin/sh
+[ "$1" != -u ] || echo >> {file}
+exec {python} "$@"
+"""
 
-def test_a_training_on_two_hosts(campus: Campus) -> None:
-    ran = campus.run()
-    assert ran.code == 0, ran.output
+
+def counting_far_ends(folder: Path) -> tuple[Path, Callable[[], int]]:
+    """An interpreter for hosts that counts the far ends which it is started for, and their count."""
+    python, file = folder / "counting", folder / "started"
+    python.write_text(COUNTING.format(file=file, python=sys.executable))
+    python.chmod(0o755)
+    return python, lambda: len(file.read_text().splitlines())
+
+
+def test_trainings_on_hosts_that_stay_connected(campus: Campus, tmp_path: Path) -> None:
+    python, started = counting_far_ends(tmp_path)
+    ran = campus.run("--scale", "1x1", "-k", "1x1 or 2x1", python=str(python))
+    assert ran.code == 0 and started() == 2, ran.output
+    assert [host.name for host in recorded(ran, "1x1").runs[0].launched] == [campus.hosts.hosts[0].name]
     record = recorded(ran)
     assert record.verdict is not None and record.verdict.kind == "PASS"
     assert [rank.rank for rank in record.runs[0].ranks] == [0, 1]
@@ -125,10 +141,11 @@ def test_a_host_with_another_torch_and_one_that_cannot_be_reached(campus: Campus
 
 def test_a_disk_that_fills_up_is_named(campus: Campus) -> None:
     campus.on(1, "mount", "-t", "tmpfs", "-o", "size=1100m", "tmpfs", str(campus.work))
-    session = campus.start("--hang-timeout", "10", trouble="tiny.pause=0.05")
+    session = campus.start("--hang-timeout", "10", trouble="tiny.pause=0.1")
     losses = campus.house.root / "results/latest/training/tiny/2x1/round1/noderank1/rank1.jsonl"
     until(lambda: losses.exists() and b'"steps"' in losses.read_bytes(), "the first steps")
-    campus.on(1, "dd", "if=/dev/zero", f"of={campus.work}/filler", "bs=1M", "count=2000", check=False)
+    campus.on(1, "mount", "-o", "remount,size=32m", str(campus.work))  # soon filled
+    campus.on(1, "dd", "if=/dev/zero", f"of={campus.work}/filler", "bs=1M", check=False)
     ran = campus.house.end(session, timeout=120)
     assert ran.code == 17 and "its disk is full" in failure(ran), ran.output
     assert campus.hosts.hosts[1].name in failure(ran)
@@ -214,6 +231,29 @@ def test_an_end_of_the_session_leaves_nothing_on_any_host(campus: Campus, number
     if number is signal.SIGKILL:
         campus.house.mark.unlink()
         assert campus.run().code == 0, "the next run starts clean"
+
+
+def test_a_host_that_was_lost_between_two_trainings_is_connected_again(campus: Campus, tmp_path: Path) -> None:
+    python, started = counting_far_ends(tmp_path)
+    session = campus.start("--scale", "1x1", "-k", "1x1 or 2x1", trouble="tiny.pause=0.1", python=str(python))
+    losses = campus.house.root / "results/latest/training/tiny/1x1/round1/noderank0/rank0.jsonl"
+    until(lambda: losses.exists() and b'"steps"' in losses.read_bytes(), "the first steps")
+    campus.hosts.delete(1)
+    campus.hosts.start(1)
+    campus.mount(1)
+    ran = campus.house.end(session, timeout=120)
+    assert ran.code == 0 and started() == 3, ran.output
+    assert campus.is_empty()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL], ids=lambda number: number.name)
+def test_an_end_of_the_session_leaves_nothing_where_nothing_ran_yet(campus: Campus, number: signal.Signals) -> None:
+    session = campus.start(trouble="tiny.rank0.step5=hang", scale="1x1")
+    campus.house.wait_for_trouble(session)
+    assert not campus.is_empty(0), "the second host is connected"
+    os.kill(session.pid, number)
+    campus.house.end(session, timeout=30)
+    assert campus.is_empty() and campus.house.becomes_empty(5)
 
 
 def test_two_sessions_on_the_same_hosts(campus: Campus, tmp_path: Path) -> None:

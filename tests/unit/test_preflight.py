@@ -13,6 +13,7 @@ import pytest
 
 from harness.cluster.connection import Connection, HostError
 from harness.cluster.link import PROGRAM, Described
+from harness.cluster.node_logs import NodeLogs
 from harness.cluster.preflight import HostReport, Wishes, compare, question, table
 from harness.training.scale import Scale
 
@@ -198,7 +199,7 @@ def test_a_host_may_only_send_logs(name: str, tmp_path: Path) -> None:
     )
 
     async def lost() -> str | None:
-        connection = Connection(tmp_path / "home")
+        connection = Connection(NodeLogs(tmp_path / "home"))
         await connection.open([sys.executable, "-uc", hostile], 30)
         for _ in range(100):
             if connection.lost:
