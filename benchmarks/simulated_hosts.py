@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from harness.cluster import far_end
+from harness.cluster.far_end import child, server
 from harness.cluster.node import Node
 
 NPROC = 8
@@ -53,8 +53,10 @@ cp {folder}/monitor.jsonl .
 """What a host has for Python. As an agent it says that it is there, waits for the others, and writes its logs."""
 
 
-class SimulatedHost(far_end.FarEnd):
+class SimulatedHost(server.FarEnd):
     """A far end with a work directory of its own; code that one host has got, all have."""
+
+    silence = PATIENCE
 
     def __init__(self, name: str) -> None:
         super().__init__()
@@ -147,7 +149,7 @@ def _own_processes() -> list[int]:
 
 def serve(path: Path) -> None:
     """Fork a far end for every caller, until this is ended."""
-    far_end._processes, far_end.SILENCE = _own_processes, PATIENCE
+    child.processes = _own_processes
     os.nice(10)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     with socket.socket(socket.AF_UNIX) as door:

@@ -10,7 +10,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from harness.cluster import far_end
+from harness.cluster.far_end.protocol import GREETING, PIECE
 from harness.cluster.node_logs import NodeLogs, printable
 from harness.errors import ProofmarkError
 
@@ -132,7 +132,7 @@ class Connection:
         assert self._process and self._process.stdout
         read = 0
         while line := await self._process.stdout.readline():
-            if line.endswith(far_end.GREETING):
+            if line.endswith(GREETING):
                 return
             read += len(line)
             if read > MOST_CHATTER:
@@ -148,7 +148,7 @@ class Connection:
                 self._heard = time.monotonic()
                 frame = json.loads(line)
                 size = frame.get("size")
-                if size is not None and not (type(size) is int and 0 <= size <= far_end.PIECE):
+                if size is not None and not (type(size) is int and 0 <= size <= PIECE):
                     raise ValueError(size)
                 self._take(frame, b"" if size is None else (await stream.readexactly(size + 1))[:-1])
             self._lose(await self._why_ended())

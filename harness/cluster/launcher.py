@@ -216,7 +216,7 @@ class ClusterHandle:
                     if connection.logs.ended is not None or connection.lost:
                         break
                     await asyncio.sleep(0.1)
-                await connection.ask("remove", directory=self._run_directory(link))
+                await connection.ask("remove")
         except HostError:
             well = False
         await self._controller.release(self._means, link, well)

@@ -11,13 +11,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from harness.cluster import describe, far_end
+from harness.cluster import describe
 from harness.cluster.cluster_file import Cluster
 from harness.cluster.code_tree import CodeTree
 from harness.cluster.connection import Connection, HostError
 from harness.cluster.container import Container
 from harness.cluster.node import CONNECT_TIMEOUT, Node, Nodes, Tell
 from harness.cluster.preflight import HostReport, Wishes, compare, question
+from harness.cluster.program import PROGRAM
 from harness.process import MARK
 from harness.training.scale import Scale
 
@@ -29,8 +30,6 @@ INSTALL_TIMEOUT = 3600.0
 
 CONSTRAINTS = "constraints.txt"
 """Pins of what is installed, in the tree's root."""
-
-PROGRAM = Path(far_end.__file__).read_text(encoding="utf-8")
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from harness.cluster import far_end
+from harness.cluster.far_end.protocol import LOG_NAME
 
 FULL = 1 << 20
 """Bytes on a disk below which it is full."""
@@ -33,7 +33,7 @@ class NodeLogs:
         """
         if self._home is None:
             return
-        if not far_end.LOG_NAME.fullmatch(name):
+        if not LOG_NAME.fullmatch(name):
             raise ValueError(name)
         with (self._home / name).open("ab") as stream:
             if stream.tell() != offset:
@@ -43,7 +43,7 @@ class NodeLogs:
     def end(self, told: dict[str, Any]) -> None:
         """Take the agent's end, which counts if all of its logs have come."""
         for name, size in told["sizes"].items():
-            if self._home is not None and far_end.LOG_NAME.fullmatch(name):
+            if self._home is not None and LOG_NAME.fullmatch(name):
                 here = self._home / name
                 if not here.is_file() or here.stat().st_size != size:
                     self.incomplete = f"{name} has not come home whole"

@@ -12,11 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from harness.cluster import controller, far_end
+from harness.cluster import controller
 from harness.cluster.connection import Connection, HostError
-from harness.cluster.link import PROGRAM
+from harness.cluster.far_end.protocol import GREETING, SILENCE
 from harness.cluster.node import Node
 from harness.cluster.node_logs import NodeLogs
+from harness.cluster.program import PROGRAM
 
 MEGABYTE = 1 << 20
 
@@ -69,7 +70,7 @@ async def run(connection: Connection, home: Path, megabytes: int) -> int | None:
     while connection.logs.ended is None and connection.lost is None:
         await asyncio.sleep(0.05)
     await connection.ask("stop")
-    await connection.ask("remove", directory=str(Path(directory).parent))
+    await connection.ask("remove")
     return connection.logs.ended
 
 
@@ -106,6 +107,12 @@ def test_a_far_end_serves_one_job_after_another(tmp_path: Path) -> None:
     assert [(home / "rank0.log").stat().st_size for home in homes] == [MEGABYTE, 2 * MEGABYTE]
 
 
+def test_a_far_end_needs_the_standard_library_alone(tmp_path: Path) -> None:
+    alone = [sys.executable, "-I", "-S", "-c", PROGRAM]
+    ran = subprocess.run(alone, cwd=tmp_path, stdin=subprocess.DEVNULL, capture_output=True, check=True, timeout=60)
+    assert ran.stdout == GREETING and not ran.stderr
+
+
 async def opened() -> Connection:
     connection = Connection()
     await connection.open(Node("x", "127.0.0.1").command([sys.executable, "-u", "-c", PROGRAM]), 30)
@@ -114,7 +121,7 @@ async def opened() -> Connection:
 
 def test_an_order_may_take_longer_than_a_silence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The far end hears the near one's beats all the while."""
-    impatient = PROGRAM.replace(f"SILENCE = {far_end.SILENCE}", "SILENCE = 2.0")
+    impatient = PROGRAM.replace(f"SILENCE = {SILENCE}", "SILENCE = 2.0")
     assert impatient != PROGRAM
     monkeypatch.setitem(globals(), "PROGRAM", impatient)
 

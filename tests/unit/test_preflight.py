@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 
 from harness.cluster.connection import Connection, HostError
-from harness.cluster.link import PROGRAM, Described
+from harness.cluster.link import Described
 from harness.cluster.node_logs import NodeLogs
 from harness.cluster.preflight import HostReport, Wishes, compare, question, table
+from harness.cluster.program import PROGRAM
 from harness.training.scale import Scale
 
 FACTS: dict[str, Any] = {
@@ -148,7 +149,7 @@ def test_what_a_host_kept_when_it_was_switched_off_is_removed(tmp_path: Path, mo
 
 
 def test_a_fingerprint_is_of_names_and_sizes(tmp_path: Path) -> None:
-    from harness.cluster.far_end import fingerprint
+    from harness.cluster.far_end.facts import fingerprint
 
     (tmp_path / "one").write_text("12")
     first = fingerprint(tmp_path)
@@ -161,8 +162,6 @@ def test_a_fingerprint_is_of_names_and_sizes(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "order, fields, told",
     [
-        ("remove", {"directory": "/etc"}, "/etc is no run's directory"),
-        ("remove", {"directory": "runs/../../.."}, "is no run's directory"),
         ("take", {"sizes": {"0" * 64: 1}, "body": b"x"}, "damaged on its way"),
         ("no_such_order", {}, "no_such_order"),
         ("facts", {}, "missing"),

@@ -1,0 +1,64 @@
+"""Processes on a host, each with a mark by which all that it starts is found."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+
+class Child:
+    """A process that was started, and all that it starts: those have its mark in their environment."""
+
+    def __init__(self, process: subprocess.Popen[bytes], mark: str) -> None:
+        self._process, self._mark = process, mark.encode()
+
+    def has_ended(self) -> bool:
+        """Whether it has; its id stays taken until it is waited for."""
+        try:
+            return os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) is not None
+        except ChildProcessError:
+            return True
+
+    def wait(self, seconds: float | None = None) -> int:
+        """Its exit code."""
+        return self._process.wait(seconds)
+
+    def end(self, patience: float) -> None:
+        """End it by its standard input, and sweep after `patience` seconds at most."""
+        if self._process.stdin is not None:
+            with contextlib.suppress(OSError):
+                self._process.stdin.close()
+        deadline = time.monotonic() + patience
+        while not self.has_ended() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        self.sweep()
+
+    def sweep(self) -> None:
+        """Kill its group, and whatever carries its mark."""
+        if self._process.returncode is None:  # reaped, its id might be another's
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+        for _ in range(50):
+            found = [pid for pid in processes() if pid != os.getpid() and self._mark in _environment(pid)]
+            for pid in found:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            if not found:
+                return
+            time.sleep(0.02)
+
+
+def processes() -> list[int]:
+    """The host's."""
+    return [int(name) for name in os.listdir("/proc") if name.isdecimal()]
+
+
+def _environment(pid: int) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/environ").read_bytes()
+    except OSError:  # gone, or another user's
+        return b""

@@ -1,0 +1,116 @@
+"""A host's work directory: files known by their SHA-256, code trees that they make, and what runs leave."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import secrets
+import shutil
+import tempfile
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+TEMPORARY = "proofmark-host-"
+"""How the name of a run's temporary directory begins."""
+
+ABANDONED = 86_400.0
+"""Seconds after which a run's folders are nobody's any more: each beat of a far end touches them."""
+
+
+class Store:
+    """The directory. Hosts may share it."""
+
+    def __init__(self, folder: Path) -> None:
+        """Make it, see whether it can be written, and remove what nobody else will.
+
+        Raises:
+            OSError: it can't.
+        """
+        self.folder, self.runs = folder, folder / "runs"
+        self.tree, self._files = Path(), dict[str, str]()
+        for name in ("objects", "code", "runs"):
+            (folder / name).mkdir(parents=True, exist_ok=True)
+        probe = _beside(self.runs / "probe")
+        probe.write_bytes(b"x" * 4096)
+        _remove_leftovers(self.runs.iterdir(), now=probe.stat().st_mtime)
+        probe.unlink()
+        _remove_leftovers(Path(tempfile.gettempdir()).glob(TEMPORARY + "*"), now=time.time())
+
+    def lack(self, tree: str, manifest: bytes) -> list[str]:
+        """Which files of a code tree are not here yet; the manifest is path to SHA-256."""
+        self._files = json.loads(manifest)
+        self.tree = self.folder / "code" / tree
+        if self.tree.is_dir():
+            return []
+        return sorted({sha for sha in self._files.values() if not self._is_whole(sha)})
+
+    def take(self, sizes: dict[str, int], files: bytes) -> None:
+        """Keep files, one after another, by their SHA-256.
+
+        Raises:
+            ValueError: one is not what it should be.
+        """
+        begin = 0
+        for sha, length in sizes.items():
+            content = files[begin : begin + length]
+            if hashlib.sha256(content).hexdigest() != sha:
+                raise ValueError("a file was damaged on its way")
+            new = _beside(self._object(sha))
+            new.write_bytes(content)
+            new.rename(self._object(sha))
+            begin += length
+
+    def lay_out(self) -> list[str]:
+        """Put the tree together where it is not there yet; the files of one that is there that were edited."""
+        if not self.tree.is_dir():
+            new = _beside(self.tree)
+            for path, sha in self._files.items():
+                (new / path).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(self._object(sha), new / path)
+            try:
+                new.rename(self.tree)
+            except OSError:  # another session was faster
+                shutil.rmtree(new)
+        found = {path: hashlib.sha256(file.read_bytes()).hexdigest() for path, file in _files_under(self.tree)}
+        names = found.keys() | self._files.keys()
+        return sorted(name for name in names if found.get(name) != self._files.get(name))
+
+    def _is_whole(self, sha: str) -> bool:
+        """Whether a file is here as it was sent: power may have failed since."""
+        try:
+            return hashlib.sha256(self._object(sha).read_bytes()).hexdigest() == sha
+        except OSError:
+            return False
+
+    def _object(self, sha: str) -> Path:
+        return self.folder / "objects" / sha
+
+
+def temporary_directory(environment: dict[str, str]) -> Path:
+    """One for a run, where the user wants it unless sockets would not fit in it: their paths have 107 bytes at most."""
+    base = environment.get("TMPDIR") or tempfile.gettempdir()
+    fits = len(os.fsencode(base)) <= 107 - len(f"/{TEMPORARY}01234567/pymp-01234567/listener-01234567")
+    return Path(tempfile.mkdtemp(prefix=TEMPORARY, dir=base if fits else "/tmp"))  # noqa: S108 (its name is random)
+
+
+def _remove_leftovers(folders: Iterable[Path], now: float) -> None:
+    """Folders that no far end has removed: the host was switched off. `now` is by their disk's own clock."""
+    for folder in folders:
+        with contextlib.suppress(OSError):  # going just now
+            if now - folder.lstat().st_mtime > ABANDONED:
+                shutil.rmtree(folder, ignore_errors=True)
+
+
+def _beside(path: Path) -> Path:
+    """A hidden name next to `path` that no other host which shares the disk takes."""
+    return path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+
+
+def _files_under(folder: Path) -> Iterator[tuple[str, Path]]:
+    """Files of a tree by their paths in it, but for what Python itself adds."""
+    for path in sorted(folder.rglob("*")):
+        if path.is_file() and "__pycache__" not in path.parts:
+            yield path.relative_to(folder).as_posix(), path
