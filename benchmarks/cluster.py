@@ -187,9 +187,7 @@ def over_ssh(exchange: str) -> None:
         there = {"user": "root", "work_dir": str(work), "python": str(folder / "python")}
         cluster = Cluster.model_validate({"hosts": names, **reached, **there})
         _session(SSH_HOSTS, cluster, folder / "first")  # code is sent once
-        pairs = [
-            [_session(count, cluster, folder / f"{pair}of{count}") for count in (SSH_HOSTS, 1)] for pair in range(PAIRS)
-        ]
+        pairs = [_pair(cluster, folder, number) for number in range(PAIRS)]
     many, one = zip(*pairs, strict=True)
     for name, seconds in MEASURED.items():
         both = [(seconds(m), seconds(o)) for m, o in zip(many, one, strict=True)]
@@ -205,20 +203,29 @@ class Session:
 
     Attributes:
         preflight: seconds to connect to all hosts, to look at them, and to ask them all.
-        training: seconds to launch agents on them, and until all logs have come home and the hosts are left.
+        training: seconds to launch agents on them, and until all logs have come home and nothing of it is left there.
+        leaving: seconds to let go of the hosts.
         cpu: seconds that the controller and its ssh computed.
     """
 
     preflight: float
     training: float
+    leaving: float
     cpu: float
 
 
 MEASURED: dict[str, Callable[[Session], float]] = {
     "preflight": lambda session: session.preflight,
     "launched and collected": lambda session: session.training,
-    "both": lambda session: session.preflight + session.training,
+    "all, with leaving them": lambda session: session.preflight + session.training + session.leaving,
 }
+
+
+def _pair(cluster: Cluster, folder: Path, number: int) -> tuple[Session, Session]:
+    """Of many hosts and of one, in turns first."""
+    order = (SSH_HOSTS, 1) if number % 2 else (1, SSH_HOSTS)
+    ran = {count: _session(count, cluster, folder / f"{number}of{count}") for count in order}
+    return ran[SSH_HOSTS], ran[1]
 
 
 def _session(hosts: int, cluster: Cluster, run_dir: Path) -> Session:
@@ -232,9 +239,10 @@ def _session(hosts: int, cluster: Cluster, run_dir: Path) -> Session:
         watch = Watch(run_dir, run_dir.parent, hosts)
         trained, _ = _timed(training.train)
         watch.end()
+        left, _ = _timed(controller.close)
     failure = training.so_far().runs[0].failure
     assert failure is None, failure.cause
-    return Session(preflight, trained, _cpu_seconds() - before)
+    return Session(preflight, trained, left, _cpu_seconds() - before)
 
 
 def _cpu(sessions: Sequence[Session]) -> float:

@@ -104,8 +104,18 @@ class Connection:
         finally:
             answer.cancel()
 
-    async def close(self) -> None:
-        """End the far end, which ends what it started, and the process that led to it."""
+    def kill(self) -> None:
+        """End the process that leads to the far end, which ends without it."""
+        if self._process is not None:
+            with contextlib.suppress(ProcessLookupError):
+                self._process.kill()
+
+    async def close(self, patience: float = 12.0) -> None:
+        """End the far end, which ends what it started, and the process that led to it.
+
+        Args:
+            patience: seconds that it may take; one that was lost gets none.
+        """
         if self._process is None:
             return
         for task in self._tasks[1:]:
@@ -113,9 +123,8 @@ class Connection:
         if self._process.stdin:
             self._process.stdin.close()
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._drain(self._process), 0.1 if self.lost else 12)
-        with contextlib.suppress(ProcessLookupError):
-            self._process.kill()
+            await asyncio.wait_for(self._drain(self._process), 0.1 if self.lost else patience)
+        self.kill()
         await self._process.wait()
         for task in self._tasks[:1]:
             task.cancel()

@@ -26,7 +26,10 @@ SPARE = 256
 """For everything else that is open."""
 
 ENDING = 60.0
-"""Seconds that may be taken to end what is being done."""
+"""Seconds that what is being done may take to end, before it is cancelled."""
+
+PATIENCE = 2.0
+"""Seconds that a far end may take to leave which has nothing to end."""
 
 T = TypeVar("T")
 
@@ -39,23 +42,27 @@ class Controller:
         self._tasks = set[asyncio.Task[Any]]()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._closing = asyncio.Event()
-        self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()), daemon=True)
-        self._begun = threading.Event()
+        self._thread = threading.Thread()
 
     def lead(self, work: Coroutine[Any, Any, T]) -> Future[T]:
         """Do some work in the loop, beside whatever else is done there."""
         if self._loop is None:
+            self._loop = asyncio.new_event_loop()
+            self._thread = threading.Thread(target=self._run, args=(self._loop,), daemon=True)
             self._thread.start()
-            self._begun.wait()
-        assert self._loop is not None
         return asyncio.run_coroutine_threadsafe(self._led(work), self._loop)
 
     def close(self) -> None:
-        """Wait for what is being done, let go of all hosts, and end the thread."""
-        if self._loop is not None:
-            self._loop.call_soon_threadsafe(self._closing.set)
-            self._thread.join()
-            self._loop = None
+        """Wait for what is being done, let go of all hosts, and end the thread. An interrupt has no host waited for."""
+        if self._loop is None:
+            return
+        self._loop.call_soon_threadsafe(self._closing.set)
+        try:
+            self._thread.join(2 * ENDING)
+        except KeyboardInterrupt:
+            for link in self._kept.values():
+                link.connection.kill()
+        self._loop = None
 
     async def links(self, means: Means, nodes: Sequence[Node], job: Job | None) -> list[HostLink]:
         """A link to each node: one that waited, or one that is not open yet. Logs go where the job has them.
@@ -78,7 +85,7 @@ class Controller:
 
     async def release(self, means: Means, link: HostLink, well: bool) -> None:
         """Let go of a host, or have it wait for the session's next job, if all has gone `well` and it can."""
-        if well and means.far_ends_stay and link.connection.is_open:
+        if well and means.far_ends_stay and link.connection.is_open and link.node not in self._kept:
             self._kept[link.node] = link
         else:
             await means.part_from(link)
@@ -92,14 +99,32 @@ class Controller:
         finally:
             self._tasks.discard(task)
 
+    def _run(self, loop: asyncio.AbstractEventLoop) -> None:
+        with asyncio.Runner(loop_factory=lambda: loop) as runner:
+            runner.run(self._serve())
+
     async def _serve(self) -> None:
         with _no_thread_per_process():
-            self._loop = asyncio.get_running_loop()
-            self._begun.set()
             await self._closing.wait()
             if self._tasks:
-                await asyncio.wait(self._tasks, timeout=ENDING)
-            await asyncio.gather(*(link.connection.close() for link in self._kept.values()))
+                _, late = await asyncio.wait(self._tasks, timeout=ENDING)
+                for task in late:
+                    task.cancel()
+                await asyncio.gather(*late, return_exceptions=True)
+            await asyncio.gather(*(link.connection.close(PATIENCE) for link in self._kept.values()))
+
+
+if sys.version_info < (3, 12):
+
+    class _Watcher(asyncio.PidfdChildWatcher):
+        """Stays with its loop: a loop in the main thread, a plugin's say, takes the process's watcher for its own."""
+
+        def attach_loop(self, loop: asyncio.AbstractEventLoop | None) -> None:
+            if not self.is_active():
+                super().attach_loop(loop)
+
+        def close(self) -> None:
+            super().attach_loop(None)
 
 
 @contextlib.contextmanager
@@ -108,7 +133,7 @@ def _no_thread_per_process() -> Iterator[None]:
     if sys.version_info >= (3, 12) or not _has_pidfd():
         yield
         return
-    watcher = asyncio.PidfdChildWatcher()
+    watcher = _Watcher()
     watcher.attach_loop(asyncio.get_running_loop())
     asyncio.set_child_watcher(watcher)
     try:

@@ -211,20 +211,35 @@ async def _make_one_ready(means: Means, link: HostLink, wishes: Wishes, tell: Te
         report.problems.append(str(error))
     except (LookupError, TypeError, ValueError, AttributeError) as error:
         report.problems.append(f"its answer is none: {type(error).__name__}: {error}")
+    except OSError as error:
+        report.problems.append(f"this machine: {error}")
 
 
 async def _reach(means: Means, link: HostLink) -> None:
-    """A far end there, and the code."""
-    if not link.connection.is_open:
-        command, link.container = await means.far_end(link.node, link.python)
+    """A far end there, and the code. One that waited may have been lost unnoticed: then there is another."""
+    if link.connection.is_open:
         try:
-            await link.connection.open(command, CONNECT_TIMEOUT + 10)
-        except HostError as error:
-            raise HostError(f"`python`: {error}" if link.python in str(error) else str(error)) from None
+            await _furnish(means, link)
+            return
+        except HostError:
+            if link.connection.lost is None:
+                raise
+        await means.part_from(link)
+        link.connection = Connection(link.connection.logs)
+    command, link.container = await means.far_end(link.node, link.python)
+    try:
+        await link.connection.open(command, CONNECT_TIMEOUT + 10)
+    except HostError as error:
+        raise HostError(f"`python`: {error}" if link.python in str(error) else str(error)) from None
+    await _furnish(means, link)
+
+
+async def _furnish(means: Means, link: HostLink) -> None:
+    """The work directory, and the code in it."""
     try:
         link.work_dir = (await link.connection.ask("open", work_dir=means.cluster.work_dir))["work_dir"]
     except HostError as error:
-        raise HostError(f"`work_dir`: {error}") from None
+        raise HostError(f"`work_dir`: {error}" if link.connection.lost is None else str(error)) from None
     await _send_code(means.code, link)
 
 

@@ -5,14 +5,12 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-import resource
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from harness.cluster import controller
 from harness.cluster.connection import Connection, HostError
 from harness.cluster.far_end.protocol import GREETING, SILENCE
 from harness.cluster.node import Node
@@ -152,19 +150,3 @@ def test_files_come_in_one_order_and_a_damaged_one_is_refused(tmp_path: Path) ->
     assert {path.name: path.stat().st_size for path in (tmp_path / "objects").iterdir()} == sizes
     with pytest.raises(HostError, match="damaged on its way"):
         asyncio.run(send(b"onethrow"))
-
-
-def test_too_few_open_files_are_named_before_anything_starts(monkeypatch: pytest.MonkeyPatch) -> None:
-    raised: list[tuple[int, int]] = []
-    monkeypatch.setattr(resource, "setrlimit", lambda _, limits: raised.append(limits))
-    monkeypatch.setattr(resource, "getrlimit", lambda _: (1024, 4096))
-
-    controller.allow_files(100)
-    assert raised == []
-    controller.allow_files(900)
-    assert raised == [(3856, 4096)]
-    with pytest.raises(HostError, match=r"1024 hosts need 4352 open files on this machine; ulimit -n is 4096"):
-        controller.allow_files(1024)
-    monkeypatch.setattr(resource, "getrlimit", lambda _: (1024, resource.RLIM_INFINITY))
-    controller.allow_files(1024)
-    assert raised[1:] == [(4352, resource.RLIM_INFINITY)]

@@ -1,0 +1,146 @@
+"""What leads a session's jobs: links that wait, links that were lost meanwhile, and every way in which it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import resource
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from harness.cluster import connection, controller
+from harness.cluster.cluster_file import Cluster
+from harness.cluster.code_tree import CodeTree
+from harness.cluster.connection import HostError
+from harness.cluster.controller import Controller, allow_files
+from harness.cluster.launcher import ClusterLauncher
+from harness.cluster.link import Described, Means
+from harness.cluster.node import Here
+from tests.cluster.cell import until
+
+
+def ends(work: Callable[[], object]) -> bool:
+    """Whether some work does, whose defects are that it doesn't."""
+    working = threading.Thread(target=work, daemon=True)
+    working.start()
+    working.join(30)
+    return not working.is_alive()
+
+
+class Site:
+    """This machine as the one host, and the far ends on it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.controller = Controller()
+        (folder / "tree").mkdir()
+        (folder / "tree" / "code.py").write_text("")
+        python = folder / "python"  # describes this host as any does
+        python.write_text('#!/bin/sh\n[ "$1" = -m ] || exec python3 "$@"\necho \'{"busy": []}\'\n')
+        python.chmod(0o755)
+        cluster = Cluster(work_dir=str(folder / "work"), python=str(python))
+        code = CodeTree.of(folder, ("tree",))
+        means = Means(Here(), cluster, code, (), Described("cpu", "fp32", "", None, False))
+        self._launcher = ClusterLauncher(means, self.controller)
+
+    def look(self) -> list[str]:
+        """What is wrong with the host."""
+        told: list[str] = []
+        assert ends(lambda: told.extend(self._launcher.examine(1, print)[0].problems))
+        return told
+
+    def far_ends(self) -> list[psutil.Process]:
+        """Those that live."""
+        return [each for each in psutil.Process().children() if each.status() != psutil.STATUS_ZOMBIE]
+
+    def closes(self) -> bool:
+        """Whether it ends at all, and leaves nothing."""
+        return ends(self.controller.close) and not self.far_ends()
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[Site]:
+    """One without far ends before and after."""
+    built = Site(tmp_path)
+    assert not built.far_ends()
+    yield built
+    for left in built.far_ends():
+        left.kill()
+
+
+def test_a_far_end_waits_for_the_next_job(site: Site) -> None:
+    assert site.look() == []
+    (first,) = site.far_ends()
+    assert site.look() == [] and site.far_ends() == [first]
+    assert site.closes()
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP], ids=lambda number: number.name)
+def test_one_that_was_lost_is_followed_by_another(
+    site: Site, number: signal.Signals, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "SILENCE", 3.0)
+    assert site.look() == []
+    (first,) = site.far_ends()
+    first.send_signal(number)
+    assert site.look() == []
+    (second,) = site.far_ends()
+    assert second != first and site.closes()
+
+
+def test_a_host_that_refuses_is_not_asked_twice(site: Site, tmp_path: Path) -> None:
+    assert site.look() == []
+    (tmp_path / "work").rename(tmp_path / "gone")
+    (tmp_path / "work").write_text("no directory")
+    (told,) = site.look()
+    assert told.startswith("`work_dir`: ") and not site.far_ends()
+    assert site.closes()
+
+
+def test_other_loops_in_the_main_thread_take_nothing_away(site: Site) -> None:
+    """Python 3.11 has one watcher of processes, for whichever loop was begun last."""
+    assert site.look() == []
+    asyncio.run(asyncio.sleep(0))
+    (first,) = site.far_ends()
+    first.kill()
+    until(lambda: not site.far_ends(), "its end")
+    assert site.look() == [] and site.closes()
+
+
+def test_what_never_ends_is_cancelled(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(controller, "ENDING", 1.0)
+    assert site.look() == []
+    endless = site.controller.lead(asyncio.sleep(1000))
+    assert site.closes() and endless.cancelled()
+
+
+def test_an_interrupt_waits_for_no_host(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert site.look() == []
+    (far_end,) = site.far_ends()
+    far_end.suspend()
+
+    def interrupted(seconds: float) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(site.controller._thread, "join", interrupted)
+    site.controller.close()
+    until(lambda: not site.far_ends(), "its end")
+
+
+def test_too_few_open_files_are_named_before_anything_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+    raised: list[tuple[int, int]] = []
+    monkeypatch.setattr(resource, "setrlimit", lambda _, limits: raised.append(limits))
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (1024, 4096))
+
+    allow_files(100)
+    assert raised == []
+    allow_files(900)
+    assert raised == [(3856, 4096)]
+    with pytest.raises(HostError, match=r"1024 hosts need 4352 open files on this machine; ulimit -n is 4096"):
+        allow_files(1024)
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (1024, resource.RLIM_INFINITY))
+    allow_files(1024)
+    assert raised[1:] == [(4352, resource.RLIM_INFINITY)]
