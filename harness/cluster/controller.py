@@ -60,7 +60,7 @@ class Controller:
         try:
             self._thread.join(2 * ENDING)
         except KeyboardInterrupt:
-            for link in self._kept.values():
+            for link in list(self._kept.values()):
                 link.connection.kill()
         self._loop = None
 
