@@ -100,6 +100,12 @@ def test_a_host_that_refuses_is_not_asked_twice(site: Site, tmp_path: Path) -> N
     assert site.closes()
 
 
+def test_a_file_that_went_before_it_was_sent_is_named(site: Site, tmp_path: Path) -> None:
+    (tmp_path / "tree" / "code.py").unlink()
+    (told,) = site.look()
+    assert told.startswith("this machine: ") and "code.py" in told and site.closes()
+
+
 def test_other_loops_in_the_main_thread_take_nothing_away(site: Site) -> None:
     """Python 3.11 has one watcher of processes, for whichever loop was begun last."""
     assert site.look() == []
