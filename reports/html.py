@@ -12,7 +12,7 @@ from markupsafe import Markup
 
 from harness.record import CaseRecord, RunRecord, VerdictKind
 from harness.training.record import TrainingRecord
-from reports import provenance, text, watch
+from reports import labels, provenance, text, watch
 from reports.plots import notes, plots
 from reports.ranks import rank_rows
 from reports.scaling import scaling_rows
@@ -82,6 +82,7 @@ def render(records: Sequence[CaseRecord]) -> str:
             plots=lambda view: {title: Markup(drawing) for title, drawing in plots(view).items()},  # noqa: S704 (escaped)
             plot_notes=notes,
             watch=watch,
+            labels=labels,
             text=text,
             provenance=provenance,
         )
@@ -114,10 +115,16 @@ def measured_rows(view: CaseView) -> list[tuple[str, list[Figure]]]:
         return [form(side, *arguments) for side in SIDES]
 
     rows = [
-        ("whole", both(view.speed, "whole")),
-        ("core", both(view.speed, "core")),
-        ("loader alone", both(view.loader)),
-        ("bound by", both(view.bound_by)),
+        (_both_named(labels.WHOLE), both(view.speed, "whole")),
+        (_both_named(labels.CORE), both(view.speed, "core")),
+        (labels.LOADER.name, both(view.loader)),
+        (labels.BOUND_BY.name, both(view.bound_by)),
     ]
     rows += [(f"latency per batch, {name}", both(view.latency, name)) for name in view.latencies]
     return rows
+
+
+def _both_named(label: labels.Label) -> str:
+    """The label with FlagPerf's names of the framework's figure and of the engine's."""
+    names = [labels.throughput(side, label).flagperf for side in SIDES]
+    return f"{label.name} ({', '.join(filter(None, names))})"

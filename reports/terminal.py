@@ -8,7 +8,7 @@ from pathlib import Path
 
 from harness.record import CaseRecord, RunRecord, Verdict
 from harness.training.record import TrainingRecord
-from reports import text
+from reports import labels, text
 from reports.provenance import override_level, override_line
 from reports.reasons import Side
 from reports.scaling import scaling
@@ -19,7 +19,6 @@ from reports.watch import energy, honesty, troubles
 WIDTH = 80
 WORKER_LOG = "worker.log"
 _LABEL = 24
-_INFIX = {"framework": "validation", "engine": "inference"}
 
 
 def summary_lines(records: Sequence[CaseRecord], run_dir: Path) -> list[str]:
@@ -79,19 +78,23 @@ def _fields(view: CaseView) -> Iterator[tuple[str, str]]:
     yield "", view.flops_per_item
     yield "e2e_time(second)", text.number(record.seconds)
     for side in SIDES:
-        yield f"p_{_INFIX[side]}_whole", str(view.speed(side, "whole"))
-        star = "*" if side == "engine" else ""
-        yield f"{star}p_{_INFIX[side]}_core", str(view.speed(side, "core"))
-    yield "loader", str(view.loader(view.ranked))
-    yield "bound_by", str(view.bound_by(view.ranked))
+        yield _throughput(labels.throughput(side, labels.WHOLE), view.speed(side, "whole"))
+        yield _throughput(labels.throughput(side, labels.CORE), view.speed(side, "core"))
+    yield labels.LOADER.name, str(view.loader(view.ranked))
+    yield labels.BOUND_BY.name, str(view.bound_by(view.ranked))
     for side in SIDES:
         yield from _latency(view, side)
     yield from _accuracy(view)
-    yield "*MFU", str(view.mfu)
+    yield labels.MFU.name, str(view.mfu)
     yield "energy", energy(view)
     yield "honesty", str(honesty(view))
     yield from (("monitor", trouble) for trouble in troubles(view))
     yield from ((f"memory, {name}", str(figure)) for name, figure in view.memory.items())
+
+
+def _throughput(label: labels.Label, figure: Figure) -> tuple[str, str]:
+    """FlagPerf's name stands behind a figure, for it is too long for the column of names."""
+    return label.name, f"{figure} ({label.flagperf})" if figure.value is not None else str(figure)
 
 
 def _latency(view: CaseView, side: Side) -> Iterator[tuple[str, str]]:

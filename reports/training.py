@@ -10,10 +10,8 @@ from harness.cluster.preflight import signed
 from harness.record import Verdict, VerdictKind
 from harness.training.record import SeedRun, TrainingRecord
 from harness.verdict import WITHHOLDS_SPEED
-from reports import text
+from reports import labels, text
 from reports.stragglers import host_name, slowest_host, slowest_rank
-
-RATES = {"raw": "p_whole, raw", "no_eval": "p_train, no eval", "pure_compute": "p_core, pure compute"}
 
 MOST_HOSTS = 8
 """Hosts that a summary names one by one."""
@@ -130,12 +128,12 @@ class TrainingView:
         yield "target", self.target
         for run in record.runs:
             yield seed(run), self.outcome(run)
-        yield "time to target", self.to_target
-        for name, label in RATES.items():
-            yield label, self.rate(name)
+        yield labels.TO_TARGET.name, self.to_target
+        for name, label in labels.RATES.items():
+            yield label.full, self.rate(name)
         if record.tokens_per_second is not None and not self.withheld:
             yield "tokens/s", text.number(record.tokens_per_second)
-        yield "MFU", self.mfu
+        yield labels.MFU.name, self.mfu
         if (record.world or 1) > 1:
             yield "communication", self.communication
             yield from self.slowest()
@@ -224,7 +222,7 @@ def properties(record: TrainingRecord) -> list[tuple[str, str]]:
     view = TrainingView(record)
     shown = {} if view.withheld else record.rates
     reason = view.withheld or "null: nothing was measured"
-    rates = [(name, f"{shown[name].mean:.6g}" if name in shown else reason) for name in RATES]
+    rates = [(name, f"{shown[name].mean:.6g}" if name in shown else reason) for name in labels.RATES]
     metrics = [run.metric for run in record.runs if run.metric is not None]
     return [
         ("verdict", str(view.verdict.kind)),
