@@ -21,6 +21,20 @@ def spread(values: Sequence[float]) -> Spread:
     )
 
 
+def rate(items: Sequence[float], seconds: Sequence[float]) -> float:
+    """Items per second of all rounds together: all items over all seconds. One lucky short round does not lift it.
+
+    Raises:
+        ValueError: no time passed, or the rounds of one are not those of the other.
+    """
+    if len(items) != len(seconds):
+        raise ValueError(f"{len(items)} rounds have items, {len(seconds)} have seconds")
+    total = math.fsum(seconds)
+    if not total > 0:
+        raise ValueError(f"a rate needs seconds above 0, found {total:g}")
+    return math.fsum(items) / total
+
+
 def samples_needed(percentile: float, discarded: int = 1) -> int:
     """Smallest n at which `discarded` of n samples above a percentile is significant.
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.statistics import samples_needed, spread, supported_percentiles
+from harness.statistics import rate, samples_needed, spread, supported_percentiles
 
 
 @pytest.mark.parametrize(
@@ -64,3 +64,15 @@ def test_spread(values: list[float]) -> None:
     assert found.min == min(values) and found.max == max(values)
     assert found.mean == pytest.approx(statistics.fmean(values))
     assert (found.stdev is None) == (len(values) == 1)
+
+
+def test_a_rate_is_all_items_over_all_seconds() -> None:
+    """A round of a thousandth of the time, by chance ten times as fast, changes next to nothing."""
+    assert rate([1000, 1], [10.0, 0.001]) == pytest.approx(1001 / 10.001)
+    assert statistics.fmean([1000 / 10.0, 1 / 0.001]) == 550, "the mean of the rates that it is not"
+
+
+@pytest.mark.parametrize("items, seconds", [([], []), ([1], [0.0]), ([1], [float("nan")]), ([1, 2], [1.0])])
+def test_a_rate_of_no_time_is_refused(items: list[float], seconds: list[float]) -> None:
+    with pytest.raises(ValueError):
+        rate(items, seconds)
