@@ -7,9 +7,16 @@ from collections.abc import Sequence
 
 from harness.record import Measurement, RunRecord, Verdict, VerdictKind
 from harness.statistics import samples_needed
-
-FLOPS_TOLERANCE = 0.05
-"""How far the declared FLOPs may be from the counted ones."""
+from harness.verdict_stages import (
+    decide,
+    disturbances,
+    illegalities,
+    impossible_utilisation,
+    missing_identity,
+    missing_utilisation,
+    parts_left_out,
+    wrong_flops,
+)
 
 SPREAD_BOUND = 0.25
 """How far the core throughput of the rounds may scatter: standard deviation over mean."""
@@ -57,23 +64,21 @@ def judge(record: RunRecord) -> Verdict:
 
     The first stage with a complaint decides the kind; all its complaints are reasons.
     """
-    stages = (
-        (VerdictKind.FAIL_LEGALITY, [f"{p.where}: {p.key}: {p.what}" for p in record.problems]),
-        (VerdictKind.UNSUPPORTED, _unsupported(record)),
-        (VerdictKind.ERROR, _failed_steps(record)),
-        (VerdictKind.INSUFFICIENT, ["only some tests of the case were selected"] if record.partial else []),
-        (VerdictKind.ERROR, _missing_figures(record)),
-        (VerdictKind.ERROR, _impossible_figures(record)),
-        (VerdictKind.FAIL_ACCURACY, _accuracy_shortfalls(record)),
-        (VerdictKind.FAIL_HONESTY, _dishonesty(record)),
-        (VerdictKind.ERROR, [f"{what}: run again on a quiet machine" for what in record.disturbed]),
-        (VerdictKind.INSUFFICIENT, _too_little(record)),
-        (VerdictKind.AMBIGUOUS, _disturbances(record) + _scatter(record)),
+    return decide(
+        (
+            (VerdictKind.FAIL_LEGALITY, illegalities(record)),
+            (VerdictKind.UNSUPPORTED, _unsupported(record)),
+            (VerdictKind.ERROR, _failed_steps(record)),
+            (VerdictKind.INSUFFICIENT, parts_left_out(record)),
+            (VerdictKind.ERROR, _missing_figures(record)),
+            (VerdictKind.ERROR, _impossible_figures(record)),
+            (VerdictKind.FAIL_ACCURACY, _accuracy_shortfalls(record)),
+            (VerdictKind.FAIL_HONESTY, _dishonesty(record)),
+            (VerdictKind.ERROR, [f"{what}: run again on a quiet machine" for what in record.disturbed]),
+            (VerdictKind.INSUFFICIENT, _too_little(record)),
+            (VerdictKind.AMBIGUOUS, disturbances(record.monitoring) + _scatter(record)),
+        )
     )
-    for kind, reasons in stages:
-        if reasons:
-            return Verdict(kind=kind, reasons=tuple(reasons))
-    return Verdict(kind=VerdictKind.PASS)
 
 
 def exit_code(verdicts: Sequence[Verdict]) -> int:
@@ -127,12 +132,11 @@ def _missing_figures(record: RunRecord) -> list[str]:
 
 
 def _missing_identity(record: RunRecord) -> list[str]:
-    """What makes a figure one of this task: its data, its weights, its checks, all of its samples."""
-    reasons = []
-    if record.dataset is None:
-        reasons.append("nothing identifies the data set")
-    if record.weights is None and record.step("framework_validation").status == "done":
-        reasons.append("nothing identifies the weights")
+    """What makes a figure one of this task: its data, weights and FLOPs, its checks, all of its samples."""
+    has_model = record.step("framework_validation").status == "done"
+    reasons = missing_identity(record.dataset, record.weights, weights_loaded=has_model)
+    if has_model and record.measured() is not None:
+        reasons += missing_utilisation(record.flops, record.utilisation, record.chip)
     if record.engine is not None:
         missing = sorted(REQUIRED_CHECKS - {check.name for check in record.checks})
         reasons += [f"the honesty check '{name}' is missing" for name in missing]
@@ -149,22 +153,8 @@ def _impossible_figures(record: RunRecord) -> list[str]:
     reasons = []
     for name, measurement in (("framework", record.framework), ("engine", record.engine)):
         reasons += _impossible_measurement(name, measurement) if measurement else []
-    flops = record.flops
-    if flops.counted and abs(flops.declared - flops.counted) > FLOPS_TOLERANCE * flops.counted:
-        reasons.append(
-            f"the case declares {flops.declared:.4g} FLOPs per {record.item}, counted were {flops.counted:.4g}: "
-            f"more than {FLOPS_TOLERANCE:.0%} apart"
-        )
-    mfu, peak = record.utilisation.mfu, record.chip.peak
-    if mfu is not None and mfu <= 0:
-        reasons.append(f"MFU {mfu:.1%} is not above 0")
-    elif mfu is not None and mfu > 1:
-        reasons.append(f"MFU {mfu:.1%} is above 100 %: wrong FLOPs, a wrong peak, or a device that was not waited for")
-    elif mfu is not None and peak and peak.achievable and mfu * peak.flops_per_second > peak.achievable:
-        reasons.append(
-            f"{mfu * peak.flops_per_second:.4g} FLOP/s is above the chip's measured achievable {peak.achievable:.4g}"
-        )
-    return reasons
+    reasons += wrong_flops(record.flops, record.item)
+    return reasons + impossible_utilisation(record.utilisation, record.chip)
 
 
 def _impossible_measurement(name: str, measurement: Measurement) -> list[str]:
@@ -197,20 +187,6 @@ def _accuracy_shortfalls(record: RunRecord) -> list[str]:
                 f"engine {scores.metric} {scores.engine:.5f} is below {scores.gate:.1%} of the fp32 framework's "
                 f"{scores.framework_fp32:.5f} ({floor:.5f})"
             )
-    return reasons
-
-
-def _disturbances(record: RunRecord) -> list[str]:
-    """What made the device another one than the chip alone, while it was timed."""
-    seen = record.monitoring
-    if seen is None:
-        return []
-    reasons = []
-    if seen.throttled:
-        reasons.append(f"the device was throttled while it was timed: {', '.join(seen.throttled)}")
-    if seen.foreign_processes:
-        who = ", ".join(map(str, seen.foreign_processes))
-        reasons.append(f"other processes were on the device while it was timed: {who}")
     return reasons
 
 

@@ -60,7 +60,8 @@ def make_training(*runs: SeedRun, **changes: Any) -> TrainingRecord:
     """A judged record of runs, of one that converged where none is given."""
     trained = runs or (make_run(),)
     measured = [run.rates for run in trained if run.rates]
-    rates = {name: spread([getattr(each, name) for each in measured]) for name in Rates.model_fields if measured}
+    by_name = {name: [getattr(each, name) for each in measured] for name in Rates.model_fields}
+    rates = {name: spread(values) for name, values in by_name.items() if values and None not in values}
     values: dict[str, Any] = {
         "suite": "training",
         "case": "tiny",

@@ -50,6 +50,7 @@ def collect(run_dir: Path) -> TrainingRecord:
         overrides=begin["config"]["overrides"],
         dataset=_identity(first, "dataset"),
         weights=_identity(first, "weights"),
+        weights_given=config.host.weights is not None,
         validation_items=first.last.get("dataset", {}).get("validation_items"),
         optimizer=first.last.get("optimizer", {}).get("name"),
         global_batch_size=config.global_batch_size,

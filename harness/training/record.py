@@ -183,6 +183,7 @@ class TrainingRecord(CaseRecord):
     optimizer: str | None = Field(default=None, description="its class")
     validation_items: int | None = None
     weights: Identity | None = Field(default=None, description="that training began from; null: fresh ones")
+    weights_given: bool = Field(default=False, description="whether training was to begin from given weights")
     adapted: tuple[str, ...] = Field(default=(), description="steps of training that the vendor does its own way")
     unsupported: str | None = Field(default=None, description="why the vendor does not train at the precision")
     read_from: tuple[str, ...] = Field(default=(), description="logs of others; empty: measured by Proofmark")

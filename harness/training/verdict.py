@@ -7,7 +7,17 @@ from collections.abc import Sequence
 
 from harness.record import Verdict, VerdictKind
 from harness.training.record import Rates, SeedRun, TrainingRecord
-from harness.verdict import FLOPS_TOLERANCE, WITHHOLDS_SPEED
+from harness.verdict import WITHHOLDS_SPEED
+from harness.verdict_stages import (
+    decide,
+    disturbances,
+    illegalities,
+    impossible_utilisation,
+    missing_identity,
+    missing_utilisation,
+    parts_left_out,
+    wrong_flops,
+)
 
 __all__ = ["WITHHOLDS_SPEED", "judge", "reference_samples", "soonest"]
 
@@ -17,20 +27,18 @@ CONFIDENCE = 0.95
 
 def judge(record: TrainingRecord) -> Verdict:
     """Judge a training: legality first, then whether it could run and did, then the target, then what disturbed it."""
-    stages = (
-        (VerdictKind.FAIL_LEGALITY, [f"{p.where}: {p.key}: {p.what}" for p in record.problems]),
-        (VerdictKind.UNSUPPORTED, [record.unsupported] if record.unsupported else []),
-        (VerdictKind.ERROR, _failures(record)),
-        (VerdictKind.INSUFFICIENT, ["only some tests of the case were selected"] if record.partial else []),
-        (VerdictKind.ERROR, [*_missing_figures(record), *_impossible_figures(record)]),
-        (VerdictKind.FAIL_ACCURACY, _shortfalls(record)),
-        (VerdictKind.INSUFFICIENT, ["read from a log: Proofmark has not measured it"] if record.read_from else []),
-        (VerdictKind.AMBIGUOUS, [*_untrained(record), *_too_fast(record), *_disturbances(record)]),
+    return decide(
+        (
+            (VerdictKind.FAIL_LEGALITY, illegalities(record)),
+            (VerdictKind.UNSUPPORTED, [record.unsupported] if record.unsupported else []),
+            (VerdictKind.ERROR, _failures(record)),
+            (VerdictKind.INSUFFICIENT, parts_left_out(record)),
+            (VerdictKind.ERROR, [*_missing_figures(record), *_impossible_figures(record)]),
+            (VerdictKind.FAIL_ACCURACY, _shortfalls(record)),
+            (VerdictKind.INSUFFICIENT, ["read from a log: Proofmark has not measured it"] if record.read_from else []),
+            (VerdictKind.AMBIGUOUS, [*_untrained(record), *_too_fast(record), *_disturbances(record)]),
+        )
     )
-    for kind, reasons in stages:
-        if reasons:
-            return Verdict(kind=kind, reasons=tuple(reasons))
-    return Verdict(kind=VerdictKind.PASS)
 
 
 def _named(record: TrainingRecord, run: SeedRun) -> str:
@@ -52,23 +60,42 @@ def _missing_figures(record: TrainingRecord) -> list[str]:
     if len(record.runs) != record.repeats:
         reasons.append(f"{len(record.runs)} of {record.repeats} runs are in the record")
     for run in record.runs:
-        if record.read_from:
-            reasons += [f"{_named(record, run)}{reason}" for reason in _missing_in_log(run)]
-            continue
-        diverged = run.failure is not None and run.failure.diverged
-        if not diverged and (run.metric is None or run.converged is None):
-            reasons.append(f"{_named(record, run)}the last evaluation has no {record.metric}")
-        if not diverged and run.rates is None:
-            reasons.append(f"{_named(record, run)}nothing was measured")
-        told = [rank.rank for rank in run.ranks if rank.compute_seconds is not None]
-        if not diverged and told != list(range(record.world or 0)):
-            reasons.append(f"{_named(record, run)}{len(set(told))} of {record.world} ranks left their figures")
-        broken = [rank.rank for rank in run.ranks if rank.compute_seconds is not None and rank.steps != run.steps]
-        if run.failure is None and broken:
-            named = ", ".join(map(str, broken[:16]))
-            reasons.append(f"{_named(record, run)}the log of rank {named} has no end, or another than rank 0's")
+        missing = _missing_in_log(run) if record.read_from else _missing_in_run(record, run)
+        reasons += [f"{_named(record, run)}{what}" for what in missing]
     if record.corrupt_lines:
         reasons.append(f"{record.corrupt_lines} lines of the event logs are damaged")
+    return reasons if record.read_from else reasons + _missing_of_task(record)
+
+
+def _missing_of_task(record: TrainingRecord) -> list[str]:
+    """What makes it a training of this case: its target, its scale, its data, weights and FLOPs."""
+    reasons = missing_identity(record.dataset, record.weights, weights_loaded=record.weights_given)
+    if record.target is None:
+        reasons.append("the record has no target")
+    if record.world is None:
+        reasons.append("the record does not say how many processes there were")
+    if any(run.rates for run in record.runs):
+        reasons += missing_utilisation(record.flops, record.utilisation, record.chip)
+    return reasons
+
+
+def _missing_in_run(record: TrainingRecord, run: SeedRun) -> list[str]:
+    """Of a run that Proofmark measured; one whose loss was no number any more came to no figures."""
+    if run.failure is not None:
+        return []
+    reasons = []
+    if run.metric is None or run.converged is None:
+        reasons.append(f"the last evaluation has no {record.metric}")
+    elif run.converged and run.seconds_to_target is None:
+        reasons.append("it is said to have converged, but no evaluation says when")
+    if run.rates is None or run.rates.no_eval is None or run.rates.pure_compute is None:
+        reasons.append("a throughput is missing" if run.rates else "nothing was measured")
+    told = [rank for rank in run.ranks if rank.compute_seconds is not None]
+    if record.world is not None and [rank.rank for rank in told] != list(range(record.world)):
+        reasons.append(f"{len({rank.rank for rank in told})} of {record.world} ranks left their figures")
+    broken = [str(rank.rank) for rank in told if rank.steps is None or rank.steps != run.steps]
+    if broken:
+        reasons.append(f"the log of rank {', '.join(broken[:16])} has no end, or another than rank 0's")
     return reasons
 
 
@@ -85,25 +112,18 @@ def _impossible_figures(record: TrainingRecord) -> list[str]:
         known = run.rates.model_dump(exclude_none=True) if run.rates else {}
         speeds = [known[name] for name in reversed(Rates.model_fields) if name in known]
         if speeds != sorted(speeds, reverse=True) or any(speed <= 0 for speed in speeds):
-            names = {"pure_compute": "compute", "no_eval": "without evaluations", "raw": "all"}
+            names = {"pure_compute": "core", "no_eval": "no eval", "raw": "whole"}
             what = ", ".join(f"{told} {known[name]:.4g}" for name, told in names.items() if name in known)
             reasons.append(f"{_named(record, run)}throughputs must fall in this order: {what}")
         if run.converged and run.metric is not None and record.target is not None and not _reached(record, run.metric):
             reasons.append(f"{_named(record, run)}it is said to have converged, but {_shortfall(record, run)}")
-    flops = record.flops
-    if flops and flops.declared and flops.counted:
-        off = abs(flops.counted / flops.declared - 1)
-        if off > FLOPS_TOLERANCE:
-            told = f"{flops.declared:.4g} FLOPs are declared per sample and step, {flops.counted:.4g} are counted"
-            reasons.append(f"{told}: {off:.0%} apart")
-    if record.utilisation.mfu is not None and record.utilisation.mfu > 1:
-        reasons.append(f"MFU {record.utilisation.mfu:.1%} is above the chip's peak: the FLOPs or the clock are wrong")
-    return reasons
+    reasons += wrong_flops(record.flops, f"{record.item} and step")
+    return reasons + impossible_utilisation(record.utilisation, record.chip)
 
 
 def _shortfalls(record: TrainingRecord) -> list[str]:
     """Every run must reach the target; of five or more, one in five may fail."""
-    short = [run for run in record.runs if not run.converged]
+    short = [run for run in record.runs if not run.converged or run.failure is not None]
     if len(short) <= len(record.runs) // 5:
         return []
     return [f"{_named(record, run)}{_shortfall(record, run)}" for run in short]
@@ -174,12 +194,4 @@ def _interval(record: TrainingRecord) -> float:
 
 
 def _disturbances(record: TrainingRecord) -> list[str]:
-    reasons = []
-    for run in record.runs:
-        seen = run.monitoring
-        if seen and seen.throttled:
-            reasons.append(f"{_named(record, run)}a device was throttled during training: {', '.join(seen.throttled)}")
-        if seen and seen.foreign_processes:
-            others = ", ".join(map(str, seen.foreign_processes))
-            reasons.append(f"{_named(record, run)}other processes used the device during training: {others}")
-    return reasons
+    return [f"{_named(record, run)}{what}" for run in record.runs for what in disturbances(run.monitoring)]

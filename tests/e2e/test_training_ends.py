@@ -73,8 +73,8 @@ def test_a_full_disk_is_named(house: House, tmp_path: Path) -> None:
         ("good", "PASS", "J/point"),
         ("dies", "PASS", "the monitor ended by itself with code 7"),
         ("hangs", "PASS", "the monitor did not answer and was killed"),
-        ("throttles", "AMBIGUOUS", "a device was throttled during training: heat"),
-        ("shares", "AMBIGUOUS", "other processes used the device during training: 1"),
+        ("throttles", "AMBIGUOUS", "a device was throttled while it was timed: heat"),
+        ("shares", "AMBIGUOUS", "other processes were on a device while it was timed: 1"),
     ],
 )
 def test_a_monitor_loses_no_result(

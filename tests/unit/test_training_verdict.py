@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from harness.record import Flops, Monitoring, ProblemEntry, Utilisation, VerdictKind
+from harness.record import Chip, Flops, Monitoring, Peak, ProblemEntry, Utilisation, VerdictKind
 from harness.training.record import Evaluation, Failure, Rank, Rates, SeedRun
 from harness.training.seed_run import olympic_mean
 from harness.training.verdict import soonest
@@ -14,6 +14,7 @@ from tests.training_records import make_run, make_training
 
 DIED = Failure(ranks=(1,), cause="rank 1 was killed by signal 9")
 DIVERGED = Failure(ranks=(0,), cause="rank 0: the loss of step 9 is not finite", diverged=True)
+SCARCE = Chip(name="c", peak=Peak(flops_per_second=1e12, precision="fp32", source="sheet", achievable=9e10))
 BROKE_OFF: dict[str, Any] = {"converged": None, "metric": None, "rates": None, "ranks": ()}
 
 
@@ -40,8 +41,18 @@ def test_a_good_record_passes() -> None:
         ("ERROR", "2 lines of the event logs are damaged", {"corrupt_lines": 2}),
         ("ERROR", "1 of 2 runs are in the record", {"repeats": 2}),
         ("ERROR", "1 of 2 ranks left their figures", {"nproc": 2}),
-        ("ERROR", "MFU 101.0% is above the chip's peak", {"utilisation": Utilisation(mfu=1.01)}),
-        ("ERROR", "1000 FLOPs are declared per sample", {"flops": Flops(declared=1e3, counted=2e3)}),
+        ("ERROR", "MFU 101.0% is above 100 %", {"utilisation": Utilisation(mfu=1.01)}),
+        ("ERROR", "MFU -3.0% is not above 0", {"utilisation": Utilisation(mfu=-0.03)}),
+        ("ERROR", "above the chip's measured achievable", {"chip": SCARCE, "utilisation": Utilisation(mfu=0.1)}),
+        ("ERROR", "MFU is missing, though the chip's peak is known", {"chip": SCARCE, "utilisation": Utilisation()}),
+        ("ERROR", "declares 1000 FLOPs per point and step", {"flops": Flops(declared=1e3, counted=2e3)}),
+        ("ERROR", "more than 5% of the counted apart", {"flops": Flops(declared=1e3, counted=1053)}),
+        ("ERROR", "the FLOPs were not counted", {"flops": Flops(declared=1e3)}),
+        ("ERROR", "the FLOPs were not counted", {"flops": None}),
+        ("ERROR", "nothing identifies the data set", {"dataset": None}),
+        ("ERROR", "nothing identifies the weights", {"weights_given": True}),
+        ("ERROR", "the record has no target", {"target": None}),
+        ("ERROR", "does not say how many processes there were", {"nnodes": None}),
         ("INSUFFICIENT", "only some tests", {"partial": True}),
         ("INSUFFICIENT", "Proofmark has not measured it", {"read_from": ("a.log",)}),
         ("AMBIGUOUS", "sooner than the reference runs", {"config": {"references": {"16": [900, 900, 900]}}}),
@@ -63,6 +74,9 @@ def rates(raw: float, no_eval: float, pure_compute: float) -> Rates:
         ("ERROR", "the last evaluation has no top1", {"converged": None}),
         ("ERROR", "it is said to have converged, but top1 0.80000 is below", {"metric": 0.8}),
         ("ERROR", "nothing was measured", {"rates": None}),
+        ("ERROR", "a throughput is missing", {"rates": Rates(raw=1, no_eval=None, pure_compute=3)}),
+        ("ERROR", "a throughput is missing", {"rates": Rates(raw=1, no_eval=2, pure_compute=None)}),
+        ("ERROR", "but no evaluation says when", {"evaluations": ()}),
         ("ERROR", "throughputs must fall in this order", {"rates": rates(3, 2, 4)}),
         ("ERROR", "throughputs must fall in this order", {"rates": rates(1, 3, 2)}),
         ("ERROR", "throughputs must fall in this order", {"rates": rates(0, 1, 2)}),
@@ -73,8 +87,12 @@ def rates(raw: float, no_eval: float, pure_compute: float) -> Rates:
         ("ERROR", "rank 1 was killed", {"failure": DIED, **BROKE_OFF}),
         ("FAIL_ACCURACY", "is not finite", {"failure": DIVERGED, **BROKE_OFF}),
         ("FAIL_ACCURACY", "top1 0.80000 is below the target 0.9", {"converged": False, "metric": 0.8}),
-        ("AMBIGUOUS", "throttled during training: heat", {"monitoring": {"throttled": ("heat",)}}),
-        ("AMBIGUOUS", "other processes used the device", {"monitoring": {"foreign_processes": (7,)}}),
+        ("AMBIGUOUS", "throttled while it was timed: heat", {"monitoring": {"throttled": ("heat",)}}),
+        (
+            "AMBIGUOUS",
+            "other processes were on a device while it was timed: 7",
+            {"monitoring": {"foreign_processes": (7,)}},
+        ),
     ],
 )
 def test_refused_run(kind: str, told: str, changes: dict[str, Any]) -> None:

@@ -24,7 +24,8 @@ from harness.record import (
     VerdictKind,
 )
 from harness.statistics import spread
-from harness.verdict import EXIT_CODES, FLOPS_TOLERANCE, WITHHOLDS_SPEED, exit_code, judge
+from harness.verdict import EXIT_CODES, WITHHOLDS_SPEED, exit_code, judge
+from harness.verdict_stages import FLOPS_TOLERANCE
 from tests.unit.records import accuracy, checks, measurement, record, steps
 
 SKIPPED = {name: {"status": "skipped"} for name in ("export", "compile", "engine_inference")}
@@ -61,7 +62,6 @@ GOOD: dict[str, dict[str, Any]] = {
     "framework only": FRAMEWORK_ONLY,
     "unknown chip": {"chip": Chip(name="?", peak_missing="unknown"), "utilisation": Utilisation(reason="unknown")},
     "FLOPs at the tolerance": {"flops": Flops(declared=1e9 * (1 + FLOPS_TOLERANCE), counted=1e9)},
-    "FLOPs nobody counted": {"flops": Flops(declared=1e9)},
     "at the target and the gate": {"accuracy": accuracy(target=0.9702, framework_fp32=0.98, engine=0.9702)},
     "MFU of one": {
         "chip": Chip(name="c", peak=Peak(flops_per_second=1e12, precision="fp32", source="s")),
@@ -126,8 +126,17 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str]] = {
     ),
     "no core time": ({"engine": measurement({"core_seconds": 0.0})}, "ERROR", "engine round 1: core time"),
     "negative core time": ({"engine": measurement({"core_seconds": -1.0})}, "ERROR", "engine round 1: core time"),
-    "FLOPs declared too high": ({"flops": Flops(declared=1.06e9, counted=1e9)}, "ERROR", "more than 5% apart"),
-    "FLOPs declared too low": ({"flops": Flops(declared=0.94e9, counted=1e9)}, "ERROR", "more than 5% apart"),
+    "FLOPs nobody counted": ({"flops": Flops(declared=1e9)}, "ERROR", "the FLOPs were not counted"),
+    "FLOPs declared too high": (
+        {"flops": Flops(declared=1.06e9, counted=1e9)},
+        "ERROR",
+        "more than 5% of the counted apart",
+    ),
+    "FLOPs declared too low": (
+        {"flops": Flops(declared=0.94e9, counted=1e9)},
+        "ERROR",
+        "more than 5% of the counted apart",
+    ),
     "MFU above one": ({"utilisation": Utilisation(mfu=1.01)}, "ERROR", "MFU 101.0% is above 100 %"),
     "above what is achievable": (
         {"chip": Chip(name="c", peak=SCARCE), "utilisation": Utilisation(mfu=0.1)},

@@ -1,0 +1,203 @@
+"""Every stage that all suites share, at its bound and on both sides of it; and that both suites go by them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from harness.record import Chip, Flops, Identity, Monitoring, Peak, ProblemEntry, Utilisation, Verdict, VerdictKind
+from harness.training.verdict import judge as judge_training
+from harness.verdict import judge
+from harness.verdict_stages import (
+    decide,
+    disturbances,
+    illegalities,
+    impossible_utilisation,
+    missing_identity,
+    missing_utilisation,
+    parts_left_out,
+    wrong_flops,
+)
+from tests.training_records import make_training
+from tests.unit.records import record
+
+DATA = Identity(name="digits", sha256="d" * 64)
+
+
+def chip(achievable: float | None = None) -> Chip:
+    peak = Peak(flops_per_second=1e12, precision="fp32", source="sheet", achievable=achievable)
+    return Chip(name="chip", peak=peak)
+
+
+UNKNOWN = Chip(name="chip", peak_missing="not in chips.yaml")
+
+
+def test_the_first_stage_with_a_complaint_decides_with_all_its_complaints() -> None:
+    stages: list[tuple[VerdictKind, list[str]]] = [
+        (VerdictKind.ERROR, []),
+        (VerdictKind.AMBIGUOUS, ["one", "two"]),
+        (VerdictKind.FAIL_ACCURACY, ["three"]),
+    ]
+    assert decide(stages) == Verdict(kind=VerdictKind.AMBIGUOUS, reasons=("one", "two"))
+    assert decide(stages[:1]) == decide([]) == Verdict(kind=VerdictKind.PASS)
+
+
+def test_every_illegality_is_told() -> None:
+    problems = (ProblemEntry(where="a.yaml", key="x", what="no"), ProblemEntry(where="--set", key="y", what="nor that"))
+    assert illegalities(record(problems=problems)) == ["a.yaml: x: no", "--set: y: nor that"]
+    assert illegalities(record()) == []
+
+
+def test_parts_left_out() -> None:
+    assert parts_left_out(record(partial=True)) == ["only some tests of the case were selected"]
+    assert parts_left_out(record()) == []
+
+
+@pytest.mark.parametrize(
+    "dataset, weights, loaded, told",
+    [
+        (DATA, DATA, True, []),
+        (DATA, None, False, []),
+        (DATA, DATA, False, []),
+        (DATA, None, True, ["nothing identifies the weights"]),
+        (None, DATA, True, ["nothing identifies the data set"]),
+        (None, None, True, ["nothing identifies the data set", "nothing identifies the weights"]),
+        (None, None, False, ["nothing identifies the data set"]),
+    ],
+)
+def test_missing_identity(dataset: Identity | None, weights: Identity | None, loaded: bool, told: list[str]) -> None:
+    assert missing_identity(dataset, weights, weights_loaded=loaded) == told
+
+
+UNCOUNTED = "the FLOPs were not counted"
+NO_MFU = "MFU is missing, though the chip's peak is known"
+
+
+@pytest.mark.parametrize(
+    "flops, mfu, known, told",
+    [
+        (Flops(declared=1.0, counted=1.0), 0.5, True, []),
+        (Flops(declared=1.0, counted=1.0), None, False, []),
+        (Flops(declared=1.0, counted=0.0), 0.5, True, []),  # wrong_flops has something to say of it
+        (Flops(declared=1.0), 0.5, True, [UNCOUNTED]),
+        (None, 0.5, True, [UNCOUNTED]),
+        (Flops(declared=1.0, counted=1.0), None, True, [NO_MFU]),
+        (None, None, True, [UNCOUNTED, NO_MFU]),
+    ],
+)
+def test_missing_utilisation(flops: Flops | None, mfu: float | None, known: bool, told: list[str]) -> None:
+    assert missing_utilisation(flops, Utilisation(mfu=mfu), chip() if known else UNKNOWN) == told
+
+
+@pytest.mark.parametrize(
+    "declared, counted, good",
+    [
+        (100.0, 100.0, True),
+        (105.0, 100.0, True),
+        (math.nextafter(105.0, 200.0), 100.0, False),
+        (104.9, 100.0, True),
+        (95.0, 100.0, True),
+        (math.nextafter(95.0, 0.0), 100.0, False),
+        (95.1, 100.0, True),
+        # the counted is the denominator, not the declared: 100 / 105.2 is 4.9 % off, 100 / 95.2 is 5.04 % off
+        (100.0, 105.2, True),
+        (100.0, 105.3, False),
+        (100.0, 95.24, True),
+        (100.0, 95.2, False),
+        (100.0, 0.0, False),
+        (0.0, 0.0, False),
+        (-1.0, -1.0, False),
+    ],
+)
+def test_declared_flops_are_held_to_the_counted(declared: float, counted: float, good: bool) -> None:
+    complaints = wrong_flops(Flops(declared=declared, counted=counted), "image")
+    assert (complaints == []) is good
+    if not good:
+        told = f"the case declares {declared:.4g} FLOPs per image, counted were {counted:.4g}"
+        assert complaints == [f"{told}: more than 5% of the counted apart"]
+
+
+def test_flops_that_nobody_declared_or_counted_are_not_compared() -> None:
+    assert wrong_flops(None, "image") == wrong_flops(Flops(declared=1.0), "image") == []
+
+
+WRONG = "wrong FLOPs, a wrong peak, or a device that was not waited for"
+ZERO = "the FLOPs, the peak or the clock are wrong"
+
+
+@pytest.mark.parametrize(
+    "mfu, achievable, told",
+    [
+        (None, 1.0, []),
+        (5e-324, None, []),
+        (0.0, None, [f"MFU 0.0% is not above 0: {ZERO}"]),
+        (-0.03, None, [f"MFU -3.0% is not above 0: {ZERO}"]),
+        (1.0, None, []),
+        (math.nextafter(1.0, 2.0), None, [f"MFU 100.0% is above 100 %: {WRONG}"]),
+        (1.5, 1e9, [f"MFU 150.0% is above 100 %: {WRONG}"]),
+        (0.5, 5e11, []),
+        (0.49, 5e11, []),
+        (0.51, 5e11, ["MFU 51.0%, 5.1e+11 FLOP/s, is above the chip's measured achievable 5e+11 FLOP/s"]),
+        (0.1, 0.0, ["MFU 10.0%, 1e+11 FLOP/s, is above the chip's measured achievable 0 FLOP/s"]),
+        (0.99, None, []),
+    ],
+)
+def test_mfu_is_within_what_the_chip_can_do(mfu: float | None, achievable: float | None, told: list[str]) -> None:
+    assert impossible_utilisation(Utilisation(mfu=mfu), chip(achievable)) == told
+
+
+def test_an_unknown_chip_has_no_peak_to_be_held_to_but_its_mfu_is_a_share_all_the_same() -> None:
+    assert impossible_utilisation(Utilisation(mfu=1.0), UNKNOWN) == []
+    assert len(impossible_utilisation(Utilisation(mfu=1.1), UNKNOWN)) == 1
+
+
+def test_disturbances() -> None:
+    seen = Monitoring(samples=1, window=None)
+    hot = seen.model_copy(update={"throttled": ("heat", "power")})
+    shared = seen.model_copy(update={"foreign_processes": (7, 9)})
+    throttled = "a device was throttled while it was timed: heat, power"
+    others = "other processes were on a device while it was timed: 7, 9"
+    assert disturbances(None) == disturbances(seen) == []
+    assert disturbances(hot) == [throttled] and disturbances(shared) == [others]
+    assert disturbances(hot.model_copy(update={"foreign_processes": (7, 9)})) == [throttled, others]
+
+
+def judged_training(**changes: Any) -> Verdict:
+    return judge_training(make_training(**changes))
+
+
+def judged_inference(**changes: Any) -> Verdict:
+    return judge(record(**changes))
+
+
+GOOD = {"flops": Flops(declared=1e9, counted=1e9), "chip": chip(8e11), "utilisation": Utilisation(mfu=0.1)}
+
+
+@pytest.mark.parametrize("judged", [judged_inference, judged_training])
+@pytest.mark.parametrize(
+    "kind, changes",
+    [
+        ("PASS", {}),
+        ("PASS", {"flops": Flops(declared=1.05e9, counted=1e9)}),
+        ("PASS", {"flops": Flops(declared=1e9, counted=1.052e9)}),
+        ("ERROR", {"flops": Flops(declared=1.0501e9, counted=1e9)}),
+        ("ERROR", {"flops": Flops(declared=1e9, counted=0.952e9)}),
+        ("ERROR", {"flops": Flops(declared=1e9)}),
+        ("PASS", {"utilisation": Utilisation(mfu=0.8)}),
+        ("ERROR", {"utilisation": Utilisation(mfu=0.0)}),
+        ("ERROR", {"utilisation": Utilisation(mfu=-0.1)}),
+        ("ERROR", {"utilisation": Utilisation(mfu=0.81)}),
+        ("ERROR", {"utilisation": Utilisation(mfu=1.01), "chip": UNKNOWN}),
+        ("ERROR", {"utilisation": Utilisation(reason="nobody knows")}),
+        ("PASS", {"utilisation": Utilisation(reason="no peak"), "chip": UNKNOWN}),
+        ("ERROR", {"dataset": None}),
+        ("ERROR", {"corrupt_lines": 1}),
+        ("INSUFFICIENT", {"partial": True}),
+        ("FAIL_LEGALITY", {"problems": (ProblemEntry(where="a", key="b", what="c"),)}),
+    ],
+)
+def test_both_suites_say_the_same(judged: Callable[..., Verdict], kind: str, changes: dict[str, Any]) -> None:
+    assert judged(**{**GOOD, **changes}).kind == kind
