@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.config import EffectiveConfig
-from harness.events import CORRUPT, Event, read_events
+from harness.events import CORRUPT, Event, read_events, seconds_between
 from harness.monitoring import summarise
 from harness.record import (
     STEPS,
@@ -36,11 +36,12 @@ def collect(events_file: Path) -> RunRecord:
         ValueError: the log doesn't even hold the run's beginning.
     """
     events: Events = defaultdict(list)
-    last_time = None
+    last: Event | None = None
     for event in read_events(events_file):
         events[event["event"]].append(event)
-        last_time = event.get("time", last_time)
-    if not events["run_begin"] or last_time is None:
+        if "clock" in event and (last is None or event["clock"] > last["clock"]):
+            last = event
+    if not events["run_begin"] or last is None:
         raise ValueError(f"{events_file}: no run_begin event")
     begin = events["run_begin"][0]
     config = EffectiveConfig.from_dict(begin["config"])
@@ -54,7 +55,7 @@ def collect(events_file: Path) -> RunRecord:
         vendor=config.vendor,
         item=config.item,
         started=begin["time"],
-        seconds=last_time - begin["time"],
+        seconds=seconds_between(begin, last),
         config_hash=config.hash,
         config={**config.as_dict()["parameters"], **config.as_dict()["configurations"]},
         overrides=begin["config"]["overrides"],
@@ -184,8 +185,8 @@ def _monitoring(record: RunRecord, events: Events, events_file: Path) -> Monitor
     measurement = record.measured()
     window = None
     if measurement:
-        last = measurement.rounds[-1]
-        window = (measurement.rounds[0].started, last.started + last.whole_seconds)
+        begun = [timed.started for timed in measurement.rounds]
+        window = (min(begun), max(timed.started + timed.whole_seconds for timed in measurement.rounds))
     items = sum(timed.items for timed in measurement.rounds) if measurement else 0
     failures = [event["what"] for event in events["monitor_failed"]]
     try:

@@ -12,11 +12,13 @@ from typing import Any
 
 from pydantic_core import from_json
 
+from harness.wall_clock import now
+
 Event = dict[str, Any]
 
 
 class EventLog:
-    """Appends events to a file. `time` is seconds since the epoch, `clock` perf_counter_ns.
+    """Appends events to a file. `time` is seconds since the epoch, a label; durations are of `clock`, perf_counter_ns.
 
     One write per event, so that two processes may append to the same file.
     """
@@ -33,7 +35,7 @@ class EventLog:
             ValueError: a field is not plain JSON (NaN and infinity are not).
         """
         fields = {name: plain_text(value) for name, value in fields.items()}
-        event = {"event": kind, "time": time.time(), "clock": time.perf_counter_ns(), **fields}
+        event = {"event": kind, "time": now(), "clock": time.perf_counter_ns(), **fields}
         line = (json.dumps(event, allow_nan=False, separators=(",", ":")) + "\n").encode()
         if self._stream.write(line) != len(line):  # a disk that fills up takes a part, without a complaint
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.path))
@@ -65,6 +67,11 @@ def read_events(path: Path) -> Iterator[Event]:
                 yield event
             elif line.endswith(b"\n"):
                 yield {"event": CORRUPT}
+
+
+def seconds_between(first: Event, last: Event) -> float:
+    """By the monotonic clock, which all processes of a machine share: nothing if `last` came first."""
+    return float(max(0, last["clock"] - first["clock"])) / 1e9
 
 
 def plain_text(value: Any) -> Any:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from harness.errors import StepError
+from harness.wall_clock import now
 
 if TYPE_CHECKING:
     import torch
@@ -198,7 +199,7 @@ def timed_round(
         StepError: an output that does not answer the whole batch.
         Exception: whatever the loader, the engine or the evaluator raises.
     """
-    result = TimedRound(started=time.time())
+    result = TimedRound(started=now())
     clock = time.perf_counter_ns
     begun = clock()
     loading, evaluation = _Prefetcher(loader), _Evaluation(evaluate, result)

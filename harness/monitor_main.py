@@ -19,6 +19,7 @@ import psutil
 
 from harness.registry import find_vendor
 from harness.vendor import Monitor
+from harness.wall_clock import now
 
 POWERCAP = Path("/sys/class/powercap")
 
@@ -78,7 +79,7 @@ class _Sampler:
         for device in devices:
             device["foreign"] = self._foreign(device["processes"])
         return {
-            "time": time.time(),
+            "time": now(),
             "cpu": psutil.cpu_percent() / 100,
             "memory": psutil.virtual_memory().used,
             "package_energy_j": package_energy(),

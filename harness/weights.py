@@ -51,7 +51,7 @@ def embedded_weights(
 
     Raises:
         StepError: the case's profile has no recipe, or the training failed.
-        OSError: the cache can't be written.
+        OSError: the weights are not in the cache, and it can't be written.
     """
     from safetensors.torch import load_file
 
@@ -60,14 +60,15 @@ def embedded_weights(
     seen = {key: value for key, value in config.parameters.items() if key not in NOT_TRAINED_BY}
     config = replace(config, parameters=seen)
     directory = Path(config.host.cache_dir) / "weights" / config.suite
-    directory.mkdir(parents=True, exist_ok=True)
     entry = directory / f"{config.case}-{config.profile}"
     key = _key(case, config)
-    with _locked(entry.with_suffix(".lock")):
+    with _locked(entry.with_suffix(".lock")) as unwritable:
         wrong = _what_is_wrong(entry, key)
         if wrong is None:
             model.load_state_dict(load_file(entry.with_suffix(".safetensors")))
             return identify(model, f"trained by the suite (cached as {key[:12]})")
+        if unwritable:
+            raise unwritable
         note(wrong)
         entry.with_suffix(".json").unlink(missing_ok=True)
         recipe = Recipe.model_validate(dict(config.parameters["training"]))
@@ -132,7 +133,14 @@ def _file_digest(path: Path) -> str:
 
 
 @contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    with path.open("w") as stream:
+def _locked(path: Path) -> Iterator[OSError | None]:
+    """Alone with the entry; with the reason where the cache can't be written, and then nobody changes it."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        stream = path.open("w")
+    except OSError as error:
+        yield error
+        return
+    with stream:
         fcntl.flock(stream, fcntl.LOCK_EX)
-        yield
+        yield None

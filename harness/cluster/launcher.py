@@ -10,6 +10,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
+from harness import wall_clock
 from harness.cluster.connection import HostError
 from harness.cluster.controller import Controller
 from harness.cluster.link import HostLink, Means, environment_on, free_port, make_ready
@@ -141,7 +142,7 @@ class ClusterHandle:
         clearing = self._means.cluster.clear_caches
         if clearing:
             await asyncio.gather(*(self._ask(link, "drop_caches") for link in links))
-        self._facts |= {"started": time.time(), "caches_cleared": clearing}
+        self._facts |= {"started": wall_clock.now(), "caches_cleared": clearing}
         await asyncio.gather(*(self._run_on(link, master) for link in links))
 
     async def _run_on(self, link: HostLink, master: tuple[str, int] | None) -> None:

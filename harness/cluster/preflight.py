@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from harness.cluster.connection import Connection, HostError
+from harness.wall_clock import now
 
 MOST_SKEW = 0.5
 """Seconds that a host's clock may differ from this one's."""
@@ -84,9 +84,9 @@ async def question(connection: Connection, report: HostReport, wishes: Wishes) -
 async def _ask_time(connection: Connection, report: HostReport) -> None:
     """The offset of the exchange that took least time."""
     for _ in range(PINGS):
-        sent = time.time()
+        sent = now()
         there = (await connection.ask("time"))["time"]
-        back = time.time()
+        back = now()
         if report.round_trip is None or back - sent < report.round_trip:
             report.round_trip, report.skew = back - sent, there - (sent + back) / 2
 

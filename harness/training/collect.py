@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.config import EffectiveConfig
-from harness.events import CORRUPT, Event, read_events
+from harness.events import CORRUPT, Event, read_events, seconds_between
 from harness.record import Chip, Flops, Identity, Utilisation
 from harness.statistics import spread
 from harness.training.rank_log import RankLog
@@ -46,7 +46,7 @@ def collect(run_dir: Path) -> TrainingRecord:
         **facts,
         **_figures(runs, begin, config, first),
         started=begin["time"],
-        seconds=events[-1]["time"] - begin["time"],
+        seconds=seconds_between(begin, events[-1]),
         overrides=begin["config"]["overrides"],
         dataset=_identity(first, "dataset"),
         weights=_identity(first, "weights"),
@@ -60,6 +60,7 @@ def collect(run_dir: Path) -> TrainingRecord:
         interrupted=next((event["step"] for event in events if event["event"] == "interrupted"), None),
         corrupt_lines=corrupt + _corrupt(events) + _corrupt(_agents(run_dir)),
         partial=any(event["event"] == "partial" for event in events),
+        ended=any(event["event"] == "run_end" for event in events),
     )
     return record.model_copy(update={"verdict": judge(record)})
 

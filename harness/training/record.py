@@ -187,6 +187,7 @@ class TrainingRecord(CaseRecord):
     adapted: tuple[str, ...] = Field(default=(), description="steps of training that the vendor does its own way")
     unsupported: str | None = Field(default=None, description="why the vendor does not train at the precision")
     read_from: tuple[str, ...] = Field(default=(), description="logs of others; empty: measured by Proofmark")
+    ended: bool = Field(default=True, description="whether the event log came to its end")
     runs: tuple[SeedRun, ...] = ()
     repeats: int = Field(description="how many runs were asked for")
     seconds_to_target: float | None = Field(

@@ -132,6 +132,7 @@ class ScaleRun:
             self.begin()
             if not self._trained and not self._refused:
                 self._log.write("partial")
+            self._log.write("run_end")
             self.record = collect(self.run_dir)
             self.record.save(self.run_dir / "record.json")
             self._log.close()

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from harness.events import Event, read_events
+from harness.events import Event, read_events, seconds_between
 from harness.record import Host, Monitoring
 from harness.training.failure import failure_of
 from harness.training.node_monitor import FAILED
@@ -38,12 +38,11 @@ def collect_run(directory: Path, begin: Event, end: Event | None, nnodes: int) -
     ranks = _read_ranks(directory)
     agents = {node: list(read_events(directory / f"noderank{node}" / "agent.jsonl")) for node in range(nnodes)}
     first = ranks[0] if ranks and ranks[0].rank == 0 else RankLog(0)
-    newest = max((event["time"] for log in ranks for event in log.last.values()), default=begin["time"])
     last, finished = first.totals() or {}, first.last.get("train_end")
     failure, evaluations = failure_of(directory, ranks, list(chain(*agents.values())), end), first.evaluations.kept()
     launched = (end or {}).get("hosts", [])
-    began = (end or {}).get("started") or begin["time"]  # no queue and no sending of code is the training's
-    times = _times(first, ranks, began)
+    since = _Since(begin, end)
+    times = _times(first, ranks, since)
     run = SeedRun(
         seed=begin["seed"],
         started=begin["time"],
@@ -51,7 +50,7 @@ def collect_run(directory: Path, begin: Event, end: Event | None, nnodes: int) -
         metric=evaluations[-1]["metric"] if evaluations else None,
         steps=last.get("step", 0),
         samples=last.get("samples", 0),
-        e2e_seconds=(end["time"] if end else newest) - began,
+        e2e_seconds=since.end(event for log in ranks for event in log.last.values()),
         **times,
         rates=_rates(first, times),
         parameters=first.last.get("model", {}).get("parameters"),
@@ -67,6 +66,33 @@ def collect_run(directory: Path, begin: Event, end: Event | None, nnodes: int) -
         monitoring=_monitoring(directory, ranks, agents, [host["skew"] or 0.0 for host in launched]),
     )
     return run, ranks
+
+
+class _Since:
+    """Seconds since a run began: by the monotonic clock where all of it was on this machine.
+
+    No queue and no sending of code is the training's: where a launcher has noted when its agents started, that is the
+    beginning, and a host's clock is read as what it shows, less how far it is ahead.
+    """
+
+    def __init__(self, begin: Event, end: Event | None) -> None:
+        self._begin, self._end = begin, end
+        self._started: float | None = (end or {}).get("started")
+        self._skew = next((host["skew"] or 0.0 for host in (end or {}).get("hosts", ())), 0.0)
+
+    def rank(self, event: Event) -> float:
+        """To an event of the first node."""
+        if self._end is not None and self._started is None:
+            return seconds_between(self._begin, event)
+        return float(max(0.0, event["time"] - self._skew - (self._started or self._begin["time"])))
+
+    def end(self, events: Iterable[Event]) -> float:
+        """To the run's end, else to the last of its ranks' events."""
+        if self._end is None:
+            return max(map(self.rank, events), default=0.0)
+        if self._started is None:
+            return seconds_between(self._begin, self._end)
+        return float(max(0.0, self._end["time"] - self._started))
 
 
 def _series(first: RankLog) -> dict[str, Any]:
@@ -95,10 +121,10 @@ def _read_rank(path: Path) -> RankLog:
     return RankLog(int(rank[1]) if rank else -1, int(node[1]) if node else -1).take(read_events(path))
 
 
-def _times(first: RankLog, ranks: Sequence[RankLog], began: float) -> dict[str, Any]:
+def _times(first: RankLog, ranks: Sequence[RankLog], since: _Since) -> dict[str, Any]:
     """Initialisation, training, training without evaluations, compute: each the slowest rank's; and rank 0's split."""
     started, own = first.last.get("init_end"), first.totals()
-    init = started["time"] - began if started else None
+    init = since.rank(started) if started else None
     nothing = dict.fromkeys(("train_seconds", "no_eval_seconds", "pure_compute_seconds", "split"))
     if own is None or init is None:
         return nothing | {"init_seconds": init}

@@ -62,6 +62,8 @@ def _missing_figures(record: TrainingRecord) -> list[str]:
     for run in record.runs:
         missing = _missing_in_log(run) if record.read_from else _missing_in_run(record, run)
         reasons += [f"{_named(record, run)}{what}" for what in missing]
+    if not record.ended:
+        reasons.append("the event log has no end: whoever wrote it was killed before")
     if record.corrupt_lines:
         reasons.append(f"{record.corrupt_lines} lines of the event logs are damaged")
     return reasons if record.read_from else reasons + _missing_of_task(record)

@@ -22,8 +22,15 @@ STEPS = {
 """Where trouble sleeps in each of the seven steps. The last: the case's process takes its time to leave."""
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda number: number.name)
-@pytest.mark.parametrize("step", STEPS)
+OTHERS = dict.fromkeys(STEPS, signal.SIGTERM) | dict.fromkeys(("framework_validation", "summary"), signal.SIGHUP)
+"""What ends the session besides Ctrl-C; SIGHUP comes from a terminal that is gone."""
+
+
+@pytest.mark.parametrize(
+    "step, number",
+    [(step, number) for step in STEPS for number in (signal.SIGINT, OTHERS[step])],
+    ids=lambda part: getattr(part, "name", part),
+)
 def test_interrupt_in_each_step(house: House, step: str, number: signal.Signals) -> None:
     session = house.start("--vendor", "fake", "--compiler", "onnx", trouble=f"{STEPS[step]}=sleep")
     house.wait_for_trouble(session)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from harness.machine import usable_cores
+from harness.training.collect import collect
 from harness.training.record import TrainingRecord
 from tests.e2e.conftest import House, Ran, clean, one_line_answer
 
@@ -43,6 +45,19 @@ def test_passes_at_both_scales(session: tuple[House, Ran]) -> None:
         assert [host and host.cores for host in run.nodes] == [usable_cores()] and {r.node for r in run.ranks} == {0}
         shares = [rank.communication.share if rank.communication else None for rank in run.ranks]
         assert all(share is not None and 0 < share < 1 for share in shares) if world > 1 else shares == [None]
+
+
+def test_a_log_cut_anywhere_is_no_pass(session: tuple[House, Ran], tmp_path: Path) -> None:
+    folder = tmp_path / "1x2"
+    shutil.copytree(session[1].run_dir / "training" / "tiny" / "1x2", folder)
+    assert kind(collect(folder)) == "PASS"
+    for log in ("events.jsonl", *(f"round1/noderank0/rank{rank}.jsonl" for rank in (0, 1))):
+        whole = (folder / log).read_bytes()
+        lines = whole.splitlines(keepends=True)
+        for end in (len(lines) - 1, len(lines) - 2):
+            (folder / log).write_bytes(b"".join(lines[:end]) + lines[end][:20])
+            assert kind(collect(folder)) == "ERROR", f"{log}: {lines[end]!r}"
+        (folder / log).write_bytes(whole)
 
 
 def test_batches_are_global(session: tuple[House, Ran]) -> None:

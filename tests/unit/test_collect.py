@@ -151,6 +151,22 @@ def test_a_damaged_byte_never_ends_in_a_traceback_of_the_reader(log: Path, at: i
     assert sum(1 for _ in read_events(log)) >= WHOLE.count(b"\n") - 2
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.data())
+def test_a_clock_that_is_set_gives_no_negative_seconds(log: Path, data: st.DataObject) -> None:
+    events = [json.loads(line) for line in WHOLE.splitlines()]
+    for event in events:
+        event["time"] = data.draw(st.floats(-2e9, 4e9), "clock")
+        event["started"] = event["time"]
+    log.write_text("".join(json.dumps(event) + "\n" for event in events))
+    log.with_name("monitor.jsonl").write_text(json.dumps({"time": data.draw(st.floats(-2e9, 4e9)), "cpu": 0.5}) + "\n")
+    record = collect(log)
+    assert record.seconds == pytest.approx((len(events) - 1) / 1e9)
+    assert record.verdict is not None and record.verdict.kind is VerdictKind.PASS
+    assert record.monitoring is not None and record.monitoring.window is not None
+    assert record.monitoring.window[0] <= record.monitoring.window[1]
+
+
 @pytest.mark.parametrize("number", [1, 2, 3])
 def test_a_lost_round_is_no_pass(log: Path, number: int) -> None:
     events = [e for e in good_events() if e[0] != "round" or (e[1]["of"], e[1]["number"]) != ("engine", number)]

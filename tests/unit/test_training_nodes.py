@@ -122,7 +122,7 @@ def seen(directory: Path, nnodes: int) -> Monitoring:
     totals |= {"evaluation_seconds": 0.0, "checkpoint_seconds": 0.0}
     for path in directory.glob("noderank*/rank*.jsonl"):
         write(path, [{**event, **totals} for event in read_events(path)])
-    run, _ = collect_run(directory, {"seed": 0, "time": BEGUN}, None, nnodes)
+    run, _ = collect_run(directory, {"seed": 0, "time": BEGUN, "clock": 0}, None, nnodes)
     assert run.monitoring is not None
     return run.monitoring
 
@@ -172,7 +172,7 @@ def test_nodes_say_what_they_are(tmp_path: Path) -> None:
     log.write("agent_begin", **host.model_dump())
     node(tmp_path, 0, 100.0)
     seen(tmp_path, 2)
-    run, ranks = collect_run(tmp_path, {"seed": 0, "time": BEGUN}, None, 2)
+    run, ranks = collect_run(tmp_path, {"seed": 0, "time": BEGUN, "clock": 0}, None, 2)
     assert run.nodes == (None, host), "one agent did not begin"
     assert [rank.node for rank in run.ranks] == [log.node for log in ranks] == [0, 1]
 

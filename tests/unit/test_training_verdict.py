@@ -40,6 +40,7 @@ def test_a_good_record_passes() -> None:
         ("ERROR", "interrupted in round 1", {"interrupted": "round 1"}),
         ("ERROR", "2 lines of the event logs are damaged", {"corrupt_lines": 2}),
         ("ERROR", "1 of 2 runs are in the record", {"repeats": 2}),
+        ("ERROR", "the event log has no end", {"ended": False}),
         ("ERROR", "1 of 2 ranks left their figures", {"nproc": 2}),
         ("ERROR", "MFU 101.0% is above 100 %", {"utilisation": Utilisation(mfu=1.01)}),
         ("ERROR", "MFU -3.0% is not above 0", {"utilisation": Utilisation(mfu=-0.03)}),

@@ -140,6 +140,17 @@ def test_broken_off_training_is_no_entry(cache: Cache, monkeypatch: pytest.Monke
     assert "are incomplete" in cache.told[0]
 
 
+def test_a_cache_that_cannot_be_written_is_used_where_it_is_valid(cache: Cache) -> None:
+    first = identify(cache.get(), "")
+    lock = cache.entry.with_suffix(".lock")
+    lock.unlink()
+    lock.mkdir()  # whoever is root may write everywhere, but to no directory
+    assert identify(cache.get(), "") == first and cache.told == []
+    with pytest.raises(OSError, match=str(lock)):
+        cache.get(training=TRAINING | {"epochs": 2})
+    assert identify(cache.get(), "") == first and cache.told == []
+
+
 def test_two_at_once_train_once(cache: Cache) -> None:
     trained = []
 
