@@ -5,6 +5,7 @@ pytest_plugins = [
     "fixtures.house",
     "fixtures.collection",
     "fixtures.reporting",
+    "fixtures.terminal",
     "fixtures.benchmark",
     "fixtures.parallel",
     "fixtures.steps",

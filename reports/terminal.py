@@ -1,12 +1,11 @@
-"""The summary at the end of a terminal session: the fields of FlagPerf's "Finish Info", and the verdict."""
+"""The figures at the end of a terminal session: the fields of FlagPerf's "Finish Info"."""
 
 from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
-from harness.record import CaseRecord, RunRecord, Verdict
+from harness.record import CaseRecord, RunRecord
 from harness.training.record import TrainingRecord
 from reports import labels, text
 from reports.provenance import override_level, override_line
@@ -17,53 +16,40 @@ from reports.view import SIDES, CaseView, Figure
 from reports.watch import energy, honesty, troubles
 
 WIDTH = 80
-WORKER_LOG = "worker.log"
 _LABEL = 24
 
 
-def summary_lines(records: Sequence[CaseRecord], run_dir: Path) -> list[str]:
-    """Every case's figures, overrides and verdict, then all verdicts, at most 80 columns wide.
+def summary_lines(records: Sequence[CaseRecord], width: int = WIDTH) -> list[str]:
+    """Every case's figures, overrides and verdict, at most `width` columns wide.
 
     Throughputs are items per second, latencies milliseconds per batch, memory GiB (2**30 bytes).
     """
     views = [CaseView(record) for record in records if isinstance(record, RunRecord)]
     trained = [TrainingView(record) for record in records if isinstance(record, TrainingRecord)]
-    lines = [line for view in views for line in _case_lines(view, run_dir)]
-    lines += [line for view in trained for line in _training_lines(view, run_dir)]
-    outcomes = [(v.verdict, f"{v.name}  {v.record.vendor}, {v.compiler}, {v.record.precision}") for v in views]
-    outcomes += [(v.verdict, f"{v.name}  {v.record.vendor}, {v.record.precision}") for v in trained]
+    lines = [line for view in views for line in _case_lines(view, width)]
+    lines += [line for view in trained for line in _case_lines(view, width)]
     for case, told in scaling(trained).items():
-        lines += [*_wrapped(f"scaling, {case}", told, _LABEL), ""]
-    if len(outcomes) > 1:
-        lines.append(_rule("verdicts"))
-        for verdict, what in outcomes:
-            lines += _wrapped(f"{verdict.kind:<14}", what, 14)
-    return [*lines, *_wrapped("results in", str(run_dir), 11)]
+        lines += [*_wrapped(f"scaling, {case}", told, _LABEL, width), ""]
+    return lines
 
 
-def _case_lines(view: CaseView, run_dir: Path) -> Iterator[str]:
-    yield _rule(f"{view.name}, profile {view.record.profile}")
-    for label, value in _fields(view):
-        yield from _wrapped(label, value, _LABEL)
-    yield from _conclusion(view.record, view.verdict, run_dir)
+def explanations(records: Sequence[CaseRecord], width: int = WIDTH) -> list[str]:
+    """What the figures of these records are."""
+    explained = [
+        label for suite in dict.fromkeys(r.suite for r in records) for label in labels.EXPLAINED.get(suite, ())
+    ]
+    told = [line for each in dict.fromkeys(explained) for line in _wrapped(each.full, each.meaning, _LABEL, width)]
+    return [_rule("what the figures are", width), *told, ""] if told else []
 
 
-def _training_lines(view: TrainingView, run_dir: Path) -> Iterator[str]:
-    yield _rule(f"{view.name}, profile {view.record.profile}")
-    for label, value in view.fields():
-        yield from _wrapped(label, value, _LABEL)
-    yield from _conclusion(view.record, view.verdict, run_dir)
-
-
-def _conclusion(record: CaseRecord, verdict: Verdict, run_dir: Path) -> Iterator[str]:
-    """The overrides and the verdict with its reasons."""
-    for entry in record.overrides:
-        yield from _wrapped(override_level(entry), f"{entry.key}: {override_line(entry)}", 8)
-    yield f"VERDICT {verdict.kind}"
-    for reason in verdict.reasons:
-        yield from _wrapped("  -", reason, 4)
-    if any(WORKER_LOG in reason for reason in verdict.reasons):
-        yield from _wrapped(WORKER_LOG, str(run_dir / record.suite / record.case / WORKER_LOG), 11)
+def _case_lines(view: CaseView | TrainingView, width: int) -> Iterator[str]:
+    """The reasons of a verdict stand where all verdicts are."""
+    yield _rule(f"{view.name}, profile {view.record.profile}", width)
+    for label, value in _fields(view) if isinstance(view, CaseView) else view.fields():
+        yield from _wrapped(label, value, _LABEL, width)
+    for entry in view.record.overrides:
+        yield from _wrapped(override_level(entry), f"{entry.key}: {override_line(entry)}", 8, width)
+    yield f"VERDICT {view.verdict.kind}"
     yield ""
 
 
@@ -121,16 +107,16 @@ def _scored(figure: Figure, metric: str) -> str:
     return str(figure) if figure.value is None else f"{metric} {figure}"
 
 
-def _rule(title: str) -> str:
+def _rule(title: str, width: int) -> str:
     title = text.printable(title)
-    if len(title) > WIDTH - 6:
-        title = f"{title[: WIDTH - 9]}..."
-    return f"-- {title} ".ljust(WIDTH, "-")
+    if len(title) > width - 6:
+        title = f"{title[: width - 9]}..."
+    return f"-- {title} ".ljust(width, "-")
 
 
-def _wrapped(label: str, value: str, indent: int) -> list[str]:
+def _wrapped(label: str, value: str, indent: int, width: int) -> list[str]:
     """`label`, then `value` from column `indent` on, wrapped and free of control characters."""
     head = f"{text.printable(label):<{indent - 1}} "
     body = text.printable(value) or text.MISSING
     hanging = " " * indent
-    return textwrap.wrap(body, WIDTH, initial_indent=head, subsequent_indent=hanging, break_on_hyphens=False)
+    return textwrap.wrap(body, width, initial_indent=head, subsequent_indent=hanging, break_on_hyphens=False)

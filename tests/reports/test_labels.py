@@ -28,4 +28,4 @@ def test_flagperfs_names_stand_in_brackets(tmp_path) -> None:
 def test_no_report_has_another_name(other: str, tmp_path) -> None:
     records = [make_record(), make_training()]
     assert other not in render(records)
-    assert other not in "\n".join(summary_lines(records, tmp_path))
+    assert other not in "\n".join(summary_lines(records))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import allure_commons
 import pytest
@@ -78,7 +77,7 @@ def everything(record, recorder: Recorder) -> dict[str, str]:
     label(record)
     describe(record)
     return {
-        "terminal": "\n".join(summary_lines([record], Path("run"))),
+        "terminal": "\n".join(summary_lines([record])),
         "html": render([record]),
         "junit": str(properties(record)),
         "allure": str(vars(recorder)),

@@ -58,7 +58,7 @@ def test_communication_that_nobody_measured_has_no_stretch_but_a_reason(tmp_path
     drawing = training_plots(view)["where the time went"]
     assert "communication" not in labels(drawing) and "compute 10.00 s, evaluation" in drawing
     assert view.communication == "– (not measured with x)"
-    assert "communication           – (not measured with x)" in "\n".join(summary_lines([view.record], tmp_path))
+    assert "communication           – (not measured with x)" in "\n".join(summary_lines([view.record]))
 
 
 def test_communication_is_told_of_all_ranks(tmp_path: Path) -> None:

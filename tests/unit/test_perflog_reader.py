@@ -98,7 +98,7 @@ def test_flagperfs_own_log(tmp_path: Path, rank: int) -> None:
     write_html([record], tmp_path / "report.html")
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "mlm_accuracy – (not recorded)" in page and "None" not in page
-    assert "579.1 samples/s" in "\n".join(summary_lines([record], tmp_path))
+    assert "579.1 samples/s" in "\n".join(summary_lines([record]))
 
 
 @pytest.mark.parametrize(

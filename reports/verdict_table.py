@@ -1,0 +1,100 @@
+"""The last thing on the terminal: every case's verdict, and what led to it, whole."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from harness.record import CaseRecord, RunRecord, Verdict, VerdictKind
+from harness.training.record import TrainingRecord
+from reports import labels, text
+from reports.training import TrainingView
+from reports.view import CaseView
+
+COLOURS = {
+    VerdictKind.PASS: "bold green",
+    VerdictKind.UNSUPPORTED: "bold cyan",
+    VerdictKind.AMBIGUOUS: "bold yellow",
+    VerdictKind.INSUFFICIENT: "bold yellow",
+}
+"""Of the verdicts that are no failure; the others are red."""
+
+FAILED = "bold red"
+
+WORKER_LOG = "worker.log"
+
+
+def verdict_table(records: Sequence[CaseRecord], run_dir: Path, width: int, coloured: bool) -> str:
+    """A row per case: its verdict; what was run and how fast it is, or all reasons why it did not pass.
+
+    `run_dir` is the session's folder as people are told of it. Without colours it is plain text.
+    """
+    table = Table.grid(padding=(0, 2, 0, 0))
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    for record in records:
+        view = _view(record)
+        if view is not None:
+            table.add_row(_kind(view.verdict), Group(*_told(view, run_dir)))
+    return _written(table, width, coloured)
+
+
+def _written(table: Table, width: int, coloured: bool) -> str:
+    """Whether there are colours is decided by who calls, and by nothing in the environment."""
+    console = Console(
+        file=io.StringIO(),
+        width=width,
+        color_system="standard" if coloured else None,
+        force_terminal=coloured,
+        no_color=not coloured,
+        legacy_windows=False,
+        _environ={},
+    )
+    with console.capture() as captured:
+        console.print(table)
+    return "".join(f"{line.rstrip()}\n" for line in captured.get().splitlines())
+
+
+def _view(record: CaseRecord) -> CaseView | TrainingView | None:
+    if isinstance(record, RunRecord):
+        return CaseView(record)
+    return TrainingView(record) if isinstance(record, TrainingRecord) else None
+
+
+def _kind(verdict: Verdict) -> Text:
+    return Text(str(verdict.kind), style=COLOURS.get(verdict.kind, FAILED))
+
+
+def _told(view: CaseView | TrainingView, run_dir: Path) -> Iterator[RenderableType]:
+    by = (view.compiler, view.record.precision) if isinstance(view, CaseView) else (view.record.precision,)
+    run = text.printable(", ".join((view.record.vendor, *by)))
+    name = view.name if isinstance(view, CaseView) else f"{view.record.suite}/{view.name}"
+    yield Text.assemble((text.printable(name), "bold"), "  ", (run, "dim"))
+    if view.verdict.kind is VerdictKind.PASS:
+        yield Text(text.printable(_headline(view)))
+    for reason in view.verdict.reasons:
+        yield _bullet(reason)
+    if any(WORKER_LOG in reason for reason in view.verdict.reasons):
+        yield _bullet(f"{WORKER_LOG}: {run_dir / view.record.suite / view.record.case / WORKER_LOG}")
+
+
+def _headline(view: CaseView | TrainingView) -> str:
+    """The figure that the case is ranked by."""
+    if isinstance(view, CaseView):
+        return f"{labels.throughput(view.ranked, labels.CORE).name} {view.speed(view.ranked, 'core')}"
+    return f"{labels.TO_TARGET.name} {view.to_target}"
+
+
+def _bullet(told: str) -> RenderableType:
+    """A text of any length, wrapped beside its dash."""
+    row = Table.grid()
+    row.add_column(no_wrap=True)
+    row.add_column(overflow="fold")
+    row.add_row("- ", Text(text.printable(told)))
+    return Padding(row, 0)
