@@ -173,7 +173,7 @@ def load_case_file(
 
 def _read(model: type[LayerType], path: Path) -> LayerType:
     try:
-        return model.model_validate(load_mapping(path))
+        return model.model_validate(load_mapping(path, path.parent))
     except ValidationError as error:
         raise ConfigurationError(problems_of(error, str(path))) from None
 
@@ -206,15 +206,15 @@ def _parameters(
         return None
 
 
-def load_model(path: Path, model: type[M]) -> M:
-    """Read a YAML file as a typed model.
+def load_model(path: Path, model: type[M], root: Path | None = None) -> M:
+    """Read a YAML file as a typed model; `root` is as in `load_mapping`.
 
     Raises:
         ConfigurationError: with every problem in it.
     """
-    values = load_mapping(path)
+    values = load_mapping(path, root)
     try:
-        return model.model_validate_json(json.dumps(values, default=str))  # as JSON: a list will do for a tuple
+        return model.model_validate_json(json.dumps(values))  # as JSON: a list will do for a tuple
     except ValidationError as error:
         raise ConfigurationError(problems_of(error, str(path))) from None
 

@@ -78,7 +78,7 @@ def load_chips(path: Path) -> tuple[ChipEntry, ...]:
     if not path.is_file():
         return ()
     try:
-        chips = _ChipsFile.model_validate(load_mapping(path)).chips
+        chips = _ChipsFile.model_validate(load_mapping(path, path.parent)).chips
     except ValidationError as error:
         raise ConfigurationError(problems_of(error, str(path))) from None
     names = [chip.name for chip in chips]

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+LONGEST = 2000
+"""Characters of a problem that are shown: what was found may be of any length."""
+
 
 class ProofmarkError(Exception):
     """A mistake that the user can mend. Its text is complete: no traceback is needed."""
@@ -31,7 +34,14 @@ class Problem:
     what: str
 
     def __str__(self) -> str:
-        return f"{self.where}: {self.key}: {self.what}" if self.key else f"{self.where}: {self.what}"
+        told = f"{self.where}: {self.key}: {self.what}" if self.key else f"{self.where}: {self.what}"
+        return harmless(told)
+
+
+def harmless(text: str) -> str:
+    """`text` on one line of bounded length, with what would move a terminal's cursor as escapes."""
+    shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text[: LONGEST + 1])
+    return shown if len(shown) <= LONGEST else f"{shown[:LONGEST]} ..."
 
 
 class ConfigurationError(ProofmarkError):

@@ -12,6 +12,7 @@ from typing import Any
 
 from pydantic_core import from_json
 
+from harness.plain_json import plain_text
 from harness.wall_clock import now
 
 Event = dict[str, Any]
@@ -72,14 +73,3 @@ def read_events(path: Path) -> Iterator[Event]:
 def seconds_between(first: Event, last: Event) -> float:
     """By the monotonic clock, which all processes of a machine share: nothing if `last` came first."""
     return float(max(0, last["clock"] - first["clock"])) / 1e9
-
-
-def plain_text(value: Any) -> Any:
-    """Text that UTF-8 can hold: file names that are none come as lone surrogates, which no reader takes."""
-    if isinstance(value, str):
-        return value.encode("utf-8", "backslashreplace").decode("utf-8")
-    if isinstance(value, dict):
-        return {plain_text(key): plain_text(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain_text(item) for item in value]
-    return value

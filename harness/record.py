@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import os
+import secrets
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from harness.errors import UsageError
+from harness.errors import UsageError, harmless
+from harness.plain_json import first_of, read_json
 
 SCHEMA_VERSION: Final = 1
 
@@ -265,12 +266,15 @@ class CaseRecord(Part):
             OSError: no space, no permission.
         """
         text = self.model_dump_json(indent=1)
-        draft = path.with_suffix(".json.tmp")
-        with draft.open("w", encoding="utf-8") as stream:
-            stream.write(text + "\n")
-            stream.flush()
-            os.fsync(stream.fileno())
-        draft.replace(path)
+        draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}")  # nobody can have laid a link there
+        try:
+            with draft.open("x", encoding="utf-8") as stream:
+                stream.write(text + "\n")
+                stream.flush()
+                os.fsync(stream.fileno())
+            draft.replace(path)
+        finally:
+            draft.unlink(missing_ok=True)
 
     @classmethod
     def load(cls, path: Path) -> Self:
@@ -280,13 +284,16 @@ class CaseRecord(Part):
             UsageError: unreadable, of another schema version, or not a record.
         """
         try:
-            raw = json.loads(path.read_text(encoding="utf-8"))
+            raw = read_json(path)
             version = raw.get("schema_version") if isinstance(raw, dict) else None
             if version != SCHEMA_VERSION:
-                raise UsageError(f"{path}: schema version {version!r}, this Proofmark reads {SCHEMA_VERSION}")
+                raise UsageError(f"{path}: schema version {version!r:.80}, this Proofmark reads {SCHEMA_VERSION}")
             return cls.model_validate(raw)
-        except (OSError, ValueError) as error:
-            raise UsageError(f"{path}: not a run record: {str(error).splitlines()[0]}") from None
+        except ValidationError as error:
+            raise UsageError(harmless(f"{path}: not a run record: {first_of(error)}")) from None
+        except (OSError, ValueError, RecursionError) as error:
+            told = str(error).splitlines()[0] if str(error) else type(error).__name__
+            raise UsageError(harmless(f"{path}: not a run record: {told}")) from None
 
 
 class RunRecord(CaseRecord):

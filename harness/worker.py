@@ -22,6 +22,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from harness.answers import LONGEST, read_answer
 from harness.capped_log import CappedLog
 from harness.process import MARK, end_group, end_marked, temporary_directory, wait_without_reaping
 
@@ -90,7 +91,7 @@ class CaseWorker:
         since the step began}`.
 
         Raises:
-            WorkerLost: the child died, or outlasted `timeout` seconds and was killed.
+            WorkerLost: the child died, or was killed, since it outlasted `timeout` seconds or answered rubbish.
         """
         begun = time.monotonic()
         deadline = float("inf") if timeout is None else begun + timeout
@@ -104,6 +105,9 @@ class CaseWorker:
                     continue
                 self.kill()
                 raise WorkerLost(f"took longer than the {timeout:g} s of --step-timeout and was ended") from None
+            except ValueError as error:
+                self.kill()
+                raise WorkerLost(f"the case's process answered what is no answer, and was ended: {error}") from None
             if answer is None:
                 raise WorkerLost(self._cause_of_death())
             if "outcome" in answer:
@@ -139,6 +143,7 @@ class CaseWorker:
 
         Raises:
             TimeoutError: none came before `deadline` on the monotonic clock.
+            ValueError: what came is no answer.
         """
         if self._answers.closed:
             return None
@@ -157,9 +162,10 @@ class CaseWorker:
                 if not chunk:
                     return None
                 self._buffer += chunk
+                if len(self._buffer) > LONGEST and b"\n" not in self._buffer:
+                    raise ValueError(f"more than {LONGEST >> 20} MiB without an end of line")
         line, self._buffer = self._buffer.split(b"\n", 1)
-        answer: dict[str, Any] = json.loads(line)
-        return answer
+        return read_answer(line)
 
     def _cause_of_death(self) -> str:
         wait_without_reaping(self._process.pid, 10)

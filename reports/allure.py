@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -119,7 +120,8 @@ def describe(record: CaseRecord, attachments: Mapping[str, Path] | None = None) 
         figures, drawings = _figures(view), plots(view)
     dynamic: Any = allure.dynamic  # untyped upstream
     dynamic.tag(str(view.verdict.kind))
-    dynamic.description("\n\n".join([f"**{view.verdict.kind}**", *view.verdict.reasons, *figures]))
+    told = (html.escape(line, quote=False) for line in (*view.verdict.reasons, *figures))  # Markdown lets HTML through
+    dynamic.description("\n\n".join([f"**{view.verdict.kind}**", *told]))
     attach: Any = allure.attach
     kind = allure.attachment_type
     attach(json.dumps(view.public(), indent=1, ensure_ascii=False), "run record", kind.JSON)

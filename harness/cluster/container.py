@@ -180,7 +180,7 @@ def container_of(found: FoundVendor, image: str, engine: str) -> Container:
     """
     path, settings = found.directory / SETTINGS, ContainerSettings()
     if path.exists():
-        settings = load_model(path, ContainerSettings)
+        settings = load_model(path, ContainerSettings, found.directory)
     settings = settings.model_copy(update={"options": (*found.vendor.container_options, *settings.options)})
     if image != "vendor":
         return Container(engine, image, settings)

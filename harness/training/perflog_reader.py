@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.errors import UsageError
-from harness.events import plain_text
+from harness.plain_json import plain_text
 from harness.record import Chip, Utilisation
 from harness.statistics import spread
 from harness.training.perflog_run import RankLines, figure, metric_of, seed_run

@@ -8,7 +8,7 @@ import allure_commons
 import pytest
 from allure_commons.utils import represent
 
-from harness.record import RunRecord
+from harness.record import RunRecord, Verdict
 from reports import text
 from reports.allure import describe, label, listens
 from reports.html import render
@@ -159,3 +159,10 @@ def test_an_allure_that_does_not_listen_is_told_nothing(allure):
         assert not listens()
     finally:
         allure_commons.plugin_manager.register(allure)
+
+
+def test_allure_gets_no_markup_of_the_run(records, allure):
+    verdict = Verdict(kind="ERROR", reasons=("<script>alert(1)</script>", "a < b & c"))
+    describe(records["pass"].model_copy(update={"verdict": verdict}))
+    assert "<script" not in allure.description
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in allure.description and "a &lt; b &amp; c" in allure.description

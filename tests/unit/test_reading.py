@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from pathlib import Path
 
 import pytest
@@ -45,6 +46,23 @@ class TestYaml:
             ("a: &a {b: *a}", "refers to itself"),
             ("a: 0x" + "f" * 6000, "64 bits"),
             ('a: "\\uD800"', "not valid YAML"),
+            ("a: !!bool 3", "does not fit its tag"),
+            ("a: !!int ''", "not valid YAML"),
+            ("a: !!timestamp x", "does not fit its tag"),
+            ("a: !!float ''", "not valid YAML"),
+            ("a: {b: 2026-01-01}", "a.b: a date is no plain value"),
+            ("a: [2026-01-01 10:00:00]", "a: a datetime is no plain value"),
+            ("a: {b: .nan}", "a.b: expected a finite number"),
+            ("a: -.inf", "a: expected a finite number"),
+            ("a: !!binary aGVsbG8=", "a bytes is no plain value"),
+            ("a: !!set {x, y}", "a set is no plain value"),
+            ("a: !!omap [x: 1]", "is no plain value"),
+            ("? [a, b]\n: 1", "key on line 1 is not a string"),
+            ("a: " + "{x: " * 60 + "1" + "}" * 60, "nested too deeply"),
+            ("b: &b [x, x]\n" + "".join(f"c{n}: &c{n} [{f'*c{n - 1}, ' * 9}*b]\n" for n in range(1, 12)), "undefined"),
+            ("c0: &c0 [x]\n" + "".join(f"c{n}: &c{n} [{f'*c{n - 1}, ' * 9}]\n" for n in range(1, 12)), "too large"),
+            ('"\\e[31mred": 1\n"\\e[31mred": 2', r"duplicate key '\x1b[31mred'"),
+            ("#" * (1 << 20) + "\n", "larger than 1 MiB"),
         ],
     )
     def test_refused(self, tmp_path: Path, text: str, told: str) -> None:
@@ -62,6 +80,25 @@ class TestYaml:
         (tmp_path / "b.yaml").write_bytes(b"\xff\xfe\x00")
         with pytest.raises(ConfigurationError, match="cannot be read"):
             load_mapping(tmp_path / "b.yaml")
+
+    def test_a_link_out_of_its_tree_is_not_followed(self, tmp_path: Path) -> None:
+        tree, secret = tmp_path / "tree", written(tmp_path / "credentials", "password: [hunter2")
+        (tree / "configs").mkdir(parents=True)
+        (tree / "configs" / "net.yaml").symlink_to(secret)
+        (tree / "elsewhere").symlink_to(tmp_path)
+        (tree / "same.yaml").symlink_to(written(tree / "real.yaml", "a: 1"))
+        for name in ("configs/net.yaml", "elsewhere/credentials"):
+            with pytest.raises(ConfigurationError, match="a link out of") as caught:
+                load_mapping(tree / name, tree)
+            assert "hunter2" not in str(caught.value) and "password" not in str(caught.value)
+        assert load_mapping(tree / "same.yaml", tree) == {"a": 1}
+
+    def test_what_never_ends_is_not_read_to_its_end(self, tmp_path: Path) -> None:
+        os.mkfifo(tmp_path / "pipe.yaml")
+        with pytest.raises(ConfigurationError, match="no regular file"):
+            load_mapping(tmp_path / "pipe.yaml", tmp_path)
+        with pytest.raises(ConfigurationError, match="larger than"):
+            load_mapping(Path("/dev/zero"))
 
     @given(st.text(max_size=60))
     def test_any_text_is_read_or_refused(self, text: str) -> None:
@@ -120,7 +157,7 @@ class TestCaseFile:
         [
             (("parameters:", "parametres:"), "parametres", "unknown key"),
             (("target: 0.9", "target: high"), "parameters.target", "high"),
-            (("target: 0.9", "target: .nan"), "parameters.target", ""),
+            (("target: 0.9", "target: .nan"), "profiles.embedded.parameters.target", "finite"),
             (("metric: top1, ", ""), "parameters.metric", "missing"),
             (("2*1e6", "2+2"), "parameters.flops", "product"),
             (("batch_size: 4", "batch_size: 0"), "configurations.batch_size", "at least 1"),

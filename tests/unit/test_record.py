@@ -43,7 +43,11 @@ def test_a_write_that_fails_leaves_the_old_one(tmp_path: Path, monkeypatch: pyte
         (lambda raw: raw | {"colour": "red"}, "not a run record"),
         (lambda raw: {k: v for k, v in raw.items() if k != "accuracy"}, "not a run record"),
         (lambda raw: [raw], "schema version None"),
-        (lambda raw: raw | {"seconds": "NaN"}, "not a run record"),
+        (lambda raw: raw | {"seconds": "NaN"}, "seconds: "),
+        (lambda raw: raw | {"seconds": float("nan")}, "NaN is no finite number"),
+        (lambda raw: raw | {"seconds": 10**30}, "larger than 64 bits"),
+        (lambda raw: raw | {"schema_version": ["x" * 1000] * 1000}, "schema version ['xx"),
+        (lambda raw: raw | {"\x1b[31m": 1}, r"\x1b[31m: Extra inputs"),
     ],
 )
 def test_refused(tmp_path: Path, change: Any, told: str) -> None:
@@ -54,13 +58,23 @@ def test_refused(tmp_path: Path, change: Any, told: str) -> None:
     assert told in str(caught.value)
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b"\xff", None])
+@pytest.mark.parametrize("content", [b"", b"{", b"\xff", b"[" * 100_000, b'{"a": 1e999}', None])
 def test_unreadable(tmp_path: Path, content: bytes | None) -> None:
     path = tmp_path / "record.json"
     if content is not None:
         path.write_bytes(content)
     with pytest.raises(UsageError, match="not a run record"):
         RunRecord.load(path)
+
+
+def test_no_link_is_followed(tmp_path: Path) -> None:
+    victim = tmp_path / "victim"
+    victim.write_text("mine")
+    for name in ("record.json", "record.json.tmp"):
+        (tmp_path / name).symlink_to(victim)
+    record().save(tmp_path / "record.json")
+    assert victim.read_text() == "mine"
+    assert RunRecord.load(tmp_path / "record.json") == record() and not (tmp_path / "record.json").is_symlink()
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])

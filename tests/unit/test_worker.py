@@ -48,7 +48,10 @@ for line in sys.stdin:
         print("the end", flush=True)
     if what == "progress":
         for number in range(int(how)): say(step=number)
-    if what == "long": say(outcome={"status": "x" * int(how)})
+    if what == "rubbish": out.write(how.encode() + b"\\n")
+    if what == "endless":
+        while True: out.write(b"x" * 65536)
+    if what == "long": say(outcome={"status": "done", "reason": "x" * int(how)})
     else: say(outcome={"status": "done", "case": spec["case_class"]})
 if spec["case_class"] == "Stays": time.sleep(60)
 """
@@ -112,7 +115,35 @@ def test_progress_comes_before_the_outcome(make: Any) -> None:
 
 
 def test_an_answer_longer_than_a_pipe(make: Any) -> None:
-    assert make().run("long:300000", None, nothing) == {"status": "x" * 300_000}
+    assert make().run("long:300000", None, nothing)["reason"] == "x" * 300_000
+
+
+@pytest.mark.parametrize(
+    "line, told",
+    [
+        ("{", "not JSON"),
+        ("[1]", "valid dictionary"),
+        ("[" * 5000, "not JSON"),
+        ('{"outcome": 1}', "outcome"),
+        ('{"outcome": {}}', "outcome.status"),
+        ('{"outcome": {"status": "done", "kind": "\\u001b"}}', "outcome.kind"),
+        ('{"phase": "p"}', "a phase without its steps"),
+        ('{"phase": "p", "step": "1", "steps": 1e400}', "step"),
+        ('{"step": 99999999999999999999}', "step"),
+    ],
+)
+def test_an_answer_that_is_none_ends_the_child(make: Any, line: str, told: str) -> None:
+    child = make()
+    with pytest.raises(WorkerLost, match=told) as caught:
+        child.run(f"rubbish:{line}", None, nothing)
+    assert len(str(caught.value).splitlines()) == 1
+    with pytest.raises(WorkerLost):
+        child.run("step", None, nothing)
+
+
+def test_a_line_without_end_is_no_answer(make: Any) -> None:
+    with pytest.raises(WorkerLost, match="without an end of line"):
+        make().run("endless", None, nothing)
 
 
 @pytest.mark.parametrize("name", ["SIGSEGV", "SIGKILL", "SIGABRT", "SIGBUS"])

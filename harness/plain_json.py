@@ -1,0 +1,71 @@
+"""JSON from a disk or a wire as plain values: finite numbers, integers of 64 bits, text that UTF-8 can hold."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+LARGEST = 64 << 20
+"""Bytes that a file of ours may have."""
+
+
+def read_json(path: Path) -> Any:
+    """The plain value in a file.
+
+    Raises:
+        OSError: it cannot be read.
+        ValueError: it is too large, not UTF-8, not JSON, or no reader takes a number or a text in it.
+        RecursionError: it is nested too deeply.
+    """
+    with path.open("rb") as stream:
+        content = stream.read(LARGEST + 1)
+    if len(content) > LARGEST:
+        raise ValueError(f"it is larger than {LARGEST >> 20} MiB")
+    return parse_json(content.decode("utf-8"))
+
+
+def parse_json(text: str) -> Any:
+    """The plain value in a text.
+
+    Raises:
+        ValueError: not JSON, or no reader takes a number or a text in it.
+        RecursionError: it is nested too deeply.
+    """
+    return plain_text(json.loads(text, parse_constant=_finite, parse_float=_finite, parse_int=_whole))
+
+
+def plain_text(value: Any) -> Any:
+    """Text that UTF-8 can hold: file names that are none come as lone surrogates, which no reader takes."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "backslashreplace").decode("utf-8")
+    if isinstance(value, dict):
+        return {plain_text(key): plain_text(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain_text(item) for item in value]
+    return value
+
+
+def first_of(error: ValidationError) -> str:
+    """The first complaint of pydantic, with its place, in a line."""
+    detail = error.errors(include_url=False, include_context=False)[0]
+    place = ".".join(map(str, detail["loc"]))
+    more = f" ({error.error_count() - 1} more)" if error.error_count() > 1 else ""
+    return f"{place}: {detail['msg']}{more}" if place else f"{detail['msg']}{more}"
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"{text[:40]} is no finite number")
+    return number
+
+
+def _whole(text: str) -> int:
+    number = int(text) if len(text) < 40 else 1 << 64
+    if number.bit_length() > 63:
+        raise ValueError(f"{text[:40]} is larger than 64 bits can hold")
+    return number
