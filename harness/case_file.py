@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, SerializeAsAny, ValidationErr
 
 from harness.arithmetic import parse_product
 from harness.errors import ConfigurationError, MissingProfile, Problem
+from harness.literal import literal
 from harness.strict_yaml import load_mapping
 
 SettingType = Literal["bool", "int", "float", "str"]
@@ -51,15 +52,15 @@ class Setting(BaseModel):
             return None if self.nullable else f"null is not allowed, expected {self.type}"
         value = self.normalise(value)
         if type(value) is not _PYTHON_TYPES[self.type]:
-            return f"expected {self.type}, found {type(value).__name__} {value!r}"
+            return f"expected {self.type}, found {type(value).__name__} {literal(value)}"
         if isinstance(value, float) and not math.isfinite(value):
-            return f"expected a finite number, found {value!r}"
+            return f"expected a finite number, found {literal(value)}"
         if self.choices is not None and value not in self.choices:
-            return f"expected one of {', '.join(map(str, self.choices))}, found {value!r}"
+            return f"expected one of {', '.join(map(str, self.choices))}, found {literal(value)}"
         if self.min is not None and isinstance(value, int | float) and value < self.min:
-            return f"expected at least {self.min:g}, found {value!r}"
+            return f"expected at least {self.min:g}, found {literal(value)}"
         if self.max is not None and isinstance(value, int | float) and value > self.max:
-            return f"expected at most {self.max:g}, found {value!r}"
+            return f"expected at most {self.max:g}, found {literal(value)}"
         return None
 
 
@@ -230,6 +231,6 @@ def problems_of(error: ValidationError, where: str, prefix: str = "") -> list[Pr
         elif detail["type"] == "missing":
             message = "is required and missing"
         elif detail["type"] != "value_error":
-            message = f"{message}, found {str(detail['input'])[:80]!r}"
+            message = f"{message}, found {literal(detail['input'])[:80]}"
         problems.append(Problem(where, key.strip("."), message))
     return problems

@@ -6,12 +6,14 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
 from harness.case_file import CaseFile
 from harness.errors import Problem
 from harness.legality import Override, OverrideLayer, hold_against
+from harness.literal import literal
 
 
 @dataclass(frozen=True)
@@ -134,7 +136,7 @@ def resolve(
     overrides: list[Override] = []
     problems: list[Problem] = []
     for layer in layers:
-        held = hold_against(layer, values, case.settings, parameters)
+        held = hold_against(layer, values, case.settings, parameters, partial(_comes_to, default_compiler))
         values.update({override.key: override.new for override in held.applied})
         overrides += held.applied
         problems += held.problems
@@ -145,7 +147,7 @@ def resolve(
         overrides.append(Override("batch_size", values["batch_size"], 1, "scenario latency", "changed"))
         values["batch_size"] = 1
     if values.get("fp16") and values.get("precision") not in (None, "fp16"):
-        what = f"contradicts fp16: true (precision is {values['precision']!r}); set one of them"
+        what = f"contradicts fp16: true (precision is {literal(values['precision'])}); set one of them"
         problems.append(Problem(case.path, "precision", what))
     config = EffectiveConfig(
         suite=case.suite,
@@ -158,6 +160,19 @@ def resolve(
         host=host or HostSettings(),
     )
     return Resolution(config, tuple(problems), tuple(o.describe() for o in overrides if o.kind == "added"))
+
+
+def _comes_to(default_compiler: str | None, values: Mapping[str, Any]) -> Mapping[str, Any]:
+    """`values` with what stands for another value replaced by it, so that two ways to say the same are equal."""
+    settled = dict(values)
+    if settled.get("compiler") == "default" and default_compiler is not None:
+        settled["compiler"] = default_compiler
+    if settled.get("scenario") == "latency":
+        settled["batch_size"] = 1
+    if "fp16" in settled and not (settled["fp16"] and settled.get("precision") not in (None, "fp16")):
+        settled["precision"] = settled.get("precision") or ("fp16" if settled["fp16"] else "fp32")
+        settled["fp16"] = settled["precision"] == "fp16"
+    return settled
 
 
 def _freeze(value: Any) -> Any:

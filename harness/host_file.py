@@ -20,8 +20,9 @@ LOCAL = {"localhost", "127.0.0.1", "::1"}
 
 
 class Training(NamedTuple):
-    """An entry of the run list: a case at a scale, how often, and where its data is."""
+    """An entry of the run list: its key, a case at a scale, how often, and where its data is."""
 
+    key: str
     case: str
     scale: Scale
     repeat: int
@@ -73,6 +74,10 @@ class HostFile(BaseModel):
         """Data directory of each inference case that the file asks for."""
         return {key.split(":")[0]: directory for key, directory in self.CASES.items() if key.count(":") == 1}
 
+    def key_of(self, case: str) -> str | None:
+        """The entry that asks for an inference case."""
+        return next((key for key in self.CASES if key.count(":") == 1 and key.split(":")[0] == case), None)
+
     @property
     def trainings(self) -> list[Training]:
         """The trainings that the file asks for, in its order."""
@@ -86,7 +91,7 @@ class HostFile(BaseModel):
 
 def _training(key: str, directory: str) -> Training:
     case, _, chip, nnodes, nproc, repeat = key.split(":")
-    return Training(case, Scale(int(nnodes), int(nproc), chip), int(repeat), directory)
+    return Training(key, case, Scale(int(nnodes), int(nproc), chip), int(repeat), directory)
 
 
 def _wrong_with(key: str) -> str | None:

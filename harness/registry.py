@@ -46,18 +46,19 @@ class FoundVendor:
         return sorted((self.directory / "configs" / "training" / case).glob("*.yaml"))
 
     def stray_overrides(self, cases: Collection[str]) -> list[Problem]:
-        """Files among the vendor's overrides that no case will ever read, since they are misnamed.
+        """Files among the vendor's overrides that no case will ever read, whatever they are.
 
         Args:
             cases: all there are, as `<suite>/<case>`.
         """
-        configs, known = self.directory / "configs", [f"{case}.yaml" for case in cases]
-        files = (path for path in sorted(configs.rglob("*")) if path.suffix.lower() in (".yaml", ".yml"))
-        names = {path: path.relative_to(configs).as_posix() for path in files}
+        configs = self.directory / "configs"
+        known = [f"{case}.yaml" for case in cases if not case.startswith("training/")]
+        files = (path for path in sorted(configs.rglob("*")) if path.is_symlink() or not path.is_dir())
+        names = {path: path.relative_to(configs).as_posix() for path in files if "__pycache__" not in path.parts}
         return [
-            Problem(str(path), "", f"is named after no case, so that none would read it{_hint(name, known)}")
+            Problem(str(path), "", _expected(name, known, cases))
             for path, name in names.items()
-            if name not in known and not _names_a_scale(name, cases)
+            if name not in known and not _names_a_scale(name, cases) and path.name != ".gitkeep"
         ]
 
     @property
@@ -122,6 +123,26 @@ def _names_a_scale(name: str, cases: Collection[str]) -> bool:
     """Whether a file is a training case's at some scale: `training/<case>/<scale>.yaml`."""
     folder, _, file = name.rpartition("/")
     return folder.startswith("training/") and folder in cases and Scale.is_named(file.removesuffix(".yaml"))
+
+
+def _expected(name: str, known: Collection[str], cases: Collection[str]) -> str:
+    """What is wrong with a file under `configs/`, and what would be read in its place."""
+    folder, _, file = name.rpartition("/")
+    stem, dot, ending = file.rpartition(".")
+    scale = stem.removeprefix("config_")
+    if ending == "py" and Scale.is_named(scale):
+        case = folder if folder in cases else "training/<case>"
+        return f"is read by nobody: FlagPerf's settings at a scale are expected as YAML, in {case}/{scale}.yaml"
+    trainings = [case for case in (folder, f"{folder}/{stem}") if case in cases and case.startswith("training/")]
+    if trainings and ending == "yaml":
+        expected = f"{trainings[0]}/<scale>.yaml, as A100x1x8.yaml"
+        return f"is named after no scale, so that none would read it: expected {expected}"
+    if dot and ending == "yaml":
+        return f"is named after no case, so that none would read it{_hint(name, known)}"
+    own = f"{folder}/{stem}.yaml"
+    if own in known or _names_a_scale(own, cases):
+        return f"is read by nobody: expected YAML in {own}"
+    return "is read by nobody: expected <suite>/<case>.yaml or training/<case>/<scale>.yaml and no other file"
 
 
 def _import(target: str, what: str) -> ModuleType:

@@ -1,9 +1,13 @@
-"""YAML as data: a safe loader that also refuses duplicate keys, other keys than text, and values that are not plain."""
+"""YAML as data: a safe loader that also refuses duplicate keys, other keys than text, and values that are not plain.
+
+Numbers are as people write them: 1e-4 and 1E5 are floats, as in YAML 1.2; YAML 1.1 asks for a dot and a sign in them.
+"""
 
 from __future__ import annotations
 
 import math
 import os
+import re
 import stat
 from collections.abc import Hashable
 from pathlib import Path
@@ -42,6 +46,13 @@ class _StrictLoader(yaml.SafeLoader):
                 )
             seen.add(key)
         return super().construct_mapping(node, deep)
+
+
+_StrictLoader.add_implicit_resolver(
+    "tag:yaml.org,2002:float",
+    re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)[eE][-+]?[0-9]+$"),
+    list("-+.0123456789"),
+)
 
 
 def load_mapping(path: Path, root: Path | None = None) -> dict[str, Any]:

@@ -169,6 +169,8 @@ def test_a_run_list(house: House) -> None:
     ran = house.end(house.start("--host-config", "host.yaml", "--profile", "embedded", suite="training"))
     record = ran.training("chipx1x2")
     assert kind(record) == "PASS" and [run.seed for run in record.runs] == [0, 1], ran.output
+    aside = "CASES: tiny:pytorch:chip:1:2:2: the embedded profile brings its own data, and leaves . aside"
+    assert f"WARNING host.yaml: {aside}" in ran.output
 
 
 @pytest.mark.parametrize(
@@ -215,7 +217,8 @@ def test_the_standard_profile_needs_data(house: House) -> None:
     ):
         one_line_answer(house.run(*standard, *options, vendor="cpu", suite="training"), told)
     house.root.joinpath("host.yaml").write_text("CASES: {'tiny:pytorch:x:1:1:1': nowhere}\n")
-    one_line_answer(house.run(*standard, "--host-config", "host.yaml", vendor="cpu", suite="training"), "no such dir")
+    told = "host.yaml: CASES: tiny:pytorch:x:1:1:1: no such directory: "
+    one_line_answer(house.run(*standard, "--host-config", "host.yaml", vendor="cpu", suite="training"), told)
 
 
 def test_a_broken_file_of_a_scale_ends_the_session_before_anything_runs(house: House) -> None:

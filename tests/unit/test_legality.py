@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from harness.case_file import CaseFile, Parameters, Setting
 from harness.config import EffectiveConfig, Resolution, resolve
 from harness.legality import HOST_SETTINGS, RESERVED, OverrideLayer
+from harness.literal import literal
 
 FILE, COMMAND_LINE = "vendors/acme/configs/inference/net.yaml", "--set"
 
@@ -31,6 +32,8 @@ def case_file() -> CaseFile:
             "precision": Setting(type="str", nullable=True, choices=("fp32", "fp16", "bf16")),
             "compiler": Setting(type="str", value="default", nullable=True),
             "repeat": Setting(type="int", value=3, min=1),
+            "scenario": Setting(type="str", value="throughput", choices=("throughput", "latency")),
+            "no_validation": Setting(type="bool", value=False),
             "scale": Setting(type="float", value=1.0),
             "exist_onnx_path": Setting(type="str", nullable=True),
         },
@@ -100,8 +103,8 @@ class TestTable:
         assert "host setting" in problem_of({key: "x"}, origin)
 
     @pytest.mark.parametrize("key", sorted(RESERVED))
-    def test_reserved_name_is_an_error(self, origin: str, key: str) -> None:
-        assert "reserved" in problem_of({key: "x"}, origin)
+    def test_reserved_name_is_an_error_that_says_what_to_do(self, origin: str, key: str) -> None:
+        assert problem_of({key: "x"}, origin) == f"is a reserved name; {RESERVED[key]} (asked for 'x')"
 
     @pytest.mark.parametrize(
         "key, value",
@@ -120,7 +123,7 @@ class TestTable:
     )
     def test_wrong_type_is_an_error_that_names_both_values(self, origin: str, key: str, value: Any) -> None:
         what = problem_of({key: value}, origin)
-        assert "in force" in what and repr(case_file().settings[key].value) in what
+        assert "in force" in what and literal(case_file().settings[key].value) in what
 
     @pytest.mark.parametrize("key, value", [("batch_size", 0), ("batch_size", 4096), ("precision", "fp12")])
     def test_outside_its_constraint_is_an_error(self, origin: str, key: str, value: Any) -> None:
@@ -155,12 +158,80 @@ def test_default_compiler_is_resolved_and_recorded() -> None:
     assert [(o.key, o.new) for o in config.overrides] == [("compiler", "engine")]
 
 
-def test_naming_the_default_compiler_is_no_error() -> None:
-    assert not held({"compiler": "engine"}).problems
+class TestWhatComesToTheSame:
+    @pytest.mark.parametrize("origin", [FILE, "--precision", "--compiler", COMMAND_LINE])
+    @pytest.mark.parametrize(
+        "values, told",
+        [
+            ({"compiler": "engine"}, "is 'default', which comes to 'engine' already, so setting it to 'engine' does"),
+            ({"precision": "fp32"}, "is null, which comes to 'fp32' already, so setting it to 'fp32' does nothing"),
+        ],
+    )
+    def test_a_name_for_what_is_in_force_does_nothing(self, origin: str, values: dict[str, Any], told: str) -> None:
+        assert problem_of(values, origin).startswith(told)
+
+    @pytest.mark.parametrize(
+        "first, second",
+        [
+            ({"fp16": True}, {"precision": "fp16"}),
+            ({"precision": "fp16"}, {"fp16": True}),
+            ({"precision": "fp16"}, {"fp16": False}),
+            ({"scenario": "latency"}, {"batch_size": 2}),
+            ({"compiler": "other"}, {"compiler": "other"}),
+            ({"new_key": [1, None]}, {"new_key": [1, None]}),
+        ],
+    )
+    def test_after_another_layer(self, first: dict[str, Any], second: dict[str, Any]) -> None:
+        layers = [OverrideLayer(FILE, first), OverrideLayer(COMMAND_LINE, second)]
+        (problem,) = resolve(case_file(), "acme", layers, "engine").problems
+        assert problem.where == COMMAND_LINE and "does nothing" in problem.what
+
+    @pytest.mark.parametrize(
+        "first, second",
+        [
+            ({"fp16": True}, {"fp16": False}),
+            ({"precision": "bf16"}, {"precision": "fp32"}),
+            ({"precision": "bf16"}, {"precision": None}),
+            ({"compiler": "other"}, {"compiler": "default"}),
+            ({"compiler": "other"}, {"compiler": "engine"}),
+            ({"new_key": 1}, {"new_key": True}),
+            ({"scenario": "latency"}, {"scenario": "throughput"}),
+        ],
+    )
+    def test_what_changes_something_is_applied(self, first: dict[str, Any], second: dict[str, Any]) -> None:
+        layers = [OverrideLayer(FILE, first), OverrideLayer(COMMAND_LINE, second)]
+        assert not resolve(case_file(), "acme", layers, "engine").problems
+
+
+class TestVendorsOwn:
+    @pytest.mark.parametrize("values", [{"compiler": None}, {"no_validation": True}])
+    def test_a_vendors_file_may_not_leave_out_what_is_judged(self, values: dict[str, Any]) -> None:
+        own = resolve(case_file(), "acme", [OverrideLayer(FILE, values, vendors_own=True)], "engine")
+        (problem,) = own.problems
+        assert problem.where == FILE and "which a vendor's file may not; the user may" in problem.what
+        assert (own.config.compiler, own.config.no_validation) == ("engine", False)
+        assert not resolve(case_file(), "acme", [OverrideLayer(COMMAND_LINE, values)], "engine").problems
+
+    def test_everything_else_as_before(self) -> None:
+        layer = OverrideLayer(FILE, {"compiler": "other", "fp16": True, "exist_onnx_path": "x"}, vendors_own=True)
+        assert not resolve(case_file(), "acme", [layer], "engine").problems
+
+
+def test_null_is_told_as_null() -> None:
+    values = {"batch_size": None, "image_size": None, "VENDOR": None, "model": None, "precision": None, "seed": None}
+    resolution = held({**values, "scale": [None, True], "added": {"a": None}})
+    told = [*(problem.what for problem in resolution.problems), *resolution.warnings]
+    told += [override.describe() for override in held({"compiler": None, "precision": "bf16"}).config.overrides]
+    assert len(told) == 10 and all("null" in line for line in told), told
+    assert not any("None" in line or "True" in line for line in told)
 
 
 def test_fp16_and_another_precision_contradict() -> None:
     assert "contradicts" in held({"fp16": True, "precision": "bf16"}).problems[0].what
+    layers = [OverrideLayer(FILE, {"fp16": True}), OverrideLayer("--precision", {"precision": "fp32"})]
+    assert "contradicts" in resolve(case_file(), "acme", layers, "engine").problems[0].what
+    back = [*layers, OverrideLayer(COMMAND_LINE, {"fp16": False})]
+    assert not resolve(case_file(), "acme", back, "engine").problems
     assert held({"fp16": True}).config.effective_precision == "fp16"
     assert held({"precision": "bf16"}).config.effective_precision == "bf16"
     assert held({}).config.effective_precision == "fp32"
@@ -209,3 +280,37 @@ def test_every_override_is_applied_or_refused_and_never_both(values: dict[str, A
     assert not refused & applied
     assert resolution.config.parameters == held({}).config.parameters
     assert len(resolution.config.hash) == 64
+
+
+values = st.fixed_dictionaries(
+    {},
+    optional={
+        "fp16": st.booleans(),
+        "precision": st.sampled_from([None, "fp32", "fp16", "bf16"]),
+        "compiler": st.sampled_from([None, "default", "engine", "other"]),
+        "scenario": st.sampled_from(["throughput", "latency"]),
+        "batch_size": st.integers(1, 3),
+        "repeat": st.integers(2, 4),
+    },
+)
+
+
+@given(st.lists(values, max_size=3), values)
+def test_an_override_is_refused_just_where_the_run_is_the_same_without_it(
+    before: list[dict[str, Any]], last: dict[str, Any]
+) -> None:
+    layers = [OverrideLayer(str(number), given) for number, given in enumerate(before)]
+    base = resolve(case_file(), "acme", layers, "engine")
+    if base.problems:
+        return
+    for key, value in last.items():
+        after = resolve(case_file(), "acme", [*layers, OverrideLayer(COMMAND_LINE, {key: value})], "engine")
+        idle = [problem for problem in after.problems if "does nothing" in problem.what]
+        other = [problem for problem in after.problems if "does nothing" not in problem.what]
+        config = after.config if other or not idle else base.config
+        same = {name: config[name] for name in case_file().settings if name not in ("fp16", "precision")}
+        was = {name: base.config[name] for name in same}
+        if idle:
+            assert (same, config.effective_precision) == (was, base.config.effective_precision)
+        else:
+            assert other or (same, config.effective_precision) != (was, base.config.effective_precision)

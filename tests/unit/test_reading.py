@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -27,7 +28,10 @@ def written(path: Path, text: str) -> Path:
     return path
 
 
-VALUES = st.integers(-(2**63) + 1, 2**63 - 1) | st.text(max_size=5) | st.booleans()
+WORDS = st.text(max_size=5).filter(lambda text: not re.fullmatch(r"[-+.0-9]+[eE][-+0-9]+", text))
+"""Not what is a number to us and text to PyYAML, which therefore writes it without quotes."""
+
+VALUES = st.integers(-(2**63) + 1, 2**63 - 1) | WORDS | st.booleans()
 
 
 class TestYaml:
@@ -100,6 +104,24 @@ class TestYaml:
         with pytest.raises(ConfigurationError, match="larger than"):
             load_mapping(Path("/dev/zero"))
 
+    @pytest.mark.parametrize(
+        "text, value",
+        [("1e-4", 1e-4), ("1E5", 1e5), ("-2.5e3", -2500.0), (".5e+1", 5.0), ("1.e-2", 0.01), ("+1e2", 100.0)],
+    )
+    def test_numbers_as_people_write_them(self, text: str, value: float) -> None:
+        assert parse(text, "x") == value and type(parse(text, "x")) is float
+        assert parse(f"a: [{text}, {text}]", "x") == {"a": [value, value]}
+        assert parse(f"'{text}'", "x") == text
+
+    @pytest.mark.parametrize("text", ["e5", "1e", "1e5x", "1 e5", "--1e5", "1e5.0", "a1e5", "."])
+    def test_text_that_only_looks_like_a_number(self, text: str) -> None:
+        assert parse(text, "x") == text
+
+    @given(st.floats(allow_nan=False, allow_infinity=False))
+    def test_any_number_as_python_writes_it(self, value: float) -> None:
+        assert parse(repr(value), "x") == value
+        assert parse(f"{value:e}".replace("+", ""), "x") == float(f"{value:e}")
+
     @given(st.text(max_size=60))
     def test_any_text_is_read_or_refused(self, text: str) -> None:
         try:
@@ -107,7 +129,7 @@ class TestYaml:
         except ConfigurationError:
             pass
 
-    @given(st.dictionaries(st.text(max_size=5), VALUES, max_size=4))
+    @given(st.dictionaries(WORDS, VALUES, max_size=4))
     def test_what_yaml_writes_comes_back(self, values: dict[str, object]) -> None:
         assert parse(yaml.safe_dump(values), "x") == values
 
@@ -260,9 +282,10 @@ CASES:
         text = "CASES: {'bert:pytorch_1.8:A100:2:8:3': /data/bert, 'bert:pytorch:A100:1:1:1': /b, 'glm:pytorch': /glm}"
         host = load_host_file(written(tmp_path / "host.yaml", text))
         assert host.trainings == [
-            ("bert", Scale(2, 8, "A100"), 3, "/data/bert"),
-            ("bert", Scale(1, 1, "A100"), 1, "/b"),
+            ("bert:pytorch_1.8:A100:2:8:3", "bert", Scale(2, 8, "A100"), 3, "/data/bert"),
+            ("bert:pytorch:A100:1:1:1", "bert", Scale(1, 1, "A100"), 1, "/b"),
         ]
+        assert (host.key_of("glm"), host.key_of("bert")) == ("glm:pytorch", None)
         assert host.data_dirs == {"glm": "/glm"}
 
     def test_every_wrong_entry_of_a_run_list_is_told(self, tmp_path: Path) -> None:

@@ -136,3 +136,56 @@ def test_unknown_compiler(vendors: Path) -> None:
         UsageError, match="unknown compiler 'engin' of vendor acme: it has engine; did you mean 'engine'"
     ):
         find_vendor("acme", vendors).compiler("engin")
+
+
+@pytest.mark.parametrize(
+    "name, told",
+    [
+        ("inference/net.yml", "is read by nobody: expected YAML in inference/net.yaml"),
+        ("inference/net.json", "is read by nobody: expected YAML in inference/net.yaml"),
+        ("inference/net.py", "is read by nobody: expected YAML in inference/net.yaml"),
+        ("training/net/A100x1x8.yml", "is read by nobody: expected YAML in training/net/A100x1x8.yaml"),
+        (
+            "training/net/config_A100x1x8.py",
+            "is read by nobody: FlagPerf's settings at a scale are expected as YAML, in training/net/A100x1x8.yaml",
+        ),
+        (
+            "training/other/config_A100x2x8.py",
+            "is read by nobody: FlagPerf's settings at a scale are expected as YAML, in training/<case>/A100x2x8.yaml",
+        ),
+        (
+            "inference/nett.yaml",
+            "is named after no case, so that none would read it; did you mean 'inference/net.yaml'?",
+        ),
+        (
+            "training/net/many.yaml",
+            "is named after no scale, so that none would read it: expected training/net/<scale>.yaml, as A100x1x8.yaml",
+        ),
+        (
+            "training/net.yaml",
+            "is named after no scale, so that none would read it: expected training/net/<scale>.yaml, as A100x1x8.yaml",
+        ),
+        ("inference/resnet.yml", "is read by nobody: expected <suite>/<case>.yaml or training/<case>/<scale>.yaml"),
+        ("README.md", "is read by nobody: expected <suite>/<case>.yaml"),
+        ("config_common.py", "is read by nobody: expected <suite>/<case>.yaml"),
+        (".net.yaml.swp", "is read by nobody: expected <suite>/<case>.yaml"),
+        ("noending", "is read by nobody: expected <suite>/<case>.yaml"),
+    ],
+)
+def test_a_file_that_no_case_reads_is_told(vendors: Path, name: str, told: str) -> None:
+    add(vendors, "acme")
+    configs = vendors / "acme/configs"
+    for file in ("inference/net.yaml", "training/net/A100x1x8.yaml", "training/net/.gitkeep", name):
+        (configs / file).parent.mkdir(parents=True, exist_ok=True)
+        (configs / file).touch()
+    (problem,) = find_vendor("acme", vendors).stray_overrides(["inference/net", "training/net"])
+    assert problem.where == str(configs / name)
+    assert problem.what.startswith(told) and ("did you mean" in problem.what) == ("did you mean" in told)
+
+
+def test_a_link_to_nowhere_among_the_overrides_is_told(vendors: Path) -> None:
+    add(vendors, "acme")
+    (vendors / "acme/configs").mkdir()
+    (vendors / "acme/configs/elsewhere").symlink_to(vendors.parent)
+    (problem,) = find_vendor("acme", vendors).stray_overrides(["inference/net"])
+    assert problem.where.endswith("configs/elsewhere")
