@@ -242,7 +242,7 @@ class CaseRecord(Part):
     precision: str
     item: str
     started: float = Field(description="seconds since the epoch")
-    seconds: float
+    seconds: float | None = Field(description="null: withheld")
     config_hash: str
     config: dict[str, Any]
     overrides: tuple[OverrideEntry, ...] = ()

@@ -9,13 +9,13 @@ from __future__ import annotations
 from typing import Any
 
 from harness.training.record import Evaluation, SeedRun, TrainingRecord
-from harness.verdict import WITHHOLDS_SPEED
 from reports.log_lines import LogLines, caller, milliseconds
+from reports.withholding import withheld, without_speeds
 
 
 def mllog(record: TrainingRecord, run: SeedRun) -> str:
-    """The lines of one run, in the order of their times."""
-    return _MLLog(record, run).write()
+    """The lines of one run, in the order of their times; only its beginning where its speed is withheld."""
+    return _MLLog(record, without_speeds(run) if withheld(record.verdict) else run).write()
 
 
 class _MLLog:
@@ -70,10 +70,8 @@ class _MLLog:
         self._point("eval_stop", ended, None, "INTERVAL_END", **count)
 
     def _status(self) -> str:
-        """A success is a time to the target that may be ranked: not one that is withheld, nor a part of a training."""
-        verdict, run = self._record.verdict, self._run
-        shown = verdict is not None and verdict.kind not in WITHHOLDS_SPEED
-        return "success" if run.converged and shown and run.resumed_from is None else "aborted"
+        """A success is a time to the target that may be ranked: not that of a part of a training."""
+        return "success" if self._run.converged and self._run.resumed_from is None else "aborted"
 
     def _point(self, key: str, time: float | None, value: Any, kind: str = "POINT_IN_TIME", **metadata: Any) -> None:
         """A line; none where nobody knows the time."""

@@ -1,7 +1,7 @@
 """One run of a training as FlagPerf's `[PerfLog]` lines, for tools that read its logs.
 
 Events, names of figures and units (seconds, items per second) are FlagPerf's. Unlike there, SUBMIT_INFO carries the
-effective configuration, the rank is the global one, and a figure that nobody has is null.
+effective configuration and the verdict, the rank is the global one, and a figure that nobody has is null.
 """
 
 from __future__ import annotations
@@ -9,25 +9,29 @@ from __future__ import annotations
 from typing import Any
 
 from harness.training.record import Evaluation, SeedRun, TrainingRecord
-from harness.verdict import WITHHOLDS_SPEED
 from reports.log_lines import LogLines, caller, milliseconds
+from reports.withholding import withheld, without_speeds
 
 SUBMITTED = {
     *("suite", "case", "profile", "vendor", "precision", "item", "config_hash", "config", "overrides", "versions"),
     *("host", "chip", "dataset", "flops", "scale", "nnodes", "nproc", "metric", "target", "better", "repeats"),
-    *("global_batch_size", "train_batch_size", "optimizer", "validation_items", "adapted"),
+    *("global_batch_size", "train_batch_size", "optimizer", "validation_items", "adapted", "verdict"),
 }
-"""What SUBMIT_INFO says of a training, beside the seed of the run."""
+"""What SUBMIT_INFO says of a training, beside the seed of the run; the verdict says why a log may end there."""
 
 
 def perflog(record: TrainingRecord, run: SeedRun) -> str:
-    """The lines of one run. A run that broke off has no FINISHED."""
+    """The lines of one run. A run that broke off has no FINISHED.
+
+    Where speed is withheld times are null, but that of its beginning: those of the lines too.
+    """
     return _PerfLog(record, run).write()
 
 
 class _PerfLog:
     def __init__(self, record: TrainingRecord, run: SeedRun) -> None:
         self._record, self._run, self._lines = record, run, LogLines("[PerfLog]")
+        self._withheld = withheld(record.verdict) is not None
 
     def write(self) -> str:
         record, run = self._record, self._run
@@ -42,13 +46,15 @@ class _PerfLog:
         self._steps_and_epochs()
         self._event("TRAIN_END", run.train_ended)
         if run.converged is not None and run.e2e_seconds is not None:
-            self._event("FINISHED", run.started + run.e2e_seconds, finished(record, run))
+            shown = without_speeds(run) if self._withheld else run
+            self._event("FINISHED", run.started + run.e2e_seconds, finished(record, shown))
         return self._lines.text()
 
     def _evaluation(self, evaluation: Evaluation) -> None:
         began, ended = self._run.train_began, evaluation.ended
         within = began is not None and ended is not None and ended > began
-        value = {"num_trained_samples": evaluation.samples, "train_time": evaluation.seconds}
+        seconds = None if self._withheld else evaluation.seconds
+        value = {"num_trained_samples": evaluation.samples, "train_time": seconds}
         name = "EVALUATE" if within else "INIT_EVALUATION"
         self._event(name, ended, {self._record.metric: evaluation.metric, **value})
 
@@ -66,14 +72,14 @@ class _PerfLog:
         if time is None:
             return
         content: dict[str, Any] = {"event": name} if value is None else {"event": name, "value": value}
-        metadata = {**caller(), "time_ms": milliseconds(time), "rank": 0}
+        shown = time <= self._run.started or not self._withheld
+        metadata = {**caller(), "time_ms": milliseconds(time) if shown else None, "rank": 0}
         self._lines.add(time, {**content, "metadata": metadata})
 
 
 def finished(record: TrainingRecord, run: SeedRun) -> dict[str, Any]:
-    """FlagPerf's `finished_info`. Speeds are null where the verdict withholds them."""
-    withheld = record.verdict is None or record.verdict.kind in WITHHOLDS_SPEED
-    rates = None if withheld else run.rates
+    """FlagPerf's `finished_info`."""
+    rates = run.rates
     return {
         "e2e_time": run.e2e_seconds,
         "init_time": run.init_seconds,

@@ -62,7 +62,7 @@ def _fields(view: CaseView) -> Iterator[tuple[str, str]]:
     yield "batchsize", str(view.batch_size)
     yield "flops", str(view.flops_rate)
     yield "", view.flops_per_item
-    yield "e2e_time(second)", text.number(record.seconds)
+    yield "e2e_time(second)", view.seconds.text.removesuffix(" s")
     for side in SIDES:
         yield _throughput(labels.throughput(side, labels.WHOLE), view.speed(side, "whole"))
         yield _throughput(labels.throughput(side, labels.CORE), view.speed(side, "core"))

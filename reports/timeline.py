@@ -16,7 +16,7 @@ def timeline_plot(view: CaseView) -> str | None:
         return None
     panels = [*_throughput(view), *reading_panels(view.record.monitoring, view.record.started)]
     timed = [moment for side in SIDES for span in view.spans(side) for moment in span[:2]]
-    across = time_axis(panels, view.record.seconds, (min(timed), max(timed)) if timed else None)
+    across = time_axis(panels, view.record.seconds or 0.0, (min(timed), max(timed)) if timed else None)
     window = None
     if view.window:
         window = Window(*view.window, f"timed window, {text.number(view.window[1] - view.window[0], 3)} s")

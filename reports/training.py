@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from harness.cluster.preflight import signed
 from harness.record import Verdict, VerdictKind
 from harness.training.record import SeedRun, TrainingRecord
-from harness.verdict import WITHHOLDS_SPEED
 from reports import labels, text
 from reports.stragglers import host_name, slowest_host, slowest_rank
+from reports.withholding import public, withheld, without_speeds
 
 MOST_HOSTS = 8
 """Hosts that a summary names one by one."""
@@ -22,10 +22,13 @@ class TrainingView:
     """What reports show of a training record."""
 
     record: TrainingRecord
+    _whole: TrainingRecord = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        """Show what cannot be seen."""
-        object.__setattr__(self, "record", text.all_visible(self.record))
+        """Show what cannot be seen, and no speed that is withheld."""
+        record: TrainingRecord = text.all_visible(self.record)
+        object.__setattr__(self, "_whole", record)
+        object.__setattr__(self, "record", without_speeds(record) if withheld(self.verdict) else record)
 
     @property
     def name(self) -> str:
@@ -45,8 +48,13 @@ class TrainingView:
     @property
     def withheld(self) -> str | None:
         """Why no speed is shown, or None."""
-        kind = self.verdict.kind
-        return f"withheld: {kind}" if kind in WITHHOLDS_SPEED else None
+        return withheld(self.verdict)
+
+    @property
+    def seconds(self) -> str:
+        """All of the case."""
+        seconds = self.record.seconds
+        return self.withheld or (text.MISSING if seconds is None else f"{text.number(seconds)} s")
 
     def rate(self, name: str) -> str:
         """Items per second over all devices, with its spread over the runs."""
@@ -145,6 +153,8 @@ class TrainingView:
     @property
     def communication(self) -> str:
         """The share of compute that went to the other ranks: the least of any rank, and the most."""
+        if self.withheld:
+            return self.withheld
         told = [rank.communication for run in self.record.runs for rank in run.ranks if rank.communication]
         shares = [each.share for each in told if each.share is not None]
         if not shares:
@@ -186,6 +196,7 @@ class TrainingView:
             ("compute", run.pure_compute_seconds),
         ]
         told = ", ".join(f"{name} {text.number(seconds)} s" for name, seconds in times if seconds is not None)
+        told = told or f"times {self.withheld or 'not recorded'}"
         samples = text.MISSING if run.samples is None else run.samples
         return f"{end}, {score}, {samples} {self.items}; {told}"
 
@@ -196,14 +207,8 @@ class TrainingView:
         return f"{max(peaks) / 2**30:.2f} GiB" if peaks else f"{text.MISSING} (no rank came to its end)"
 
     def public(self) -> dict[str, Any]:
-        """The record as it may be shown: without speeds where they are withheld."""
-        values = self.record.model_dump(mode="json")
-        if self.withheld:
-            values |= {"rates": {}, "items_per_second_per_device": None, "tokens_per_second": None}
-            values |= {"seconds_to_target": None, "utilisation": {"mfu": None, "reason": self.withheld}}
-            for run in values["runs"]:
-                run["rates"] = None
-        return values
+        """The record as plain JSON values, without speeds where they are withheld."""
+        return public(self._whole, self.verdict)
 
 
 def _own_name(run: SeedRun, node: int, name: str) -> str:

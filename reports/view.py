@@ -1,6 +1,6 @@
 """What may be shown of a run record, and how. Every report looks at records through this.
 
-The rule that a run without a valid result shows no speed is applied here and nowhere else.
+That a run without a valid result shows no speed is decided by `withholding`.
 """
 
 from __future__ import annotations
@@ -10,16 +10,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from harness.record import Measurement, RunRecord, Verdict
-from harness.verdict import WITHHOLDS_SPEED, judge
-from reports import reasons, text
+from harness.record import Measurement, RunRecord, Step, Verdict
+from harness.verdict import judge
+from reports import reasons, text, withholding
 from reports.reasons import Side
 
 SIDES: tuple[Side, Side] = ("framework", "engine")
-
-_BEYOND_SPEED = ("warmup_batches", "latency_batches")
-_ROUND_BEYOND_SPEED = ("items", "batches", "accuracy")
-_MONITORED_SPEED = ("window", "energy_joules", "energy_per_item")
 
 
 @dataclass(frozen=True)
@@ -69,7 +65,17 @@ class CaseView:
     @property
     def withheld(self) -> str | None:
         """What stands in place of a speed, or None where speeds may be shown."""
-        return f"withheld: {self.verdict.kind}" if self.verdict.kind in WITHHOLDS_SPEED else None
+        return withholding.withheld(self.verdict)
+
+    @property
+    def seconds(self) -> Figure:
+        """Of the run in all."""
+        return _seconds(self.record.seconds, self.withheld)
+
+    def step_seconds(self, step: Step) -> Figure:
+        """Of a step; those of a measurement are as telling as a speed."""
+        measured = step.name in withholding.MEASURED
+        return _seconds(step.seconds, self.withheld if measured else None)
 
     @property
     def batch_size(self) -> Figure:
@@ -251,19 +257,7 @@ class CaseView:
 
     def public(self) -> dict[str, Any]:
         """The record as plain JSON values, without speeds where they are withheld."""
-        raw = self.record.model_dump(mode="json")
-        if not self.withheld:
-            return raw
-        for side in SIDES:
-            if raw[side]:
-                rounds = [{key: r[key] for key in _ROUND_BEYOND_SPEED} for r in raw[side]["rounds"]]
-                raw[side] = {key: raw[side][key] for key in _BEYOND_SPEED} | {"rounds": rounds, "speed": self.withheld}
-        if raw["utilisation"]["mfu"] is not None:
-            raw["utilisation"]["mfu"] = self.withheld
-        for key in _MONITORED_SPEED if raw["monitoring"] else ():
-            if raw["monitoring"][key] is not None:
-                raw["monitoring"][key] = self.withheld
-        return raw
+        return withholding.public(self.record, self.verdict)
 
     def _speed(self, side: Side, form: Callable[[Measurement], Figure]) -> Figure:
         """The one place where a speed is shown, withheld, or missing."""
@@ -279,6 +273,12 @@ class CaseView:
         if not math.isfinite(value):
             return missing("not a number")
         return Figure(text.score(value), value)
+
+
+def _seconds(seconds: float | None, withheld: str | None) -> Figure:
+    if seconds is None:
+        return missing("it took no time of its own")
+    return Figure(withheld) if withheld else Figure(f"{text.number(seconds)} s", seconds)
 
 
 def _bytes(size: int | None, suffix: str, reason: str) -> Figure:

@@ -109,12 +109,15 @@ def _take(log: PerfLog, piece: bytes) -> None:
     rank = event["metadata"]["rank"]
     lines = log.ranks.get(rank)
     if lines is None or (lines.under_way and event["event"] == "INIT_START"):
+        if event["metadata"]["time_ms"] is None:
+            log.damaged += 1  # when it began is known of every run
+            return
         lines = log.ranks[rank] = RankLines()
     lines.take(event)
 
 
 def _event(piece: bytes) -> dict[str, Any] | None:
-    """A line's JSON if it has a name and a time; other text may follow it."""
+    """A line's JSON if it has a name and a time, which is null where it is withheld; other text may follow it."""
     try:
         event, _ = _DECODER.raw_decode(piece.decode("utf-8", "replace"))
         event = plain_text(event)
@@ -124,7 +127,9 @@ def _event(piece: bytes) -> dict[str, Any] | None:
     if not isinstance(event.get("event"), str) or not isinstance(metadata, dict):
         return None
     time_ms, rank = figure(metadata.get("time_ms")), metadata.get("rank", -1)
-    if time_ms is None or not 0 <= time_ms < END_OF_TIME or type(rank) is not int or not -1 <= rank < 1 << 20:
+    timed = time_ms is not None and 0 <= time_ms < END_OF_TIME
+    withheld = metadata.get("time_ms", "") is None
+    if not (timed or withheld) or type(rank) is not int or not -1 <= rank < 1 << 20:
         return None
     return {**event, "metadata": {**metadata, "time_ms": time_ms, "rank": rank}}
 

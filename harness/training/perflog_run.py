@@ -30,7 +30,7 @@ class RankLines:
     steps: int | None = None
     samples: int | None = None
     epoch: tuple[int, float] | None = None
-    evaluations: Thinned[tuple[int, float, dict[str, Any]]] = field(default_factory=Thinned)
+    evaluations: Thinned[tuple[int, float | None, dict[str, Any]]] = field(default_factory=Thinned)
     losses: Thinned[tuple[int, float | None]] = field(default_factory=Thinned)
     notes: Thinned[NotedStep] = field(default_factory=Thinned)
     epochs: Thinned[Epoch] = field(default_factory=Thinned)
@@ -41,12 +41,14 @@ class RankLines:
         return "TRAIN_START" in self.times or self.finished is not None
 
     def take(self, event: dict[str, Any]) -> None:
-        """The next line: a name, a time in milliseconds, and perhaps a value."""
-        name, time = event["event"], event["metadata"]["time_ms"] / 1000
+        """The next line: a name, a time in milliseconds or none where it is withheld, and perhaps a value."""
+        name, time_ms = event["event"], event["metadata"]["time_ms"]
+        time = None if time_ms is None else time_ms / 1000
         value = event["value"] if isinstance(event.get("value"), dict) else {}
-        self.began, self.ended = min(self.began, time), max(self.ended, time)
+        if time is not None:
+            self.began, self.ended = min(self.began, time), max(self.ended, time)
         self.file = self.file or str(event["metadata"].get("file", ""))
-        if name in MOMENTS:
+        if name in MOMENTS and time is not None:
             self.times[name] = time
         if name == "FINISHED":
             self.finished = value
@@ -59,19 +61,19 @@ class RankLines:
                 self.evaluations.extend([(samples, time, value)])
         elif name == "EPOCH_BEGIN":
             number = whole(value.get("epoch"))
-            self.epoch = (number, time) if number is not None else None
-        elif name == "EPOCH_END" and self.epoch is not None:
+            self.epoch = (number, time) if number is not None and time is not None else None
+        elif name == "EPOCH_END" and self.epoch is not None and time is not None:
             self.epochs.extend([Epoch(number=self.epoch[0], began=self.epoch[1], ended=time)])
             self.epoch = None
 
-    def _step(self, value: dict[str, Any], time: float) -> None:
+    def _step(self, value: dict[str, Any], time: float | None) -> None:
         step, samples = whole(value.get("global_steps")), whole(value.get("num_trained_samples"))
         epoch, rate, loss = whole(value.get("epoch")), figure(value.get("learning_rate")), figure(value.get("loss"))
         self.steps = self.steps if step is None else step
         self.samples = self.samples if samples is None else samples
         if step is not None:
             self.losses.extend([(step, loss)])
-        if step is not None and samples is not None and epoch is not None and rate is not None:
+        if step is not None and samples is not None and epoch is not None and rate is not None and time is not None:
             note = NotedStep(step=step, epoch=epoch, samples=samples, time=time, learning_rate=rate, loss=loss)
             self.notes.extend([note])
 
@@ -143,7 +145,8 @@ def _evaluations(lines: RankLines, metric: str | None) -> tuple[Evaluation, ...]
     found = []
     for samples, time, value in lines.evaluations.kept():
         since = figure(value.get("train_time"))
-        since = since if since is not None else max(0.0, time - began) if began is not None else 0.0
+        if since is None and time is not None:
+            since = max(0.0, time - began) if began is not None else 0.0
         score = _first(value, f"{metric}", f"eval_{metric}")
         found.append(Evaluation(samples=samples, seconds=since, metric=score, ended=time))
     return tuple(found)

@@ -11,7 +11,7 @@ class Evaluation(Part):
     """The metric over the validation set at one moment of training. Null: it was no finite number."""
 
     samples: int
-    seconds: float = Field(description="since training began, evaluations included")
+    seconds: float | None = Field(description="since training began, evaluations included; null: withheld")
     metric: float | None
     began: float | None = Field(default=None, description="seconds since the epoch, as `ended`")
     ended: float | None = None

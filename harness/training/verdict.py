@@ -7,7 +7,6 @@ from collections.abc import Sequence
 
 from harness.record import Verdict, VerdictKind
 from harness.training.record import Rates, SeedRun, TrainingRecord
-from harness.verdict import WITHHOLDS_SPEED
 from harness.verdict_stages import (
     decide,
     disturbances,
@@ -18,8 +17,6 @@ from harness.verdict_stages import (
     parts_left_out,
     wrong_flops,
 )
-
-__all__ = ["WITHHOLDS_SPEED", "judge", "reference_samples", "soonest"]
 
 CONFIDENCE = 0.95
 """One-sided, that a run which converged sooner than this bound is no run of the reference's kind."""

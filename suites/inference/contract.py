@@ -11,8 +11,8 @@ from fixtures.benchmark import Recorder, replayed_clock
 from harness.case import InferenceCase
 from harness.record import RunRecord, VerdictKind
 from harness.run import CaseRun
-from harness.verdict import WITHHOLDS_SPEED
 from reports.text import visible
+from reports.withholding import withheld
 
 
 class InferenceContract(InferenceCase):
@@ -90,8 +90,9 @@ def _not_judged(record: RunRecord, kind: VerdictKind) -> None:
 def _rankable(record: RunRecord) -> None:
     """Accuracy first: a run that fails has no speed."""
     assert record.verdict is not None
-    if record.verdict.kind in WITHHOLDS_SPEED:
-        _skip(f"speed of {record.case} withheld: {record.verdict.kind}")
+    reason = withheld(record.verdict)
+    if reason:
+        _skip(f"speed of {record.case} {reason}")
 
 
 def _skip(reason: str) -> NoReturn:

@@ -12,7 +12,7 @@ from harness.record import VerdictKind
 from harness.training.case import TrainingCase
 from harness.training.record import TrainingRecord
 from harness.training.run import ScaleRun
-from harness.training.verdict import WITHHOLDS_SPEED
+from reports.withholding import withheld
 
 
 class TrainingContract(TrainingCase):
@@ -87,7 +87,8 @@ def _not_judged(record: TrainingRecord, kind: VerdictKind) -> None:
 def _rankable(record: TrainingRecord) -> None:
     """Target first: a training that fails has no speed."""
     assert record.verdict is not None
-    if record.verdict.kind in WITHHOLDS_SPEED:
-        pytest.skip(f"speed withheld: {record.verdict.kind}")
+    reason = withheld(record.verdict)
+    if reason:
+        pytest.skip(f"speed {reason}")
     if record.resumed:
         pytest.skip("resumed from a checkpoint: a conformance result, no speed to rank")

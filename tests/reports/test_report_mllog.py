@@ -55,14 +55,19 @@ def test_keys_in_the_order_of_their_times(tmp_path: Path) -> None:
     "changes, status",
     [
         ({}, constants.SUCCESS),
-        ({"converged": False, "metric": 0.5}, constants.ABORTED),
         ({"resumed_from": 4}, constants.ABORTED),
-        ({"ranks": []}, constants.ABORTED),
     ],
 )
 def test_a_success_is_a_time_that_may_be_ranked(tmp_path: Path, changes: dict[str, Any], status: str) -> None:
     last = parsed(make_training(make_run(**changes)), tmp_path)[-1]
     assert last.key == constants.RUN_STOP and last.value["metadata"]["status"] == status
+
+
+@pytest.mark.parametrize("changes", [{"converged": False, "metric": 0.5}, {"ranks": []}])
+def test_of_a_run_that_may_not_be_ranked_only_the_beginning_is_told(tmp_path: Path, changes: dict[str, Any]) -> None:
+    lines = parsed(make_training(make_run(**changes)), tmp_path)
+    assert {line.timestamp for line in lines} == {BEGUN * 1000} and lines[0].key == constants.INIT_START
+    assert not {line.key for line in lines} & {constants.INIT_STOP, constants.RUN_START, constants.RUN_STOP}
 
 
 def test_what_nobody_knows_is_left_out(tmp_path: Path) -> None:

@@ -1,0 +1,239 @@
+"""That no output gives away a speed that is withheld: every output there is, of every kind of failure."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from harness.record import CaseRecord, Part, RunRecord, Utilisation, VerdictKind
+from harness.training.record import Communication, Rank, Rates, SeedRun, Split, TrainingRecord
+from harness.verdict import WITHHOLDS_SPEED
+from reports import junit, text, training
+from reports.html import render
+from reports.mllog import mllog
+from reports.perflog import perflog
+from reports.plots import plots
+from reports.terminal import summary_lines
+from reports.training import TrainingView
+from reports.training_plots import training_plots
+from reports.verdict_table import verdict_table
+from reports.view import CaseView
+from reports.withholding import SPEEDS, is_speed, public, withheld, without_speeds
+from tests.reports.records import make_record, watched, watched_record
+from tests.training_records import BEGUN, make_run, make_training
+
+ODD = itertools.count(1)
+
+
+def odd() -> float:
+    """A figure with digits that no other has, whatever the number of them that is shown."""
+    return 7000.0 + 13.57 * next(ODD)
+
+
+def failed_training(kind: VerdictKind) -> TrainingRecord:
+    """A run in which every time and every speed is a figure of its own."""
+    ranks = [
+        Rank(
+            rank=number,
+            steps=8,
+            compute_seconds=odd(),
+            data_seconds=odd(),
+            communication=Communication(share=0.137, steps=7),
+        )
+        for number in range(2)
+    ]
+    run = make_run()
+    evaluations = [e.model_copy(update={"seconds": odd(), "metric": 0.5}) for e in run.evaluations]
+    times = ("e2e_seconds", "init_seconds", "train_seconds", "no_eval_seconds", "pure_compute_seconds")
+    run = make_run(
+        ranks=ranks,
+        metric=0.5,
+        converged=False,
+        evaluations=evaluations,
+        rates=Rates(raw=odd(), no_eval=odd(), pure_compute=odd()),
+        split=Split(init=odd(), data=odd(), compute=odd(), evaluation=odd(), checkpoint=odd(), other=odd()),
+        train_began=BEGUN + odd(),
+        train_ended=BEGUN + odd(),
+        monitoring=watched(
+            energy_joules=odd(), energy_per_item=odd(), window=(BEGUN + odd(), BEGUN + odd()), series=()
+        ),
+        **{name: odd() for name in times},
+    )
+    record = make_training(
+        run,
+        scale="1x2",
+        nproc=2,
+        seconds=odd(),
+        seconds_to_target=odd(),
+        items_per_second_per_device=odd(),
+        tokens_per_second=odd(),
+        utilisation=Utilisation(mfu=0.7373),
+    )
+    assert record.verdict is not None
+    return record.model_copy(update={"verdict": record.verdict.model_copy(update={"kind": kind})})
+
+
+def failed_inference(kind: VerdictKind) -> RunRecord:
+    """A run whose monitor's readings, many digits that hold any figure by chance, are left out."""
+    record = watched_record(monitoring=watched(series=()), seconds=odd())
+    assert record.verdict is not None
+    return record.model_copy(update={"verdict": record.verdict.model_copy(update={"kind": kind})})
+
+
+def secrets(part: Part) -> Iterator[float]:
+    """Every figure of a record that is a speed or tells of one."""
+    for name in type(part).model_fields:
+        value = getattr(part, name)
+        if is_speed(part, name):
+            yield from _figures(value)
+        for each in value if isinstance(value, tuple) else (value,):
+            if isinstance(each, Part):
+                yield from secrets(each)
+
+
+def _figures(value: Any) -> Iterator[float]:
+    if isinstance(value, BaseModel):
+        value = value.model_dump()
+    for each in value.values() if isinstance(value, dict) else value if isinstance(value, tuple | list) else (value,):
+        if isinstance(each, float):
+            yield each
+        elif isinstance(each, dict | tuple | list | BaseModel):
+            yield from _figures(each)
+
+
+def forms(figure: float) -> set[str]:
+    """How one output or another would show it. Times since the epoch are long, a small count is no figure's sign."""
+    shown = {text.number(figure), text.number(figure, 3), text.number(figure, 2), f"{figure:.6g}", f"{figure:.4g}"}
+    shown |= {f"{figure:.1f}", text.percent(figure), f"{figure:.1%}", f"{figure}"}
+    shown |= {f"{round(figure * 1000)}"} if figure > BEGUN else set()
+    return {form for form in shown if sum(map(str.isdigit, form)) >= 4}
+
+
+def outputs(record: CaseRecord, tmp_path: Path) -> dict[str, str]:
+    """Everything that is written or shown of a record, but for the record itself."""
+    told = {
+        "terminal": "\n".join(summary_lines([record])),
+        "verdicts": verdict_table([record], tmp_path, 200, coloured=False),
+        "html": render([record]),
+    }
+    if isinstance(record, TrainingRecord):
+        view = TrainingView(record)
+        told |= {"allure": str([*view.fields(), *training_plots(view).values()]), "attached": str(view.public())}
+        told["junit"] = str(training.properties(record))
+        told |= {f"perflog {n}": perflog(record, run) for n, run in enumerate(record.runs)}
+        return told | {f"mllog {n}": mllog(record, run) for n, run in enumerate(record.runs)}
+    assert isinstance(record, RunRecord)
+    case = CaseView(record)
+    drawn = str(list(plots(case).values()))
+    return told | {"allure": drawn, "attached": str(case.public()), "junit": str(junit.properties(record))}
+
+
+@pytest.mark.parametrize("make", [failed_training, failed_inference])
+@pytest.mark.parametrize("kind", sorted(WITHHOLDS_SPEED))
+def test_no_output_gives_a_withheld_speed_away(make: Any, kind: VerdictKind, tmp_path: Path) -> None:
+    record = make(kind)
+    figures = {form for figure in secrets(record) for form in forms(figure)}
+    assert len(figures) > 50
+    for output, content in outputs(record, tmp_path).items():
+        found = {
+            form for form in figures if form in content and re.search(rf"(?<![\d.,]){re.escape(form)}(?!\d)", content)
+        }
+        if "started" in content or "log" in output:
+            found -= forms(record.started)
+        assert not found, output
+
+
+@pytest.mark.parametrize("make", [failed_training, failed_inference])
+def test_the_same_figures_are_found_where_they_may_be_shown(make: Any, tmp_path: Path) -> None:
+    """The test above would see them."""
+    record = make(VerdictKind.PASS)
+    figures = {form for figure in secrets(record) for form in forms(figure)}
+    for output, content in outputs(record, tmp_path).items():
+        if output != "mllog 0":  # it has moments alone, and those of its lines
+            assert any(form in content for form in figures), output
+
+
+TELLING = re.compile(r"second|rate|latency|began|ended|started|time|window|energy|mfu|whole|core|loader|bound|speed")
+NO_SPEEDS = {
+    ("RunRecord", "started"),
+    ("TrainingRecord", "started"),
+    ("SeedRun", "started"),  # of a run only its beginning is known
+    ("Monitoring", "energy_method"),
+    ("RunRecord", "disturbed"),  # says what made it an ERROR
+    ("Check", "bound"),
+    ("SeedRun", "evaluations"),
+    ("Series", "times"),
+    ("TrainingRecord", "ended"),
+    ("Measurement", "latency_batches"),
+    ("Host", "cores"),
+    ("Peak", "flops_per_second"),
+}
+"""Fields that sound like a speed and tell of none, or none of the chip's."""
+
+
+def parts(root: type[Part]) -> set[type[Part]]:
+    """The types of all parts of a record that are not wholly withheld."""
+    found, queue = set[type[Part]](), [root]
+    while queue:
+        part = queue.pop()
+        found.add(part)
+        for name, field in part.model_fields.items():
+            if name not in SPEEDS.get(part, ()):
+                queue += [kind for kind in _types(field.annotation) if kind not in found]
+    return found
+
+
+def _types(annotation: Any) -> list[type[Part]]:
+    inner = getattr(annotation, "__args__", ())
+    if not inner:
+        return [annotation] if isinstance(annotation, type) and issubclass(annotation, Part) else []
+    return [kind for each in inner for kind in _types(each)]
+
+
+@pytest.mark.parametrize("root", [RunRecord, TrainingRecord])
+def test_every_field_that_sounds_like_a_speed_is_known_as_one_or_not(root: type[Part]) -> None:
+    """A new field of a record is put into SPEEDS or into the list above, and not forgotten."""
+    unknown = {
+        (part.__name__, name)
+        for part in parts(root)
+        for name in part.model_fields
+        if TELLING.search(name) and name not in SPEEDS.get(part, ()) and (part.__name__, name) not in NO_SPEEDS
+    }
+    assert unknown == set()
+
+
+@pytest.mark.parametrize("part", SPEEDS)
+def test_what_is_withheld_is_there(part: type[Part]) -> None:
+    assert SPEEDS[part] <= set(part.model_fields)
+
+
+def test_a_run_without_speeds_is_a_run() -> None:
+    record = failed_training(VerdictKind.FAIL_ACCURACY)
+    stripped = without_speeds(record)
+    assert TrainingRecord.model_validate(stripped.model_dump()) == stripped
+    kept = stripped.runs[0]
+    assert (kept.metric, kept.steps, kept.samples, kept.losses) == (0.5, 8, 200, record.runs[0].losses)
+    assert [(e.samples, e.metric) for e in kept.evaluations] == [(0, 0.5), (100, 0.5), (200, 0.5)]
+    assert not list(filter(None, secrets(stripped))) and without_speeds(stripped) == stripped
+
+
+def test_without_a_verdict_there_is_no_speed() -> None:
+    record = make_record()
+    assert withheld(None) == "withheld: not judged"
+    assert public(record, None)["seconds"] == "withheld: not judged"
+    assert public(record, record.verdict) == json.loads(record.model_dump_json())
+
+
+def test_a_page_says_that_times_are_withheld() -> None:
+    view = TrainingView(failed_training(VerdictKind.FAIL_ACCURACY))
+    told = dict(view.fields())
+    assert told["seed 0"] == "not converged, top1 0.50000, 200 points; times withheld: FAIL_ACCURACY"
+    assert told["communication"] == told["energy"] == view.seconds == "withheld: FAIL_ACCURACY"
+    assert isinstance(view.record.runs[0], SeedRun) and "where the time went" not in training_plots(view)
