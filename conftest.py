@@ -11,4 +11,5 @@ pytest_plugins = [
     "fixtures.steps",
     "fixtures.cluster",
     "fixtures.training",
+    "fixtures.baselines",
 ]

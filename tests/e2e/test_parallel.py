@@ -28,13 +28,13 @@ def test_cases_are_spread_over_devices_and_every_report_has_them_all(two_devices
     assert {record.device for record in records} == {0, 1}
     assert all(record.engine is not None for record in records)
     entries = json.loads((two_devices.root / "b.json").read_text())["benchmarks"]
-    assert {(e["extra_info"]["case"], e["group"]) for e in entries} == {
+    assert {(e["extra_info"]["case"], e["extra_info"]["figure"]) for e in entries} == {
         (c, g) for c in cases for g in ("whole", "core")
     }
-    rounds = {e["extra_info"]["case"]: e["stats"]["data"] for e in entries if e["group"] == "core"}
+    rounds = {e["extra_info"]["case"]: e["stats"]["data"] for e in entries if e["extra_info"]["figure"] == "core"}
     for record in records:
         assert record.engine is not None
-        assert rounds[record.case] == pytest.approx([r.core_seconds for r in record.engine.rounds])
+        assert rounds[record.case] == pytest.approx([r.core_seconds / r.items for r in record.engine.rounds])
     page = (ran.run_dir / "report.html").read_text()
     assert all(case in page for case in cases)
     assert ran.output.count("VERDICT PASS") == 3

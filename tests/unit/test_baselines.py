@@ -1,0 +1,170 @@
+"""Which figures may be held against which, and what is too slow."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from pytest_benchmark.storage.file import FileStorage
+from pytest_benchmark.utils import parse_compare_fail
+
+from fixtures import baselines
+from fixtures.baselines import COMPARISON, Comparison
+from fixtures.benchmark import benchmark_names
+from harness.config import EffectiveConfig
+from tests.reports.records import make_record
+from tests.training_records import make_training
+
+HERE = {"vendor": "acme", "chip": "A", "chip_units": 1, "processor": "p", "cores": 2}
+STATS = dict.fromkeys(
+    "min max mean stddev rounds median iqr q1 q3 iqr_outliers stddev_outliers ld15iqr hd15iqr ops total".split(), 1.0
+)
+
+
+def task(**configurations: Any) -> EffectiveConfig:
+    return EffectiveConfig(
+        "inference", "tiny", "embedded", "acme", {"target": 0.9}, {"batch_size": 4, **configurations}
+    )
+
+
+def entry(of: EffectiveConfig, **changes: Any) -> dict[str, Any]:
+    config = {**of.as_dict()["parameters"], **of.as_dict()["configurations"]}
+    info = {"suite": of.suite, "case": of.case, "profile": of.profile, "config_hash": of.hash, "config": config}
+    stats = {**STATS, "outliers": "0;0"}
+    return {"fullname": "test_core[tiny] 1a2b", "extra_info": {**info, **HERE, **changes}, "stats": stats}
+
+
+def comparison(*entries: dict[str, Any], checks: tuple[str, ...] = ()) -> Comparison:
+    return Comparison(True, [parse_compare_fail(check) for check in checks], {"0001_main.json": list(entries)})
+
+
+def unlike(*entries: dict[str, Any], of: EffectiveConfig | None = None) -> str | None:
+    return baselines._unlike(comparison(*entries), of or task(), HERE)
+
+
+def test_a_like_baseline_is_found_among_others() -> None:
+    assert unlike(entry(task(batch_size=32)), entry(task())) is None
+
+
+def test_the_nearest_unlike_baseline_is_told() -> None:
+    told = unlike(entry(task(batch_size=32), chip="B"), entry(task(batch_size=8)))
+    assert told is not None and "batch_size: 8 there, 4 here" in told and "chip" not in told
+
+
+@pytest.mark.parametrize("key", HERE)
+def test_an_unlike_machine_is_refused(key: str) -> None:
+    told = unlike(entry(task(), **{key: "another"}))
+    assert told is not None and f"{key}: 'another' there, {HERE[key]!r} here" in told
+
+
+def test_a_case_without_a_baseline_is_told() -> None:
+    told = unlike(entry(task(), case="other"))
+    assert told is not None and "inference/tiny is not among the figures of 0001_main.json" in told
+
+
+def test_a_task_of_equal_settings_but_another_hash_is_another() -> None:
+    assert unlike(entry(task(), config_hash="0")) is not None
+
+
+class Measured(dict[str, Any]):
+    """Stands in for pytest-benchmark's."""
+
+    name = "core"
+
+    def __init__(self, stats: dict[str, Any], fullname: str) -> None:
+        super().__init__(stats)
+        self.fullname = fullname
+
+
+def slower(now: float, *checks: str, name: str = "test_core[tiny] 1a2b") -> list[str]:
+    bench = Measured({**STATS, "min": now}, name)
+    return list(baselines._slower(comparison(entry(task()), checks=checks), bench))
+
+
+def test_what_is_slower_than_allowed_is_told() -> None:
+    assert slower(1.04, "min:5%") == slower(0.1, "min:5%") == []
+    (told,) = slower(1.06, "min:5%")
+    assert "core: slower than --benchmark-compare-fail allows: min 1.06 s per item against 1 s" in told
+    assert "(+6.0%)" in told
+    assert len(slower(1.6, "min:5%", "min:0.5")) == 2
+    assert slower(9.0) == []
+
+
+def test_a_gate_that_has_nothing_to_hold_a_figure_against_does_not_pass_it() -> None:
+    (told,) = slower(1.0, "min:5%", name="another")
+    assert "there is no baseline" in told
+
+
+@pytest.mark.parametrize("change", [{"stats": None}, {"extra_info": {}}, {"fullname": None}, {"stats": {"min": 1}}])
+def test_an_entry_of_others_or_a_damaged_one_is_no_baseline(change: dict[str, Any]) -> None:
+    assert baselines._is_ours(entry(task()))
+    assert not baselines._is_ours({**entry(task()), **change})
+
+
+@pytest.mark.parametrize(
+    "asked, told",
+    [
+        (True, "there is no such file"),
+        ("0009", "there is no such file"),
+        ("a/b/c", "isn't an existing file or acceptable glob"),
+        ("damaged.json", "Failed to load damaged.json"),
+        ("empty.json", "empty.json has no figures of Proofmark"),
+        ("foreign.json", "foreign.json has no figures of Proofmark"),
+    ],
+)
+def test_a_baseline_that_is_none_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asked: Any, told: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("damaged.json").write_text("{")
+    Path("empty.json").write_text('{"benchmarks": []}')
+    Path("foreign.json").write_text(json.dumps({"benchmarks": [{"fullname": "x", "stats": STATS}]}))
+
+    def warn(text: str) -> None:
+        import warnings
+
+        warnings.warn(text, stacklevel=1)
+
+    session = SimpleNamespace(storage=FileStorage(tmp_path / "baselines", SimpleNamespace(warning=warn)))
+    config: Any = SimpleNamespace(_benchmarksession=session)
+    with pytest.raises(pytest.UsageError, match="--benchmark-compare") as refused:
+        baselines._load(config, Comparison(asked, []))
+    assert told in str(refused.value)
+
+
+def test_a_gate_without_a_baseline_is_refused() -> None:
+    option = SimpleNamespace(benchmark_compare=[], benchmark_compare_fail=[parse_compare_fail("min:5%")])
+    config: Any = SimpleNamespace(option=option, stash={})
+    with pytest.raises(pytest.UsageError, match="needs --benchmark-compare"):
+        baselines.pytest_configure(config)
+
+
+def test_pytest_benchmark_itself_compares_nothing() -> None:
+    option = SimpleNamespace(benchmark_compare="0001", benchmark_compare_fail=None)
+    config: Any = SimpleNamespace(option=option, stash={})
+    baselines.pytest_configure(config)
+    assert option.benchmark_compare == [] and config.stash[COMPARISON].asked == "0001"
+
+
+def test_names_tell_unlike_runs_apart() -> None:
+    """Each difference gives another full name and another table; the name itself has what people tell runs by."""
+    records = [
+        make_record(),
+        make_record(vendor="acme"),
+        make_record(compiler="inductor"),
+        make_record(precision="bf16"),
+        make_record(profile="standard"),
+        make_record(config={"batch_size": 32}),
+        make_training(),
+        make_training(scale="1x8"),
+        make_training(global_batch_size=7),
+    ]
+    found = [benchmark_names(record, "core", "suites/x.py::T::test_core") for record in records]
+    for key in ("name", "fullname", "group"):
+        assert len({names[key] for names in found}) == len(records), key
+    assert found[0]["name"] == "test_core[resnet50, cpu, onnxruntime, fp16, embedded, batch 64]"
+    other_hash = benchmark_names(make_record(config_hash="0" * 64), "core", "suites/x.py::T::test_core")
+    assert other_hash["name"] == found[0]["name"] and other_hash["fullname"] != found[0]["fullname"]
