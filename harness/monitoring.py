@@ -10,6 +10,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from harness.errors import UsageError
 from harness.record import Monitoring, Series
 from harness.vendor import Reading
 
@@ -92,8 +93,23 @@ def summarise(path: Path, window: Window | None, items: int, failures: Sequence[
 
 
 def memory_seen(path: Path) -> tuple[int | None, int | None]:
-    """(most bytes used on any device, bytes that the largest has) in a monitor's log."""
-    samples, _ = read_samples(path)
+    """(most bytes used on any device, bytes that the largest has) in a monitor's log.
+
+    Raises:
+        UsageError: there is no such file, or no line of it is a monitor's.
+    """
+    expected = "expected the monitor.jsonl of a case's folder, of which each line is a sample: a time and devices"
+    try:
+        samples, rubbish = read_samples(path)
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read: {error.strerror or error}; {expected}") from None
+    own = [sample for sample in samples if "devices" in sample.model_fields_set]  # other logs have times too
+    if not own:
+        lines = len(samples) + rubbish
+        found = (
+            f"none of its {lines} lines is a sample" if lines else "it is empty" if path.exists() else "no such file"
+        )
+        raise UsageError(f"{path}: no monitor's log: {found}; {expected}")
     used = [d.memory_used_bytes for d in _devices(samples) if d.memory_used_bytes is not None]
     total = [d.memory_total_bytes for d in _devices(samples) if d.memory_total_bytes is not None]
     return max(used, default=None), max(total, default=None)

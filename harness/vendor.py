@@ -260,6 +260,9 @@ class Vendor(ABC):
 
         Args:
             path: a `monitor.jsonl` in a run's folder.
+
+        Raises:
+            UsageError: the file is missing, or it is no log of Proofmark's monitor.
         """
         from harness.monitoring import memory_seen
 

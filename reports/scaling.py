@@ -1,11 +1,18 @@
-"""How well the cases of a session scale: each scale against the smaller ones."""
+"""How well the cases of a session scale: each scale against the smaller ones, where both took long enough."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from reports import text
+from reports.stragglers import too_short
 from reports.training import TrainingView
+from reports.view import Figure, missing
+
+NOISE = 0.1
+"""How far above its share of the smaller scale's rate one may come by noise: two rates of 5 % each."""
 
 
 @dataclass(frozen=True)
@@ -18,8 +25,8 @@ class ScaleRow:
     view: TrainingView
     rate: float
     per_process: float
-    against_first: float | None
-    against_next: float | None
+    against_first: Figure | None
+    against_next: Figure | None
 
 
 def scaling_rows(views: Sequence[TrainingView]) -> dict[str, list[ScaleRow]]:
@@ -35,7 +42,7 @@ def scaling(views: Sequence[TrainingView]) -> dict[str, str]:
     """The same in a line for each case."""
     told = {}
     for case, (first, *others) in scaling_rows(views).items():
-        shares = [f"{row.view.record.scale} {row.against_first or 0.0:.0%}" for row in others]
+        shares = [f"{row.view.record.scale} {row.against_first}" for row in others]
         told[case] = f"of {first.view.record.scale}'s rate per process: {', '.join(shares)}"
     return told
 
@@ -43,12 +50,35 @@ def scaling(views: Sequence[TrainingView]) -> dict[str, str]:
 def _rows(group: Sequence[TrainingView]) -> list[ScaleRow]:
     rows: list[ScaleRow] = []
     for view in sorted(group, key=lambda view: (_world(view), view.record.nnodes or 0)):
-        rate = view.record.rates["raw"].mean
-        each = rate / _world(view)
-        smaller = [row for row in rows if _world(row.view) < _world(view)]
-        first = each / rows[0].per_process if rows else None
-        rows.append(ScaleRow(view, rate, each, first, each / smaller[-1].per_process if smaller else None))
+        smaller = [row.view for row in rows if _world(row.view) < _world(view)]
+        first = efficiency(view, rows[0].view) if rows else None
+        following = efficiency(view, smaller[-1]) if smaller else None
+        rows.append(ScaleRow(view, _rate(view), _rate(view) / _world(view), first, following))
     return rows
+
+
+def efficiency(view: TrainingView, other: TrainingView) -> Figure:
+    """A scale's rate per process as a share of a smaller one's; none if either is too short, or if it cannot be."""
+    for each in (other, view):
+        short = too_short(each.record.runs)
+        if short:
+            return missing(f"{each.record.scale}: {short}")
+    share = _rate(view) / _world(view) / (_rate(other) / _world(other))
+    most = 1 + max(NOISE, 2 * math.hypot(_deviation(view), _deviation(other)))
+    if share > most and _world(view) > _world(other):
+        scales = f"{view.record.scale} or {other.record.scale}"
+        return missing(f"above {most:.0%}, which no process can be by noise: {scales} was not measured alone")
+    return Figure(text.percent(share), share)
+
+
+def _rate(view: TrainingView) -> float:
+    return view.record.rates["raw"].mean
+
+
+def _deviation(view: TrainingView) -> float:
+    """Of the rates of the runs, as a share of their mean."""
+    spread = view.record.rates["raw"]
+    return (spread.stdev or 0.0) / spread.mean
 
 
 def _world(view: TrainingView) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -12,6 +12,17 @@ from reports import text
 
 MARGIN = 0.1
 """Who takes longer than the median of the others by more than this share is a straggler."""
+
+SECONDS, STEPS = 10.0, 50
+"""How long all runs together must have trained, at least, before their ranks or their scales are compared."""
+
+
+def too_short(runs: Sequence[SeedRun]) -> str | None:
+    """Why too little was trained to compare anything by it: a pause of a second is a tenth of ten; None if enough."""
+    seconds, steps = sum(run.train_seconds or 0.0 for run in runs), sum(run.steps or 0 for run in runs)
+    if seconds >= SECONDS and steps >= STEPS:
+        return None
+    return f"{text.number(seconds, 2)} s and {steps} steps are too little: at least {SECONDS:g} s and {STEPS} steps"
 
 
 class _Times(NamedTuple):

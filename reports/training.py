@@ -10,7 +10,7 @@ from harness.cluster.preflight import signed
 from harness.record import Verdict, VerdictKind
 from harness.training.record import SeedRun, TrainingRecord
 from reports import labels, text
-from reports.stragglers import host_name, slowest_host, slowest_rank
+from reports.stragglers import host_name, slowest_host, slowest_rank, too_short
 from reports.withholding import public, withheld, without_speeds
 
 MOST_HOSTS = 8
@@ -169,7 +169,9 @@ class TrainingView:
         for run in self.record.runs:
             of_seed = f", {seed(run)}" if self.record.repeats > 1 else ""
             found = {"slowest rank": slowest_rank(run), "slowest host": slowest_host(run)}
-            yield from ((f"{what}{of_seed}", str(who)) for what, who in found.items() if who is not None)
+            short = too_short([run])
+            told = f"{text.MISSING} ({short})" if short else None
+            yield from ((f"{what}{of_seed}", told or str(who)) for what, who in found.items() if who is not None)
 
     @property
     def energy(self) -> str:

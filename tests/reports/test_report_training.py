@@ -13,7 +13,8 @@ from harness.record import Host, Monitoring
 from harness.training.record import Communication, Rank, Rates, SeedRun, Split
 from reports.html import render
 from reports.ranks import MOST, SLOWEST, rank_rows
-from reports.scaling import scaling, scaling_rows
+from reports.scaling import efficiency, scaling, scaling_rows
+from reports.stragglers import SECONDS, STEPS, too_short
 from reports.terminal import summary_lines
 from reports.training import TrainingView
 from reports.training_plots import training_plots
@@ -29,7 +30,14 @@ def labels(drawing: str) -> list[str]:
 def rank(number: int, share: float | None = None, reason: str | None = None, **changes: Any) -> Rank:
     found = Communication(share=share, steps=0 if share is None else 7, reason=reason)
     return Rank(
-        **{"rank": number, "steps": 8, "compute_seconds": 10.0, "data_seconds": 1.0, "communication": found, **changes}
+        **{
+            "rank": number,
+            "steps": STEPS,
+            "compute_seconds": 10.0,
+            "data_seconds": 1.0,
+            "communication": found,
+            **changes,
+        }
     )
 
 
@@ -39,7 +47,7 @@ def split(communication: float | None) -> Split:
 
 
 def two(*ranks: Rank, **changes: Any) -> TrainingView:
-    run: SeedRun = make_run(ranks=ranks, split=split(ranks[0].communication_seconds))
+    run: SeedRun = make_run(ranks=ranks, steps=STEPS, split=split(ranks[0].communication_seconds))
     return TrainingView(make_training(run, scale="1x2", nproc=2, **changes))
 
 
@@ -79,7 +87,7 @@ HOSTS = (HOST, HOST.model_copy(update={"name": "beta"}))
 
 
 def told(*ranks: Rank, nodes: tuple[Host | None, ...] = (HOST,)) -> dict[str, str]:
-    run = make_run(ranks=ranks, nodes=nodes)
+    run = make_run(ranks=ranks, nodes=nodes, steps=STEPS, train_seconds=SECONDS)
     return dict(
         TrainingView(make_training(run, scale="x", nnodes=len(nodes), nproc=len(ranks) // len(nodes))).slowest()
     )
@@ -118,7 +126,9 @@ def test_hosts_are_compared_by_their_ranks() -> None:
     found = told(*ranks, nodes=HOSTS)
     assert found["slowest host"].startswith("node 1, beta: a straggler, 45.0 %")
     assert found["slowest rank"].startswith("rank 2 on beta: ")
-    page = render([make_training(make_run(ranks=ranks, nodes=(HOST, None)), scale="2x2", nnodes=2, nproc=2)])
+    page = render(
+        [make_training(make_run(ranks=ranks, nodes=(HOST, None), steps=STEPS), scale="2x2", nnodes=2, nproc=2)]
+    )
     assert ">alpha<" in page and "its agent left no name" in page
 
 
@@ -132,8 +142,8 @@ def test_nobody_is_slowest_where_nobody_can_be() -> None:
 def at(scale: str, rate: float, **changes: Any) -> TrainingView:
     nnodes, nproc = map(int, scale.split("x"))
     rates = Rates(raw=rate, no_eval=rate, pure_compute=rate)
-    ranks = [Rank(rank=number, steps=8, compute_seconds=1.0) for number in range(nnodes * nproc)]
-    run = make_run(rates=rates, ranks=ranks, **changes)
+    ranks = [Rank(rank=number, steps=STEPS, compute_seconds=1.0) for number in range(nnodes * nproc)]
+    run = make_run(**{"rates": rates, "ranks": ranks, "steps": STEPS, "train_seconds": SECONDS, **changes})
     return TrainingView(make_training(run, scale=scale, nnodes=nnodes, nproc=nproc))
 
 
@@ -142,11 +152,66 @@ def test_efficiency_is_against_the_smallest_and_the_next_smaller_scale() -> None
     rows = scaling_rows(views)["tiny"]
     assert [row.view.record.scale for row in rows] == ["1x1", "1x2", "2x1", "2x2"]
     assert [row.per_process for row in rows] == [100.0, 80.0, 90.0, 60.0]
-    assert [row.against_first for row in rows] == [None, 0.8, 0.9, 0.6]
-    assert [row.against_next for row in rows] == [None, 0.8, 0.9, pytest.approx(60 / 90)]
-    assert scaling(views) == {"tiny": "of 1x1's rate per process: 1x2 80%, 2x1 90%, 2x2 60%"}
+    assert [row.against_first and row.against_first.value for row in rows] == [None, 0.8, 0.9, 0.6]
+    assert [row.against_next and row.against_next.value for row in rows] == [None, 0.8, 0.9, pytest.approx(60 / 90)]
+    assert scaling(views) == {"tiny": "of 1x1's rate per process: 1x2 80.0 %, 2x1 90.0 %, 2x2 60.0 %"}
     page = render([view.record for view in views])
     assert "<h3>Scaling</h3>" in page and "66.7 %" in page
+
+
+@pytest.mark.parametrize(
+    "seconds, steps, enough",
+    [(SECONDS, STEPS, True), (SECONDS - 0.01, STEPS, False), (SECONDS, STEPS - 1, False), (2 * SECONDS, 99, True)],
+)
+def test_what_is_compared_took_long_enough(seconds: float, steps: int, enough: bool) -> None:
+    runs = [
+        make_run(train_seconds=seconds / 2, steps=steps // 2),
+        make_run(train_seconds=seconds / 2, steps=-(-steps // 2)),
+    ]
+    told = too_short(runs)
+    assert (told is None) is enough
+    assert told is None or "are too little: at least 10 s and 50 steps" in told
+    assert too_short([make_run(train_seconds=None, steps=None)]) is not None
+
+
+def test_too_little_names_no_straggler() -> None:
+    """Half of 0.3 s is a pause of the kernel's."""
+    ranks = (rank(0, 0.1, compute_seconds=0.2, data_seconds=0.01), rank(1, 0.1, compute_seconds=0.1, data_seconds=0.01))
+    run = make_run(ranks=ranks, steps=STEPS, train_seconds=0.3)
+    told = dict(TrainingView(make_training(run, scale="1x2", nproc=2)).slowest())
+    assert told == {"slowest rank": "– (0.30 s and 50 steps are too little: at least 10 s and 50 steps)"}
+
+
+def test_too_little_has_no_efficiency() -> None:
+    short = at("1x1", 10.0, train_seconds=0.3)
+    (_, row) = scaling_rows([short, at("1x2", 74.6)])["tiny"]
+    assert row.against_first is not None and row.against_first.value is None
+    assert scaling([short, at("1x2", 74.6)])["tiny"].endswith(
+        "1x2 – (1x1: 0.30 s and 50 steps are too little: at least 10 s and 50 steps)"
+    )
+    page = render([short.record, at("1x2", 74.6).record])
+    assert "373" not in page and "are too little" in page
+
+
+@pytest.mark.parametrize("rate, share", [(219.9, 1.0995), (220.1, None), (746.0, None)])
+def test_nobody_is_faster_than_its_share_by_more_than_noise(rate: float, share: float | None) -> None:
+    told = efficiency(at("1x2", rate), at("1x1", 100.0))
+    assert told.value == (share and pytest.approx(share))
+    if share is None:
+        reason = "above 110%, which no process can be by noise: 1x2 or 1x1 was not measured alone"
+        assert str(told) == f"– ({reason})"
+
+
+def test_scattered_runs_have_more_noise() -> None:
+    """40 and 160 at one process: 85 % of their mean. What is beyond that is beyond noise."""
+    runs = [at("1x1", rate).record.runs[0] for rate in (40.0, 160.0)]
+    scattered = TrainingView(make_training(*runs))
+    assert efficiency(at("1x2", 500.0), scattered).value == 2.5
+    assert "above 270%" in str(efficiency(at("1x2", 560.0), scattered))
+
+
+def test_as_many_processes_elsewhere_may_be_faster() -> None:
+    assert efficiency(at("2x1", 300.0), at("1x2", 200.0)).value == 1.5
 
 
 def test_one_scale_and_a_withheld_speed_have_no_efficiency() -> None:
@@ -167,7 +232,7 @@ def test_energy_is_told_in_all_and_per_item() -> None:
 def test_of_many_ranks_the_spread_and_the_slowest_are_shown() -> None:
     ranks = [rank(number, 0.1, node=number // 8, data_seconds=1.0 + number / 1e4) for number in range(8192)]
     ranks[4711] = rank(4711, 0.1, node=588, compute_seconds=99.0)
-    run = make_run(ranks=ranks, nodes=[None] * 1024)
+    run = make_run(ranks=ranks, nodes=[None] * 1024, steps=STEPS)
     rows = list(rank_rows(run))
     assert [row["name"] for row in rows[:3]] == [f"{what} of 8192 ranks" for what in ("least", "median", "most")]
     assert [rows[n]["compute_seconds"] for n in range(3)] == [10.0, 10.0, 99.0]

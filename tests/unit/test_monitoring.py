@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness.errors import UsageError
 from harness.monitoring import memory_seen, read_samples, summarise
 from harness.record import Monitoring
 
@@ -95,7 +96,34 @@ def test_long_series_keep_their_peaks(tmp_path: Path) -> None:
 def test_memory(tmp_path: Path) -> None:
     samples = [sample(t, memory_used_bytes=t, memory_total_bytes=9) for t in (1, 5, 3)]
     assert memory_seen(written(tmp_path, samples)) == (5, 9)
-    assert memory_seen(tmp_path / "none") == (None, None)
+    assert memory_seen(written(tmp_path, [sample(1)])) == (None, None), "nobody read the memory"
+
+
+@pytest.mark.parametrize(
+    "content, found",
+    [
+        (None, "no such file"),
+        ("", "it is empty"),
+        ("timestamp, utilization.gpu [%]\n2026/01/01, 3\n", "none of its 2 lines is a sample"),
+        (
+            '{"event": "round", "time": 1.79e9}\n{"event": "run_begin", "time": 1.79e9, "devices": 2}\n',
+            "none of its 2 lines",
+        ),
+        ('{"event": "run_begin", "time": "yesterday"}\n[1]\n\n', "none of its 3 lines is a sample"),
+    ],
+)
+def test_a_log_of_others_is_refused_by_name(tmp_path: Path, content: str | None, found: str) -> None:
+    path = tmp_path / "nvidia-smi.csv"
+    if content is not None:
+        path.write_text(content)
+    with pytest.raises(UsageError) as refused:
+        memory_seen(path)
+    assert str(refused.value).startswith(f"{path}: no monitor's log: {found}")
+    assert str(refused.value).endswith(
+        "; expected the monitor.jsonl of a case's folder, of which each line is a sample: a time and devices"
+    )
+    with pytest.raises(UsageError, match="cannot be read: Is a directory; expected the monitor.jsonl"):
+        memory_seen(tmp_path)
 
 
 def test_no_log_is_no_monitoring(tmp_path: Path) -> None:
