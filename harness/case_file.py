@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, SerializeAsAny, ValidationErr
 from harness.arithmetic import parse_product
 from harness.errors import ConfigurationError, MissingProfile, Problem
 from harness.literal import literal
+from harness.noise import NOISE
 from harness.strict_yaml import load_mapping
 
 SettingType = Literal["bool", "int", "float", "str"]
@@ -32,6 +33,7 @@ class Setting(BaseModel):
     min: float | None = None
     max: float | None = None
     choices: tuple[Any, ...] | None = None
+    raise_only: bool = Field(False, description="an override may not go below the base value")
 
     @model_validator(mode="after")
     def _base_value_is_legal(self) -> Setting:
@@ -61,6 +63,8 @@ class Setting(BaseModel):
             return f"expected at least {self.min:g}, found {literal(value)}"
         if self.max is not None and isinstance(value, int | float) and value > self.max:
             return f"expected at most {self.max:g}, found {literal(value)}"
+        if self.raise_only and isinstance(value, int | float) and value < self.value:
+            return f"may only be raised, from {self.value:g}, found {literal(value)}"
         return None
 
 
@@ -74,13 +78,16 @@ class Parameters(BaseModel):
     seed: int = Field(ge=0)
     flops: float = Field(ge=0, description="floating-point operations per item, a multiply-add counted as two")
     item: str = Field(min_length=1, description="what one sample is called: image, sequence")
+    max_noise: float = Field(
+        NOISE, gt=0, allow_inf_nan=False, description="how far rates may scatter, as a share, before they say nothing"
+    )
 
     @field_validator("flops", mode="before")
     @classmethod
     def _flops_is_a_product(cls, value: object) -> float:
         return parse_product(value)
 
-    @field_validator("target", mode="before")
+    @field_validator("target", "max_noise", mode="before")
     @classmethod
     def _whole_number_is_a_float(cls, value: object) -> object:
         return float(value) if type(value) is int else value

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from pathlib import Path
-from typing import Any
 
 from harness.config import EffectiveConfig
 from harness.events import CORRUPT, Event, read_events, seconds_between
@@ -18,12 +17,11 @@ from harness.record import (
     Measurement,
     Memory,
     Monitoring,
-    Round,
     RunRecord,
     Step,
     Utilisation,
 )
-from harness.statistics import spread, supported_percentiles
+from harness.rounds import measurement_of
 from harness.verdict import judge
 
 Events = dict[str, list[Event]]
@@ -70,7 +68,7 @@ def collect(events_file: Path) -> RunRecord:
         memory=_memory(events, begin["compiler"]),
         dishonest=tuple(dict.fromkeys(event["what"] for event in events["dishonest"])),
         disturbed=tuple(dict.fromkeys(event["what"] for event in events["disturbed"])),
-        checks=tuple(_check(event) for event in events["check"]),
+        checks=_checks(events),
         partial=bool(events["partial"]),
         corrupt_lines=len(events[CORRUPT]),
         interrupted=_last(events, "interrupted").get("step"),
@@ -81,8 +79,14 @@ def collect(events_file: Path) -> RunRecord:
     return record.model_copy(update={"verdict": judge(record)})
 
 
-def _check(event: Event) -> Check:
-    return Check.model_validate({key: event[key] for key in Check.model_fields})
+def _checks(events: Events) -> tuple[Check, ...]:
+    """Those of the last measurement; what an earlier one accused an engine of stands among what it did."""
+    attempt = max((event.get("attempt", 0) for event in events["check"]), default=0)
+    return tuple(
+        Check.model_validate({key: event[key] for key in Check.model_fields})
+        for event in events["check"]
+        if event.get("attempt", 0) == attempt
+    )
 
 
 def _last(events: Events, name: str, of: str | None = None) -> Event:
@@ -112,55 +116,30 @@ def _steps(events: Events) -> tuple[Step, ...]:
     return tuple(steps)
 
 
-def _rounds(events: Events, of: str) -> list[Event]:
-    return [event for event in events["round"] if event["of"] == of]
+def _of(events: Events, kind: str, of: str) -> list[Event]:
+    """Those of a target, of its last measurement: a disturbed one is repeated, and no part of it counts."""
+    attempt = sum(event["of"] == of for event in events["repeated"])
+    return [event for event in events[kind] if event["of"] == of and event.get("attempt", 0) == attempt]
 
 
 def _measurement(events: Events, of: str) -> Measurement | None:
     """All rounds of one target; None before its first round was complete."""
-    rounds = [
-        Round(
-            items=event["items"],
-            batches=len(event["batch_ns"]),
-            whole_seconds=event["whole_ns"] / 1e9,
-            core_seconds=sum(event["batch_ns"]) / 1e9,
-            evaluation_seconds=event["evaluation_ns"] / 1e9,
-            accuracy=event["accuracy"],
-            started=event["started"],
-        )
-        for event in _rounds(events, of)
-    ]
-    if not rounds or any(r.whole_seconds <= 0 or r.core_seconds <= 0 for r in rounds):
-        return None
-    batch_ms = [ns / 1e6 for event in _rounds(events, of) for ns in event["batch_ns"]]
-    core = spread([r.items / r.core_seconds for r in rounds])
-    loader = _last(events, "loader", of).get("items_per_second", 0.0)
     warmup = _last(events, "warmup", of)
-    return Measurement(
-        rounds=tuple(rounds),
+    return measurement_of(
+        _of(events, "round", of),
+        _of(events, "loader", of),
         warmup_batches=warmup.get("batches", 0),
         warmup_seconds=warmup.get("seconds", 0.0),
-        whole=spread([r.items / r.whole_seconds for r in rounds]),
-        core=core,
-        loader=loader,
-        bound_by=_bound_by(rounds, core.mean, loader),
-        latency_ms={"mean": sum(batch_ms) / len(batch_ms), **supported_percentiles(batch_ms)},
-        latency_batches=len(batch_ms),
+        core_alone=_last(events, "alone", of).get("items_per_second"),
+        repeated=tuple(what for event in events["repeated"] if event["of"] == of for what in event["what"]),
     )
-
-
-def _bound_by(rounds: list[Round], core: float, loader: float) -> Any:
-    """The slowest of the three stages that run side by side, each in items per second."""
-    items, evaluation = sum(r.items for r in rounds), sum(r.evaluation_seconds for r in rounds)
-    rates = {"compute": core, "loader": loader, "evaluation": items / evaluation if evaluation else float("inf")}
-    return min(rates, key=lambda stage: rates[stage])
 
 
 def _accuracy(events: Events, config: EffectiveConfig, gate: float) -> Accuracy:
     """The worst round of each target counts; a round without a figure makes the whole missing."""
 
     def worst(of: str) -> float | None:
-        scores = [event["accuracy"] for event in _rounds(events, of)]
+        scores = [event["accuracy"] for event in _of(events, "round", of)]
         return min(scores) if scores and None not in scores else None
 
     tested = _last(events, "framework_precision").get("precision")
@@ -204,4 +183,4 @@ def _utilisation(record: RunRecord) -> Utilisation:
     if record.chip.peak is None:
         return Utilisation(reason=record.chip.peak_missing)
     flops = record.flops.counted or record.flops.declared
-    return Utilisation(mfu=flops * measurement.core.mean / record.chip.peak.flops_per_second)
+    return Utilisation(mfu=flops * measurement.core.value / record.chip.peak.flops_per_second)

@@ -1,8 +1,10 @@
-"""Measuring one target, the framework or the engine: loader alone, warm-up, timed rounds, honesty round."""
+"""Measuring one target, the framework or the engine: warm-up, timed rounds with the loader alone between them, and a
+honesty round."""
 
 from __future__ import annotations
 
 import gc
+import itertools
 import math
 import random
 import statistics
@@ -11,12 +13,16 @@ from collections.abc import Callable
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
-from harness.crowd import Crowd
+from harness.contention import ContentionMeter
 from harness.errors import StepError
 from harness.events import EventLog
 from harness.honesty import Check, probe, recognition, timed_pace
-from harness.loop import Compute, Evaluate, TimedRound, check_outputs, loader_rate, share_memory, timed_round
+from harness.loop import Compute, TimedRound, check_outputs, loader_round, share_memory, timed_round
 from harness.memory import peak_resident_bytes, reset_peak
+from harness.noise import NOISE, noise_of
+from harness.record import Contention, Round
+from harness.rounds import core_of, round_of
+from harness.stages import Evaluate
 from harness.vendor import Vendor
 
 if TYPE_CHECKING:
@@ -33,6 +39,18 @@ APPEALS = 3
 
 CROWDED = 0.1
 """Share of the cores that others take from which on nobody can tell why an engine is slow."""
+
+LENGTHENINGS = 8
+"""Times that a round which was too short is run again with more passes."""
+
+MOST_LONGER = 1e4
+"""By how much a round is lengthened at once: what a first call says of a pass may be far from the truth."""
+
+HELD = 64
+"""Batches held in memory to be computed with nothing loaded beside them."""
+
+MARGIN = 1.1
+"""By how much a round's passes are meant to last longer than they must."""
 
 Form = list[tuple[tuple[int, ...], bool]]
 """Of each output: its shape without the batch, and whether it is a floating-point one."""
@@ -61,31 +79,43 @@ class Measurer:
         self._form: Form | None = None
         self._accused = False
         self._fastest_new = self._fastest_timed = float("inf")
+        self._attempt = 0
+        self._passes = 1
+        self._least_seconds = float(config.get("min_seconds", 0.0))
+        self._beside = not vendor.runs_on_processor
 
     def measure(
-        self, name: str, compute: Compute, rounds: int, *, probed_with: Compute | None = None, probed: bool = False
+        self,
+        name: str,
+        compute: Compute,
+        rounds: int,
+        *,
+        ranked: bool = False,
+        probed_with: Compute | None = None,
+        probed: bool = False,
     ) -> None:
         """Measure `compute`, called `name` in the log.
 
         Args:
-            rounds: timed rounds over the data.
+            rounds: timed rounds, each of as many passes over the data as last `min_seconds` of compute.
+            ranked: whether a measurement that was disturbed is repeated once.
             probed: whether a honesty round is slipped in.
             probed_with: what its answers are compared with, the framework in float32, if there is a model.
 
         Raises:
             StepError: an answer that is none, or a round that lost samples.
         """
-        self._log.write("loader", of=name, items_per_second=loader_rate(self._loader))
         reset_peak()
+        self._attempt = 0
         self._warm_up(name, compute)
-        self._fastest_new = self._fastest_timed = float("inf")
-        secret = random.SystemRandom().randint(1, rounds + 1) if probed else 0
-        for number in range(1, rounds + 1):
-            if number == secret:
-                self._probe(name, compute, probed_with)
-            self._time(name, compute, number, rounds)
-        if secret == rounds + 1:
-            self._probe(name, compute, probed_with)
+        noise = self._rounds(name, compute, rounds, probed, probed_with)
+        if noise and ranked and not self._accused:
+            self._log.write("repeated", of=name, what=noise)
+            self._report(note=f"measuring again: {'; '.join(noise)}")
+            self._attempt = 1
+            self._rounds(name, compute, rounds, probed, probed_with)
+        if self._beside or self._config.get("num_workers"):
+            self._time_alone(name, compute)
         if probed:
             self._hold(name, [self._timed_pace(name, compute, probed_with)])
         device_peak, device_total = self._device_memory()
@@ -97,6 +127,43 @@ class Measurer:
             device_total_bytes=device_total,
         )
 
+    def _rounds(self, name: str, compute: Compute, rounds: int, probed: bool, reference: Compute | None) -> list[str]:
+        """All timed rounds and the honesty round among them; what disturbed them."""
+        self._fastest_new = self._fastest_timed = float("inf")
+        secret = random.SystemRandom().randint(1, rounds + 1) if probed else 0
+        timed: list[Round] = []
+        for number in range(1, rounds + 1):
+            if number == secret:
+                self._probe(name, compute, reference)
+            self._load(name)
+            timed.append(self._time(name, compute, number, rounds))
+        if secret == rounds + 1:
+            self._probe(name, compute, reference)
+        if not all(each.core_seconds > 0 for each in timed):
+            return []
+        return noise_of(timed, core_of(timed), self._config.get("max_noise", NOISE))
+
+    def _load(self, name: str) -> None:
+        """The loader alone, right before a timed round, so that a machine that slows down slows both."""
+        items, seconds = loader_round(self._loader, self._least_seconds)
+        self._log.write("loader", of=name, attempt=self._attempt, items=items, seconds=seconds)
+
+    def _time_alone(self, name: str, compute: Compute) -> None:
+        """The core with nothing loaded beside it: what the timed rounds have lost to the loader."""
+        batches = [inputs for inputs, _ in itertools.islice(self._loader, HELD)]
+        items = 0
+        spent = 0
+        gc.collect()
+        while spent < self._least_seconds * 1e9 or not items:
+            for inputs in batches:
+                self._vendor.synchronize()
+                start = time.perf_counter_ns()
+                compute(inputs)
+                self._vendor.synchronize()
+                spent += time.perf_counter_ns() - start
+                items += len(inputs[0])
+        self._log.write("alone", of=name, items_per_second=items / (spent / 1e9) if spent else None)
+
     def _warm_up(self, name: str, compute: Compute) -> None:
         """Untimed calls at both batch sizes that the data has, so that nothing compiles under the clock."""
         begun = time.perf_counter()
@@ -105,9 +172,12 @@ class Measurer:
         if remainder and len(self._loader) > 1:
             batches += [[tensor[:remainder] for tensor in self._first]] * 2
         previous: list[torch.Tensor] = []
+        fastest = float("inf")
         for number, inputs in enumerate(batches, 1):
+            start = time.perf_counter()
             outputs, _ = compute(inputs)
             self._vendor.synchronize()
+            fastest = min(fastest, time.perf_counter() - start)
             self._report(phase=f"{name} warm-up", step=number, steps=len(batches), items=0)
             check_outputs(outputs, len(inputs[0]))
             if share_memory(previous, outputs):
@@ -115,9 +185,28 @@ class Measurer:
             previous = outputs
         if self._form is None:
             self._form = _form(previous)
+        self._passes = self._enough(1, fastest * len(self._loader))
         self._log.write("warmup", of=name, batches=len(batches), seconds=time.perf_counter() - begun)
 
-    def _time(self, name: str, compute: Compute, number: int, rounds: int) -> None:
+    def _enough(self, passes: int, took: float) -> int:
+        """How many passes last `min_seconds` if so many took so long."""
+        if took >= self._least_seconds:
+            return passes
+        return math.ceil(passes * min(MOST_LONGER, MARGIN * self._least_seconds / max(took, 1e-9)))
+
+    def _time(self, name: str, compute: Compute, number: int, rounds: int) -> Round:
+        """One timed round. One that turns out too short is run again, and longer; it does not count."""
+        for _ in range(LENGTHENINGS):
+            meter = ContentionMeter()
+            result = self._run(name, compute, number, rounds)
+            contention = meter.seen()
+            enough = self._enough(self._passes, result.core_ns / 1e9)
+            if enough == self._passes:
+                break
+            self._passes = enough
+        return self._log_round(name, number, result, contention)
+
+    def _run(self, name: str, compute: Compute, number: int, rounds: int) -> TimedRound:
         gc.collect()
         strange: set[str] = set()
 
@@ -125,7 +214,7 @@ class Measurer:
             strange.update(self._strange(outputs))
             return self._evaluator(outputs, targets)
 
-        phase, steps = f"{name} round {number}/{rounds}", len(self._loader)
+        phase, steps = f"{name} round {number}/{rounds}", len(self._loader) * self._passes
 
         def progress(batches: int, items: int) -> None:
             self._report(phase=phase, step=batches, steps=steps, items=items)
@@ -133,12 +222,21 @@ class Measurer:
                 print(f"{phase}: {batches}/{steps} batches, {items} items", flush=True)
 
         progress(0, 0)
-        result = timed_round(self._loader, compute, self._vendor.synchronize, evaluate, progress)
-        self._log_round(name, number, result)
+        result = timed_round(
+            self._loader,
+            compute,
+            self._vendor.synchronize,
+            evaluate,
+            progress,
+            passes=self._passes,
+            beside=self._beside,
+        )
+        self._look_at(name, number, result)
         full = result.batch_ns[:-1] or result.batch_ns
         self._fastest_timed = min(self._fastest_timed, statistics.median(full) / 1e9)
         for what in sorted(strange):
             self._accuse(name, what)
+        return result
 
     def _device_memory(self) -> tuple[int | None, int | None]:
         """What the vendor reads, where it can be true: bytes, and no more used than there are."""
@@ -154,21 +252,26 @@ class Measurer:
             told.append(f"answers in another form than expected: {_told(_form(outputs))}, not {_told(self._form)}")
         return told
 
-    def _log_round(self, name: str, number: int, result: TimedRound) -> None:
+    def _log_round(self, name: str, number: int, result: TimedRound, contention: Contention) -> Round:
         accuracy = result.accuracy
-        self._log.write(
-            "round",
-            of=name,
-            number=number,
-            started=result.started,
-            items=result.items,
-            whole_ns=result.whole_ns,
-            batch_ns=result.batch_ns,
-            evaluation_ns=result.evaluation_ns,
-            accuracy=accuracy if accuracy is not None and math.isfinite(accuracy) else None,
-        )
-        if result.items != len(self._loader.dataset):
-            raise StepError(f"round {number} ran {result.items} of {len(self._loader.dataset)} samples")
+        fields = {
+            "started": result.started,
+            "items": result.items,
+            "passes": result.passes,
+            "whole_ns": result.whole_ns,
+            "batch_ns": result.batch_ns,
+            "evaluation_ns": result.score.evaluation_ns,
+            "accuracy": accuracy if accuracy is not None and math.isfinite(accuracy) else None,
+            "contention": contention.model_dump(),
+        }
+        self._log.write("round", of=name, number=number, attempt=self._attempt, **fields)
+        return round_of(fields)
+
+    def _look_at(self, name: str, number: int, result: TimedRound) -> None:
+        """What a round shows beside its times, also one that does not count."""
+        items = len(self._loader.dataset) * result.passes
+        if result.items != items:
+            raise StepError(f"round {number} ran {result.items} of {items} samples")
         if result.reused_memory:
             self._accuse(name, "answers in the memory of its previous answer")
         if result.foo_seconds:
@@ -187,7 +290,7 @@ class Measurer:
 
     def _timed_pace(self, name: str, compute: Compute, reference: Compute | None) -> Check:
         """An honesty round may have met a busy machine: before it accuses, it is run again, its answers checked too."""
-        crowd, check = Crowd(), timed_pace(self._fastest_new, self._fastest_timed)
+        meter, check = ContentionMeter(), timed_pace(self._fastest_new, self._fastest_timed)
         for attempt in range(SECOND_CHANCES):
             if check.passed or self._accused:
                 break
@@ -195,9 +298,10 @@ class Measurer:
             check = self._probed_again(name, compute, reference)
         if not check.passed and not self._accused:
             check = self._appeal(name, compute, reference, check)
-        if check.passed or self._accused or crowd.share() < CROWDED:
+        others = meter.seen().others
+        if check.passed or self._accused or others < CROWDED:
             return check
-        crowded = f"other processes took {crowd.share():.0%} of the cores"
+        crowded = f"other processes took {others:.0%} of the cores"
         self._log.write("disturbed", what=f"{crowded} while the {name} took {check.figure:.3g} times as long untimed")
         return replace(check, passed=True, bound=None, meaning=f"no bound holds: {crowded}")
 
@@ -237,6 +341,7 @@ class Measurer:
                 "check",
                 **(
                     asdict(check)
+                    | {"attempt": self._attempt}
                     | {"name": check.name if name == "engine" else f"{check.name} ({name})"}
                     | {"figure": check.figure if finite else None}
                 ),

@@ -157,7 +157,7 @@ class Pipeline:
             self.measurer.measure("framework_fp32", compute, rounds=1)
         compute = framework_compute(self.model, vendor.torch_device(), tested)
         self.log.write("framework_precision", precision=tested)
-        self.measurer.measure("framework", compute, rounds=self.config.repeat)
+        self.measurer.measure("framework", compute, rounds=self.config.repeat, ranked=self.compiler is None)
 
     def export(self) -> None:
         """Step 4: the model as an ONNX file."""
@@ -185,7 +185,9 @@ class Pipeline:
             self._load_engine()
         assert self.engine is not None
         reference = framework_compute(self.model, "cpu", "fp32") if self.model is not None else None
-        self.measurer.measure("engine", self.engine, rounds=self._rounds(), probed=True, probed_with=reference)
+        self.measurer.measure(
+            "engine", self.engine, rounds=self._rounds(), ranked=True, probed=True, probed_with=reference
+        )
         if self._undeclared():
             raise _Undeclared(
                 f"compiler {self.config.compiler} does not declare {self._undeclared()}, yet it ran: "

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from harness.errors import UsageError, harmless
 from harness.plain_json import first_of, read_json
 
-SCHEMA_VERSION: Final = 1
+SCHEMA_VERSION: Final = 2
 
 STEPS = (
     "init",
@@ -124,25 +124,44 @@ class Host(Part):
     memory_bytes: int
 
 
-class Spread(Part):
-    """A figure over the rounds. `stdev` is the sample standard deviation, null for one round."""
+class Rate(Part):
+    """All items over all seconds, and beside it how far the rates of the single rounds (or runs) lie apart.
 
-    mean: float
+    `stdev` is their sample standard deviation, null for one round.
+    """
+
+    value: float = Field(description="items per second")
     stdev: float | None
     min: float
     max: float
 
+    @property
+    def noise(self) -> float | None:
+        """The standard deviation as a share of the value; None for one round."""
+        return self.stdev / self.value if self.stdev is not None and self.value > 0 else None
+
+
+class Contention(Part):
+    """Shares of all of a machine's cores over some time, 0 to 1."""
+
+    others: float = Field(description="taken by what the session did not start, a virtual machine's host included")
+    stolen: float = Field(description="the part that a virtual machine's host took")
+    idle: float
+    clock_mhz: float | None = Field(default=None, description="mean of all cores at the end; null: not readable")
+
 
 class Round(Part):
-    """One pass over the data set. Seconds; `core` is the sum of the synchronised compute windows."""
+    """Whole passes over the data set. Seconds; `core` is the sum of the synchronised compute windows."""
 
     items: int
+    passes: int = 1
     batches: int
     whole_seconds: float
     core_seconds: float
     evaluation_seconds: float
     accuracy: float | None
     started: float = Field(description="seconds since the epoch")
+    contention: Contention | None = Field(default=None, description="while it ran")
 
 
 class Measurement(Part):
@@ -151,14 +170,27 @@ class Measurement(Part):
     rounds: tuple[Round, ...]
     warmup_batches: int
     warmup_seconds: float
-    whole: Spread
-    core: Spread
-    loader: float = Field(description="items per second of the data loader alone")
-    bound_by: Literal["loader", "compute", "evaluation"]
+    whole: Rate
+    core: Rate
+    loader: Rate | None = Field(description="the data loader alone, in rounds between the timed ones")
+    bound_by: Literal["loader", "compute", "evaluation"] | None = Field(
+        description="the slowest stage; null where the slowest two lie within the noise"
+    )
     latency_ms: dict[str, float] = Field(
         default_factory=dict, description="per batch: mean and the percentiles that the count supports"
     )
     latency_batches: int = 0
+    core_alone: float | None = Field(
+        default=None, description="items per second with nothing loaded beside it; null: nothing was"
+    )
+    repeated: tuple[str, ...] = Field(
+        default=(), description="what disturbed a first measurement, which this one took the place of"
+    )
+
+    @property
+    def core_lost(self) -> float | None:
+        """The share of the core throughput that went to loading beside it; None where nothing was loaded beside."""
+        return None if self.core_alone is None else max(0.0, 1 - self.core.value / self.core_alone)
 
 
 class Accuracy(Part):
@@ -234,7 +266,7 @@ class Check(Part):
 class CaseRecord(Part):
     """What the record of any suite's case run holds."""
 
-    schema_version: Literal[1] = SCHEMA_VERSION
+    schema_version: Literal[2] = SCHEMA_VERSION
     suite: str
     case: str
     profile: str

@@ -1,4 +1,4 @@
-"""Spreads and percentiles that say no more than their sample supports."""
+"""Rates and percentiles that say no more than their sample supports."""
 
 from __future__ import annotations
 
@@ -6,33 +6,30 @@ import math
 import statistics
 from collections.abc import Sequence
 
-from harness.record import Spread
+from harness.record import Rate
 
 CONFIDENCE = 0.99
 
 
-def spread(values: Sequence[float]) -> Spread:
-    """Mean, sample standard deviation, smallest and largest of at least one value."""
-    return Spread(
-        mean=statistics.fmean(values),
-        stdev=statistics.stdev(values) if len(values) > 1 else None,
-        min=min(values),
-        max=max(values),
-    )
+def rate(items: Sequence[float], seconds: Sequence[float]) -> Rate:
+    """Items per second of all rounds together, all items over all seconds, and the spread of the rounds' own rates.
 
-
-def rate(items: Sequence[float], seconds: Sequence[float]) -> float:
-    """Items per second of all rounds together: all items over all seconds. One lucky short round does not lift it.
+    Never the mean of their rates: one lucky short round would count as much as a long one.
 
     Raises:
-        ValueError: no time passed, or the rounds of one are not those of the other.
+        ValueError: there are none, one took no time, or the rounds of one are not those of the other.
     """
-    if len(items) != len(seconds):
+    if len(items) != len(seconds) or not items:
         raise ValueError(f"{len(items)} rounds have items, {len(seconds)} have seconds")
-    total = math.fsum(seconds)
-    if not total > 0:
-        raise ValueError(f"a rate needs seconds above 0, found {total:g}")
-    return math.fsum(items) / total
+    if not min(seconds) > 0:
+        raise ValueError(f"a rate needs seconds above 0, found {min(seconds):g}")
+    rates = [count / took for count, took in zip(items, seconds, strict=True)]
+    return Rate(
+        value=math.fsum(items) / math.fsum(seconds),
+        stdev=statistics.stdev(rates) if len(rates) > 1 else None,
+        min=min(rates),
+        max=max(rates),
+    )
 
 
 def samples_needed(percentile: float, discarded: int = 1) -> int:

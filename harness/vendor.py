@@ -210,6 +210,9 @@ class Vendor(ABC):
     training_scales: tuple[str, ...] = ("1x1",)
     """Scales, nodes x processes, at which every training case is offered; files under `configs/training` add others."""
 
+    runs_on_processor: bool = False
+    """Whether the devices are this machine's processor: nothing is then loaded or evaluated beside a computation."""
+
     container_options: tuple[str, ...] = ()
     """Options that give a container access to the devices."""
 
@@ -286,6 +289,7 @@ class Processor(Vendor):
     """This machine's processor, through torch alone: what trains the embedded profile's weights."""
 
     default_compiler = "eager"
+    runs_on_processor = True
 
     def devices(self) -> list[Device]:
         """One: the processor."""

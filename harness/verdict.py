@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from harness.noise import NOISE, noise_of
 from harness.record import Measurement, RunRecord, Verdict, VerdictKind
+from harness.rounds import margin
 from harness.statistics import samples_needed
 from harness.verdict_stages import (
     decide,
@@ -17,12 +19,6 @@ from harness.verdict_stages import (
     parts_left_out,
     wrong_flops,
 )
-
-SPREAD_BOUND = 0.25
-"""How far the core throughput of the rounds may scatter: standard deviation over mean."""
-
-SPREAD_ROUNDS, SPREAD_SECONDS = 3, 0.5
-"""Rounds that a spread needs, and seconds of compute that each needs: what is shorter is noisy by nature."""
 
 EXIT_CODES = {
     VerdictKind.PASS: 0,
@@ -76,7 +72,7 @@ def judge(record: RunRecord) -> Verdict:
             (VerdictKind.FAIL_HONESTY, _dishonesty(record)),
             (VerdictKind.ERROR, [f"{what}: run again on a quiet machine" for what in record.disturbed]),
             (VerdictKind.INSUFFICIENT, _too_little(record)),
-            (VerdictKind.AMBIGUOUS, disturbances(record.monitoring) + _scatter(record)),
+            (VerdictKind.AMBIGUOUS, disturbances(record.monitoring) + _noise(record)),
         )
     )
 
@@ -117,6 +113,8 @@ def _missing_figures(record: RunRecord) -> list[str]:
         reasons.append("nothing was measured")
     elif rounds is not None and not _as_many_as_asked(record, len(measured.rounds), rounds):
         reasons.append(f"{len(measured.rounds)} of {rounds} rounds are in the record")
+    if measured is not None:
+        reasons += _too_short(measured, record.config.get("min_seconds", 0.0))
     reasons += [f"step {step.name} was not reached" for step in record.steps if step.status == "not_reached"]
     if record.corrupt_lines:
         reasons.append(f"{record.corrupt_lines} lines of the event log are damaged")
@@ -131,6 +129,15 @@ def _missing_figures(record: RunRecord) -> list[str]:
     return reasons
 
 
+def _too_short(measured: Measurement, least: float) -> list[str]:
+    """Rounds of less compute than was asked for."""
+    return [
+        f"round {number} was timed for {timed.core_seconds:.3g} s of compute, {least:g} s are asked for (min_seconds)"
+        for number, timed in enumerate(measured.rounds, 1)
+        if 0 < timed.core_seconds < least
+    ]
+
+
 def _missing_identity(record: RunRecord) -> list[str]:
     """What makes a figure one of this task: its data, weights and FLOPs, its checks, all of its samples."""
     has_model = record.step("framework_validation").status == "done"
@@ -143,8 +150,8 @@ def _missing_identity(record: RunRecord) -> list[str]:
     size = record.dataset.items if record.dataset else None
     for name, measurement in (("framework", record.framework), ("engine", record.engine)):
         for number, timed in enumerate(measurement.rounds if measurement else (), 1):
-            if size is not None and timed.items != size:
-                reasons.append(f"{name} round {number} ran {timed.items} of {size} samples")
+            if size is not None and timed.items != size * timed.passes:
+                reasons.append(f"{name} round {number} ran {timed.items} of {size * timed.passes} samples")
     return reasons
 
 
@@ -167,6 +174,13 @@ def _impossible_measurement(name: str, measurement: Measurement) -> list[str]:
             )
         if timed.accuracy is None or not math.isfinite(timed.accuracy):
             reasons.append(f"{name} round {number}: accuracy is missing or not a number: {timed.accuracy}")
+    whole = measurement.whole
+    for stage, rate in (("loader", measurement.loader), ("core", measurement.core)):
+        if rate is not None and whole.value > rate.value * (1 + margin(whole, rate)):
+            reasons.append(
+                f"{name}: whole {whole.value:.4g} items/s is above {stage} {rate.value:.4g}, which it contains, by "
+                f"more than their noise"
+            )
     return reasons
 
 
@@ -190,18 +204,15 @@ def _accuracy_shortfalls(record: RunRecord) -> list[str]:
     return reasons
 
 
-def _scatter(record: RunRecord) -> list[str]:
-    """Rounds so far apart that their mean says little."""
+def _noise(record: RunRecord) -> list[str]:
+    """Rounds so far apart, or a machine so busy with something else, that their rate says little."""
     measured = record.measured()
-    if measured is None or measured.core.stdev is None or len(measured.rounds) < SPREAD_ROUNDS:
+    if measured is None:
         return []
-    spread = measured.core.stdev / measured.core.mean
-    if spread <= SPREAD_BOUND or min(timed.core_seconds for timed in measured.rounds) < SPREAD_SECONDS:
-        return []
-    return [
-        f"the core throughput of the {len(measured.rounds)} rounds scatters by {spread:.0%} of its mean, more than "
-        f"{SPREAD_BOUND:.0%}: run again on a quiet machine, and with more rounds (--repeat) if one of them stands out"
-    ]
+    reasons = noise_of(measured.rounds, measured.core, record.config.get("max_noise", NOISE))
+    if reasons and measured.repeated:
+        reasons.append(f"it was measured twice; the first time {'; '.join(measured.repeated)}")
+    return [*reasons, "run again on a quiet machine, or longer (--min-seconds)"] if reasons else []
 
 
 def _dishonesty(record: RunRecord) -> list[str]:
@@ -213,6 +224,9 @@ def _dishonesty(record: RunRecord) -> list[str]:
 def _too_little(record: RunRecord) -> list[str]:
     """A latency run exists for its percentiles; and an engine without a reference could be of any model."""
     measurement = record.engine
+    measured = record.measured()
+    if measured is not None and len(measured.rounds) == 1:
+        return ["one round says nothing of its own noise: --repeat 3 or more"]
     if measurement is not None and record.framework is None:
         return ["no framework validation: nothing says that the engine's model is the case's"]
     if record.config.get("scenario") != "latency" or measurement is None or "p99" in measurement.latency_ms:

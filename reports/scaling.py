@@ -72,13 +72,13 @@ def efficiency(view: TrainingView, other: TrainingView) -> Figure:
 
 
 def _rate(view: TrainingView) -> float:
-    return view.record.rates["raw"].mean
+    return view.record.rates["raw"].value
 
 
 def _deviation(view: TrainingView) -> float:
     """Of the rates of the runs, as a share of their mean."""
     spread = view.record.rates["raw"]
-    return (spread.stdev or 0.0) / spread.mean
+    return (spread.stdev or 0.0) / spread.value
 
 
 def _world(view: TrainingView) -> int:

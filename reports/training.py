@@ -64,7 +64,7 @@ class TrainingView:
         if spread is None:
             return f"{text.MISSING} (nothing was measured)"
         deviation = f" ± {text.number(spread.stdev)}" if spread.stdev is not None else ""
-        return f"{text.number(spread.mean)}{deviation} {self.items}/s"
+        return f"{text.number(spread.value)}{deviation} {self.items}/s"
 
     @property
     def mfu(self) -> str:
@@ -229,7 +229,7 @@ def properties(record: TrainingRecord) -> list[tuple[str, str]]:
     view = TrainingView(record)
     shown = {} if view.withheld else record.rates
     reason = view.withheld or "null: nothing was measured"
-    rates = [(name, f"{shown[name].mean:.6g}" if name in shown else reason) for name in labels.RATES]
+    rates = [(name, f"{shown[name].value:.6g}" if name in shown else reason) for name in labels.RATES]
     metrics = [run.metric for run in record.runs if run.metric is not None]
     return [
         ("verdict", str(view.verdict.kind)),

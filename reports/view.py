@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from harness.record import Measurement, RunRecord, Step, Verdict
+from harness.record import Measurement, Rate, RunRecord, Step, Verdict
 from harness.verdict import judge
 from reports import reasons, text, withholding
 from reports.reasons import Side
@@ -88,23 +88,26 @@ class CaseView:
         return self.record.framework if side == "framework" else self.record.engine
 
     def speed(self, side: Side, name: Literal["whole", "core"]) -> Figure:
-        """Throughput in items per second: mean, and the standard deviation over the rounds."""
+        """Throughput in items per second: all items over all seconds, and the standard deviation over the rounds."""
 
         def form(measured: Measurement) -> Figure:
-            spread = measured.whole if name == "whole" else measured.core
-            if spread.stdev is None:
-                return Figure(f"{text.number(spread.mean)} {self.items}/s (one round)", spread.mean)
-            return Figure(f"{text.number(spread.mean)} ± {text.number(spread.stdev, 2)} {self.items}/s", spread.mean)
+            return self._rate(measured.whole if name == "whole" else measured.core)
 
         return self._speed(side, form)
 
     def loader(self, side: Side) -> Figure:
         """Items per second of the data loader alone."""
-        return self._speed(side, lambda m: Figure(f"{text.number(m.loader)} {self.items}/s", m.loader))
+        return self._speed(side, lambda m: missing("not measured") if m.loader is None else self._rate(m.loader))
 
     def bound_by(self, side: Side) -> Figure:
         """What the whole throughput is limited by."""
-        return self._speed(side, lambda m: Figure(m.bound_by))
+        undecided = missing("the slowest two stages lie within the noise")
+        return self._speed(side, lambda m: undecided if m.bound_by is None else Figure(m.bound_by))
+
+    def _rate(self, rate: Rate) -> Figure:
+        if rate.stdev is None:
+            return Figure(f"{text.number(rate.value)} {self.items}/s (one round)", rate.value)
+        return Figure(f"{text.number(rate.value)} ± {text.number(rate.stdev, 2)} {self.items}/s", rate.value)
 
     @property
     def latencies(self) -> list[str]:
@@ -168,7 +171,7 @@ class CaseView:
             return missing("the case declares no FLOPs")
 
         def form(measured: Measurement) -> Figure:
-            rate = flops * measured.core.mean
+            rate = flops * measured.core.value
             return Figure(text.scaled(rate, "FLOP/s"), rate)
 
         return self._speed(self.ranked, form)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from harness.record import Chip, Flops, Host, Identity, Utilisation
-from harness.statistics import spread
 from harness.training.record import Epoch, Evaluation, NotedStep, Rank, Rates, SeedRun, Split, TrainingRecord
+from harness.training.seed_run import rates_over
 from harness.training.verdict import judge
 
 BEGUN = 1_790_000_000.0
@@ -59,9 +59,7 @@ def make_run(passes: int = 2, **changes: Any) -> SeedRun:
 def make_training(*runs: SeedRun, **changes: Any) -> TrainingRecord:
     """A judged record of runs, of one that converged where none is given."""
     trained = runs or (make_run(),)
-    measured = [run.rates for run in trained if run.rates]
-    by_name = {name: [getattr(each, name) for each in measured] for name in Rates.model_fields}
-    rates = {name: spread(values) for name, values in by_name.items() if values and None not in values}
+    rates = rates_over(trained)
     values: dict[str, Any] = {
         "suite": "training",
         "case": "tiny",

@@ -10,10 +10,9 @@ from typing import Any
 from harness.config import EffectiveConfig
 from harness.events import CORRUPT, Event, read_events, seconds_between
 from harness.record import Chip, Flops, Identity, Utilisation
-from harness.statistics import spread
 from harness.training.rank_log import RankLog
-from harness.training.record import Rates, SeedRun, TrainingRecord
-from harness.training.seed_run import collect_run, olympic_mean
+from harness.training.record import SeedRun, TrainingRecord
+from harness.training.seed_run import collect_run, olympic_mean, rates_over
 from harness.training.verdict import judge
 
 
@@ -90,14 +89,13 @@ def _identity_of(config: EffectiveConfig) -> dict[str, Any]:
 
 
 def _figures(runs: list[SeedRun], begin: Event, config: EffectiveConfig, first: RankLog) -> dict[str, Any]:
-    """Means over the runs that came to their end, and what follows from them."""
+    """Rates over the runs that came to their end, and what follows from them."""
     flops = Flops(declared=config.flops, counted=first.last.get("flops", {}).get("counted"))
-    measured = [run.rates for run in runs if run.rates is not None]
-    if not measured:
+    rates = rates_over(runs)
+    if not rates:
         return {"flops": flops, "utilisation": Utilisation(reason="nothing was measured")}
-    rates = {name: spread([getattr(each, name) for each in measured]) for name in Rates.model_fields}
     times = [math.inf if run.seconds_to_target is None else run.seconds_to_target for run in runs]
-    whole = rates["raw"].mean
+    whole = rates["raw"].value
     length = config.parameters.get("max_seq_length")
     return {
         "flops": flops,

@@ -19,10 +19,9 @@ from typing import Any
 from harness.errors import UsageError
 from harness.plain_json import plain_text
 from harness.record import Chip, Utilisation
-from harness.statistics import spread
 from harness.training.perflog_run import RankLines, figure, metric_of, seed_run
-from harness.training.record import Rates, SeedRun, TrainingRecord
-from harness.training.seed_run import olympic_mean
+from harness.training.record import SeedRun, TrainingRecord
+from harness.training.seed_run import olympic_mean, rates_over
 from harness.training.verdict import judge
 
 MARK = b"[PerfLog]"
@@ -157,12 +156,8 @@ def _described(log: PerfLog, run: SeedRun) -> dict[str, Any]:
 
 
 def _figures(runs: Sequence[SeedRun]) -> dict[str, Any]:
-    """Means over the runs, of what is known of all of them."""
-    rates = {}
-    for name in Rates.model_fields:
-        known = [value for run in runs if run.rates and (value := getattr(run.rates, name)) is not None]
-        if len(known) == len(runs):
-            rates[name] = spread(known)
+    """Rates and time over the runs, of what is known of all of them."""
+    rates = rates_over(runs) if all(run.rates for run in runs) else {}
     times = [seconds for run in runs if (seconds := run.seconds_to_target) is not None]
     return {"rates": rates, "seconds_to_target": olympic_mean(times) if times else None}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from harness.record import CaseRecord, Host, Identity, Monitoring, Part, Spread
+from harness.record import CaseRecord, Host, Identity, Monitoring, Part, Rate
 
 
 class Evaluation(Part):
@@ -193,7 +193,7 @@ class TrainingRecord(CaseRecord):
     seconds_to_target: float | None = Field(
         default=None, description="olympic mean of the runs from five on, else their mean"
     )
-    rates: dict[str, Spread] = Field(default_factory=dict, description="items per second over the runs")
+    rates: dict[str, Rate] = Field(default_factory=dict, description="items per second over the runs")
     items_per_second_per_device: float | None = None
     tokens_per_second: float | None = None
 

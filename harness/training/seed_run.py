@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from harness.events import Event, read_events, seconds_between
-from harness.record import Host, Monitoring
+from harness.record import Host, Monitoring, Rate
+from harness.statistics import rate
 from harness.training.failure import failure_of
 from harness.training.node_monitor import FAILED
 from harness.training.nodes import monitored
@@ -193,6 +194,20 @@ def _monitoring(
     trained = next((log.trained() for log in ranks if log.rank == 0), 0)
     failures = {node: [e["reason"] for e in events if e["event"] == FAILED] for node, events in agents.items()}
     return monitored(directory, windows, trained, failures, skews)
+
+
+def rates_over(runs: Sequence[SeedRun]) -> dict[str, Rate]:
+    """All samples over all seconds of the runs that came to their end: those rates that each of them has.
+
+    A log of others may not say how many samples; its runs count alike.
+    """
+    measured = [run for run in runs if run.rates is not None]
+    found = {}
+    for name in Rates.model_fields:
+        known = [(run.samples or 1, each) for run in measured if (each := getattr(run.rates, name) or 0) > 0]
+        if known and len(known) == len(measured):
+            found[name] = rate([samples for samples, _ in known], [samples / each for samples, each in known])
+    return found
 
 
 def olympic_mean(values: Sequence[float]) -> float:

@@ -47,7 +47,7 @@ def published(house: House) -> House:
         described = content["parameters"].get("model", {}) | standard["parameters"].get("model", {}) | model
         flops = save_weights(case, described, house.root / "weights" / case)
         standard["parameters"] |= TASK[case] | {"model": described, "flops": flops}
-        standard["configurations"] |= {"batch_size": 4, "num_workers": 1, "repeat": 1}
+        standard["configurations"] |= {"batch_size": 4, "num_workers": 1, "repeat": 2}
         path.write_text(yaml.safe_dump(content))
     make_images(house.root / "images/val")
     (house.root / "text").mkdir()

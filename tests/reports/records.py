@@ -20,13 +20,14 @@ from harness.record import (
     Monitoring,
     OverrideEntry,
     Peak,
+    Rate,
     Round,
     RunRecord,
     Series,
     Step,
     Utilisation,
 )
-from harness.statistics import spread
+from harness.statistics import rate
 from harness.verdict import judge
 
 ITEMS = 1797
@@ -52,9 +53,9 @@ def measurement(core_seconds: tuple[float, ...], accuracy: float = 0.9822, begun
         rounds=rounds,
         warmup_batches=3,
         warmup_seconds=0.21,
-        whole=spread([r.items / r.whole_seconds for r in rounds]),
-        core=spread([r.items / r.core_seconds for r in rounds]),
-        loader=9753.1,
+        whole=rate([r.items for r in rounds], [r.whole_seconds for r in rounds]),
+        core=rate([r.items for r in rounds], [r.core_seconds for r in rounds]),
+        loader=Rate(value=9753.1, stdev=120.0, min=9600.0, max=9900.0),
         bound_by="compute",
         latency_ms={"mean": 8.642, "p50": 8.531, "p90": 9.753},
         latency_batches=57 * len(rounds),

@@ -19,7 +19,7 @@ from harness.record import (
     Step,
     Utilisation,
 )
-from harness.statistics import spread
+from harness.statistics import rate
 from harness.verdict import REQUIRED_CHECKS
 
 
@@ -37,9 +37,9 @@ def measurement(*changes: dict[str, Any], count: int = 3) -> Measurement:
         rounds=timed,
         warmup_batches=3,
         warmup_seconds=0.1,
-        whole=spread([100 / 1.5] * count),
-        core=spread([100.0] * count),
-        loader=500.0,
+        whole=rate([100] * count, [1.5] * count),
+        core=rate([100] * count, [1.0] * count),
+        loader=rate([500] * count, [1.0] * count),
         bound_by="compute",
     )
 

@@ -65,7 +65,7 @@ def a_round(of: str, number: int, **changes: Any) -> dict[str, Any]:
 def measured(of: str) -> list[tuple[str, dict[str, Any]]]:
     """All events of one target."""
     return [
-        ("loader", {"of": of, "items_per_second": 9000.0}),
+        *[("loader", {"of": of, "items": 9000, "seconds": 1.0}) for _ in range(3)],
         ("warmup", {"of": of, "batches": 5, "seconds": 0.1}),
         *[("round", a_round(of, number)) for number in (1, 2, 3)],
         ("memory", {"of": of, "host_peak_bytes": 10, "device_peak_bytes": None, "device_total_bytes": None}),
@@ -116,8 +116,8 @@ def test_whole_log(log: Path) -> None:
     assert record.config_hash == CONFIG.hash and record.seed == 7
     assert [override.key for override in record.overrides] == ["batch_size"]
     assert record.engine is not None
-    assert record.engine.whole.mean == pytest.approx(2500)
-    assert record.engine.core.mean == pytest.approx(100 / 0.03)
+    assert record.engine.whole.value == pytest.approx(2500)
+    assert record.engine.core.value == pytest.approx(100 / 0.03)
     assert record.engine.whole.stdev == pytest.approx(0, abs=1e-6)
     assert record.engine.latency_ms["mean"] == pytest.approx(10) and record.engine.latency_batches == 9
     assert record.engine.bound_by == "compute"
@@ -206,11 +206,61 @@ def test_bound_by_the_slowest_stage(log: Path, loader: float, evaluation_ns: int
     events = good_events()
     for name, fields in events:
         if name == "loader":
-            fields["items_per_second"] = loader
+            fields["items"] = int(loader)
         if name == "round":
             fields["evaluation_ns"] = evaluation_ns
     engine = collect(written(log, events)).engine
     assert engine is not None and engine.bound_by == bound_by
+
+
+def test_throughput_is_all_items_over_all_seconds(log: Path) -> None:
+    """One lucky short round must not lift it: the mean of these rates would be 35,000."""
+    events = good_events()
+    for name, fields in events:
+        if name == "round" and fields["of"] == "engine" and fields["number"] == 2:
+            fields.update(batch_ns=[1_000_000], whole_ns=2_000_000)
+    engine = collect(written(log, events)).engine
+    assert engine is not None
+    assert engine.core.value == pytest.approx(300 / 0.061)
+    assert engine.whole.value == pytest.approx(300 / 0.082)
+    assert engine.core.max == pytest.approx(100_000)
+
+
+def test_stages_within_the_noise_bound_nothing(log: Path) -> None:
+    events = good_events()
+    for name, fields in events:
+        if name == "loader":
+            fields.update(items=103, seconds=0.03)
+    engine = collect(written(log, events)).engine
+    assert engine is not None and engine.loader is not None and engine.loader.stdev == 0
+    assert engine.bound_by is None
+
+
+def test_of_a_repeated_measurement_the_second_counts(log: Path) -> None:
+    first = [(n, f | ({"batch_ns": [90_000_000]} if n == "round" else {})) for n, f in measured("engine")]
+    again = [(n, f | {"attempt": 1}) for n, f in measured("engine") if n in ("loader", "round")]
+    events = good_events()
+    kept = [(n, f) for n, f in events if (n, f.get("of")) not in (("round", "engine"), ("loader", "engine"))]
+    at = kept.index(("warmup", {"of": "engine", "batches": 5, "seconds": 0.1}))
+    kept[at:at] = [*first, ("repeated", {"of": "engine", "what": ["the rounds scatter"]}), *again]
+    for name, fields in kept:
+        if name == "check":
+            fields["attempt"] = 1
+    engine = collect(written(log, kept)).engine
+    assert engine is not None and len(engine.rounds) == 3 and engine.repeated == ("the rounds scatter",)
+    assert engine.core.value == pytest.approx(100 / 0.03)
+    record = collect(log)
+    assert record.verdict is not None and record.verdict.kind is VerdictKind.PASS
+    assert record.framework is not None and not record.framework.repeated
+
+
+def test_what_the_core_lost_to_the_loader_beside_it(log: Path) -> None:
+    events = good_events()
+    at = next(i for i, (name, fields) in enumerate(events) if name == "memory" and fields["of"] == "engine")
+    events.insert(at, ("alone", {"of": "engine", "items_per_second": 4000.0}))
+    record = collect(written(log, events))
+    assert record.engine is not None and record.engine.core_lost == pytest.approx(1 - 100 / 0.03 / 4000)
+    assert record.framework is not None and record.framework.core_lost is None
 
 
 @pytest.mark.parametrize(

@@ -17,14 +17,14 @@ from torch.utils.data import DataLoader, TensorDataset
 
 from harness import measure
 from harness.config import EffectiveConfig
-from harness.crowd import Crowd
+from harness.contention import ContentionMeter
 from harness.errors import StepError
 from harness.events import EventLog, read_events
 from harness.honesty import _copied, distance, probe
 from harness.measure import Measurer
 from harness.pace import Paces
 from harness.probes import Call, splice
-from harness.record import Identity
+from harness.record import Contention, Identity
 
 pytestmark = pytest.mark.quiet
 
@@ -77,7 +77,7 @@ def measured(
     config = EffectiveConfig(
         "inference", "net", "embedded", "fake", {"warmup": 1}, {"precision": "fp32", "fp16": False, "log_freq": 100}
     )
-    vendor: Any = SimpleNamespace(synchronize=synchronize, memory=lambda: (None, None))
+    vendor: Any = SimpleNamespace(synchronize=synchronize, memory=lambda: (None, None), runs_on_processor=True)
     log = EventLog(tmp_path / "events.jsonl")
     first = next(iter(data.loader))[0]
     measurer = Measurer(config, data.loader, first, evaluator, vendor, log, lambda **_: None)
@@ -341,7 +341,7 @@ EXPECTED = {
 @pytest.fixture(autouse=True)
 def one_second_chance_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(measure, "SECOND_CHANCES", 1)
-    monkeypatch.setattr(Crowd, "share", lambda self: 0.0)
+    monkeypatch.setattr(ContentionMeter, "seen", lambda self: Contention(others=0.0, stolen=0.0, idle=0.1))
 
 
 @pytest.mark.parametrize("cheat, accusation", EXPECTED.items())
@@ -372,7 +372,7 @@ def test_an_engine_whose_machine_becomes_busy_is_not_accused(tmp_path: Path, mon
 
 
 def test_on_a_crowded_machine_nobody_is_accused_of_being_slow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Crowd, "share", lambda self: 0.3)
+    monkeypatch.setattr(ContentionMeter, "seen", lambda self: Contention(others=0.3, stolen=0.0, idle=0.1))
     data = Data()
     accusations, _ = measured(data, Cheats.knows_when_it_is_timed(data), tmp_path)
     events = list(read_events(tmp_path / "events.jsonl"))

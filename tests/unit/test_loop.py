@@ -11,7 +11,8 @@ import pytest
 import torch
 
 from harness.errors import StepError
-from harness.loop import AHEAD, TimedRound, check_outputs, loader_rate, share_memory, timed_round
+from harness.loop import TimedRound, check_outputs, loader_round, share_memory, timed_round
+from harness.stages import AHEAD
 
 Batch = tuple[list[torch.Tensor], torch.Tensor]
 
@@ -64,7 +65,7 @@ def no_thread_is_left() -> Iterator[None]:
 class TestWhatIsRun:
     def test_every_sample_once_with_a_last_short_batch(self) -> None:
         result = run()
-        assert (result.items, len(result.batch_ns), result.weight) == (10, 3, 10.0)
+        assert (result.items, len(result.batch_ns), result.score.weight) == (10, 3, 10.0)
         assert result.accuracy == 1.0
 
     def test_outputs_meet_their_own_targets_in_order(self) -> None:
@@ -89,6 +90,29 @@ class TestWhatIsRun:
         signs = iter([0.5, -0.5, 0.0])
         assert run(compute=lambda inputs: ([inputs[0] * 2], next(signs))).foo_seconds == 1.0
 
+    @pytest.mark.parametrize("beside", [True, False])
+    def test_as_many_passes_as_are_asked_for(self, beside: bool) -> None:
+        result = run(passes=3, beside=beside)
+        assert (result.passes, result.items, len(result.batch_ns), result.score.weight) == (3, 30, 9, 30.0)
+        assert result.accuracy == 1.0
+
+    def test_nothing_runs_beside_the_compute_of_a_processor(self) -> None:
+        loader, drawn = Loader(20, 2), []
+        evaluated: list[int] = []
+
+        def watch(inputs: list[torch.Tensor]) -> tuple[list[torch.Tensor], float]:
+            time.sleep(0.01)
+            drawn.append((loader.drawn, len(evaluated), threading.active_count()))
+            return engine(inputs)
+
+        def score(outputs: list[torch.Tensor], targets: torch.Tensor) -> tuple[float, float]:
+            evaluated.append(1)
+            return evaluate(outputs, targets)
+
+        threads = threading.active_count()
+        run(loader, watch, evaluate=score, beside=False)
+        assert drawn == [(number + 1, number, threads) for number in range(10)]
+
 
 class TestClock:
     def test_core_is_compute_alone(self) -> None:
@@ -111,7 +135,7 @@ class TestClock:
             return evaluate(outputs, targets)
 
         result = run(evaluate=slow)
-        assert result.whole_ns >= 150e6 and result.evaluation_ns >= 150e6
+        assert result.whole_ns >= 150e6 and result.score.evaluation_ns >= 150e6
         assert result.core_ns < 50e6
 
     def test_loading_runs_ahead_but_not_far(self) -> None:
@@ -232,9 +256,18 @@ class TestMemory:
         assert not share_memory([torch.empty(0)], [torch.empty(0)])
 
 
-def test_rate_of_the_loader_alone() -> None:
-    assert loader_rate(Loader(10, 2, seconds=0.02)) == pytest.approx(100, rel=0.3)  # type: ignore[arg-type]
-    assert loader_rate(Loader(0)) == 0.0  # type: ignore[arg-type]
+def test_the_loader_alone_as_many_passes_as_last_long_enough() -> None:
+    loader = Loader(10, 2, seconds=0.002)
+    items, seconds = loader_round(loader, 0.05)  # type: ignore[arg-type]
+    assert seconds >= 0.05 and items % 10 == 0 and items == 2 * loader.drawn
+    assert loader_round(Loader(10, 2), 0.0)[0] == 10, "one pass at least"  # type: ignore[arg-type]
+
+
+def test_a_loader_of_nothing_is_not_walked_for_ever() -> None:
+    assert loader_round(Loader(0), 1.0)[0] == 0  # type: ignore[arg-type]
+
+
+def test_a_pass_over_much_data_is_ended() -> None:
     endless = Loader(10_000, 1, seconds=0.01)
-    assert loader_rate(endless, most_seconds=0.1) > 0  # type: ignore[arg-type]
-    assert endless.drawn < 50
+    items, seconds = loader_round(endless, 0.05, most_seconds=0.1)  # type: ignore[arg-type]
+    assert items == endless.drawn < 50 and seconds >= 0.1

@@ -38,7 +38,7 @@ def test_a_write_that_fails_leaves_the_old_one(tmp_path: Path, monkeypatch: pyte
 @pytest.mark.parametrize(
     "change, told",
     [
-        (lambda raw: raw | {"schema_version": 2}, "schema version 2"),
+        (lambda raw: raw | {"schema_version": 1}, "schema version 1"),
         (lambda raw: {k: v for k, v in raw.items() if k != "schema_version"}, "schema version None"),
         (lambda raw: raw | {"colour": "red"}, "not a run record"),
         (lambda raw: {k: v for k, v in raw.items() if k != "accuracy"}, "not a run record"),

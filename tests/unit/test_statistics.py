@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.statistics import rate, samples_needed, spread, supported_percentiles
+from harness.statistics import rate, samples_needed, supported_percentiles
 
 
 @pytest.mark.parametrize(
@@ -58,17 +58,18 @@ def test_percentiles_are_samples_in_order(values: list[float]) -> None:
     assert set(found) <= set(values)
 
 
-@given(st.lists(st.floats(0.1, 1e6), min_size=1, max_size=20))
-def test_spread(values: list[float]) -> None:
-    found = spread(values)
-    assert found.min == min(values) and found.max == max(values)
-    assert found.mean == pytest.approx(statistics.fmean(values))
-    assert (found.stdev is None) == (len(values) == 1)
+@given(st.lists(st.tuples(st.floats(1, 1e6), st.floats(0.1, 1e6)), min_size=1, max_size=20))
+def test_the_spread_of_the_rounds_stands_beside_a_rate(rounds: list[tuple[float, float]]) -> None:
+    found = rate(*zip(*rounds, strict=True))
+    rates = [items / seconds for items, seconds in rounds]
+    assert (found.min, found.max) == (min(rates), max(rates))
+    assert found.min <= found.value * (1 + 1e-9) and found.value <= found.max * (1 + 1e-9)
+    assert found.stdev == (statistics.stdev(rates) if len(rates) > 1 else None)
 
 
 def test_a_rate_is_all_items_over_all_seconds() -> None:
     """A round of a thousandth of the time, by chance ten times as fast, changes next to nothing."""
-    assert rate([1000, 1], [10.0, 0.001]) == pytest.approx(1001 / 10.001)
+    assert rate([1000, 1], [10.0, 0.001]).value == pytest.approx(1001 / 10.001)
     assert statistics.fmean([1000 / 10.0, 1 / 0.001]) == 550, "the mean of the rates that it is not"
 
 

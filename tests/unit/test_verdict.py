@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from harness.record import (
     STEPS,
     Chip,
+    Contention,
     Flops,
     Measurement,
     Monitoring,
@@ -23,7 +24,7 @@ from harness.record import (
     Verdict,
     VerdictKind,
 )
-from harness.statistics import spread
+from harness.statistics import rate
 from harness.verdict import EXIT_CODES, WITHHOLDS_SPEED, exit_code, judge
 from harness.verdict_stages import FLOPS_TOLERANCE
 from tests.unit.records import accuracy, checks, measurement, record, steps
@@ -50,8 +51,28 @@ PROBLEM = ProblemEntry(where="f.yaml", key="seed", what="is a parameter")
 def scattered(*core_seconds: float) -> Measurement:
     """Rounds of 100 items that took so long to compute."""
     timed = [{"core_seconds": seconds, "whole_seconds": 2 * seconds} for seconds in core_seconds]
-    rates = spread([100 / seconds for seconds in core_seconds])
+    rates = rate([100] * len(core_seconds), core_seconds)
     return measurement(*timed, count=len(timed)).model_copy(update={"core": rates})
+
+
+def beside(**shares: float) -> Measurement:
+    """Rounds while others were at work."""
+    seen = Contention(**{"stolen": 0.0, **shares})
+    return measurement(*[{"contention": seen}] * 3)
+
+
+def clocked(measured: Measurement, *clocks: float) -> Measurement:
+    """The same rounds at several clocks of the processor."""
+    timed = [
+        each.model_copy(update={"contention": Contention(others=0.0, stolen=0.0, idle=0.0, clock_mhz=clock)})
+        for each, clock in zip(measured.rounds, clocks, strict=True)
+    ]
+    return measured.model_copy(update={"rounds": tuple(timed)})
+
+
+def loaded(items: list[int], seconds: float) -> Measurement:
+    """A loader with a rate of its own."""
+    return measurement().model_copy(update={"loader": rate(items, [seconds] * len(items))})
 
 
 SCARCE = Peak(flops_per_second=1e12, precision="fp32", source="sheet", achievable=9e10)
@@ -68,9 +89,17 @@ GOOD: dict[str, dict[str, Any]] = {
         "utilisation": Utilisation(mfu=1.0),
     },
     "core equal to whole": {"engine": measurement({"core_seconds": 1.5})},
-    "rounds somewhat apart": {"engine": scattered(1.0, 1.0, 1.5)},
-    "rounds far apart and short": {"engine": scattered(0.4, 1.0, 2.0)},
-    "two rounds far apart": {"engine": scattered(1.0, 3.0), "config": {"repeat": 2}},
+    "rounds somewhat apart": {"engine": scattered(1.0, 1.0, 1.08)},
+    "a case whose rounds may be far apart": {
+        "engine": scattered(0.6, 1.0, 2.0),
+        "config": {"repeat": 3, "max_noise": 0.71},
+    },
+    "rounds as long as is asked for": {"engine": scattered(0.5, 0.5, 0.5), "config": {"repeat": 3, "min_seconds": 0.5}},
+    "several passes": {"engine": measurement(*[{"items": 700, "passes": 7}] * 3)},
+    "others on a machine that is nearly idle": {"engine": beside(others=0.2, idle=0.75)},
+    "others take next to nothing": {"engine": beside(others=0.0249, idle=0.0)},
+    "whole at the loader's rate": {"engine": loaded([100] * 3, 1.5)},
+    "whole above the loader, within its noise": {"engine": loaded([70, 100, 40], 1.5)},
     "a framework that isn't ranked": {"framework": scattered(1.0, 2.0, 3.0)},
 }
 
@@ -95,7 +124,59 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str]] = {
     "throttled": ({"monitoring": Monitoring(samples=9, window=None, throttled=("heat",))}, "AMBIGUOUS", "heat"),
     "not alone": ({"monitoring": Monitoring(samples=9, window=None, foreign_processes=(7,))}, "AMBIGUOUS", "7"),
     "slower when timed again": ({"disturbed": ("timed again, 2 ms",)}, "ERROR", "2 ms: run again on a quiet"),
-    "rounds far apart": ({"engine": scattered(0.6, 1.0, 2.0)}, "AMBIGUOUS", "the 3 rounds scatters by 55% of its mean"),
+    "rounds far apart": (
+        {"engine": scattered(0.6, 1.0, 2.0)},
+        "AMBIGUOUS",
+        "3 rounds scatters by 70.2%, more than",
+    ),
+    "short rounds far apart": ({"engine": scattered(0.06, 0.1, 0.2)}, "AMBIGUOUS", "scatters by 70.2%, more than 5.0%"),
+    "two rounds far apart": (
+        {"engine": scattered(1.0, 3.0), "config": {"repeat": 2}},
+        "AMBIGUOUS",
+        "core throughput of the 2 rounds scatters",
+    ),
+    "one round": (
+        {"engine": scattered(1.0), "config": {"repeat": 1}},
+        "INSUFFICIENT",
+        "one round says nothing of its own noise",
+    ),
+    "others on all cores": (
+        {"engine": beside(others=0.3, idle=0.0)},
+        "AMBIGUOUS",
+        "others took 30.0% of the cores",
+    ),
+    "others on the cores that are left": (
+        {"engine": beside(others=0.026, idle=0.25)},
+        "AMBIGUOUS",
+        "2.6% of the cores while it was timed, more than 2.5%, and 25.0% were idle",
+    ),
+    "a host that takes the cores": (
+        {"engine": beside(others=0.1, stolen=0.1, idle=0.0)},
+        "AMBIGUOUS",
+        "of them 10.0% the host of this virtual machine",
+    ),
+    "a clock that falls": (
+        {"engine": clocked(scattered(0.6, 1.0, 2.0), 3000.0, 2000.0, 2500.0)},
+        "AMBIGUOUS",
+        "clock went from 3000 to 2000 MHz",
+    ),
+    "measured twice": (
+        {"engine": scattered(0.6, 1.0, 2.0).model_copy(update={"repeated": ("the moon was full",)})},
+        "AMBIGUOUS",
+        "it was measured twice; the first time the moon was full",
+    ),
+    "rounds shorter than asked for": (
+        {"engine": scattered(0.5, 0.49, 0.5), "config": {"repeat": 3, "min_seconds": 0.5}},
+        "ERROR",
+        "round 2 was timed for 0.49 s of compute, 0.5 s are asked for",
+    ),
+    "a pass that is missing": ({"engine": measurement({"items": 100, "passes": 2})}, "ERROR", "ran 100 of 200 samples"),
+    "whole above the loader": ({"engine": loaded([60] * 3, 1.5)}, "ERROR", "is above loader 40, which it contains"),
+    "whole above core": (
+        {"engine": measurement().model_copy(update={"core": rate([60] * 3, [1.0] * 3)})},
+        "ERROR",
+        "is above core 60, which it contains",
+    ),
     "the framework's rounds far apart": (
         {**FRAMEWORK_ONLY, "framework": scattered(1.0, 2.0, 3.0)},
         "AMBIGUOUS",

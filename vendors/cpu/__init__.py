@@ -15,6 +15,7 @@ class Cpu(Vendor):
     }
     training_scales = ("1x1", "1x2")
     default_compiler = "onnxruntime"
+    runs_on_processor = True
     framework_precisions = frozenset({"fp32", "bf16"})
     training_precisions = frozenset({"fp32", "fp16", "bf16"})
 

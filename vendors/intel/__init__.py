@@ -23,6 +23,7 @@ class Intel(Vendor):
 
     def _take(self, kind: str) -> None:
         self.kind = kind
+        self.runs_on_processor = kind == "CPU"
         lower = ({"bf16"} if _computes_bf16() else set()) if kind == "CPU" else {"fp16"}
         self.compilers = {
             "openvino": Compiler(frozenset({"fp32"} | lower), consumes="onnx", loads_compiled=True, package="openvino")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import time
 
 import pytest
 
-from harness.crowd import Crowd
+from harness.contention import ContentionMeter
 
 pytestmark = pytest.mark.quiet
 
@@ -23,18 +24,18 @@ def one_core(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.cpu_count", lambda: 1)
 
 
-def test_a_child_of_this_process_is_no_crowd_alive_or_waited_for() -> None:
-    crowd = Crowd()
+def test_a_child_of_this_process_is_none_of_the_others_alive_or_waited_for() -> None:
+    meter = ContentionMeter(os.getpid())
     child = subprocess.Popen([sys.executable, "-c", SPIN])
     time.sleep(1)
-    alive = crowd.share()
+    alive = meter.seen().others
     child.kill()
     child.wait()
-    assert alive < 0.5 and crowd.share() < 0.5
+    assert alive < 0.5 and meter.seen().others < 0.5
 
 
 def test_others_are() -> None:
     subprocess.run([sys.executable, "-c", ALONE], check=True, timeout=10)
-    crowd = Crowd()
+    meter = ContentionMeter(os.getpid())
     time.sleep(1)
-    assert crowd.share() > 0.5
+    assert meter.seen().others > 0.5
