@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import math
 from collections.abc import Mapping
@@ -141,6 +142,12 @@ class CaseFile(BaseModel):
     path: str
     parameters: SerializeAsAny[Parameters]
     settings: dict[str, Setting]
+
+
+def numbers_of(case: type) -> Path:
+    """`test_<case>.py` has its numbers in `<case>.yaml` beside it."""
+    module = Path(inspect.getfile(case))
+    return module.with_name(module.stem.removeprefix("test_") + ".yaml")
 
 
 def load_case_file(

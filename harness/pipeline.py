@@ -6,6 +6,7 @@ import copy
 import inspect
 import math
 import random
+import tempfile
 import time
 import traceback
 from collections.abc import Callable
@@ -22,6 +23,7 @@ from harness.loop import Compute
 from harness.measure import Measurer
 from harness.precision import count_flops, framework_compute, perturbed
 from harness.registry import FoundVendor
+from harness.rehearsal import declared_and_counted, first_batch, rehearse, rehearse_training
 from harness.statistics import samples_needed
 from harness.vendor import Compiler
 from harness.weights import embedded_weights
@@ -29,7 +31,8 @@ from harness.weights import embedded_weights
 if TYPE_CHECKING:
     import torch
 
-    from harness.case import Loader
+    from harness.case import Batch, Loader
+    from harness.record import Identity
 
 Report = Callable[..., None]
 
@@ -107,43 +110,59 @@ class Pipeline:
         return f"{type(error).__name__}: {first} ({places[-1] if places else ''}traceback in worker.log)"
 
     def data_and_model(self) -> None:
-        """Step 2: unless `no_validation`, the model with its weights; then the loader.
+        """Step 2: unless `no_validation`, the model; the loader; what both are held to at once; the model's weights.
 
-        The model first: it takes seconds to see that weights don't fit, and minutes to read a large data set.
+        The model first: it takes seconds to see that weights don't fit, and minutes to read a large data set. Training
+        weights takes longest, and so comes when all else is known to be right.
         """
-        import torch
-
-        config = self.config
+        config, model = self.config, None
         if not config.no_validation:
-            self.model = self._model()
-        random.seed(config.seed)
-        torch.manual_seed(config.seed)
+            self._seed()
+            model = self.case.create_model(config).eval()
+        self._seed()
         self.loader = self.case.build_dataloader(config)
-        if not len(self.loader.dataset):
-            raise StepError("the data set is empty")
+        batch = first_batch(self.loader)
         self.log.write("dataset", **self.loader.dataset.identity.model_dump())
-        self.first = list(next(iter(self.loader))[0])
+        self.first = batch[0]
+        if model is not None:
+            rehearse(self.case, model, batch)
+            counted = count_flops(model, self.first)
+            self.log.write("flops", counted=counted)
+            declared_and_counted(self.case, config, counted)
+            self.log.write("weights", **self._weights(model, batch).model_dump())
+            self.model = model.eval()
+            self._seed()
         self.measurer = Measurer(
             config, self.loader, self.first, self.case.evaluator, self.found.vendor, self.log, self.report
         )
-        if self.model is not None:
-            self.log.write("flops", counted=count_flops(self.model, self.first))
 
-    def _model(self) -> torch.nn.Module:
+    def _seed(self) -> None:
+        """Chance begins anew."""
         import torch
 
-        config = self.config
-        random.seed(config.seed)
-        torch.manual_seed(config.seed)
-        model = self.case.create_model(config)
-        if config.host.weights:
-            identity = identify(model, config.host.weights)
-        else:
-            identity = embedded_weights(
-                self.case, model, config, lambda text: self.report(note=text), self._training_progress
-            )
-        self.log.write("weights", **identity.model_dump())
-        return model.eval()
+        random.seed(self.config.seed)
+        torch.manual_seed(self.config.seed)
+
+    def _weights(self, model: torch.nn.Module, batch: Batch) -> Identity:
+        """The user's, which the model was made with, or those that the suite trains."""
+        if self.config.host.weights:
+            return identify(model, self.config.host.weights)
+        return embedded_weights(
+            self.case,
+            model,
+            self.config,
+            lambda text: self.report(note=text),
+            self._training_progress,
+            lambda: self._rehearse_training(model, batch),
+        )
+
+    def _rehearse_training(self, model: torch.nn.Module, batch: Batch) -> None:
+        """Where weights are to be trained now: that they can be, and that the model can be exported then."""
+        rehearse_training(self.case, model, batch)
+        given = self.config.exist_onnx_path or self.config.exist_compiler_path
+        if self.compiler is not None and self.compiler.consumes == "onnx" and not given:
+            with tempfile.TemporaryDirectory(dir=self.run_dir) as folder:
+                self._export(model, Path(folder) / "rehearsal.onnx")
 
     def framework_validation(self) -> None:
         """Step 3: the framework's accuracy in fp32 and its accuracy and speed at the tested precision."""
@@ -162,9 +181,11 @@ class Pipeline:
     def export(self) -> None:
         """Step 4: the model as an ONNX file."""
         assert self.model is not None
-        path = self.run_dir / "model.onnx"
-        export_onnx(self.model, self.first, path, self.case.input_names, self.case.output_names)
-        self.onnx_path = path
+        self.onnx_path = self._export(self.model, self.run_dir / "model.onnx")
+
+    def _export(self, model: torch.nn.Module, path: Path) -> Path:
+        export_onnx(model, self.first, path, self.case.input_names, self.case.output_names)
+        return path
 
     def compile(self) -> None:
         """Step 5: the vendor's InferModel, compiled."""
@@ -203,8 +224,7 @@ class Pipeline:
         other = perturbed(self.model, self.config.seed)
         path = None
         if self.compiler.consumes == "onnx":
-            path = self.run_dir / "subject.onnx"
-            export_onnx(other, self.first, path, self.case.input_names, self.case.output_names)
+            path = self._export(other, self.run_dir / "subject.onnx")
         engine = self.found.infer_model(self.config.compiler)(self.config, path, copy.deepcopy(other))
         self.measurer.audit(self.engine, engine, framework_compute(other, "cpu", "fp32"))
 

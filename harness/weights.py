@@ -43,11 +43,12 @@ def embedded_weights(
     config: EffectiveConfig,
     note: Note,
     progress: Callable[..., None],
+    rehearse: Callable[[], None] = lambda: None,
 ) -> Identity:
     """Put the embedded profile's weights into `model`: from the cache, or by training them now.
 
     A cached entry that is stale (made by other code, parameters or versions) or corrupt is named
-    in a note and trained again. Two runs at once train once.
+    in a note and trained again, after `rehearse` found nothing wrong. Two runs at once train once.
 
     Raises:
         StepError: the case's profile has no recipe, or the training failed.
@@ -70,6 +71,7 @@ def embedded_weights(
         if unwritable:
             raise unwritable
         note(wrong)
+        rehearse()
         entry.with_suffix(".json").unlink(missing_ok=True)
         recipe = Recipe.model_validate(dict(config.parameters["training"]))
         with tempfile.TemporaryDirectory(prefix=f"{entry.name}-", dir=directory) as folder:

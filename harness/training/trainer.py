@@ -16,6 +16,7 @@ from harness.events import EventLog
 from harness.identity import identify
 from harness.precision import count_flops
 from harness.process import heap_left_alone
+from harness.rehearsal import declared_and_counted
 from harness.training.batches import GlobalBatches, Share, evaluation_batches
 from harness.training.beat import BeatWriter
 from harness.training.clock import Clock
@@ -111,7 +112,10 @@ class Trainer:
     def _count_flops(self, model: torch.nn.Module) -> None:
         """Operations of one sample's step: three forward passes' worth, the backward pass counted as two."""
         inputs, _ = next(Loader(self._data.train.dataset, workers=0).load([[0]]))
-        self._log.write("flops", counted=3.0 * count_flops(model.eval(), inputs))
+        counted = 3.0 * count_flops(model.eval(), inputs)
+        self._log.write("flops", counted=counted)
+        if "flops" in self._config.parameters:  # weights for inference are trained without
+            declared_and_counted(self._case, self._config, counted)
 
     def _train(self) -> bool:
         limit = self._config.max_samples_termination or math.inf

@@ -80,7 +80,7 @@ EXPECTED = {
     "random": ("FAIL_ACCURACY", "below the target"),
     "short": ("FAIL_ACCURACY", "is below 99.0% of the fp32 framework's"),
     "hard": ("FAIL_ACCURACY", "fp32 framework top1"),
-    "boast": ("ERROR", "declares 1000 FLOPs per point, counted were 64"),
+    "boast": ("ERROR", "step data_and_model failed: the case declares 1000 FLOPs per point, counted were 64"),
     "raises_compiling": ("ERROR", "step compile failed: RuntimeError: trouble in compile (vendors/fake/honest.py:"),
     "raises_running": ("ERROR", "step engine_inference failed: RuntimeError: trouble in call"),
     "segfaults": ("ERROR", "step compile failed: the case's process died of signal 11 (SIGSEGV)"),
@@ -96,6 +96,11 @@ def test_each_has_its_verdict(bad_day: BadDay, case: str) -> None:
     found, reasons = bad_day.ran.verdict(case)
     assert found == kind, reasons
     assert told in reasons
+
+
+def test_wrong_flops_are_told_before_anything_is_measured(bad_day: BadDay) -> None:
+    assert bad_day.ran.verdict("boast")[1].endswith("write 64 in suites/inference/boast.yaml: parameters.flops")
+    assert bad_day.ran.record("boast").framework is None and bad_day.ran.record("boast").flops.counted == 64
 
 
 def test_the_session_carries_the_gravest(bad_day: BadDay) -> None:
@@ -144,7 +149,7 @@ def test_steps_after_a_failure_are_not_reached(bad_day: BadDay) -> None:
     }
 
 
-WITHHELD = ["random", "short", "hard", "foo_time", "reuses", "nan", "boast"]
+WITHHELD = ["random", "short", "hard", "foo_time", "reuses", "nan"]
 
 
 def benchmark_of(day: BadDay, case: str, figure: str) -> dict[str, Any]:

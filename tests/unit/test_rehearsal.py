@@ -1,0 +1,192 @@
+"""What is wrong with a case is told before anything is trained or measured."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from harness import pipeline, weights
+from harness.config import EffectiveConfig, HostSettings
+from harness.events import EventLog, read_events
+from harness.pipeline import Pipeline
+from harness.vendor import Compiler, Processor
+from tests.unit.net import Breaks, Net, Points
+
+TRAINING = {"epochs": 1, "batch_size": 8, "learning_rate": 0.1}
+ONNX = Compiler(frozenset({"fp32"}), consumes="onnx")
+
+
+class Rehearsed:
+    """Step 2 of a case, in which training its weights would be a mistake, or is what is counted."""
+
+    def __init__(self, directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.directory, self.trained, self.exported = directory, 0, list[Path]()
+        monkeypatch.setattr(weights, "train", self._train)
+        monkeypatch.setattr(pipeline, "export_onnx", self._export)
+        self.export_error: Exception | None = None
+
+    def _train(self, case: Any, config: Any, recipe: Any, directory: Path, progress: Any) -> Path:
+        from safetensors.torch import save_file
+
+        self.trained += 1
+        save_file(case.create_model(config).state_dict(), directory / "weights.safetensors")
+        return directory / "weights.safetensors"
+
+    def _export(self, model: Any, first: Any, path: Path, *names: Any) -> None:
+        self.exported.append(path)
+        if self.export_error:
+            raise self.export_error
+
+    def run(self, case: Net, compiler: Compiler | None = None, flops: float = 8.0, **more: Any) -> dict[str, Any]:
+        """The step's outcome."""
+        parameters = {"training": TRAINING, "seed": 0, "flops": flops, "item": "point"} | more
+        settings = {"no_validation": False, "batch_size": 8, "exist_onnx_path": None, "exist_compiler_path": None}
+        host = HostSettings(cache_dir=str(self.directory / "cache"))
+        config = EffectiveConfig("inference", "net", "embedded", "acme", parameters, settings, host=host)
+        found: Any = SimpleNamespace(vendor=Processor(), directory=self.directory)
+        log = EventLog(self.directory / "events.jsonl")
+        return Pipeline(case, found, compiler, config, self.directory, log, lambda **_: None).run("data_and_model")
+
+    def counted(self) -> list[float]:
+        """FLOPs in the log."""
+        events = read_events(self.directory / "events.jsonl")
+        return [event["counted"] for event in events if event["event"] == "flops"]
+
+
+@pytest.fixture
+def rehearsed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Rehearsed:
+    return Rehearsed(tmp_path, monkeypatch)
+
+
+def answering(output: Any) -> Net:
+    """A case whose model makes this of its inputs."""
+
+    class Answers(nn.Linear):
+        def forward(self, points: torch.Tensor) -> Any:
+            return output(super().forward(points))
+
+    class Strange(Net):
+        def create_model(self, config: Any) -> torch.nn.Module:
+            return Answers(2, 2)
+
+    return Strange()
+
+
+def loading(batch: Any) -> Net:
+    """A case whose loader yields this."""
+
+    class Data(list[Any]):
+        dataset = Points()
+
+    class Strange(Net):
+        def build_dataloader(self, config: Any, split: str = "validation") -> Any:
+            return Data([batch])
+
+    return Strange()
+
+
+def scoring(scored: Any) -> Net:
+    """A case whose evaluator answers this."""
+
+    class Strange(Net):
+        def evaluator(self, outputs: Any, targets: Any) -> Any:
+            return scored
+
+    return Strange()
+
+
+def losing(loss: Any) -> Net:
+    """A case with this loss."""
+
+    class Strange(Net):
+        def loss(self, outputs: Any, targets: Any) -> Any:
+            return loss(outputs[0])
+
+    return Strange()
+
+
+POINTS, KINDS = torch.ones(8, 2), torch.zeros(8, dtype=torch.int64)
+
+WRONG = {
+    "a batch that is none": (loading(POINTS), "build_dataloader: a batch is a tensor (8, 2); expected (inputs,"),
+    "inputs without a list": (loading((POINTS, KINDS)), "build_dataloader: inputs are a tensor (8, 2); expected a lis"),
+    "no inputs": (loading(([], KINDS)), "build_dataloader: inputs are a list of 0; expected a list"),
+    "targets of words": (loading(([POINTS], ["a"])), "build_dataloader: targets are a list of 1 (a str); expected"),
+    "fewer targets": (loading(([POINTS], KINDS[:7])), "tensor (8, 2), a tensor (7,)); expected the batch as the first"),
+    "other features": (
+        loading(([torch.ones(8, 3)], KINDS)),
+        "create_model: the model cannot take build_dataloader's a list of 1 (a tensor (2, 3)): RuntimeError: mat1",
+    ),
+    "an answer for all": (answering(lambda y: y.sum(0)[:1]), "create_model: asked for 2 samples of build_dataloader: "),
+    "an answer by name": (answering(lambda y: {"logits": y}), "create_model: asked for 2 samples"),
+    "a score alone": (scoring(1.0), "evaluator: answers a float; expected two numbers, sum and count"),
+    "three scores": (scoring((1, 2, 3)), "evaluator: answers a tuple of 3"),
+    "scores of each": (scoring((torch.ones(2), 2.0)), "evaluator: answers a tuple of 2 (a tensor (2,), a float)"),
+    "no score": (scoring((float("nan"), 2.0)), "evaluator: answers (nan, 2); expected finite numbers"),
+    "a count below 0": (scoring((1.0, -1.0)), "evaluator: answers (1, -1); expected finite numbers, the second at"),
+    "no loss": (Breaks(), "RuntimeError: no loss today"),
+    "a loss of each": (losing(lambda y: y.sum(1)), "loss: answers a tensor (2,); expected a tensor without dimensions"),
+    "a loss as a number": (losing(lambda y: 1.0), "loss: answers a float; expected a tensor"),
+    "a loss of nothing": (losing(lambda y: y.detach().sum()), "loss: does not depend on any weight"),
+    "an endless loss": (losing(lambda y: y.sum() * float("inf")), "loss: is "),
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_what_is_wrong_is_told_before_weights_are_trained(rehearsed: Rehearsed, wrong: str) -> None:
+    case, told = WRONG[wrong]
+    outcome = rehearsed.run(case)
+    assert (outcome["status"], outcome["kind"]) == ("failed", "error")
+    assert told in outcome["reason"], outcome["reason"]
+    assert not rehearsed.trained
+
+
+def test_a_good_case_is_trained_after_its_rehearsal(rehearsed: Rehearsed) -> None:
+    assert rehearsed.run(Net(), ONNX)["status"] == "done"
+    assert rehearsed.trained == 1 and rehearsed.counted() == [8.0]
+    assert [path.name for path in rehearsed.exported] == ["rehearsal.onnx"]
+    assert not rehearsed.exported[0].parent.exists()
+
+
+def test_weights_that_are_there_need_no_rehearsed_export(rehearsed: Rehearsed) -> None:
+    for _ in range(2):
+        assert rehearsed.run(Net(), ONNX)["status"] == "done"
+    assert rehearsed.trained == 1 and len(rehearsed.exported) == 1
+
+
+def test_a_model_that_cannot_be_exported_is_not_trained(rehearsed: Rehearsed) -> None:
+    rehearsed.export_error = weights.StepError("torch cannot export the model")
+    assert rehearsed.run(Net(), ONNX)["reason"] == "torch cannot export the model"
+    assert rehearsed.run(Net(), None)["status"] == "done", "nobody exports it"
+    assert rehearsed.trained == 1
+
+
+@pytest.mark.parametrize("flops", [1000.0, 8.0 / 1.06, 8.0 * 1.06])
+@pytest.mark.parametrize(
+    "yaml, where",
+    [
+        ("parameters: {flops: 1000}\n", "parameters.flops"),
+        ("profiles: {embedded: {parameters: {flops: 1000}}}\n", "profiles.embedded.parameters.flops"),
+    ],
+)
+def test_wrong_flops_are_told_with_their_place(
+    rehearsed: Rehearsed, monkeypatch: pytest.MonkeyPatch, flops: float, yaml: str, where: str
+) -> None:
+    numbers = rehearsed.directory / "net.yaml"
+    numbers.write_text(yaml)
+    monkeypatch.setattr("harness.rehearsal.numbers_of", lambda case: numbers)
+    outcome = rehearsed.run(Net(), flops=flops)
+    assert outcome["status"] == "failed" and not rehearsed.trained
+    assert f"declares {flops:.4g} FLOPs per point, counted were 8" in outcome["reason"]
+    assert outcome["reason"].endswith(f"if the model is as it should be, write 8 in {numbers}: {where}")
+    assert rehearsed.counted() == [8.0], "the record has them all the same"
+
+
+@pytest.mark.parametrize("flops", [8.0 / 1.04, 8.0 * 1.04])
+def test_flops_within_the_tolerance(rehearsed: Rehearsed, flops: float) -> None:
+    assert rehearsed.run(Net(), flops=flops)["status"] == "done"
