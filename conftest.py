@@ -1,6 +1,7 @@
 """Proofmark's fixtures and options, for every suite and every vendor's own tests."""
 
 pytest_plugins = [
+    "fixtures.session_end",
     "fixtures.options",
     "fixtures.house",
     "fixtures.collection",

@@ -13,7 +13,7 @@ from types import ModuleType
 
 from harness.errors import Problem, StepError, UsageError
 from harness.training.scale import Scale
-from harness.vendor import Compiler, InferModel, Vendor
+from harness.vendor import Compiler, InferModel, Vendor, adapted_steps
 
 GROUP = "proofmark.vendors"
 
@@ -22,15 +22,27 @@ class FoundVendor:
     """A vendor with the place it came from."""
 
     def __init__(
-        self, name: str, package: ModuleType, vendor: Vendor, vendors_dir: Path, distribution: str | None = None
+        self,
+        name: str,
+        package: ModuleType,
+        vendor: Vendor,
+        vendors_dir: Path,
+        distribution: str | None = None,
+        adapted: Collection[str] | None = None,
     ) -> None:
         self.name = name
         self.distribution = distribution
         """The installed package that it came with; None of a folder under vendors/."""
         self.vendors_dir = vendors_dir
+        self._adapted = adapted
         self.package = package
         self.vendor = vendor
         self.directory = Path(package.__file__ or ".").resolve().parent
+
+    @property
+    def adapted(self) -> list[str]:
+        """Names of the steps of training that the vendor does otherwise."""
+        return list(adapted_steps(self.vendor.training_adapter()) if self._adapted is None else self._adapted)
 
     @property
     def chips_file(self) -> Path:

@@ -21,7 +21,6 @@ from harness.training.job import follow, submit
 from harness.training.record import TrainingRecord
 from harness.training.scale import Scale
 from harness.training.spec import TrainingSpec
-from harness.vendor import adapted_steps
 
 PACKAGES = ("torch", "transformers", "numpy", "pytest", "pytest-benchmark")
 
@@ -212,7 +211,7 @@ class ScaleRun:
             "nproc": self._scale.nproc,
             "precision": precision,
             "devices": self._scale.nnodes if vendor.torch_device() == "cpu" else self._scale.world,
-            "adapted": adapted_steps(vendor.training_adapter()),
+            "adapted": self._found.adapted,
             "problems": [vars(problem) for problem in self.problems],
             "unsupported": self._unsupported,
             "versions": installed_versions(PACKAGES),

@@ -62,12 +62,20 @@ def test_value_that_the_parser_refuses(house: House, options: list[str], told: s
         ("def x(:\n", "cannot be imported: SyntaxError"),
         ("vendor = 7\n", "expected an attribute 'vendor'"),
         ("raise SystemExit(0)\n", "cannot be imported: SystemExit"),
+        ("import os\nprint('no card')\nos._exit(0)\n", "its import ended the process with exit code 0"),
     ],
 )
 def test_broken_vendor(house: House, text: str, told: str) -> None:
     (house.root / "vendors/broken").mkdir()
     (house.root / "vendors/broken/__init__.py").write_text(text)
     one_line_answer(house.run(vendor="broken"), "vendor 'broken'", told)
+
+
+def test_a_session_that_is_ended_before_its_end_is_no_success(house: House) -> None:
+    module = house.case_yaml.with_name("test_tiny.py")
+    module.write_text(module.read_text() + "\n\nimport os\n\nos._exit(0)\n")
+    ran = house.run()
+    assert ran.code == 17 and "ERROR: the session was ended before its end" in ran.output
 
 
 def test_broken_chips_file(house: House) -> None:

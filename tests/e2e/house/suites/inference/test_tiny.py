@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import pytest
 import trouble
 
 from suites.inference.contract import InferenceContract
@@ -15,6 +16,12 @@ if TYPE_CHECKING:
     from harness.config import EffectiveConfig
 
 ITEMS, CLASSES, FEATURES = 100, 4, 8
+
+
+@pytest.fixture(scope="class", autouse=True)
+def troubled_init(case_run: Any) -> None:
+    """When the case's run is there and has not begun."""
+    trouble.at("parent", "init")
 
 
 class TestTiny(InferenceContract):

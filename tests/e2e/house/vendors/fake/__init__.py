@@ -47,7 +47,7 @@ class Fake(Vendor):
         return self.selected
 
     def chip_units(self) -> int:
-        trouble.at("parent", "init")  # asked once a case, when the run is described
+        trouble.at("vendor", "units")  # asked in its introduction and nowhere else
         return 1
 
     def torch_device(self) -> str:

@@ -1,0 +1,90 @@
+"""The child's end of a vendor's introduction: `python -m harness.vendor_main ANSWER_FD`.
+
+Each line of the answer names what is asked next; the last one has all that was answered, or why there is nothing.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import json
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from harness.errors import ProofmarkError
+from harness.process import leave
+from harness.registry import FoundVendor, find_vendor
+from harness.vendor import adapted_steps
+
+Note = Callable[[str], None]
+
+
+def main() -> None:
+    """Import the vendor that standard input names, ask it, and say what it answered."""
+    faulthandler.enable()
+    descriptor = int(sys.argv[1])
+    os.set_inheritable(descriptor, False)
+    orders = json.loads(sys.stdin.buffer.readline())
+
+    def send(**line: Any) -> None:
+        os.write(descriptor, (json.dumps(line, default=repr) + "\n").encode())
+
+    def note(what: str) -> None:
+        send(asking=what)
+
+    note("its import")
+    try:
+        found = find_vendor(orders["vendor"], Path(orders["vendors_dir"]), orders["selected"])
+        send(answers=_declared(found) | _asked(found, note))
+    except ProofmarkError as error:
+        send(error=str(error))
+
+
+def _declared(found: FoundVendor) -> dict[str, Any]:
+    vendor = found.vendor
+    compilers = {
+        name: asdict(compiler) | {"precisions": sorted(compiler.precisions)}
+        for name, compiler in vendor.compilers.items()
+    }
+    return {
+        "module": found.package.__name__,
+        "file": found.package.__file__,
+        "distribution": found.distribution,
+        "compilers": compilers,
+        "default_compiler": vendor.default_compiler,
+        "framework_precisions": sorted(vendor.framework_precisions),
+        "training_precisions": sorted(vendor.training_precisions),
+        "visible_devices_variable": vendor.visible_devices_variable,
+        "distributed_backend": vendor.distributed_backend,
+        "training_scales": list(vendor.training_scales),
+        "container_options": list(vendor.container_options),
+    }
+
+
+def _asked(found: FoundVendor, note: Note) -> dict[str, Any]:
+    """What the vendor's methods say, each with its failure in its place."""
+    vendor = found.vendor
+    calls: dict[str, Callable[[], Any]] = {
+        "chip": vendor.chip,
+        "chip_units": vendor.chip_units,
+        "torch_device": vendor.torch_device,
+        "training_adapter": lambda: adapted_steps(vendor.training_adapter()),
+        "devices": lambda: [[device.index, device.name] for device in vendor.devices()],
+    }
+    answers: dict[str, Any] = {"failures": {}}
+    for name, call in calls.items():
+        note(f"{name}()")
+        try:
+            answers[name] = call()
+        except (Exception, SystemExit) as error:  # noqa: BLE001 (a vendor may raise anything)
+            first = next(iter(str(error).strip().splitlines()), "")
+            answers["failures"][name] = f"{type(error).__name__}: {first}"
+    return answers
+
+
+if __name__ == "__main__":
+    main()
+    leave(0)
