@@ -2,7 +2,9 @@
 
 pytest_plugins = [
     "fixtures.session_end",
+    "fixtures.screen",
     "fixtures.options",
+    "fixtures.progress",
     "fixtures.house",
     "fixtures.collection",
     "fixtures.reporting",

@@ -57,6 +57,19 @@ def instant(epoch: float) -> str:
     return f"{datetime.fromtimestamp(epoch, UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
+def duration(seconds: float) -> str:
+    """A time as people say it, in its largest unit or two: 95 s, 12 min, 3 h 5 min, 2 d 4 h."""
+    if seconds < 99.5:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    if minutes < 100:
+        return f"{minutes} min"
+    if minutes < 48 * 60:
+        return f"{minutes // 60} h {minutes % 60} min"
+    hours = round(minutes / 60)
+    return f"{hours // 24} d {hours % 24} h"
+
+
 def plural(item: str) -> str:
     """What several of a case's items are called: image gives images."""
     return item if item.endswith("s") else f"{item}s"

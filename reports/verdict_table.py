@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
@@ -14,6 +13,7 @@ from rich.text import Text
 from harness.record import CaseRecord, RunRecord, Verdict, VerdictKind
 from harness.training.record import TrainingRecord
 from reports import labels, text
+from reports.rich_text import rendered
 from reports.training import TrainingView
 from reports.view import CaseView
 
@@ -42,23 +42,7 @@ def verdict_table(records: Sequence[CaseRecord], run_dir: Path, width: int, colo
         view = _view(record)
         if view is not None:
             table.add_row(_kind(view.verdict), Group(*_told(view, run_dir)))
-    return _written(table, width, coloured)
-
-
-def _written(table: Table, width: int, coloured: bool) -> str:
-    """Whether there are colours is decided by who calls, and by nothing in the environment."""
-    console = Console(
-        file=io.StringIO(),
-        width=width,
-        color_system="standard" if coloured else None,
-        force_terminal=coloured,
-        no_color=not coloured,
-        legacy_windows=False,
-        _environ={},
-    )
-    with console.capture() as captured:
-        console.print(table)
-    return "".join(f"{line.rstrip()}\n" for line in captured.get().splitlines())
+    return rendered(table, width, coloured)
 
 
 def _view(record: CaseRecord) -> CaseView | TrainingView | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -151,7 +152,7 @@ class ScaleRun:
         handle = submit(spec, self._launcher)
         end: dict[str, Any] = {"status": "stopped"}
         try:
-            end = follow(handle, spec, self._options.timeout, self._tell, self._note)
+            end = follow(handle, spec, self._options.timeout, partial(self._tell, number), self._note)
         except KeyboardInterrupt:
             self._log.write("interrupted", step=f"round {number}")
             raise
@@ -163,12 +164,12 @@ class ScaleRun:
     def _note(self, note: str) -> None:
         self._on_progress({"note": note})
 
-    def _tell(self, event: Event) -> None:
+    def _tell(self, number: int, event: Event) -> None:
         """Rank 0's progress."""
         if event["event"] == "steps":
-            steps = event["total_steps"]
-            told = {"phase": "training", "step": event["step"], "steps": steps, "items": event["samples"]}
-            self._on_progress({**told, "loss": event["losses"][-1]})
+            phase = f"training, run {number}/{self.config.repeat}" if self.config.repeat > 1 else "training"
+            told = {"phase": phase, "step": event["step"], "steps": event["total_steps"], "items": event["samples"]}
+            self._on_progress({**told, "loss": event["losses"][-1], "may_end_early": True})
         elif event["event"] == "evaluation" and event["metric"] is not None:
             seconds = f"{event['train_seconds']:.0f} s"
             told_metric = f"{self.config.metric} {event['metric']:.4f}, target {self.config.target:g}"

@@ -107,9 +107,11 @@ class House:
         if overrides:
             self.vendor_yaml(case, vendor).write_text(yaml.safe_dump(dict(overrides)))
 
-    def start(self, *options: str, trouble: str = "", suite: str = "inference", **popen: Any) -> subprocess.Popen[str]:
-        """Begin a session over all cases, in a process group of its own."""
-        command = [sys.executable, "-m", "pytest", f"suites/{suite}", "--cache-dir", str(self.cache), *options]
+    def start(
+        self, *options: str, trouble: str = "", suite: str = "inference", before: tuple[str, ...] = (), **popen: Any
+    ) -> subprocess.Popen[str]:
+        """Begin a session over all cases, in a process group of its own; `before` is what starts it, as nohup would."""
+        command = [*before, sys.executable, "-m", "pytest", f"suites/{suite}", "--cache-dir", str(self.cache), *options]
         environment = {
             key: value for key, value in os.environ.items() if not key.startswith(("PYTEST_", "COV_", "COVERAGE_"))
         }

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from tests.e2e.conftest import House, clean
+from tests.e2e.conftest import House, Ran, clean
 
 STEPS = {
     "init": "parent.init",
@@ -66,6 +66,24 @@ def test_kill_of_the_session_ends_the_case_too(house: House, trouble: str) -> No
     session.kill()
     assert house.becomes_empty(15)
     session.communicate(timeout=5)
+
+
+def test_a_reader_who_leaves_costs_nothing(house: House) -> None:
+    """As in `pytest ... | head -1`: the session goes on to its end, and its exit code is the verdict's."""
+    session = house.start("--vendor", "fake", "--benchmark-json=b.json")
+    assert session.stdout is not None and "test session starts" in session.stdout.readline()
+    session.stdout.close()
+    assert session.wait(timeout=120) == 0
+    ran = Ran(0, "", (house.root / "results/latest").resolve())
+    assert ran.verdict()[0] == "PASS"
+    assert (ran.run_dir / "report.html").exists() and (house.root / "b.json").exists()
+    assert house.becomes_empty(5)
+
+
+def test_a_session_without_standard_output(house: House) -> None:
+    session = house.start("--vendor", "fake", "--collect-only", before=("sh", "-c", 'exec "$@" >&-', "sh"))
+    ran = house.end(session)
+    assert (ran.code, ran.output) == (0, "")
 
 
 def test_step_timeout(house: House) -> None:
