@@ -31,7 +31,7 @@ CORE = Label(
 LOADER = Label("loader", "items per second of the data loader running alone. Whole cannot be faster.")
 BOUND_BY = Label(
     "bound by",
-    "the slowest of loader, compute and evaluation: it limits whole. Where it is the loader, whole isn't the chip's.",
+    "the slowest of loader, compute and evaluation: it limits whole. A dash where they lie within the noise.",
 )
 MFU = Label("MFU", "model FLOPs utilisation: FLOPs of an item, times items per second, over the chip's peak.")
 

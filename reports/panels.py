@@ -17,8 +17,6 @@ LEFT, RIGHT = 58, WIDTH - 102
 TOP, HEIGHT, GAP, LINE = 44, 58, 32, 14
 """Pixels: above the first panel, of a panel at least, between panels, and between the names of lines."""
 
-DASHES = ("none", "7 3", "2 3", "9 3 2 3", "14 4", "5 6", "12 3 2 3 2 3", "1 5")
-
 HIATUS = 4.0
 """A line breaks where readings lie further apart than this many times their usual distance."""
 
@@ -85,8 +83,8 @@ def draw_panels(
 
 def numbered_line(name: str, points: Sequence[Point], number: int) -> Line:
     """A line that differs from those of other numbers, in black and white too."""
-    colour = svg.ACCENT if number % 2 == 0 else svg.INK
-    return Line(name, tuple(stretches(points)), DASHES[number % len(DASHES)], colour)
+    stroke = svg.stroke(number)
+    return Line(name, tuple(stretches(points)), stroke.dash, stroke.colour)
 
 
 def time_axis(panels: Sequence[Panel], seconds: float, focus: tuple[float, float] | None) -> Axis:

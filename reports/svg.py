@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import html
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from reports.text import printable
 
@@ -52,6 +54,46 @@ def marker(shape: str, x: float, y: float, *, filled: bool) -> str:
     if shape == "circle":
         return element("circle", cx=x, cy=y, r=4, style=style)
     return element("rect", x=x - 3.6, y=y - 3.6, width=7.2, height=7.2, style=style)
+
+
+@dataclass(frozen=True)
+class Stroke:
+    """How one of several lines is drawn: told apart by its colour, its dashes and its marks, each of them alone."""
+
+    colour: str
+    dash: str
+    mark: str
+
+    def line(self, points: Sequence[tuple[float, float]], width: float = 1.5) -> str:
+        """A line through points in pixels."""
+        path = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
+        style = f"fill: none; stroke: {self.colour}; stroke-width: {width:g}; stroke-dasharray: {self.dash}"
+        return element("polyline", points=path, style=style)
+
+    def at(self, x: float, y: float) -> str:
+        """Its mark around a point, hollow, so that others below it are seen."""
+        style = f"fill: {PAPER}; stroke: {self.colour}; stroke-width: 1.6"
+        if self.mark == "circle":
+            return element("circle", cx=x, cy=y, r=3.6, style=style)
+        return element("path", d=f"M {x:.1f} {y:.1f} {_MARKS[self.mark]}", style=style)
+
+
+_MARKS = {
+    "square": "m -3.3 -3.3 h 6.6 v 6.6 h -6.6 z",
+    "triangle": "m 0 -4.6 l 4.3 7.6 h -8.6 z",
+    "diamond": "m 0 -4.9 l 4.5 4.9 l -4.5 4.9 l -4.5 -4.9 z",
+    "cross": "m -3.4 -3.4 l 6.8 6.8 m 0 -6.8 l -6.8 6.8",
+}
+MARKS = ("circle", *_MARKS)
+DASHES = ("none", "7 3", "2 3", "9 3 2 3", "14 4", "5 6", "12 3 2 3 2 3", "1 5")
+HUES = ("#0060a8", "#c44e00", "#00785a", "#a8327a", "#7a5c00", "#4d4d4d")
+"""Told apart by the colour-blind too (after Okabe and Ito, dark enough for thin lines on white)."""
+
+
+def stroke(number: int) -> Stroke:
+    """The number's own stroke. A page may set others of the colours, for its dark paper."""
+    hue = number % len(HUES)
+    return Stroke(f"var(--hue-{hue}, {HUES[hue]})", DASHES[number % len(DASHES)], MARKS[number % len(MARKS)])
 
 
 def escaped(content: str) -> str:

@@ -66,7 +66,7 @@ def test_it_prints_on_a4(browser, page, tmp_path):
     document = paper.read_bytes()
     assert document.startswith(b"%PDF")
     sheets = re.findall(rb"/MediaBox \[0 0 ([.\d]+) ([.\d]+)", document)
-    assert 5 <= len(sheets) <= 40
+    assert 5 <= len(sheets) <= 15, "nine cases, some of them long"
     assert all([float(side) for side in sheet] == pytest.approx([595.3, 841.9], abs=1) for sheet in sheets)
 
 

@@ -7,7 +7,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from reports.panels import DASHES
+from reports.svg import DASHES
 from reports.timeline import timeline_plot, unread
 from reports.view import CaseView
 from tests.reports.records import BEGUN, make_record, measurement, readings, watched, watched_record

@@ -1,0 +1,84 @@
+"""Runs of several seeds in one plot: told apart by colour, by dashes, by marks and by a legend, each of them alone."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from harness.training.record import Evaluation
+from reports import svg
+from reports.training import TrainingView
+from reports.training_plots import MARKS_APART, marked, training_plots
+from tests.training_records import make_run, make_training
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def drawing(seeds: int) -> ET.Element:
+    runs = []
+    for seed in range(seeds):
+        curve = [Evaluation(samples=n, seconds=n / 10, metric=0.95 - 0.8 / (n + 1) - 0.01 * seed) for n in range(40)]
+        runs.append(make_run(seed=seed, evaluations=curve, metric=curve[-1].metric))
+    return ET.fromstring(training_plots(TrainingView(make_training(*runs)))["top1 against target"])
+
+
+def style(element: ET.Element, name: str) -> str:
+    found = re.search(rf"(?:^|; ){name}: ([^;]*)", element.get("style", ""))
+    return found[1] if found else ""
+
+
+def strokes(root: ET.Element) -> list[tuple[str, str]]:
+    return [(style(line, "stroke"), style(line, "stroke-dasharray")) for line in root.iter(f"{SVG}polyline")]
+
+
+def test_each_seed_has_a_colour_a_dash_a_mark_and_an_entry_in_the_legend() -> None:
+    root = drawing(3)
+    found = strokes(root)
+    lines, legend = found[:3], found[3:]
+    assert lines == legend, "the legend shows a line as it is drawn"
+    assert len({colour for colour, _ in lines}) == len({dash for _, dash in lines}) == 3
+    names = [element.text for element in root.iter(f"{SVG}text")]
+    assert [name for name in names if name and name.startswith("seed")] == ["seed 0", "seed 1", "seed 2"]
+    assert len(list(root.iter(f"{SVG}circle"))) > 1, "seed 0's marks"
+    marks = {" ".join(path.get("d", "").split()[3:]) for path in root.iter(f"{SVG}path")}
+    assert len(marks) == 2, "and those of the two others"
+
+
+def test_no_two_of_thirty_strokes_are_equal() -> None:
+    drawn = [svg.stroke(number) for number in range(30)]
+    assert len(set(drawn)) == 30
+    for pair in itertools.combinations(drawn[:5], 2):
+        assert len({s.colour for s in pair}) == len({s.dash for s in pair}) == len({s.mark for s in pair}) == 2
+
+
+def test_marks_leave_the_dashes_between_them_to_be_seen() -> None:
+    line = [(float(x), 0.0) for x in range(60, 400, 2)]
+    for shift in (0.0, 1 / 3, 2 / 3):
+        at = [x for x, _ in marked(line, shift)]
+        assert at[-1] == line[-1][0] and at[0] == pytest.approx(60 + shift * MARKS_APART, abs=2)
+        assert min(after - before for before, after in itertools.pairwise(at)) >= MARKS_APART / 2
+    assert list(marked(line[:1], 0.5)) == line[:1]
+
+
+@pytest.mark.parametrize("seeds", [1, 4, 10])
+def test_a_legend_of_any_length_is_within_the_drawing(seeds: int) -> None:
+    root = drawing(seeds)
+    height = float(root.get("viewBox", "").split()[3])
+    below = [float(text.get("y", 0)) for text in root.iter(f"{SVG}text") if (text.text or "").startswith("seed")]
+    assert len(below) == seeds and max(below) < height - 4
+
+
+def luminance(colour: str) -> float:
+    """As WCAG has it."""
+    shares = [int(colour[n : n + 2], 16) / 255 for n in (1, 3, 5)]
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in shares]
+    return math.fsum(weight * c for weight, c in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
+
+@pytest.mark.parametrize("hue", svg.HUES)
+def test_lines_stand_out_from_white_paper(hue: str) -> None:
+    assert 1.05 / (luminance(hue) + 0.05) >= 4.5
