@@ -6,7 +6,8 @@ from collections import defaultdict
 from pathlib import Path
 
 from harness.config import EffectiveConfig
-from harness.events import CORRUPT, Event, read_events, seconds_between
+from harness.event_types import CASE_EVENTS
+from harness.events import CORRUPT, NAMED, Event, read_events, seconds_between
 from harness.monitoring import summarise
 from harness.record import (
     STEPS,
@@ -27,21 +28,25 @@ from harness.verdict import judge
 Events = dict[str, list[Event]]
 
 
-def collect(events_file: Path) -> RunRecord:
-    """Make the record of a case run from its event log, whole or broken off, and judge it.
+def collect(events_file: Path, begun: Event | None = None) -> RunRecord:
+    """Make the record of a case run from its event log, whole, damaged or broken off, and judge it.
+
+    Args:
+        events_file: the log.
+        begun: the event that the run began with, for a log that has lost it.
 
     Raises:
-        ValueError: the log doesn't even hold the run's beginning.
+        ValueError: nothing says what was run.
     """
     events: Events = defaultdict(list)
-    last: Event | None = None
-    for event in read_events(events_file):
+    last = begun
+    for event in read_events(events_file, CASE_EVENTS):
         events[event["event"]].append(event)
         if "clock" in event and (last is None or event["clock"] > last["clock"]):
             last = event
-    if not events["run_begin"] or last is None:
+    begin = next(iter(events["run_begin"]), begun)
+    if begin is None or last is None:
         raise ValueError(f"{events_file}: no run_begin event")
-    begin = events["run_begin"][0]
     config = EffectiveConfig.from_dict(begin["config"])
     engine, framework = _measurement(events, "engine"), _measurement(events, "framework")
     flops = Flops(declared=config.flops, counted=_last(events, "flops").get("counted"))
@@ -71,6 +76,7 @@ def collect(events_file: Path) -> RunRecord:
         checks=_checks(events),
         partial=bool(events["partial"]),
         corrupt_lines=len(events[CORRUPT]),
+        damaged=tuple(event["what"] for event in events[CORRUPT][:NAMED]),
         interrupted=_last(events, "interrupted").get("step"),
         **facts,
     )

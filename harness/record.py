@@ -287,7 +287,8 @@ class CaseRecord(Part):
     flops: Flops | None
     utilisation: Utilisation = Utilisation()
     interrupted: str | None = None
-    corrupt_lines: int = Field(0, description="of the event log")
+    corrupt_lines: int = Field(0, description="of the event logs")
+    damaged: tuple[str, ...] = Field((), description="those lines, the first of them: file, line, what is wrong")
     partial: bool = Field(False, description="whether steps were left out because only some tests were selected")
     verdict: Verdict | None = None
 

@@ -14,7 +14,7 @@ from harness.collect import collect
 from harness.config import EffectiveConfig
 from harness.devices import Assignment
 from harness.errors import Problem
-from harness.events import EventLog
+from harness.events import Event, EventLog
 from harness.machine import describe_host, installed_versions
 from harness.monitor import MonitorProcess
 from harness.plan import Plan
@@ -72,12 +72,13 @@ class CaseRun:
         self._worker: CaseWorker | None = None
         self._monitor: MonitorProcess | None = None
         self._log = EventLog(run_dir / "events.jsonl")
+        self._begun: Event | None = None
 
     def begin(self) -> dict[str, Any]:
         """Step 1: write down what is to be run, and start the case's process unless it is illegal."""
         if "init" in self._outcomes:
             return self._outcomes["init"]
-        self._log.write("run_begin", **self._facts())
+        self._begun = self._log.write("run_begin", **self._facts())
         self._log.write("step_begin", step="init")
         for warning in self._plan.warnings:
             self._on_progress({"note": f"WARNING {warning}"})
@@ -165,12 +166,12 @@ class CaseRun:
         if self._worker:
             self._worker.close()
         if "init" not in self._outcomes:
-            self._log.write("run_begin", **self._facts())
+            self._begun = self._log.write("run_begin", **self._facts())
             self._log.write("interrupted", step="init")
         elif "engine_inference" not in self._outcomes and all(o["status"] != "failed" for o in self._outcomes.values()):
             self._log.write("partial")
         self._end("summary", outcome)
-        record = collect(self.run_dir / "events.jsonl")
+        record = collect(self.run_dir / "events.jsonl", self._begun)
         if not self._options.keep_artifacts:
             self._remove_artifacts()
         record.save(self.run_dir / "record.json")
@@ -185,7 +186,7 @@ class CaseRun:
 
     def so_far(self) -> RunRecord:
         """What the log says at this moment, without ending anything."""
-        return collect(self.run_dir / "events.jsonl")
+        return collect(self.run_dir / "events.jsonl", self._begun)
 
     def _remove_artifacts(self) -> None:
         for pattern in ARTIFACTS:

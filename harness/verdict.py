@@ -10,6 +10,7 @@ from harness.record import Measurement, RunRecord, Verdict, VerdictKind
 from harness.rounds import margin
 from harness.statistics import samples_needed
 from harness.verdict_stages import (
+    damaged_lines,
     decide,
     disturbances,
     illegalities,
@@ -116,8 +117,7 @@ def _missing_figures(record: RunRecord) -> list[str]:
     if measured is not None:
         reasons += _too_short(measured, record.config.get("min_seconds", 0.0))
     reasons += [f"step {step.name} was not reached" for step in record.steps if step.status == "not_reached"]
-    if record.corrupt_lines:
-        reasons.append(f"{record.corrupt_lines} lines of the event log are damaged")
+    reasons += damaged_lines(record, "the event log")
     reasons += _missing_identity(record)
     scores = record.accuracy
     for name, step, score in (

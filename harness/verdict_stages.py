@@ -30,6 +30,14 @@ def parts_left_out(record: CaseRecord) -> list[str]:
     return ["only some tests of the case were selected"] if record.partial else []
 
 
+def damaged_lines(record: CaseRecord, log: str) -> list[str]:
+    """How many lines of the run's log are no events, and which."""
+    if not record.corrupt_lines:
+        return []
+    told = f"{record.corrupt_lines} lines of {log} are damaged"
+    return [f"{told}: {'; '.join(record.damaged)}" if record.damaged else told]
+
+
 def missing_identity(dataset: Identity | None, weights: Identity | None, weights_loaded: bool) -> list[str]:
     """What makes a figure one of this task and no other: its data, and its weights where any were loaded."""
     reasons = [] if dataset else ["nothing identifies the data set"]

@@ -8,34 +8,42 @@ from pathlib import Path
 from typing import Any
 
 from harness.config import EffectiveConfig
-from harness.events import CORRUPT, Event, read_events, seconds_between
+from harness.events import CORRUPT, NAMED, Event, read_events, seconds_between
 from harness.record import Chip, Flops, Identity, Utilisation
+from harness.training.event_types import AGENT_EVENTS, SESSION_EVENTS
 from harness.training.rank_log import RankLog
 from harness.training.record import SeedRun, TrainingRecord
 from harness.training.seed_run import collect_run, olympic_mean, rates_over
 from harness.training.verdict import judge
 
 
-def collect(run_dir: Path) -> TrainingRecord:
+def collect(run_dir: Path, begun: Event | None = None) -> TrainingRecord:
     """The judged record of what lies in `run_dir`, whole or not.
 
+    Args:
+        run_dir: the run's folder.
+        begun: the event that the run began with, for a log that has lost it.
+
     Raises:
-        ValueError: there is no beginning in its event log.
+        ValueError: nothing says what was run.
     """
-    events = list(read_events(run_dir / "events.jsonl"))
-    begin = next((event for event in events if event["event"] == "run_begin"), None)
+    read = list(read_events(run_dir / "events.jsonl", SESSION_EVENTS))
+    events = [event for event in read if event["event"] != CORRUPT]
+    begin = next((event for event in events if event["event"] == "run_begin"), begun)
     if begin is None:
         raise ValueError(f"{run_dir / 'events.jsonl'} does not say what was run")
-    begin |= _of_hosts(events)
+    begin = begin | _of_hosts(events)
     config = EffectiveConfig.from_dict(begin["config"])
-    runs, firsts, corrupt = [], list[RankLog](), 0
+    runs, firsts = [], list[RankLog]()
+    damaged = [event["what"] for event in read if event["event"] == CORRUPT]
     for event in (event for event in events if event["event"] == "round_begin"):
         number = event["round"]
         end = next((e for e in events if e["event"] == "round_end" and e["round"] == number), None)
         run, ranks = collect_run(run_dir / f"round{number}", event, end, begin["nnodes"])
         runs.append(run)
         firsts += [log for log in ranks[:1] if log.rank == 0]
-        corrupt += sum(log.corrupt for log in ranks)
+        damaged += [f"round{number}/noderank{log.node}/{what}" for log in ranks for what in log.damaged()]
+    damaged += _damaged_agents(run_dir)
     first = firsts[0] if firsts else RankLog(0)
     facts = {key: begin[key] for key in ("scale", "nnodes", "nproc", "precision", "adapted")}
     facts |= {key: begin[key] for key in ("versions", "host", "chip", "problems")}
@@ -45,7 +53,7 @@ def collect(run_dir: Path) -> TrainingRecord:
         **facts,
         **_figures(runs, begin, config, first),
         started=begin["time"],
-        seconds=seconds_between(begin, events[-1]),
+        seconds=seconds_between(begin, [begin, *events][-1]),
         overrides=begin["config"]["overrides"],
         dataset=_identity(first, "dataset"),
         weights=_identity(first, "weights"),
@@ -57,7 +65,8 @@ def collect(run_dir: Path) -> TrainingRecord:
         runs=tuple(runs),
         unsupported=begin.get("unsupported"),
         interrupted=next((event["step"] for event in events if event["event"] == "interrupted"), None),
-        corrupt_lines=corrupt + _corrupt(events) + _corrupt(_agents(run_dir)),
+        corrupt_lines=len(damaged),
+        damaged=tuple(damaged[:NAMED]),
         partial=any(event["event"] == "partial" for event in events),
         ended=any(event["event"] == "run_end" for event in events),
     )
@@ -70,13 +79,11 @@ def _of_hosts(events: Iterable[Event]) -> Event:
     return {key: told[0][key] for key in ("chip", "host", "versions") if key in told[0]} if told else {}
 
 
-def _agents(run_dir: Path) -> Iterator[Event]:
-    for path in run_dir.glob("round*/noderank*/agent.jsonl"):
-        yield from read_events(path)
-
-
-def _corrupt(events: Iterable[Event]) -> int:
-    return sum(event["event"] == CORRUPT for event in events)
+def _damaged_agents(run_dir: Path) -> Iterator[str]:
+    for path in sorted(run_dir.glob("round*/noderank*/agent.jsonl")):
+        for event in read_events(path, AGENT_EVENTS):
+            if event["event"] == CORRUPT:
+                yield f"{path.parent.relative_to(run_dir)}/{event['what']}"
 
 
 def _identity_of(config: EffectiveConfig) -> dict[str, Any]:

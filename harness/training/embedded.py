@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from harness.config import EffectiveConfig, HostSettings
-from harness.events import EventLog
+from harness.events import Event, EventLog
 from harness.training.beat import BeatWriter
 from harness.training.case import TrainingCase
 from harness.training.spec import TrainingSpec
@@ -120,13 +120,14 @@ class _Told(EventLog):
         super().__init__(path)
         self._progress = progress
 
-    def write(self, kind: str, /, **fields: Any) -> None:
+    def write(self, kind: str, /, **fields: Any) -> Event:
         """Append one event, and tell of it."""
-        super().write(kind, **fields)
+        event = super().write(kind, **fields)
         if kind == "steps":
             rate = fields["samples"] / fields["train_seconds"] if fields["train_seconds"] else 0.0
             steps, loss = fields["total_steps"], fields["losses"][-1]
             self._progress(step=fields["step"], steps=steps, samples_per_second=rate, loss=loss)
+        return event
 
 
 def _training_config(config: EffectiveConfig, recipe: Recipe) -> EffectiveConfig:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from signal import SIGTERM
@@ -71,8 +72,8 @@ def _lost(directory: Path, lost: Sequence[Event]) -> Failure:
     told = dict.fromkeys(each["reason"] for each in lost)
     nodes = {each["node"] for each in lost if each["node"] is not None}
     logs = [path for node in nodes for path in (directory / f"noderank{node}").glob("rank*.jsonl")]
-    ranks = sorted(int(path.stem.removeprefix("rank")) for path in logs)
-    return Failure(ranks=tuple(ranks), cause="\n".join(told))
+    ranks = [int(name[1]) for path in logs if (name := re.fullmatch(r"rank(\d{1,9})", path.stem))]
+    return Failure(ranks=tuple(sorted(ranks)), cause="\n".join(told))
 
 
 def _hang(directory: Path, hung: Sequence[Event], names: _Names) -> Failure:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import itertools
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Any
 
-from harness.events import CORRUPT, Event
+from harness.events import CORRUPT, NAMED, Event
 from harness.training.record import Epoch
 from harness.training.thinned import Thinned
 
@@ -29,6 +30,7 @@ class RankLog:
     checkpoints: Thinned[int] = field(default_factory=Thinned)
     corrupt: int = 0
     _epoch: Event | None = None
+    _damaged: list[str] = field(default_factory=list)
 
     def take(self, events: Iterable[Event]) -> RankLog:
         """Read all events."""
@@ -36,6 +38,7 @@ class RankLog:
             kind = event["event"]
             if kind == CORRUPT:
                 self.corrupt += 1
+                self._damaged += [event["what"]] if self.corrupt <= NAMED else []
                 continue
             self.last[kind] = event
             if self.rank == 0:
@@ -58,6 +61,11 @@ class RankLog:
         if self._epoch is not None:
             self.epochs.extend([Epoch(number=self._epoch["epoch"], began=self._epoch["time"], ended=event["time"])])
         self._epoch = event if event["event"] == "epoch_begin" else None
+
+    def damaged(self) -> Iterator[str]:
+        """Each damaged line, the first of them by name."""
+        yield from self._damaged
+        yield from itertools.repeat("and more", self.corrupt - len(self._damaged))
 
     def totals(self) -> Event | None:
         """All parts of the clock as last written, None before training began."""

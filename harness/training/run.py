@@ -96,13 +96,13 @@ class ScaleRun:
         self._unsupported = _unsupported(config.precision, found)
         self._refused = bool(self.problems or self._unsupported)
         self._log = EventLog(run_dir / "events.jsonl")
-        self._begun = self._trained = False
+        self._begun: Event | None = None
+        self._trained = False
 
     def begin(self) -> None:
         """Write down what is to be run."""
-        if not self._begun:
-            self._begun = True
-            self._log.write("run_begin", **self._facts())
+        if self._begun is None:
+            self._begun = self._log.write("run_begin", **self._facts())
 
     def train(self) -> None:
         """All runs, one after another, unless the configuration is illegal or the precision none of the vendor's.
@@ -120,7 +120,7 @@ class ScaleRun:
     def so_far(self) -> TrainingRecord:
         """What the logs say at this moment, without ending anything."""
         self.begin()
-        return collect(self.run_dir)
+        return collect(self.run_dir, self._begun)
 
     def finish(self) -> TrainingRecord:
         """Collect the logs, judge, and save the record.
@@ -133,7 +133,7 @@ class ScaleRun:
             if not self._trained and not self._refused:
                 self._log.write("partial")
             self._log.write("run_end")
-            self.record = collect(self.run_dir)
+            self.record = collect(self.run_dir, self._begun)
             self.record.save(self.run_dir / "record.json")
             self._log.close()
         return self.record

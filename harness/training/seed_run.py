@@ -8,9 +8,10 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from harness.events import Event, read_events, seconds_between
+from harness.events import CORRUPT, Event, read_events, seconds_between
 from harness.record import Host, Monitoring, Rate
 from harness.statistics import rate
+from harness.training.event_types import AGENT_EVENTS, RANK_EVENTS
 from harness.training.failure import failure_of
 from harness.training.node_monitor import FAILED
 from harness.training.nodes import monitored
@@ -26,6 +27,9 @@ from harness.training.record import (
     Split,
 )
 
+SHORTEST = 1e-9
+"""Seconds: what took less was not measured."""
+
 
 def collect_run(directory: Path, begin: Event, end: Event | None, nnodes: int) -> tuple[SeedRun, list[RankLog]]:
     """One run's figures and its ranks' logs.
@@ -37,7 +41,7 @@ def collect_run(directory: Path, begin: Event, end: Event | None, nnodes: int) -
         nnodes: how many nodes it ran on.
     """
     ranks = _read_ranks(directory)
-    agents = {node: list(read_events(directory / f"noderank{node}" / "agent.jsonl")) for node in range(nnodes)}
+    agents = {node: _agent(directory / f"noderank{node}") for node in range(nnodes)}
     first = ranks[0] if ranks and ranks[0].rank == 0 else RankLog(0)
     last, finished = first.totals() or {}, first.last.get("train_end")
     failure, evaluations = failure_of(directory, ranks, list(chain(*agents.values())), end), first.evaluations.kept()
@@ -113,13 +117,19 @@ def _evaluation(event: Event) -> Evaluation:
     return Evaluation.model_validate({**fields, "began": event["time"] - event["took_seconds"], "ended": event["time"]})
 
 
+def _agent(directory: Path) -> list[Event]:
+    """What a node's agent wrote; damaged lines are counted elsewhere."""
+    events = read_events(directory / "agent.jsonl", AGENT_EVENTS)
+    return [event for event in events if event["event"] != CORRUPT]
+
+
 def _read_ranks(directory: Path) -> list[RankLog]:
     return sorted((_read_rank(path) for path in directory.glob("noderank*/rank*.jsonl")), key=lambda log: log.rank)
 
 
 def _read_rank(path: Path) -> RankLog:
     rank, node = (re.fullmatch(r"\D+(\d+)", name) for name in (path.stem, path.parent.name))
-    return RankLog(int(rank[1]) if rank else -1, int(node[1]) if node else -1).take(read_events(path))
+    return RankLog(int(rank[1]) if rank else -1, int(node[1]) if node else -1).take(read_events(path, RANK_EVENTS))
 
 
 def _times(first: RankLog, ranks: Sequence[RankLog], since: _Since) -> dict[str, Any]:
@@ -149,7 +159,7 @@ def _rates(first: RankLog, times: dict[str, Any]) -> Rates | None:
     """Samples over each of the times; None before training came to its end."""
     end = first.last.get("train_end")
     seconds = [times[f"{name}_seconds"] for name in ("train", "no_eval", "pure_compute")]
-    if end is None or end["samples"] <= 0 or not all(seconds):
+    if end is None or end["samples"] <= 0 or not all(each and each > SHORTEST for each in seconds):
         return None
     raw, no_eval, pure = (end["samples"] / each for each in seconds)
     return Rates(raw=raw, no_eval=no_eval, pure_compute=pure)

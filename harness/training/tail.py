@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import json
+import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from harness.events import Event
+from harness.events import LONGEST, Event
+from harness.training.event_types import RANK_EVENTS
 
 
 class Tail:
@@ -22,13 +23,9 @@ class Tail:
             return
         with self._path.open("rb") as stream:
             stream.seek(self._position)
-            for line in stream:
-                if not line.endswith(b"\n"):
+            while line := stream.readline(LONGEST):
+                if len(line) < LONGEST and not line.endswith(b"\n"):
                     return
                 self._position += len(line)
-                try:
-                    event = json.loads(line)
-                except ValueError:
-                    continue
-                if isinstance(event, dict) and "event" in event:
-                    yield event
+                with contextlib.suppress(ValueError):  # the record will say which line is damaged
+                    yield RANK_EVENTS.read(line)

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from harness.record import Verdict, VerdictKind
 from harness.training.record import Rates, SeedRun, TrainingRecord
 from harness.verdict_stages import (
+    damaged_lines,
     decide,
     disturbances,
     illegalities,
@@ -61,8 +62,7 @@ def _missing_figures(record: TrainingRecord) -> list[str]:
         reasons += [f"{_named(record, run)}{what}" for what in missing]
     if not record.ended:
         reasons.append("the event log has no end: whoever wrote it was killed before")
-    if record.corrupt_lines:
-        reasons.append(f"{record.corrupt_lines} lines of the event logs are damaged")
+    reasons += damaged_lines(record, "the event logs")
     return reasons if record.read_from else reasons + _missing_of_task(record)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,14 @@ from hypothesis import strategies as st
 
 from harness.collect import collect
 from harness.config import EffectiveConfig, HostSettings
-from harness.events import EventLog, read_events
+from harness.event_types import CASE_EVENTS
+from harness.events import LONGEST, EventLog, read_events
 from harness.legality import Override
 from harness.record import STEPS, Chip, Host, Peak, VerdictKind
+from harness.training.event_types import AGENT_EVENTS, RANK_EVENTS, SESSION_EVENTS
 from harness.verdict import REQUIRED_CHECKS
+
+ROOT = Path(__file__).parents[2]
 
 CHIP = Chip(name="chip", peak=Peak(flops_per_second=1e9, precision="fp32", source="sheet"))
 CONFIG = EffectiveConfig(
@@ -270,6 +275,65 @@ def test_without_a_beginning_there_is_no_record(log: Path, content: bytes) -> No
     log.write_bytes(content)
     with pytest.raises(ValueError, match="no run_begin event"):
         collect(log)
+
+
+@pytest.mark.parametrize(
+    "kind, field, value",
+    [
+        ("round", "batch_ns", None),
+        ("round", "items", "100"),
+        ("round", "whole_ns", -1),
+        ("round", "accuracy", float("nan")),
+        ("round", "evaluation_ns", 10**400),
+        ("warmup", "seconds", [[]]),
+        ("check", "passed", {}),
+        ("step_end", "status", "perhaps"),
+        ("dataset", "sha256", 1),
+        ("memory", "host_peak_bytes", 1.5),
+        ("step_begin", "time", 1e300),
+    ],
+)
+def test_one_damaged_event_is_named_and_the_rest_is_kept(log: Path, kind: str, field: str, value: Any) -> None:
+    optional = field.endswith("_bytes")
+    for change in ({field: value}, *[None] * (not optional)):
+        events = [json.loads(line) for line in WHOLE.splitlines()]
+        number = next(n for n, event in enumerate(events) if event["event"] == kind)
+        if change is None:
+            del events[number][field]
+        else:
+            events[number].update(change)
+        log.write_text("".join(json.dumps(event) + "\n" for event in events))
+        record = collect(log)
+        assert record.corrupt_lines == 1 and len(record.damaged) == 1
+        assert record.damaged[0].startswith(f"events.jsonl, line {number + 1}: "), record.damaged
+        assert record.verdict is not None and record.verdict.kind is VerdictKind.ERROR
+        assert kind == "step_end" or any(record.damaged[0] in reason for reason in record.verdict.reasons)
+        assert record.engine is not None and len(record.engine.rounds) == 3
+        assert record.accuracy.engine == 0.951 and record.checks
+
+
+def test_a_log_that_has_lost_its_beginning_is_read_with_what_the_run_wrote_there(log: Path) -> None:
+    event = json.loads(WHOLE[:FIRST])
+    log.write_bytes(b"x" * FIRST + b"\n" + WHOLE[FIRST:])
+    record = collect(log, event)
+    assert record.case == "net" and record.engine is not None
+    assert record.damaged == ("events.jsonl, line 1: not JSON",)
+    log.write_bytes(b"")
+    assert collect(log, event).engine is None
+
+
+def test_a_line_of_any_length_is_read_in_little_memory(log: Path) -> None:
+    log.write_bytes(WHOLE + b"x" * (3 * LONGEST) + b"\n" + b"[" * LONGEST + b"\n")
+    record = collect(log)
+    assert record.corrupt_lines == 2 and record.engine is not None
+
+
+def test_every_event_that_is_written_has_a_type() -> None:
+    readers = (CASE_EVENTS, SESSION_EVENTS, AGENT_EVENTS, RANK_EVENTS)
+    known = {kind for reader in readers for kind in reader.kinds}
+    for path in (ROOT / "harness").rglob("*.py"):
+        written = re.findall(r"log\.write\(\s*\"(\w+)\"", path.read_text(encoding="utf-8"))
+        assert set(written) <= known, f"{path}: {set(written) - known}"
 
 
 def test_no_log(log: Path) -> None:

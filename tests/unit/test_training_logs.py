@@ -67,7 +67,7 @@ def events(count: int) -> Iterator[dict[str, Any]]:
         yield {"event": "steps", **totals, "first": step, "losses": [1 / step], "learning_rate": 0.1}
         yield {"event": "evaluation", **totals, "metric": 0.5, "took_seconds": 0.25}
         yield {"event": "checkpoint", "time": float(step), "step": step}
-        yield {"event": CORRUPT}
+        yield {"event": CORRUPT, "what": "it"}
     yield {"event": "train_end", "time": count + 0.5, "clock": count + 1, "step": count}
 
 

@@ -97,14 +97,18 @@ def test_a_monitor_ends_with_an_agent_that_is_killed(tmp_path: Path) -> None:
     assert not monitor.is_running()
 
 
+TOTALS = {"epoch": 1, "step": 10, "communication": None, "train_seconds": 1.0, "compute_seconds": 1.0}
+TOTALS |= dict.fromkeys(("data_seconds", "evaluation_seconds", "checkpoint_seconds"), 0.0)
+
+
 def node(directory: Path, number: int, power: float | None, late: float = 0.0, **device: Any) -> Path:
     """A node with one rank that trains from second 10 to 20 by its own clock, and a reading of each second."""
     folder = directory / f"noderank{number}"
     folder.mkdir(parents=True)
     begun = BEGUN + late
     write(folder / f"rank{number}.jsonl", [
-        {"event": "train_begin", "time": begun + 10, "clock": 0, "samples": 0},
-        {"event": "train_end", "time": begun + 20, "clock": 1, "samples": 100, "converged": True},
+        {"event": "train_begin", "time": begun + 10, "clock": 0, "steps": 0, "samples": 0},
+        {"event": "train_end", "time": begun + 20, "clock": 1, "samples": 100, "converged": True, **TOTALS},
     ])  # fmt: skip
     reading = {"device": 0, "power_w": power, **device}
     write(
@@ -118,10 +122,6 @@ def write(path: Path, lines: list[Mapping[str, Any]]) -> None:
 
 
 def seen(directory: Path, nnodes: int) -> Monitoring:
-    totals = {"train_seconds": 1.0, "compute_seconds": 1.0, "data_seconds": 0.0}
-    totals |= {"evaluation_seconds": 0.0, "checkpoint_seconds": 0.0}
-    for path in directory.glob("noderank*/rank*.jsonl"):
-        write(path, [{**event, **totals} for event in read_events(path)])
     run, _ = collect_run(directory, {"seed": 0, "time": BEGUN, "clock": 0}, None, nnodes)
     assert run.monitoring is not None
     return run.monitoring
