@@ -30,6 +30,7 @@ class _Answer(TypedDict, total=False):
 
     outcome: _Outcome
     note: str
+    alive: Literal["setup", "calls"]
     phase: str
     step: _Count
     steps: _Count

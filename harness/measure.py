@@ -156,6 +156,7 @@ class Measurer:
         gc.collect()
         while spent < self._least_seconds * 1e9 or not items:
             for inputs in batches:
+                self._report(alive="calls")
                 self._vendor.synchronize()
                 start = time.perf_counter_ns()
                 compute(inputs)
@@ -166,6 +167,7 @@ class Measurer:
 
     def _warm_up(self, name: str, compute: Compute) -> None:
         """Untimed calls at both batch sizes that the data has, so that nothing compiles under the clock."""
+        self._report(alive="setup")
         begun = time.perf_counter()
         remainder = len(self._loader.dataset) % len(self._first[0])
         batches = [self._first] * self._config.warmup

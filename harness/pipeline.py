@@ -24,6 +24,7 @@ from harness.measure import Measurer
 from harness.precision import count_flops, framework_compute, perturbed
 from harness.registry import FoundVendor
 from harness.rehearsal import declared_and_counted, first_batch, rehearse, rehearse_training
+from harness.silence import AudibleLoader
 from harness.statistics import samples_needed
 from harness.vendor import Compiler
 from harness.weights import embedded_weights
@@ -133,7 +134,13 @@ class Pipeline:
             self.model = model.eval()
             self._seed()
         self.measurer = Measurer(
-            config, self.loader, self.first, self.case.evaluator, self.found.vendor, self.log, self.report
+            config,
+            AudibleLoader(self.loader, self.report),
+            self.first,
+            self.case.evaluator,
+            self.found.vendor,
+            self.log,
+            self.report,
         )
 
     def _seed(self) -> None:
@@ -205,7 +212,7 @@ class Pipeline:
         if self.engine is None:
             self._load_engine()
         assert self.engine is not None
-        reference = framework_compute(self.model, "cpu", "fp32") if self.model is not None else None
+        reference = self._reference(self.model) if self.model is not None else None
         self.measurer.measure(
             "engine", self.engine, rounds=self._rounds(), ranked=True, probed=True, probed_with=reference
         )
@@ -226,7 +233,17 @@ class Pipeline:
         if self.compiler.consumes == "onnx":
             path = self._export(other, self.run_dir / "subject.onnx")
         engine = self.found.infer_model(self.config.compiler)(self.config, path, copy.deepcopy(other))
-        self.measurer.audit(self.engine, engine, framework_compute(other, "cpu", "fp32"))
+        self.measurer.audit(self.engine, engine, self._reference(other))
+
+    def _reference(self, model: torch.nn.Module) -> Compute:
+        """The framework in float32 on the processor, which may take longer than any engine."""
+        compute = framework_compute(model, "cpu", "fp32")
+
+        def patiently(inputs: list[torch.Tensor]) -> tuple[list[torch.Tensor], float]:
+            self.report(alive="setup")
+            return compute(inputs)
+
+        return patiently
 
     def _rounds(self) -> int:
         """`repeat`, or as many as a 99th percentile of latency needs."""
@@ -241,6 +258,7 @@ class Pipeline:
         return None if self.compiler is None or precision in self.compiler.precisions else precision
 
     def _training_progress(self, **figures: Any) -> None:
+        self.report(alive="calls" if figures["step"] < figures["steps"] else "setup")
         self.report(phase="training embedded weights", **figures)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from harness.plan import Plan
 from harness.process import tidy_environment
 from harness.record import RunRecord
 from harness.registry import FoundVendor
+from harness.silence import Patience
 from harness.worker import CaseWorker, Progress, WorkerLost, WorkerSpec
 
 PACKAGES = ("torch", "transformers", "onnx", "numpy", "pytest", "pytest-benchmark")
@@ -34,11 +35,12 @@ class RunOptions:
     """What the user decides about a run, beside its configuration.
 
     `gate` is the share of the framework's accuracy that the engine must keep; `step_timeout` is in seconds, and so
-    is `monitor_interval`, None for no monitor.
+    is `monitor_interval`, None for no monitor; `patience` says what silence of the case's process is a hang.
     """
 
     gate: float = 0.99
     step_timeout: float | None = None
+    patience: Patience = field(default_factory=Patience)
     keep_artifacts: bool = False
     monitor_interval: float | None = 1.0
 
@@ -86,7 +88,7 @@ class CaseRun:
             lines = "\n".join(map(str, self._problems))
             return self._end("init", {"status": "failed", "reason": lines, "kind": None})
         (self.run_dir / "engine").mkdir()
-        self._worker = CaseWorker(self._spec(), self._environment())
+        self._worker = CaseWorker(self._spec(), self._environment(), self._options.patience)
         if self._options.monitor_interval is not None:
             self._monitor = MonitorProcess(
                 self._found.name,
@@ -117,7 +119,7 @@ class CaseRun:
         try:
             outcome = self._worker.run(name, self._options.step_timeout, self._on_progress)
         except WorkerLost as lost:
-            return self._end(name, {"status": "failed", "reason": str(lost), "kind": "error"})
+            return self._end(name, {"status": "failed", "reason": str(lost), "kind": "error", "detail": lost.detail})
         except BaseException:
             self._worker.kill()
             self._log.write("interrupted", step=name)

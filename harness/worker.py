@@ -20,14 +20,21 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from harness.answers import LONGEST, read_answer
 from harness.capped_log import CappedLog
 from harness.process import MARK, end_group, end_marked, temporary_directory, wait_without_reaping
+from harness.silence import Listener, Patience
 
 LOOK_EVERY = 1.0
 """Seconds between two looks at whether a silent child lives."""
+
+STACKS = 2.0
+"""Seconds that a child gets to write where it is."""
+
+DETAIL = 20_000
+"""Bytes of its stacks that are kept."""
 
 Progress = Callable[[dict[str, Any]], None]
 
@@ -50,13 +57,23 @@ class WorkerSpec:
 
 
 class WorkerLost(Exception):
-    """The child died, or took too long and was killed; the text says which, in a full sentence."""
+    """The child died, or took too long and was killed; the text says which, in a full sentence.
+
+    `detail` are Python's stacks in a child that did not answer any more.
+    """
+
+    def __init__(self, told: str, detail: str | None = None) -> None:
+        self.detail = detail
+        super().__init__(told)
 
 
 class CaseWorker:
     """The parent's end of a case's process."""
 
-    def __init__(self, spec: WorkerSpec, environment: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, spec: WorkerSpec, environment: Mapping[str, str] | None = None, patience: Patience | None = None
+    ) -> None:
+        self._listener = Listener(patience or Patience())
         self._temporary = temporary_directory()
         answer_read, answer_write = os.pipe()
         self._log = CappedLog(Path(spec.run_dir) / "worker.log")
@@ -91,20 +108,24 @@ class CaseWorker:
         since the step began}`.
 
         Raises:
-            WorkerLost: the child died, or was killed, since it outlasted `timeout` seconds or answered rubbish.
+            WorkerLost: the child died, or was killed, since it outlasted `timeout` seconds, was silent for too long or
+                answered rubbish.
         """
         begun = time.monotonic()
         deadline = float("inf") if timeout is None else begun + timeout
         self._send({"step": step})
+        self._listener.begin()
         while True:
+            left = self._listener.limit - self._listener.silence
             try:
-                answer = self._receive(min(deadline, time.monotonic() + SILENCE))
+                answer = self._receive(min(deadline, time.monotonic() + min(SILENCE, max(0.0, left))))
             except TimeoutError:
-                if time.monotonic() < deadline:
-                    on_progress({"silent": step, "seconds": time.monotonic() - begun})
-                    continue
-                self.kill()
-                raise WorkerLost(f"took longer than the {timeout:g} s of --step-timeout and was ended") from None
+                if time.monotonic() >= deadline:
+                    self._end_hung(f"took longer than the {timeout:g} s of --step-timeout and was ended")
+                if left <= 0:
+                    self._end_hung(self._listener.told())
+                on_progress({"silent": step, "seconds": time.monotonic() - begun})
+                continue
             except ValueError as error:
                 self.kill()
                 raise WorkerLost(f"the case's process answered what is no answer, and was ended: {error}") from None
@@ -112,6 +133,9 @@ class CaseWorker:
                 raise WorkerLost(self._cause_of_death())
             if "outcome" in answer:
                 return dict(answer["outcome"])
+            self._listener.hear(answer)
+            if time.monotonic() >= deadline:
+                self._end_hung(f"took longer than the {timeout:g} s of --step-timeout and was ended")
             on_progress(answer)
 
     def close(self) -> None:
@@ -132,6 +156,23 @@ class CaseWorker:
                     stream.close()
         self._temporary.cleanup()
 
+    def _end_hung(self, told: str) -> NoReturn:
+        """Let the child write its stacks into its log, then end it."""
+        before = self._log.received
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self._process.pid, signal.SIGUSR1)
+        stacks, deadline = b"", time.monotonic() + STACKS
+        while (not stacks or stacks != self._written_since(before)) and time.monotonic() < deadline:
+            stacks = self._written_since(before)
+            time.sleep(0.1)
+        self.kill()
+        raise WorkerLost(f"{told}; where it was is in worker.log", stacks[-DETAIL:].decode("utf-8", "replace") or None)
+
+    def _written_since(self, position: int) -> bytes:
+        with contextlib.suppress(OSError):
+            return self._log.since(position)
+        return b""
+
     def _send(self, message: Mapping[str, Any]) -> None:
         assert self._process.stdin is not None
         with contextlib.suppress(BrokenPipeError, ValueError):
@@ -151,12 +192,12 @@ class CaseWorker:
             selector.register(self._answers, selectors.EVENT_READ)
             while b"\n" not in self._buffer:
                 left = deadline - time.monotonic()
-                if left <= 0:
-                    raise TimeoutError
                 ended = wait_without_reaping(self._process.pid, 0)
-                if not selector.select(0 if ended else min(left, LOOK_EVERY)):
+                if not selector.select(0 if ended else max(0.0, min(left, LOOK_EVERY))):
                     if ended:
                         return None
+                    if left <= 0:  # and nothing came while this process could not look
+                        raise TimeoutError
                     continue
                 chunk = os.read(self._answers.fileno(), 65536)
                 if not chunk:

@@ -26,6 +26,7 @@ from harness.registry import find_vendor
 def main() -> None:
     """Read commands until the parent says stop; if the parent is gone, take the group along."""
     faulthandler.enable()
+    faulthandler.register(signal.SIGUSR1, all_threads=True)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     answers = _Answers(int(sys.argv[1]))
     commands: queue.Queue[dict[str, Any]] = queue.Queue()
@@ -85,22 +86,32 @@ def _read_commands(stream: BinaryIO, commands: queue.Queue[dict[str, Any]]) -> N
 
 
 class _Answers:
-    """The pipe back. Progress is held to twice a second, so that it costs the measured loop nothing.
+    """The pipe back. Progress and signs of life are held to twice a second, and so cost the measured loop nothing.
 
-    Notes, and the beginning and the end of a phase, always pass.
+    Notes, the beginning and the end of a phase, and a turn to something else, always pass.
     """
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
-        self._last = 0.0
+        self._writing = threading.Lock()  # loaders run in threads of their own
+        self._last = self._last_sign = 0.0
         self._phase: str | None = None
+        self._alive = "setup"
         os.set_inheritable(descriptor, False)
 
     def send(self, **message: Any) -> None:
-        os.write(self._descriptor, (json.dumps(message) + "\n").encode())
+        line = memoryview((json.dumps(message) + "\n").encode())
+        with self._writing:
+            while line:
+                line = line[os.write(self._descriptor, line) :]
 
     def progress(self, **message: Any) -> None:
         now = time.monotonic()
+        if "alive" in message:
+            if message["alive"] != self._alive or now - self._last_sign > 0.5:
+                self._last_sign, self._alive = now, message["alive"]
+                self.send(**message)
+            return
         phase = message.get("phase")
         turning = phase != self._phase or message["step"] == message["steps"] if phase else True
         if turning or now - self._last > 0.5:

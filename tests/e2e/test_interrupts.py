@@ -86,12 +86,12 @@ def test_a_session_without_standard_output(house: House) -> None:
     assert (ran.code, ran.output) == (0, "")
 
 
-def test_step_timeout(house: House) -> None:
+def test_an_engine_that_hangs(house: House) -> None:
     house.add_case("other")
-    ran = house.run("--step-timeout", "8", trouble="tiny.data=sleep")
+    ran = house.run("--hang-timeout", "10", trouble="tiny.call=hang20")
     kind, reasons = ran.verdict()
     assert kind == "ERROR"
-    assert "step data_and_model failed: took longer than the 8 s of --step-timeout" in reasons
+    assert "step engine_inference failed: gave no sign of life for" in reasons and "(--hang-timeout)" in reasons
+    assert 'honest.py", line' in (ran.record().step("engine_inference").detail or ""), "where it hangs"
     assert ran.verdict("other")[0] == "PASS"
-    assert ran.code == 17, ran.output
-    clean(ran)
+    assert ran.code == 17 and "INTERNALERROR" not in ran.output, ran.output

@@ -17,12 +17,14 @@ import pytest
 
 from harness import capped_log, worker
 from harness.process import MARK
+from harness.silence import Patience
 from harness.worker import CaseWorker, WorkerLost, WorkerSpec
 
 pytestmark = pytest.mark.quiet
 
 CHILD = """
-import json, os, signal, subprocess, sys, time
+import faulthandler, json, os, signal, subprocess, sys, time
+faulthandler.register(signal.SIGUSR1, all_threads=True)
 out = os.fdopen(int(sys.argv[1]), "wb", buffering=0)
 def say(**message): out.write((json.dumps(message) + "\\n").encode())
 spec = json.loads(sys.stdin.readline())
@@ -51,6 +53,9 @@ for line in sys.stdin:
     if what == "rubbish": out.write(how.encode() + b"\\n")
     if what == "endless":
         while True: out.write(b"x" * 65536)
+    if what == "stops":
+        say(alive=how)
+        time.sleep(60)
     if what == "long": say(outcome={"status": "done", "reason": "x" * int(how)})
     else: say(outcome={"status": "done", "case": spec["case_class"]})
 if spec["case_class"] == "Stays": time.sleep(60)
@@ -65,9 +70,9 @@ def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     (tmp_path / "harness/worker_main.py").write_text(CHILD)
     made: list[CaseWorker] = []
 
-    def start(case_class: str = "Net") -> CaseWorker:
+    def start(case_class: str = "Net", patience: Patience | None = None) -> CaseWorker:
         spec = WorkerSpec("m", case_class, "acme", "vendors", None, {}, str(tmp_path), (str(tmp_path),))
-        made.append(CaseWorker(spec, {"WORKER": str(tmp_path)}))
+        made.append(CaseWorker(spec, {"WORKER": str(tmp_path)}, patience))
         return made[-1]
 
     monkeypatch.chdir(tmp_path)
@@ -173,6 +178,30 @@ def test_progress_does_not_prolong_the_timeout(make: Any) -> None:
     child.run("step", None, nothing)
     with pytest.raises(WorkerLost, match="took longer"):
         child.run("progress:100000000", 0.5, nothing)
+
+
+@pytest.mark.parametrize(
+    "doing, patience, option",
+    [
+        ("calls", Patience(hang=0.5, setup=600), "--hang-timeout"),
+        ("setup", Patience(600, setup=0.5), "--setup-timeout"),
+    ],
+)
+def test_a_hang_is_told_with_where_it_was(
+    make: Any, tmp_path: Path, doing: str, patience: Patience, option: str
+) -> None:
+    child = make(patience=patience)
+    with pytest.raises(WorkerLost, match=rf"gave no sign of life for \d+ s and was ended \({option}\)") as lost:
+        child.run(f"stops:{doing}", None, nothing)
+    for told in (lost.value.detail or "", (tmp_path / "worker.log").read_text()):
+        assert "most recent call first" in told and "worker_main.py" in told
+    assert not living(tmp_path)
+
+
+def test_each_step_begins_with_what_may_take_long(make: Any) -> None:
+    child = make(patience=Patience(hang=0.2, setup=60))
+    assert child.run("progress:1", None, nothing)["status"] == "done"
+    assert child.run("sleep:0.6", None, nothing)["status"] == "done"
 
 
 @pytest.mark.parametrize("end", ["close", "kill"])

@@ -5,10 +5,14 @@ The file `$TROUBLE_MARK` appears when the first of it begins, so that a test kno
 
 from __future__ import annotations
 
+import itertools
 import os
 import signal
 import time
 from pathlib import Path
+
+_calls = itertools.count(1)
+"""How often a place was reached at which to hang: `hang20` does at the twentieth time."""
 
 
 def ordered(case: str, place: str) -> str | None:
@@ -22,6 +26,8 @@ def at(case: str, place: str) -> None:
     what = ordered(case, place)
     if what is None:
         return
+    if what.startswith("hang") and next(_calls) < int(what.removeprefix("hang") or 0):
+        return
     mark = Path(os.environ["TROUBLE_MARK"])
     if what == "sleep" and mark.exists():
         return
@@ -32,7 +38,7 @@ def at(case: str, place: str) -> None:
         for _ in range(512):
             os.write(1, b"x" * 65536)
         os.write(2, b"\nlast words\n")
-    elif what == "hang":
+    elif what.startswith("hang"):
         time.sleep(600)
     elif what.startswith("exit"):
         os._exit(int(what.removeprefix("exit") or 0))

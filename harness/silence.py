@@ -1,0 +1,89 @@
+"""How long a case's process may be silent, and the signs of life that it gives.
+
+What it does is either of unknown length (data, model, export, compilation, an engine's first calls), or one of the many
+steps of a loop that has begun: batches, calls, steps of a training. It says which with every sign.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from harness.case import Batch, IdentifiedDataset, Loader
+
+Doing = Literal["setup", "calls"]
+
+FACTOR = 3.0
+"""A step of a loop may take so many times the longest that one has taken before."""
+
+
+@dataclass(frozen=True)
+class Patience:
+    """Seconds of silence that are no hang: in a loop, and elsewhere."""
+
+    hang: float = float("inf")
+    setup: float = float("inf")
+
+
+class Listener:
+    """The parent's ear."""
+
+    def __init__(self, patience: Patience) -> None:
+        self._patience = patience
+        self._longest = 0.0
+        self._looping = False
+        self.doing: Doing = "setup"
+        self._heard = time.monotonic()
+
+    def begin(self) -> None:
+        """A step is asked for."""
+        self.doing, self._looping, self._heard = "setup", False, time.monotonic()
+
+    def hear(self, message: Mapping[str, Any]) -> None:
+        """Take any message for a sign of life."""
+        now = time.monotonic()
+        if self._looping:
+            self._longest = max(self._longest, now - self._heard)
+        self.doing = message.get("alive", self.doing)
+        self._looping = self.doing == "calls" or "phase" in message
+        self._heard = now
+
+    @property
+    def silence(self) -> float:
+        """Seconds since the last sign."""
+        return time.monotonic() - self._heard
+
+    @property
+    def limit(self) -> float:
+        """Seconds of silence that are allowed now."""
+        if self.doing == "setup":
+            return self._patience.setup
+        return max(self._patience.hang, min(FACTOR * self._longest, self._patience.setup))
+
+    def told(self) -> str:
+        """What happened, where the limit has passed."""
+        option = "--setup-timeout" if self.doing == "setup" else "--hang-timeout"
+        return f"gave no sign of life for {self.silence:.0f} s and was ended ({option})"
+
+
+class AudibleLoader:
+    """A loader that gives a sign with every batch."""
+
+    def __init__(self, loader: Loader, report: Callable[..., None]) -> None:
+        self._loader, self._report = loader, report
+
+    @property
+    def dataset(self) -> IdentifiedDataset:
+        """The data that is loaded."""
+        return self._loader.dataset
+
+    def __iter__(self) -> Iterator[Batch]:
+        for batch in self._loader:
+            self._report(alive="calls")
+            yield batch
+
+    def __len__(self) -> int:
+        return len(self._loader)
