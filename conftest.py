@@ -9,6 +9,8 @@ pytest_plugins = [
     "fixtures.collection",
     "fixtures.reporting",
     "fixtures.terminal",
+    "fixtures.junit",
+    "fixtures.causes",
     "fixtures.benchmark",
     "fixtures.parallel",
     "fixtures.steps",

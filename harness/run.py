@@ -110,7 +110,8 @@ class CaseRun:
             return self._outcomes[name]
         broken = next((n for n, outcome in self._outcomes.items() if outcome["status"] == "failed"), None)
         if broken:
-            reason = f"not reached: step {broken} failed"
+            why = (self._outcomes[broken]["reason"] or "no reason recorded").partition("\n")[0]
+            reason = f"not reached: step {broken} failed: {why}"
             return {"status": "not_reached", "reason": reason, "kind": self._outcomes[broken]["kind"]}
         if name in self._plan.skipped:
             return self._end(name, {"status": "skipped", "reason": self._plan.skipped[name]})

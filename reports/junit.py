@@ -1,4 +1,4 @@
-"""What a case run says of itself in JUnit XML: plain names and values for `record_property`."""
+"""What a case run says of itself in JUnit XML: plain names and values."""
 
 from __future__ import annotations
 

@@ -10,6 +10,12 @@ from harness.record import CaseRecord, RunRecord
 from harness.training.record import TrainingRecord
 
 
+def run_name(record: CaseRecord) -> str:
+    """What a session calls a run: suite and case, and the scale of a training."""
+    name = f"{record.suite}/{record.case}"
+    return f"{name}/{record.scale}" if isinstance(record, TrainingRecord) else name
+
+
 def variant(record: CaseRecord) -> dict[str, str]:
     """Vendor, compiler or scale, precision and profile of a run, by name, in the order in which they are shown."""
     assert isinstance(record, RunRecord | TrainingRecord)

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.conftest import House, Ran
+from tests.reports.xunit2 import properties, suites, told
 
 ENGINES = "honest slow foo_time reuses shapes nan random short".split()
 FAULTS = {
@@ -27,23 +28,13 @@ FAULTS = {
 }
 
 
-def junit_properties(path: Path) -> dict[str, dict[str, str]]:
-    """The properties of each test in a JUnit file, by class and name."""
-    found: dict[str, dict[str, str]] = {}
-    for case in ET.parse(path).iter("testcase"):
-        test_class = case.attrib["classname"].rpartition(".")[2]
-        properties = {entry.attrib["name"]: entry.attrib["value"] for entry in case.iter("property")}
-        found[f"{test_class}.{case.attrib['name']}"] = properties
-    return found
-
-
 @dataclass(frozen=True)
 class BadDay:
     """One session over good and bad engines, with every report switched on."""
 
     house: House
     ran: Ran
-    junit: dict[str, dict[str, str]]
+    junit: dict[str, ET.Element]
     benchmark: dict[str, Any]
     allure: Path
 
@@ -64,7 +55,7 @@ def bad_day(tmp_path_factory: pytest.TempPathFactory, trained: Path) -> BadDay:
     return BadDay(
         house,
         ran,
-        junit_properties(house.root / "junit.xml"),
+        suites(house.root / "junit.xml"),
         json.loads((house.root / "benchmark.json").read_text()),
         house.root / "allure",
     )
@@ -197,19 +188,31 @@ class TestBenchmarkJson:
 
 class TestJUnit:
     def test_figures_of_a_good_run(self, bad_day: BadDay) -> None:
-        properties = bad_day.junit["TestTiny.test_verdict"]
+        figures = properties(bad_day.junit["inference/tiny"])
         record = bad_day.ran.record()
         assert record.engine is not None
-        assert properties["verdict"] == "PASS"
-        assert float(properties["whole"]) == pytest.approx(record.engine.whole.value, rel=1e-4)
-        assert float(properties["core"]) == pytest.approx(record.engine.core.value, rel=1e-4)
-        assert properties["config_hash"] == record.config_hash
+        assert figures["verdict"] == "PASS"
+        assert float(figures["whole"]) == pytest.approx(record.engine.whole.value, rel=1e-4)
+        assert float(figures["core"]) == pytest.approx(record.engine.core.value, rel=1e-4)
+        assert figures["config_hash"] == record.config_hash
 
     @pytest.mark.parametrize("case", WITHHELD)
     def test_speed_is_withheld(self, bad_day: BadDay, case: str) -> None:
-        properties = bad_day.junit[f"Test{case.title()}.test_verdict"]
+        figures = properties(bad_day.junit[f"inference/{case}"])
         for name in ("whole", "core", "loader", "bound_by"):
-            assert properties[name] == f"withheld: {bad_day.ran.verdict(case)[0]}"
+            assert figures[name] == f"withheld: {bad_day.ran.verdict(case)[0]}"
+
+    def test_one_cause_is_one_failed_test(self, bad_day: BadDay) -> None:
+        for case, (kind, _) in EXPECTED.items():
+            failed = told(bad_day.junit[f"inference/{case}"], "failure")
+            assert len(failed) == (kind != "PASS"), failed
+            for name, _ in failed:
+                skipped = [why for _, why in told(bad_day.junit[f"inference/{case}"], "skipped")]
+                assert name == "test_verdict" or f"{name} says why inference/{case} failed" in skipped
+
+    def test_the_one_that_fails_says_the_cause(self, bad_day: BadDay) -> None:
+        (failed,) = told(bad_day.junit["inference/segfaults"], "failure")
+        assert "not reached: step compile failed: the case's process died of signal 11" in failed[1]
 
 
 class TestAllure:
