@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from harness.record import CaseRecord, Host, Identity, Monitoring, Part, Rate
+from harness.record import Contention, CaseRecord, Host, Identity, Monitoring, Part, Rate
 
 
 class Evaluation(Part):
@@ -157,6 +157,9 @@ class SeedRun(Part):
     resumed_from: int | None = Field(default=None, description="step of the checkpoint that the run went on from")
     failure: Failure | None = None
     monitoring: Monitoring | None = None
+    contention: Contention | None = Field(
+        default=None, description="during training, on the node where others took most; null: it did not come to its end"
+    )
 
     @property
     def samples_to_target(self) -> int | None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.events import CORRUPT, Event, read_events, seconds_between
-from harness.record import Host, Monitoring, Rate
+from harness.record import Contention, Host, Monitoring, Rate
 from harness.statistics import rate
 from harness.training.event_types import AGENT_EVENTS, RANK_EVENTS
 from harness.training.failure import failure_of
@@ -68,9 +68,16 @@ def collect_run(directory: Path, begin: Event, end: Event | None, nnodes: int) -
         nodes=tuple(_host(events) for events in agents.values()),
         resumed_from=first.last.get("resumed", {}).get("step"),
         failure=failure,
+        contention=_contention(ranks),
         monitoring=_monitoring(directory, ranks, agents, [host["skew"] or 0.0 for host in launched]),
     )
     return run, ranks
+
+
+def _contention(ranks: Sequence[RankLog]) -> Contention | None:
+    """All ranks wait for the slowest, so the node counts where others took most."""
+    found = [Contention(**{k: e[k] for k in Contention.model_fields}) for log in ranks if (e := log.last.get("contention"))]
+    return max(found, key=lambda seen: seen.others, default=None)
 
 
 class _Since:

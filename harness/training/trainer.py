@@ -65,11 +65,14 @@ class Trainer:
         self._build()
         self._evaluate()
         self._log.write("init_end")
+        meter = ContentionMeter(session_of_rank()) if self._place.local_rank == 0 else None
         with heap_left_alone():
             self._log.write("train_begin", steps=self._steps, samples=self._samples)
             self._clock.start()
             converged = self._train()
         self._write_totals("train_end", converged=converged)
+        if meter is not None:
+            self._log.write("contention", **meter.seen().model_dump())
         if self._checkpoints:
             self._beat(self._steps, "checkpoint")
             self._checkpoints.wait()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from harness.noise import NOISE, contention_of
 from harness.record import Verdict, VerdictKind
 from harness.training.record import Rates, SeedRun, TrainingRecord
 from harness.verdict_stages import (
@@ -34,7 +35,7 @@ def judge(record: TrainingRecord) -> Verdict:
             (VerdictKind.ERROR, [*_missing_figures(record), *_impossible_figures(record)]),
             (VerdictKind.FAIL_ACCURACY, _shortfalls(record)),
             (VerdictKind.INSUFFICIENT, ["read from a log: Proofmark has not measured it"] if record.read_from else []),
-            (VerdictKind.AMBIGUOUS, [*_untrained(record), *_too_fast(record), *_disturbances(record)]),
+            (VerdictKind.AMBIGUOUS, [*_untrained(record), *_too_fast(record), *_disturbances(record), *_contention(record)]),
         )
     )
 
@@ -190,6 +191,16 @@ def _interval(record: TrainingRecord) -> float:
     every = record.config.get("eval_interval_samples")
     items = record.dataset.items if record.dataset else None
     return float(every or items or 0)
+
+
+def _contention(record: TrainingRecord) -> list[str]:
+    """Others on the cores that the training needed."""
+    bound = record.config.get("max_noise", NOISE)
+    return [
+        f"{_named(record, run)}{reason}: run again on a quiet machine"
+        for run in record.runs
+        for reason in contention_of(run.contention, bound)
+    ]
 
 
 def _disturbances(record: TrainingRecord) -> list[str]:
