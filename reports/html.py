@@ -119,6 +119,8 @@ def measured_rows(view: CaseView) -> list[tuple[str, list[Figure]]]:
         (_both_named(labels.CORE), both(view.speed, "core")),
         (labels.LOADER.name, both(view.loader)),
         (labels.BOUND_BY.name, both(view.bound_by)),
+        ("core lost to loading", both(view.core_lost)),
+        ("others on the cores", both(view.contention)),
     ]
     rows += [(f"latency per batch, {name}", both(view.latency, name)) for name in view.latencies]
     return rows

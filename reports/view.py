@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from harness.contention import merged
 from harness.record import Measurement, Rate, RunRecord, Step, Verdict
 from harness.verdict import judge
 from reports import reasons, text, withholding
@@ -108,6 +109,22 @@ class CaseView:
         if rate.stdev is None:
             return Figure(f"{text.number(rate.value)} {self.items}/s (one round)", rate.value)
         return Figure(f"{text.number(rate.value)} ± {text.number(rate.stdev, 2)} {self.items}/s", rate.value)
+
+    def core_lost(self, side: Side) -> Figure:
+        """The share of the core throughput that went to loading beside it."""
+        nothing = missing("nothing was loaded beside it")
+        return self._speed(side, lambda m: nothing if m.core_lost is None else Figure(text.percent(m.core_lost)))
+
+    def contention(self, side: Side) -> Figure:
+        """The share of the machine's cores that others took in the timed rounds."""
+
+        def form(measured: Measurement) -> Figure:
+            seen = merged([(each.whole_seconds, each.contention) for each in measured.rounds if each.contention])
+            if seen is None:
+                return missing("not recorded")
+            return Figure(f"{text.percent(seen.others)} of the cores, {text.percent(seen.idle)} idle", seen.others)
+
+        return self._speed(side, form)
 
     @property
     def latencies(self) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from harness.record import Contention, CaseRecord, Host, Identity, Monitoring, Part, Rate
+from harness.record import CaseRecord, Contention, Host, Identity, Monitoring, Part, Rate
 
 
 class Evaluation(Part):
@@ -158,7 +158,8 @@ class SeedRun(Part):
     failure: Failure | None = None
     monitoring: Monitoring | None = None
     contention: Contention | None = Field(
-        default=None, description="during training, on the node where others took most; null: it did not come to its end"
+        default=None,
+        description="on the node where others took most; null: training did not come to its end",
     )
 
     @property

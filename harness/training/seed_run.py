@@ -76,7 +76,9 @@ def collect_run(directory: Path, begin: Event, end: Event | None, nnodes: int) -
 
 def _contention(ranks: Sequence[RankLog]) -> Contention | None:
     """All ranks wait for the slowest, so the node counts where others took most."""
-    found = [Contention(**{k: e[k] for k in Contention.model_fields}) for log in ranks if (e := log.last.get("contention"))]
+    found = [
+        Contention(**{k: e[k] for k in Contention.model_fields}) for log in ranks if (e := log.last.get("contention"))
+    ]
     return max(found, key=lambda seen: seen.others, default=None)
 
 

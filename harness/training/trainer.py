@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from harness.contention import ContentionMeter, session_of_rank
 from harness.errors import StepError
 from harness.events import EventLog
 from harness.identity import identify

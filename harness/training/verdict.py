@@ -35,7 +35,10 @@ def judge(record: TrainingRecord) -> Verdict:
             (VerdictKind.ERROR, [*_missing_figures(record), *_impossible_figures(record)]),
             (VerdictKind.FAIL_ACCURACY, _shortfalls(record)),
             (VerdictKind.INSUFFICIENT, ["read from a log: Proofmark has not measured it"] if record.read_from else []),
-            (VerdictKind.AMBIGUOUS, [*_untrained(record), *_too_fast(record), *_disturbances(record), *_contention(record)]),
+            (
+                VerdictKind.AMBIGUOUS,
+                [*_untrained(record), *_too_fast(record), *_disturbances(record), *_contention(record)],
+            ),
         )
     )
 

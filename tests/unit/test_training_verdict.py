@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from harness.record import Chip, Flops, Monitoring, Peak, ProblemEntry, Utilisation, VerdictKind
+from harness.record import Chip, Contention, Flops, Monitoring, Peak, ProblemEntry, Utilisation, VerdictKind
 from harness.training.record import Evaluation, Failure, Rank, Rates, SeedRun
 from harness.training.seed_run import olympic_mean
 from harness.training.verdict import soonest
@@ -26,6 +26,23 @@ def judged(*runs: SeedRun, **changes: Any) -> tuple[str, str]:
     verdict = make_training(*runs, **changes).verdict
     assert verdict is not None
     return str(verdict.kind), "\n".join(verdict.reasons)
+
+
+@pytest.mark.parametrize(
+    "others, idle, max_noise, kind",
+    [
+        (0.3, 0.0, None, "AMBIGUOUS"),
+        (0.3, 0.0, 0.7, "PASS"),
+        (0.0249, 0.0, None, "PASS"),
+        (0.026, 0.25, None, "AMBIGUOUS"),
+        (0.3, 0.26, None, "PASS"),
+    ],
+)
+def test_others_on_the_cores(others: float, idle: float, max_noise: float | None, kind: str) -> None:
+    run = make_run(contention=Contention(others=others, stolen=0.0, idle=idle))
+    found, told = judged(run, config={} if max_noise is None else {"max_noise": max_noise})
+    assert found == kind
+    assert kind == "PASS" or f"others took {others:.1%} of the cores" in told
 
 
 def test_a_good_record_passes() -> None:
