@@ -128,6 +128,7 @@ class _Parameters(Fields):
     seed: Count
     flops: Rate
     item: Text
+    max_noise: NotRequired[Rate]
     better: NotRequired[Literal["higher", "lower"]]
     max_seq_length: NotRequired[Count | None]
     eval_interval_samples: NotRequired[Count]
@@ -142,7 +143,6 @@ class _Configurations(Fields):
     compiler: NotRequired[Text | None]
     global_batch_size: NotRequired[Positive]
     gradient_accumulation_steps: NotRequired[Positive]
-    max_noise: NotRequired[Rate]
     min_seconds: NotRequired[Seconds]
 
 

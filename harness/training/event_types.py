@@ -23,7 +23,7 @@ from harness.event_types import (
     fits,
 )
 from harness.event_types import Configuration as _Configuration
-from harness.record import Chip, Host, Identity
+from harness.record import Chip, Contention, Host, Identity
 from harness.training.record import Launched
 
 Code = Annotated[int, Field(gt=-(1 << 31), lt=1 << 31)]
@@ -198,6 +198,7 @@ RANK_EVENTS = EventReader(
         "weights": IDENTITY,
         "optimizer": _Optimizer,
         "init_end": Typed,
+        "contention": Annotated[Typed, fits(Contention)],
         "train_begin": _TrainBegin,
         "epoch_begin": _Epoch,
         "steps": _Steps,
