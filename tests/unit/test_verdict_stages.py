@@ -107,6 +107,7 @@ def test_missing_utilisation(flops: Flops | None, mfu: float | None, known: bool
         (100.0, 105.3, False),
         (100.0, 95.24, True),
         (100.0, 95.2, False),
+        (0.5, 0.5, True),
         (100.0, 0.0, False),
         (0.0, 0.0, False),
         (-1.0, -1.0, False),
