@@ -46,6 +46,7 @@ class Answers(BaseModel):
     framework_precisions: frozenset[str]
     training_precisions: frozenset[str]
     visible_devices_variable: str | None
+    runs_on_processor: bool
     distributed_backend: str
     training_scales: tuple[str, ...]
     container_options: tuple[str, ...]
@@ -67,6 +68,7 @@ class IntroducedVendor(Vendor):
         self.framework_precisions = answers.framework_precisions
         self.training_precisions = answers.training_precisions
         self.visible_devices_variable = answers.visible_devices_variable
+        self.runs_on_processor = answers.runs_on_processor
         self.distributed_backend = answers.distributed_backend
         self.training_scales = answers.training_scales
         self.container_options = answers.container_options

@@ -58,6 +58,7 @@ def _declared(found: FoundVendor) -> dict[str, Any]:
         "framework_precisions": sorted(vendor.framework_precisions),
         "training_precisions": sorted(vendor.training_precisions),
         "visible_devices_variable": vendor.visible_devices_variable,
+        "runs_on_processor": vendor.runs_on_processor,
         "distributed_backend": vendor.distributed_backend,
         "training_scales": list(vendor.training_scales),
         "container_options": list(vendor.container_options),
