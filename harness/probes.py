@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import random
 import time
 from collections.abc import Callable, Iterator
@@ -10,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from harness.pace import MOST
+from harness.threads import one_thread
 
 if TYPE_CHECKING:
     import torch
@@ -77,34 +77,21 @@ def chains(data: list[torch.Tensor], other: list[torch.Tensor], chance: random.S
     inputs are made before the first call, a repeat in memory of its own.
     """
     most = max(1, len(data[0]) - 1)
-    with _one_thread():
+    with one_thread():
         new = [splice(data, other, chance.uniform(0.25, 0.75), chance.randint(1, most)) for _ in range(2)]
         return (other, data), (*new, [tensor.clone() for tensor in new[1]])
 
 
-@contextlib.contextmanager
-def _one_thread() -> Iterator[None]:
-    """For torch operators of our own: threads that have none left to do spin on, on cores that an engine wants."""
-    import torch
-
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)
-
-
 def timed_call(kind: str, engine: Compute, inputs: list[torch.Tensor], synchronize: Synchronize) -> Call:
     """Call an engine under the clock, and look at its answers before and after they could change."""
-    with _one_thread():
+    with one_thread():
         before = [tensor.clone() for tensor in inputs]
     synchronize()
     start = time.perf_counter_ns()
     outputs, _ = engine(inputs)
     synchronize()
     idle = time.perf_counter_ns()
-    with _one_thread():
+    with one_thread():
         copies = [output.detach().cpu() for output in outputs]
         copied = time.perf_counter_ns()
         for output in outputs:
