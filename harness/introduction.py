@@ -55,6 +55,7 @@ class Answers(BaseModel):
     torch_device: str = "cpu"
     training_adapter: tuple[str, ...] = ()
     devices: tuple[tuple[int, str], ...] = ()
+    devices_sought: tuple[str, ...] = ()
     failures: dict[str, str]
 
 
@@ -82,6 +83,10 @@ class IntroducedVendor(Vendor):
         if failure := self._answers.failures.get("devices"):
             raise UsageError(f"vendor '{self._name}': devices() failed: {failure} ({self._answers.file})")
         return [Device(*each) for each in self._answers.devices]
+
+    def devices_sought(self) -> list[str]:
+        """As answered; nothing where there are devices."""
+        return list(self._answers.devices_sought)
 
     def synchronize(self) -> None:
         """Nothing is given to its devices here."""

@@ -7,6 +7,9 @@ Each compiler is one module of that package, named as the compiler and holding a
 
 from __future__ import annotations
 
+import glob
+import os
+import stat
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -38,6 +41,7 @@ __all__ = [
     "StepError",
     "TrainingAdapter",
     "Vendor",
+    "driver_files",
     "processor_name",
     "usable_cores",
 ]
@@ -186,6 +190,26 @@ def adapted_steps(adapter: TrainingAdapter) -> list[str]:
     ]
 
 
+def driver_files(*patterns: str) -> list[str]:
+    """For `Vendor.devices_sought`: of each pattern such as /dev/acme*, which files are there, and who may use them."""
+    lines = []
+    for pattern in patterns:
+        found = sorted(glob.glob(pattern))
+        lines += [f"{pattern}: not there"] if not found else [f"{path}: {_access(Path(path))}" for path in found[:8]]
+    return lines
+
+
+def _access(path: Path) -> str:
+    if os.access(path, os.R_OK | os.W_OK):
+        return "there, this user may use it"
+    try:
+        status = path.stat()
+    except OSError as error:
+        return f"there, but cannot be looked at: {error.strerror}"
+    mode = f"{stat.filemode(status.st_mode)} of user {status.st_uid} and group {status.st_gid}"
+    return f"there, but user {os.getuid()} may not read and write it: {mode}"
+
+
 class Vendor(ABC):
     """How one vendor's devices are found, waited for and described."""
 
@@ -229,6 +253,14 @@ class Vendor(ABC):
     @abstractmethod
     def devices(self) -> list[Device]:
         """The devices of this machine, empty if there are none. Must not initialise a device."""
+
+    def devices_sought(self) -> list[str]:
+        """What `devices()` looked for and what is there, a line each, for a person who expected a device.
+
+        Asked where there is none: driver files (`driver_files` describes them), the driver's library, permissions. The
+        visible-devices variable and containers are told for every vendor.
+        """
+        return []
 
     @abstractmethod
     def synchronize(self) -> None:
