@@ -151,7 +151,12 @@ class TrainingAdapter:
     """The steps of training that a vendor may do otherwise. None must be; what is adapted stands in the record."""
 
     def convert_model(self, model: torch.nn.Module, config: EffectiveConfig) -> torch.nn.Module:
-        """The fresh model with parts replaced by the vendor's own. Weights keep their names and values."""
+        """The fresh model with parts replaced by the vendor's own.
+
+        Its state dict keeps the case's names (behind wrappers such as `module.`; `_extra_state` may be added), shapes,
+        values, and dtypes, or at precision fp16 and bf16 that one; all stays trainable that was; and in eval mode it
+        computes what the case's model does. The referee looks, and evaluates the weights in the case's own model.
+        """
         return model
 
     def create_optimizer(
@@ -178,16 +183,18 @@ class TrainingAdapter:
         loss.backward()  # type: ignore[no-untyped-call]
 
 
-ADAPTABLE = ("convert_model", "create_optimizer", "autocast", "train_step", "backward")
+_OWN = {
+    step: vars(TrainingAdapter)[step]
+    for step in ("convert_model", "create_optimizer", "autocast", "train_step", "backward")
+}
+"""The harness's own way of each step, as it was before any vendor's code ran."""
+
+ADAPTABLE = tuple(_OWN)
 
 
 def adapted_steps(adapter: TrainingAdapter) -> list[str]:
     """Names of the steps of training that a vendor does otherwise, in whatever way it has put its own there."""
-    return [
-        step
-        for step in ADAPTABLE
-        if getattr(getattr(adapter, step, None), "__func__", None) is not getattr(TrainingAdapter, step)
-    ]
+    return [step for step in ADAPTABLE if getattr(getattr(adapter, step, None), "__func__", None) is not _OWN[step]]
 
 
 def driver_files(*patterns: str) -> list[str]:
