@@ -1,7 +1,7 @@
 """The timed loop: loading, computing under the clock, evaluating.
 
-The clock is perf_counter_ns. `core` of a batch runs from a synchronised device to a synchronised
-device; `whole` of a round from its first touch of the loader to its last evaluated batch.
+The clock is perf_counter_ns. `core` of a batch is its compute window, from an idle device to an answer on the
+host; `whole` of a round runs from its first touch of the loader to its last evaluated batch.
 """
 
 from __future__ import annotations
@@ -11,16 +11,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from harness.errors import StepError
 from harness.stages import Beside, Evaluate, InTurn, Score
 from harness.wall_clock import now
+from harness.window import Compute, Synchronize, run_window, share_memory
 
 if TYPE_CHECKING:
     import torch
 
     from harness.case import Loader
-
-Compute = Callable[["list[torch.Tensor]"], "tuple[list[torch.Tensor], float]"]
 
 
 @dataclass
@@ -50,7 +48,7 @@ class TimedRound:
 def timed_round(
     loader: Loader,
     compute: Compute,
-    synchronize: Callable[[], None],
+    synchronize: Synchronize,
     evaluate: Evaluate,
     progress: Callable[[int, int], None] = lambda batches, items: None,
     *,
@@ -69,7 +67,7 @@ def timed_round(
         beside: whether loading and evaluation run beside the compute, not in turn with it.
 
     Raises:
-        StepError: an output that does not answer the whole batch.
+        StepError: what the engine returned is no answer to the whole batch.
         Exception: whatever the loader, the engine or the evaluator raises.
     """
     result = TimedRound(started=now(), passes=passes)
@@ -80,17 +78,14 @@ def timed_round(
     previous: list[torch.Tensor] = []
     try:
         for inputs, targets in stages.batches():
-            synchronize()
-            start = clock()
-            outputs, foo_seconds = compute(inputs)
-            synchronize()
-            result.batch_ns.append(clock() - start)
-            result.foo_seconds += abs(foo_seconds)
-            check_outputs(outputs, len(inputs[0]))
-            result.reused_memory |= share_memory(previous, outputs)
-            previous = outputs
-            result.items += len(inputs[0])
-            if not stages.evaluate([output.detach().cpu() for output in outputs], targets):
+            batch = len(inputs[0])
+            window = run_window(compute, inputs, synchronize)
+            result.batch_ns.append(window.nanoseconds)
+            result.foo_seconds += abs(window.foo_seconds)
+            result.reused_memory |= share_memory(previous, window.outputs)
+            previous = window.outputs
+            result.items += batch
+            if not stages.evaluate(window.answer, targets):
                 break
             progress(len(result.batch_ns), result.items)
         stages.finish()
@@ -98,31 +93,6 @@ def timed_round(
         stages.stop()
     result.whole_ns = clock() - begun
     return result
-
-
-def check_outputs(outputs: object, batch: int) -> None:
-    """An answer is a list of tensors with one row per sample.
-
-    Raises:
-        StepError: it is something else.
-    """
-    if not isinstance(outputs, list) or not outputs:
-        raise StepError(f"the engine returned {type(outputs).__name__}; expected a list of tensors")
-    import torch
-
-    for index, output in enumerate(outputs):
-        if type(output) is not torch.Tensor or output.layout is not torch.strided or output.is_meta:
-            raise StepError(f"output {index} is a {type(output).__name__}; expected a plain, dense torch.Tensor")
-        if output.dim() == 0 or len(output) != batch:
-            raise StepError(
-                f"output {index} has shape {tuple(output.shape)}; expected one row for each of {batch} samples"
-            )
-
-
-def share_memory(one: list[torch.Tensor], other: list[torch.Tensor]) -> bool:
-    """Whether two answers, both alive, lie in the same memory."""
-    held = {tensor.untyped_storage().data_ptr() for tensor in one} - {0}
-    return any(tensor.untyped_storage().data_ptr() in held for tensor in other)
 
 
 def loader_round(loader: Loader, least_seconds: float, most_seconds: float = 20.0) -> tuple[int, float]:

@@ -7,7 +7,6 @@ import gc
 import itertools
 import math
 import random
-import statistics
 import time
 from collections.abc import Callable
 from dataclasses import asdict, replace
@@ -17,13 +16,14 @@ from harness.contention import ContentionMeter
 from harness.errors import StepError
 from harness.events import EventLog
 from harness.honesty import Check, probe, recognition, timed_pace
-from harness.loop import Compute, TimedRound, check_outputs, loader_round, share_memory, timed_round
+from harness.loop import TimedRound, loader_round, timed_round
 from harness.memory import peak_resident_bytes, reset_peak
 from harness.noise import NOISE, noise_of
 from harness.record import Contention, Round
 from harness.rounds import core_of, round_of
 from harness.stages import Evaluate
 from harness.vendor import Vendor
+from harness.window import Compute, run_window, share_memory
 
 if TYPE_CHECKING:
     import torch
@@ -157,11 +157,7 @@ class Measurer:
         while spent < self._least_seconds * 1e9 or not items:
             for inputs in batches:
                 self._report(alive="calls")
-                self._vendor.synchronize()
-                start = time.perf_counter_ns()
-                compute(inputs)
-                self._vendor.synchronize()
-                spent += time.perf_counter_ns() - start
+                spent += run_window(compute, inputs, self._vendor.synchronize).nanoseconds
                 items += len(inputs[0])
         self._log.write("alone", of=name, items_per_second=items / (spent / 1e9) if spent else None)
 
@@ -176,17 +172,14 @@ class Measurer:
         previous: list[torch.Tensor] = []
         fastest = float("inf")
         for number, inputs in enumerate(batches, 1):
-            start = time.perf_counter()
-            outputs, _ = compute(inputs)
-            self._vendor.synchronize()
-            fastest = min(fastest, time.perf_counter() - start)
+            window = run_window(compute, inputs, self._vendor.synchronize)
+            fastest = min(fastest, window.seconds)
             self._report(phase=f"{name} warm-up", step=number, steps=len(batches), items=0)
-            check_outputs(outputs, len(inputs[0]))
-            if share_memory(previous, outputs):
+            if share_memory(previous, window.outputs):
                 self._accuse(name, "answers in the memory of its previous answer")
-            previous = outputs
-        if self._form is None:
-            self._form = _form(previous)
+            previous = window.outputs
+            if self._form is None:
+                self._form = _form(window.answer)
         self._passes = self._enough(1, fastest * len(self._loader))
         self._log.write("warmup", of=name, batches=len(batches), seconds=time.perf_counter() - begun)
 
@@ -206,6 +199,7 @@ class Measurer:
             if enough == self._passes:
                 break
             self._passes = enough
+        self._fastest_timed = min(self._fastest_timed, result.core_ns / 1e9 / result.passes)
         return self._log_round(name, number, result, contention)
 
     def _run(self, name: str, compute: Compute, number: int, rounds: int) -> TimedRound:
@@ -234,8 +228,6 @@ class Measurer:
             beside=self._beside,
         )
         self._look_at(name, number, result)
-        full = result.batch_ns[:-1] or result.batch_ns
-        self._fastest_timed = min(self._fastest_timed, statistics.median(full) / 1e9)
         for what in sorted(strange):
             self._accuse(name, what)
         return result
@@ -286,13 +278,13 @@ class Measurer:
 
     def _probed(self, compute: Compute, reference: Compute | None) -> list[Check]:
         remainder = len(self._loader.dataset) % len(self._first[0]) if len(self._loader) > 1 else 0
-        checks, fastest = probe(self._loader, compute, self._vendor.synchronize, reference, self._precision, remainder)
-        self._fastest_new = min(self._fastest_new, fastest)
+        checks, a_pass = probe(self._loader, compute, self._vendor.synchronize, reference, self._precision, remainder)
+        self._fastest_new = min(self._fastest_new, a_pass)
         return checks
 
     def _timed_pace(self, name: str, compute: Compute, reference: Compute | None) -> Check:
         """An honesty round may have met a busy machine: before it accuses, it is run again, its answers checked too."""
-        meter, check = ContentionMeter(), timed_pace(self._fastest_new, self._fastest_timed)
+        meter, check = ContentionMeter(), self._pace()
         for attempt in range(SECOND_CHANCES):
             if check.passed or self._accused:
                 break
@@ -307,9 +299,12 @@ class Measurer:
         self._log.write("disturbed", what=f"{crowded} while the {name} took {check.figure:.3g} times as long untimed")
         return replace(check, passed=True, bound=None, meaning=f"no bound holds: {crowded}")
 
+    def _pace(self) -> Check:
+        return timed_pace(self._fastest_new, self._fastest_timed, len(self._loader))
+
     def _probed_again(self, name: str, compute: Compute, reference: Compute | None) -> Check:
         self._hold(name, [failed for failed in self._probed(compute, reference) if not failed.passed])
-        return timed_pace(self._fastest_new, self._fastest_timed)
+        return self._pace()
 
     def _appeal(self, name: str, compute: Compute, reference: Compute | None, check: Check) -> Check:
         """The machine may have become busier since: then timed rounds take longer now, as long as new inputs do.
@@ -326,7 +321,7 @@ class Measurer:
             if check.passed or self._accused:
                 break
         if check.passed:
-            now, then = (f"{seconds * 1e3:.3g} ms" for seconds in (self._fastest_timed, before))
+            now, then = (f"{seconds / len(self._loader) * 1e3:.3g} ms" for seconds in (self._fastest_timed, before))
             self._log.write("disturbed", what=f"timed again, the {name} took {now} a batch instead of {then}")
         return check
 

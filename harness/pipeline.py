@@ -19,7 +19,6 @@ from harness.errors import StepError
 from harness.events import EventLog
 from harness.export import check_onnx, export_onnx
 from harness.identity import identify
-from harness.loop import Compute
 from harness.measure import Measurer
 from harness.precision import count_flops, framework_compute, perturbed
 from harness.registry import FoundVendor
@@ -28,6 +27,7 @@ from harness.silence import AudibleLoader
 from harness.statistics import samples_needed
 from harness.vendor import Compiler
 from harness.weights import embedded_weights
+from harness.window import Compute
 
 if TYPE_CHECKING:
     import torch
@@ -258,8 +258,8 @@ class Pipeline:
         return None if self.compiler is None or precision in self.compiler.precisions else precision
 
     def _training_progress(self, **figures: Any) -> None:
-        self.report(phase="training embedded weights", **figures)
         self.report(alive="calls" if figures["step"] < figures["steps"] else "setup")
+        self.report(phase="training embedded weights", **figures)
 
 
 def _short(path: Path) -> Path:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import torch
 
-    from harness.loop import Compute
+    from harness.window import Compute
 
 
 def framework_compute(model: torch.nn.Module, device: str, precision: str) -> Compute:

@@ -3,35 +3,36 @@
 from __future__ import annotations
 
 import random
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from harness.pace import MOST
-from harness.threads import one_thread
+from harness.pace import FEWEST, MOST
+from harness.window import Compute, Synchronize, one_thread, run_window
 
 if TYPE_CHECKING:
     import torch
 
     from harness.case import Loader
-    from harness.loop import Compute
-
-Synchronize = Callable[[], None]
 
 
 @dataclass
 class Call:
-    """One call of the engine and what it left behind."""
+    """One call of the engine and what it left behind.
 
-    kind: str
+    Attributes:
+        seconds: its compute window.
+        inputs: what it was given.
+        before: the same as it was before the call.
+        outputs: what it returned.
+        answer: the same as it was when the clock was stopped.
+    """
+
     seconds: float
     inputs: list[torch.Tensor]
     before: list[torch.Tensor]
     outputs: list[torch.Tensor]
-    snapshot: list[torch.Tensor]
-    first_copy: float
-    second_copy: float
+    answer: list[torch.Tensor]
 
 
 def splice(one: list[torch.Tensor], other: list[torch.Tensor], share: float, shift: int) -> list[torch.Tensor]:
@@ -56,18 +57,49 @@ def splice(one: list[torch.Tensor], other: list[torch.Tensor], share: float, shi
     return spliced
 
 
-def pairs(loader: Loader) -> Iterator[tuple[list[torch.Tensor], list[torch.Tensor]]]:
-    """Up to MOST pairs of full batches, from the start again when the data ends."""
-    given = 0
-    while given < MOST:
-        previous: list[torch.Tensor] | None = None
-        for inputs, _ in loader:
-            if previous is not None and len(inputs[0]) < len(previous[0]):
-                break
-            yield inputs, previous or inputs
-            previous, given = inputs, given + 1
-            if given == MOST:
-                return
+def pairs(loader: Loader, chance: random.SystemRandom) -> Iterator[tuple[list[torch.Tensor], list[torch.Tensor]]]:
+    """MOST pairs of full batches from everywhere in the data."""
+    drawn = full_batches(loader, chance)
+    previous = next(drawn)
+    for _ in range(MOST):
+        inputs = next(drawn)
+        yield inputs, previous
+        previous = inputs
+
+
+def full_batches(loader: Loader, chance: random.SystemRandom) -> Iterator[list[torch.Tensor]]:
+    """The inputs of full batches as the loader makes them, from everywhere in the data, without end.
+
+    Where torch's DataLoader knows which items are in which batch, those that are drawn are loaded, and no others, in
+    this process. Any other loader is walked through.
+    """
+    from torch.utils.data import DataLoader, IterableDataset
+
+    if (
+        isinstance(loader, DataLoader)
+        and type(loader).__init__ is DataLoader.__init__
+        and loader.batch_sampler is not None
+        and not isinstance(loader.dataset, IterableDataset)
+    ):
+        batches = list(loader.batch_sampler)
+        full = [batch for batch in batches if len(batch) == len(batches[0])]
+        while True:
+            chance.shuffle(full)
+            drawn = type(loader)(loader.dataset, batch_sampler=full, collate_fn=loader.collate_fn)
+            yield from (inputs for inputs, _ in drawn)
+    while True:
+        yield from _walked(loader, set(chance.sample(range(len(loader)), min(len(loader), FEWEST + 1))))
+
+
+def _walked(loader: Loader, wanted: set[int]) -> Iterator[list[torch.Tensor]]:
+    """Those batches of one walk over the data that are wanted and full."""
+    size = 0
+    for number, (inputs, _) in enumerate(loader):
+        size = size or len(inputs[0])
+        if number in wanted and len(inputs[0]) == size:
+            yield inputs
+        if number == max(wanted):
+            return
 
 
 def chains(data: list[torch.Tensor], other: list[torch.Tensor], chance: random.SystemRandom) -> tuple[Any, Any]:
@@ -82,29 +114,9 @@ def chains(data: list[torch.Tensor], other: list[torch.Tensor], chance: random.S
         return (other, data), (*new, [tensor.clone() for tensor in new[1]])
 
 
-def timed_call(kind: str, engine: Compute, inputs: list[torch.Tensor], synchronize: Synchronize) -> Call:
-    """Call an engine under the clock, and look at its answers before and after they could change."""
+def timed_call(engine: Compute, inputs: list[torch.Tensor], synchronize: Synchronize) -> Call:
+    """Call an engine as a timed round does, and keep what it was asked."""
     with one_thread():
         before = [tensor.clone() for tensor in inputs]
-    synchronize()
-    start = time.perf_counter_ns()
-    outputs, _ = engine(inputs)
-    synchronize()
-    idle = time.perf_counter_ns()
-    with one_thread():
-        copies = [output.detach().cpu() for output in outputs]
-        copied = time.perf_counter_ns()
-        for output in outputs:
-            output.detach().cpu()
-        copied_again = time.perf_counter_ns()
-        snapshot = [copy.clone() for copy in copies]
-    return Call(
-        kind=kind,
-        seconds=(idle - start) / 1e9,
-        inputs=inputs,
-        before=before,
-        outputs=outputs,
-        snapshot=snapshot,
-        first_copy=(copied - idle) / 1e9,
-        second_copy=(copied_again - copied) / 1e9,
-    )
+    window = run_window(engine, inputs, synchronize)
+    return Call(window.seconds, inputs, before, window.outputs, window.answer)

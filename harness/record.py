@@ -151,7 +151,7 @@ class Contention(Part):
 
 
 class Round(Part):
-    """Whole passes over the data set. Seconds; `core` is the sum of the synchronised compute windows."""
+    """Whole passes over the data set. Seconds; `core` is the sum of the compute windows."""
 
     items: int
     passes: int = 1

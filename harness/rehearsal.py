@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 from harness.case_file import numbers_of
 from harness.errors import StepError
-from harness.loop import check_outputs
 from harness.record import Flops
 from harness.strict_yaml import load_mapping
 from harness.verdict_stages import wrong_flops
+from harness.window import check_outputs
 
 if TYPE_CHECKING:
     import torch
@@ -120,8 +120,8 @@ def _answered(model: torch.nn.Module, batch: Batch) -> Batch:
 
 
 def _place(path: Path, profile: str, key: str) -> str:
-    """Where in a case's YAML a parameter stands, the profile's own first; a host of a cluster may have no YAML."""
-    profiles = load_mapping(path).get("profiles") if path.is_file() else None
+    """Where in a case's YAML a parameter stands, the profile's own first."""
+    profiles = load_mapping(path).get("profiles")
     own = profiles.get(profile) if isinstance(profiles, dict) else None
     parameters = own.get("parameters") if isinstance(own, dict) else None
     within = f"profiles.{profile}." if isinstance(parameters, dict) and key in parameters else ""

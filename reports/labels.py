@@ -26,7 +26,7 @@ class Label:
 
 WHOLE = Label("whole", "items over all of the time that they take: loading, compute and evaluation of the answers.")
 CORE = Label(
-    "core", "items over the time of compute alone, with the device waited for on both sides. It is the chip's speed."
+    "core", "items over the time of compute alone, from inputs on the host to answers on the host: the chip's speed."
 )
 LOADER = Label("loader", "items per second of the data loader running alone. Whole cannot be faster.")
 BOUND_BY = Label(

@@ -56,7 +56,7 @@ class InferenceContract(InferenceCase):
 
     @pytest.mark.benchmark(group="core", timer=replayed_clock)
     def test_core_throughput(self, run_record: RunRecord, record_rounds: Recorder) -> None:
-        """Compute alone, synchronised on both sides."""
+        """Compute alone, from inputs on the host to answers on the host."""
         _rankable(run_record)
         record_rounds(run_record, "core")
 

@@ -10,9 +10,9 @@ import torch
 
 from harness.honesty import recognition
 from harness.precision import perturbed
-from tests.unit.test_honesty import WORK, Answer, Data
+from tests.unit.cheats import WORK, Answer, Data
 
-pytestmark = pytest.mark.quiet
+pytestmark = [pytest.mark.quiet, pytest.mark.usefixtures("one_thread")]
 
 Engine = Callable[[list[torch.Tensor]], Answer]
 

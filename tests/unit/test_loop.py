@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from harness.errors import StepError
-from harness.loop import TimedRound, check_outputs, loader_round, share_memory, timed_round
+from harness.loop import TimedRound, loader_round, timed_round
 from harness.stages import AHEAD
 
 Batch = tuple[list[torch.Tensor], torch.Tensor]
@@ -167,7 +167,8 @@ class TestClock:
         result = run(compute=device.compute, synchronize=device.synchronize)
         assert all(ns >= 19e6 for ns in result.batch_ns)
 
-    def test_synchronised_on_both_sides_of_each_compute(self) -> None:
+    def test_the_device_is_waited_for_after_each_compute_and_nowhere_else(self) -> None:
+        """Nothing of the vendor's runs where no clock runs; the end of a window leaves the device idle for the next."""
         order: list[str] = []
 
         def watch(inputs: list[torch.Tensor]) -> tuple[list[torch.Tensor], float]:
@@ -175,7 +176,18 @@ class TestClock:
             return engine(inputs)
 
         run(compute=watch, synchronize=lambda: order.append("synchronize"))
-        assert order == ["synchronize", "compute", "synchronize"] * 3
+        assert order == ["compute", "synchronize"] * 3
+
+    def test_work_done_in_synchronize_counts(self) -> None:
+        """An engine that computes while it is waited for, ahead where it can."""
+        worked: list[int] = []
+
+        def works() -> None:
+            begun = time.perf_counter_ns()
+            time.sleep(0.01)
+            worked.append(time.perf_counter_ns() - begun)
+
+        assert run(synchronize=works).core_ns >= sum(worked)
 
 
 class TestFailures:
@@ -233,10 +245,8 @@ class TestFailures:
         ],
     )
     def test_an_answer_that_is_none(self, answer: Callable[[torch.Tensor], Any]) -> None:
-        with pytest.raises(StepError, match="engine returned|output"):
+        with pytest.raises(StepError, match="outputs are|output"):
             run(compute=lambda inputs: (answer(inputs[0]), 0.0))
-        with pytest.raises(StepError):
-            check_outputs(answer(torch.ones(4, 1)), 4)
 
 
 class TestMemory:
@@ -248,12 +258,6 @@ class TestMemory:
 
         assert run(compute=reuses).reused_memory
         assert not run().reused_memory
-
-    def test_views_of_one_storage_share_it(self) -> None:
-        whole = torch.ones(4, 2)
-        assert share_memory([whole], [whole[1:]])
-        assert not share_memory([whole], [whole.clone()])
-        assert not share_memory([torch.empty(0)], [torch.empty(0)])
 
 
 def test_the_loader_alone_as_many_passes_as_last_long_enough() -> None:

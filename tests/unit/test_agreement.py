@@ -1,0 +1,132 @@
+"""How far answers may be from the framework's, and that every call of an honesty round is looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+
+from harness.agreement import BUDGET, KEPT, ROWS, Answers, distance
+from harness.honesty import TOLERANCE, probe
+from harness.probes import Call
+from tests.unit.cheats import Answer, Data
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+
+def test_distance() -> None:
+    wanted = torch.eye(4)
+    assert distance(wanted.clone(), wanted) == 0
+    assert distance(wanted.roll(1, 0), wanted) > 1
+    assert distance(wanted * float("nan"), wanted) == float("inf")
+    assert distance(wanted[:2], wanted) == float("inf")
+
+
+def test_distance_from_rows_that_are_all_alike_is_in_units_of_their_length() -> None:
+    wanted = torch.ones(3, 4)
+    assert distance(wanted * 1.5, wanted) == pytest.approx(0.5)
+    assert distance(wanted[:1] * 1.5, wanted[:1]) == pytest.approx(0.5)
+    assert distance(torch.ones(3, 4), torch.zeros(3, 4)) == float("inf")
+
+
+def calls(count: int, rows: int = 16, wrong: int | None = None) -> list[Call]:
+    """Calls that answer twice their inputs; at `wrong` nothing but zeros."""
+    made = []
+    for number in range(count):
+        inputs = [torch.randn(rows, 3)]
+        answer = [inputs[0] * (0 if number == wrong else 2)]
+        made.append(Call(0.001, inputs, [inputs[0].clone()], answer, [answer[0].clone()]))
+    return made
+
+
+def twice(inputs: list[torch.Tensor]) -> list[torch.Tensor]:
+    return [inputs[0] * 2]
+
+
+@pytest.mark.parametrize("wrong", [0, 1, 80, 159])
+def test_garbage_in_any_one_of_160_calls_is_seen(wrong: int) -> None:
+    answers = Answers()
+    for call in calls(160, wrong=wrong):
+        answers.hold([call])
+    answers.finish()
+    assert answers.worst(twice, None) > 0.5
+
+
+def test_rows_are_bounded_in_number() -> None:
+    answers, asked = Answers(), []
+
+    def ask(inputs: list[torch.Tensor]) -> list[torch.Tensor]:
+        asked.append(len(inputs[0]))
+        return twice(inputs)
+
+    answers.hold(calls(160))
+    answers.finish()
+    assert answers.worst(ask, None) == 0
+    assert BUDGET + 160 - BUDGET // ROWS <= sum(asked) < BUDGET + 160 and set(asked) == {16}
+
+
+@pytest.mark.parametrize("batch", [1, 7, 16, 500])
+def test_an_engine_is_asked_by_its_own_batch_size(batch: int) -> None:
+    answers, asked = Answers(), set()
+
+    def ask(inputs: list[torch.Tensor]) -> list[torch.Tensor]:
+        asked.add(len(inputs[0]))
+        return twice(inputs)
+
+    answers.hold(calls(5, rows=batch))
+    answers.finish()
+    assert answers.worst(ask, batch) == 0 and asked == {batch}
+
+
+@pytest.mark.parametrize("late", [0, 30])
+def test_an_answer_or_an_input_that_changes_later_is_seen(late: int) -> None:
+    answers, made = Answers(), calls(40)
+    made[late].outputs[0][3, 2] += 1
+    made[late].inputs[0][3, 2] += 1
+    answers.hold(made)
+    assert (answers.changed, answers.written) == ((1, 1) if late < 40 - KEPT else (0, 0))
+    answers.finish()
+    assert (answers.changed, answers.written) == (1, 1)
+
+
+def test_an_answer_of_another_form_than_the_rest_is_infinitely_far() -> None:
+    answers, made = Answers(), calls(4)
+    made[2].outputs[0] = made[2].answer[0] = torch.zeros(16, 4)
+    answers.hold(made)
+    answers.finish()
+    assert answers.worst(twice, None) == float("inf")
+
+
+def test_a_student_is_not_the_model_in_int8() -> None:
+    """Half as large, right in eight of ten images: the former bound, 0.7, let it through."""
+    torch.manual_seed(7)
+    images, weights = torch.randn(2000, 32), torch.randn(32, 4) @ torch.randn(4, 10) + 0.6 * torch.randn(32, 10)
+    left, values, right = torch.linalg.svd(weights, full_matrices=False)
+    student = images @ (left[:, :5] * values[:5] @ right[:5])
+    scale = weights.abs().max() / 127
+    wanted, rounded = images @ weights, images @ ((weights / scale).round() * scale)
+    assert (student.argmax(-1) == wanted.argmax(-1)).float().mean() > 0.75
+    assert TOLERANCE["int8"] < distance(student[:16], wanted[:16]) < 0.7
+    assert distance(rounded, wanted) < TOLERANCE["int8"] / 3
+
+
+@pytest.mark.parametrize(
+    "declared, computed",
+    [("fp32", torch.float16), ("tf32", torch.bfloat16), ("fp16", torch.float8_e4m3fn), ("bf16", torch.float8_e5m2)],
+)
+def test_a_coarser_number_than_the_declared_one_is_caught(declared: str, computed: torch.dtype) -> None:
+    torch.manual_seed(5)
+    weights = [torch.randn(32, 32) / 4 for _ in range(8)]
+
+    def through(form: torch.dtype) -> Callable[[list[torch.Tensor]], Answer]:
+        def compute(inputs: list[torch.Tensor]) -> Answer:
+            (state,) = inputs
+            for weight in weights:
+                state = torch.relu(state.to(form).float() @ weight.to(form).float())
+            return [state], 0.0
+
+        return compute
+
+    checks, _ = probe(Data().loader, through(computed), lambda: None, through(torch.float32), declared)
+    assert [check.name for check in checks if not check.passed] == ["answers new inputs"]
