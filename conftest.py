@@ -6,6 +6,7 @@ pytest_plugins = [
     "fixtures.options",
     "fixtures.progress",
     "fixtures.house",
+    "fixtures.interrupts",
     "fixtures.collection",
     "fixtures.reporting",
     "fixtures.terminal",

@@ -20,12 +20,13 @@ _LABEL = 24
 
 
 def summary_lines(records: Sequence[CaseRecord], width: int = WIDTH) -> list[str]:
-    """Every case's figures, overrides and verdict, at most `width` columns wide.
+    """Every case's figures, overrides and verdict, at most `width` columns wide; not of those that were interrupted.
 
     Throughputs are items per second, latencies milliseconds per batch, memory GiB (2**30 bytes).
     """
-    views = [CaseView(record) for record in records if isinstance(record, RunRecord)]
-    trained = [TrainingView(record) for record in records if isinstance(record, TrainingRecord)]
+    ended = [record for record in records if record.interrupted is None]
+    views = [CaseView(record) for record in ended if isinstance(record, RunRecord)]
+    trained = [TrainingView(record) for record in ended if isinstance(record, TrainingRecord)]
     lines = [line for view in views for line in _case_lines(view, width)]
     lines += [line for view in trained for line in _case_lines(view, width)]
     for case, told in scaling(trained).items():

@@ -40,22 +40,34 @@ def test_interrupt_in_each_step(house: House, step: str, number: signal.Signals)
     assert ran.code == 2, ran.output
     kind, reasons = ran.verdict()
     assert (kind, reasons) == ("ERROR", f"interrupted in step {step}")
-    assert "VERDICT ERROR" in ran.output
+    told_at_its_end(ran, f"interrupted in step {step}")
     assert (ran.run_dir / "report.html").exists()
     clean(ran)
     if step in ("compile", "engine_inference"):
         assert ran.record().framework is not None
 
 
-def test_two_interrupts_leave_no_process(house: House) -> None:
-    session = house.start("--vendor", "fake", trouble="tiny.exit=sleep")
+@pytest.mark.parametrize("place", ["tiny.exit", "tiny.call"])
+def test_three_interrupts_are_no_worse_than_one(house: House, place: str) -> None:
+    session = house.start("--vendor", "fake", trouble=f"{place}=sleep")
     house.wait_for_trouble(session)
-    os.kill(session.pid, signal.SIGINT)
-    time.sleep(0.05)
-    if session.poll() is None:
-        os.kill(session.pid, signal.SIGINT)
-    house.end(session, timeout=30)
-    assert house.becomes_empty(15)
+    for _ in range(3):
+        session.send_signal(signal.SIGINT)
+        time.sleep(0.05)
+    ran = house.end(session, timeout=30)
+    assert house.becomes_empty(1)
+    assert ran.code == 2, ran.output
+    told_at_its_end(ran, "interrupted in step")
+
+
+def told_at_its_end(ran: Ran, reason: str) -> None:
+    """In a few calm lines, the last ones."""
+    told = ran.output.rpartition("\n====")[2].splitlines()[2:]
+    assert len(told) <= 12, told
+    assert told[0].split()[:2] == ["ERROR", "inference/tiny"] and reason in told[1], told
+    assert told[-1] == f"results in results/{ran.run_dir.name}, exit code 2"
+    assert "KeyboardInterrupt" not in ran.output and "profile embedded -" not in ran.output
+    clean(ran)
 
 
 @pytest.mark.parametrize("trouble", ["tiny.data=sleep", "tiny.call=sleep"])

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 from pathlib import Path
 
 import pytest
 
-from tests.e2e.conftest import House, one_line_answer
+from tests.e2e.conftest import House, clean, one_line_answer
 
 
 @pytest.fixture
@@ -52,6 +54,21 @@ def test_a_failure_loses_only_its_own_case(two_devices: House) -> None:
     assert ran.code == 17, ran.output
     assert ran.verdict("second")[0] == "ERROR"
     assert (ran.verdict("tiny")[0], ran.verdict("third")[0]) == ("PASS", "PASS")
+
+
+def test_an_interrupt_of_all_processes_keeps_every_record(two_devices: House) -> None:
+    """As Ctrl-C does it, which reaches the workers too."""
+    session = two_devices.start("--vendor", "fake", "-n", "2", "-k", "Tiny or Second", trouble="*.call=sleep")
+    two_devices.wait_for_trouble(session)
+    os.killpg(session.pid, signal.SIGINT)
+    ran = two_devices.end(session, timeout=60)
+    assert ran.code == 2, ran.output
+    for case in ("tiny", "second"):
+        kind, reasons = ran.verdict(case)
+        assert (kind, reasons[:19]) == ("ERROR", "interrupted in step")
+        assert f"ERROR  inference/{case} " in ran.output
+    clean(ran)
+    assert two_devices.becomes_empty(5)
 
 
 def test_a_device_list_of_the_user_is_kept_to(two_devices: House, monkeypatch: pytest.MonkeyPatch) -> None:
