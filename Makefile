@@ -2,14 +2,14 @@
 # make test    everything from nothing: lint, types, import rules, all tests
 # make overhead  what the suite itself costs, as ratios from one interleaved run
 # make scale   what launching, collecting and reporting cost on up to 1,024 simulated hosts, and on 16 over ssh
+# make repeat    whether printed figures are what happened, alone and beside a process that keeps a core busy; RUNS=N of each case
 # make honest    how often the honesty checks accuse honest engines; RUNS=N of each engine
 
 PYTHON ?= python3
-RUNS ?= 200
 BIN := .venv/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: bench test lint docs overhead scale honest clean
+.PHONY: bench test lint docs overhead scale repeat honest clean
 
 bench: .venv/.bench
 	$(BIN)/python -m pytest suites/inference -k resnet50 \
@@ -36,8 +36,11 @@ overhead: .venv/.test
 scale: .venv/.test
 	$(BIN)/python -m benchmarks.cluster
 
+repeat: .venv/.test
+	$(BIN)/python -m benchmarks.repeat $(if $(RUNS),--runs $(RUNS) --trainings $(RUNS))
+
 honest: .venv/.test
-	$(BIN)/python -m benchmarks.honest --runs $(RUNS)
+	$(BIN)/python -m benchmarks.honest $(if $(RUNS),--runs $(RUNS))
 
 clean:
 	rm -rf .venv results .cache

@@ -32,9 +32,9 @@ from harness.training.trainer import Trainer
 from harness.vendor import Processor
 from suites.training.test_resnet50 import TestResNet50
 
-PAIRS, STEPS = 15, 15
-SMALL_PAIRS, SMALL_STEPS, SMALL_BATCH = 51, 300, 8
-CHECKPOINT_RUNS, EVERY, APART, BESIDE = 3, 20, 10, 3
+PAIRS, STEPS = 9, 10
+SMALL_PAIRS, SMALL_STEPS, SMALL_BATCH = 31, 300, 8
+CHECKPOINT_RUNS, EVERY, APART, BESIDE = 2, 20, 10, 3
 """The cost of a checkpoint every `EVERY` steps is read where they are `APART`, from the `BESIDE` steps after each."""
 
 PLACE = Place(0, 0, 1, torch.device("cpu"))

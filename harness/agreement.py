@@ -9,7 +9,7 @@ from itertools import cycle, islice
 from typing import TYPE_CHECKING
 
 from harness.probes import Call
-from harness.window import one_thread
+from harness.threads import one_thread
 
 if TYPE_CHECKING:
     import torch

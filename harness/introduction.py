@@ -46,6 +46,7 @@ class Answers(BaseModel):
     framework_precisions: frozenset[str]
     training_precisions: frozenset[str]
     visible_devices_variable: str | None
+    runs_on_processor: bool
     distributed_backend: str
     training_scales: tuple[str, ...]
     container_options: tuple[str, ...]
@@ -54,6 +55,7 @@ class Answers(BaseModel):
     torch_device: str = "cpu"
     training_adapter: tuple[str, ...] = ()
     devices: tuple[tuple[int, str], ...] = ()
+    devices_sought: tuple[str, ...] = ()
     failures: dict[str, str]
 
 
@@ -67,6 +69,7 @@ class IntroducedVendor(Vendor):
         self.framework_precisions = answers.framework_precisions
         self.training_precisions = answers.training_precisions
         self.visible_devices_variable = answers.visible_devices_variable
+        self.runs_on_processor = answers.runs_on_processor
         self.distributed_backend = answers.distributed_backend
         self.training_scales = answers.training_scales
         self.container_options = answers.container_options
@@ -80,6 +83,10 @@ class IntroducedVendor(Vendor):
         if failure := self._answers.failures.get("devices"):
             raise UsageError(f"vendor '{self._name}': devices() failed: {failure} ({self._answers.file})")
         return [Device(*each) for each in self._answers.devices]
+
+    def devices_sought(self) -> list[str]:
+        """As answered; nothing where there are devices."""
+        return list(self._answers.devices_sought)
 
     def synchronize(self) -> None:
         """Nothing is given to its devices here."""

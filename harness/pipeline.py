@@ -258,8 +258,8 @@ class Pipeline:
         return None if self.compiler is None or precision in self.compiler.precisions else precision
 
     def _training_progress(self, **figures: Any) -> None:
-        self.report(alive="calls" if figures["step"] < figures["steps"] else "setup")
         self.report(phase="training embedded weights", **figures)
+        self.report(alive="calls" if figures["step"] < figures["steps"] else "setup")
 
 
 def _short(path: Path) -> Path:

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from harness.pace import FEWEST, MOST
-from harness.window import Compute, Synchronize, one_thread, run_window
+from harness.threads import one_thread
+from harness.window import Compute, Synchronize, run_window
 
 if TYPE_CHECKING:
     import torch

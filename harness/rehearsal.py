@@ -120,8 +120,8 @@ def _answered(model: torch.nn.Module, batch: Batch) -> Batch:
 
 
 def _place(path: Path, profile: str, key: str) -> str:
-    """Where in a case's YAML a parameter stands, the profile's own first."""
-    profiles = load_mapping(path).get("profiles")
+    """Where in a case's YAML a parameter stands, the profile's own first; a host of a cluster may have no YAML."""
+    profiles = load_mapping(path).get("profiles") if path.is_file() else None
     own = profiles.get(profile) if isinstance(profiles, dict) else None
     parameters = own.get("parameters") if isinstance(own, dict) else None
     within = f"profiles.{profile}." if isinstance(parameters, dict) and key in parameters else ""

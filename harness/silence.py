@@ -34,21 +34,22 @@ class Listener:
     def __init__(self, patience: Patience) -> None:
         self._patience = patience
         self._longest = 0.0
-        self._looping = False
         self.doing: Doing = "setup"
+        self._reached = ""
         self._heard = time.monotonic()
 
     def begin(self) -> None:
         """A step is asked for."""
-        self.doing, self._looping, self._heard = "setup", False, time.monotonic()
+        self.doing, self._reached, self._heard = "setup", "", time.monotonic()
 
     def hear(self, message: Mapping[str, Any]) -> None:
         """Take any message for a sign of life."""
         now = time.monotonic()
-        if self._looping:
+        if "phase" in message or message.get("alive") == self.doing == "calls":
             self._longest = max(self._longest, now - self._heard)
         self.doing = message.get("alive", self.doing)
-        self._looping = self.doing == "calls" or "phase" in message
+        if "phase" in message:
+            self._reached = f", last heard of in {message['phase']}: {message['step']}/{message['steps']}"
         self._heard = now
 
     @property
@@ -66,7 +67,7 @@ class Listener:
     def told(self) -> str:
         """What happened, where the limit has passed."""
         option = "--setup-timeout" if self.doing == "setup" else "--hang-timeout"
-        return f"gave no sign of life for {self.silence:.0f} s and was ended ({option})"
+        return f"gave no sign of life for {self.silence:.0f} s and was ended ({option}){self._reached}"
 
 
 class AudibleLoader:

@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from harness.threads import one_thread
+
 if TYPE_CHECKING:
     import torch
 
@@ -76,11 +78,18 @@ class InTurn(Stages):
     def batches(self) -> Iterator[Batch]:
         """Each is loaded when it is asked for."""
         for _ in range(self._passes):
-            yield from self._loader
+            batches = iter(self._loader)
+            while True:
+                with one_thread():
+                    batch = next(batches, None)
+                if batch is None:
+                    break
+                yield batch
 
     def evaluate(self, outputs: list[torch.Tensor], targets: torch.Tensor) -> bool:
         """Scored at once."""
-        self.score.add(self._evaluate, outputs, targets)
+        with one_thread():
+            self.score.add(self._evaluate, outputs, targets)
         return True
 
     def finish(self) -> None:

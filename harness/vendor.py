@@ -7,6 +7,9 @@ Each compiler is one module of that package, named as the compiler and holding a
 
 from __future__ import annotations
 
+import glob
+import os
+import stat
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -38,6 +41,7 @@ __all__ = [
     "StepError",
     "TrainingAdapter",
     "Vendor",
+    "driver_files",
     "processor_name",
     "usable_cores",
 ]
@@ -150,7 +154,12 @@ class TrainingAdapter:
     """The steps of training that a vendor may do otherwise. None must be; what is adapted stands in the record."""
 
     def convert_model(self, model: torch.nn.Module, config: EffectiveConfig) -> torch.nn.Module:
-        """The fresh model with parts replaced by the vendor's own. Weights keep their names and values."""
+        """The fresh model with parts replaced by the vendor's own.
+
+        Its state dict keeps the case's names (behind wrappers such as `module.`; `_extra_state` may be added), shapes,
+        values, and dtypes, or at precision fp16 and bf16 that one; all stays trainable that was; and in eval mode it
+        computes what the case's model does. The referee looks, and evaluates the weights in the case's own model.
+        """
         return model
 
     def create_optimizer(
@@ -177,16 +186,38 @@ class TrainingAdapter:
         loss.backward()  # type: ignore[no-untyped-call]
 
 
-ADAPTABLE = ("convert_model", "create_optimizer", "autocast", "train_step", "backward")
+_OWN = {
+    step: vars(TrainingAdapter)[step]
+    for step in ("convert_model", "create_optimizer", "autocast", "train_step", "backward")
+}
+"""The harness's own way of each step, as it was before any vendor's code ran."""
+
+ADAPTABLE = tuple(_OWN)
 
 
 def adapted_steps(adapter: TrainingAdapter) -> list[str]:
     """Names of the steps of training that a vendor does otherwise, in whatever way it has put its own there."""
-    return [
-        step
-        for step in ADAPTABLE
-        if getattr(getattr(adapter, step, None), "__func__", None) is not getattr(TrainingAdapter, step)
-    ]
+    return [step for step in ADAPTABLE if getattr(getattr(adapter, step, None), "__func__", None) is not _OWN[step]]
+
+
+def driver_files(*patterns: str) -> list[str]:
+    """For `Vendor.devices_sought`: of each pattern such as /dev/acme*, which files are there, and who may use them."""
+    lines = []
+    for pattern in patterns:
+        found = sorted(glob.glob(pattern))
+        lines += [f"{pattern}: not there"] if not found else [f"{path}: {_access(Path(path))}" for path in found[:8]]
+    return lines
+
+
+def _access(path: Path) -> str:
+    if os.access(path, os.R_OK | os.W_OK):
+        return "there, this user may use it"
+    try:
+        status = path.stat()
+    except OSError as error:
+        return f"there, but cannot be looked at: {error.strerror}"
+    mode = f"{stat.filemode(status.st_mode)} of user {status.st_uid} and group {status.st_gid}"
+    return f"there, but user {os.getuid()} may not read and write it: {mode}"
 
 
 class Vendor(ABC):
@@ -232,6 +263,14 @@ class Vendor(ABC):
     @abstractmethod
     def devices(self) -> list[Device]:
         """The devices of this machine, empty if there are none. Must not initialise a device."""
+
+    def devices_sought(self) -> list[str]:
+        """What `devices()` looked for and what is there, a line each, for a person who expected a device.
+
+        Asked where there is none: driver files (`driver_files` describes them), the driver's library, permissions. The
+        visible-devices variable and containers are told for every vendor.
+        """
+        return []
 
     @abstractmethod
     def synchronize(self) -> None:

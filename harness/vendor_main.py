@@ -17,7 +17,7 @@ from typing import Any
 from harness.errors import ProofmarkError
 from harness.process import leave
 from harness.registry import FoundVendor, find_vendor
-from harness.vendor import adapted_steps
+from harness.vendor import Vendor, adapted_steps
 
 Note = Callable[[str], None]
 
@@ -58,6 +58,7 @@ def _declared(found: FoundVendor) -> dict[str, Any]:
         "framework_precisions": sorted(vendor.framework_precisions),
         "training_precisions": sorted(vendor.training_precisions),
         "visible_devices_variable": vendor.visible_devices_variable,
+        "runs_on_processor": vendor.runs_on_processor,
         "distributed_backend": vendor.distributed_backend,
         "training_scales": list(vendor.training_scales),
         "container_options": list(vendor.container_options),
@@ -82,7 +83,17 @@ def _asked(found: FoundVendor, note: Note) -> dict[str, Any]:
         except (Exception, SystemExit) as error:  # noqa: BLE001 (a vendor may raise anything)
             first = next(iter(str(error).strip().splitlines()), "")
             answers["failures"][name] = f"{type(error).__name__}: {first}"
+    if not answers.get("devices"):
+        note("devices_sought()")
+        answers["devices_sought"] = _sought(vendor)
     return answers
+
+
+def _sought(vendor: Vendor) -> list[str]:
+    try:
+        return [str(line) for line in vendor.devices_sought()]
+    except (Exception, SystemExit) as error:  # noqa: BLE001 (a vendor may raise anything)
+        return [f"devices_sought() failed: {type(error).__name__}: {error}"]
 
 
 if __name__ == "__main__":

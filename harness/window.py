@@ -7,13 +7,13 @@ between two windows: the device is idle at the beginning of one since the one be
 
 from __future__ import annotations
 
-import contextlib
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from harness.errors import StepError
+from harness.threads import one_thread
 
 if TYPE_CHECKING:
     import torch
@@ -115,19 +115,6 @@ def on_host(outputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
 
     with one_thread():
         return [torch.Tensor.to(torch.Tensor.detach(output), "cpu", copy=True) for output in outputs]
-
-
-@contextlib.contextmanager
-def one_thread() -> Iterator[None]:
-    """For torch operators of our own: threads that have none left to do spin on, on cores that an engine wants."""
-    import torch
-
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)
 
 
 def share_memory(one: Sequence[torch.Tensor], other: Sequence[torch.Tensor]) -> bool:

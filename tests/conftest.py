@@ -25,6 +25,9 @@ os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
 # compile caches go to .cache, not to /tmp
 os.environ |= tidy_environment(Path(__file__).parents[1] / ".cache")
 
+# sessions in tests run side by side, on devices that are stubs, and wait for none of the others
+os.environ["PROOFMARK_DEVICE_WAIT"] = "off"
+
 # a shell ignores Ctrl-C for what it runs in the background, and so would every session that is interrupted in a test
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)

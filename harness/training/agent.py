@@ -23,6 +23,7 @@ from harness.process import leave, remove_own_temporary_directory, tidy_environm
 from harness.training.beat import PHASES, SETUP, Beat, read_beat
 from harness.training.node_monitor import NodeMonitor
 from harness.training.spec import AGENT, OUTPUTS, TrainingSpec
+from harness.training.stopwatch import Stopwatch
 
 WAITING = ("torch/distributed/", "torch/nn/parallel/", "torch/autograd/graph.py")
 """Files of torch in which a rank waits for the others."""
@@ -46,6 +47,8 @@ def main() -> int:
     os.environ |= {AGENT: str(os.getpid()), OUTPUTS: outputs, **_environment(spec)}
     threading.Thread(target=watch.parent, daemon=True).start()
     threading.Thread(target=watch.beats, daemon=True).start()
+    if node == 0:
+        threading.Thread(target=watch.stopwatch.run, daemon=True).start()
     from torch.distributed import run as torchrun
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
 
@@ -58,6 +61,7 @@ def main() -> int:
         return 1
     finally:
         watch.end_ranks()
+        watch.stopwatch.look()
         watch.monitor.stop()
         watch.end_outputs()
     return 0
@@ -94,6 +98,7 @@ class Watch:
         self._open = [output.descriptor for output in self.outputs.values()]
         self._closing = threading.Lock()
         self.log = EventLog(self._directory / "agent.jsonl")
+        self.stopwatch = Stopwatch(self._directory / "rank0.jsonl", self.log)
         self.monitor = NodeMonitor(spec, self._directory, self.log)
 
     def parent(self) -> None:

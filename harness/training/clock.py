@@ -22,6 +22,7 @@ class Clock:
         self._synchronize = synchronize
         self._started: int | None = None
         self._before, self._parts_before = 0, dict.fromkeys(PARTS, 0)
+        self._paused = 0
         self.parts = dict(self._parts_before)
 
     def start(self) -> None:
@@ -40,10 +41,19 @@ class Clock:
             self._synchronize()
         self.parts[name] += time.perf_counter_ns() - started
 
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Leave out what is no part of training: the referee's own work."""
+        self._synchronize()
+        started = time.perf_counter_ns()
+        yield
+        self._synchronize()
+        self._paused += time.perf_counter_ns() - started
+
     def seconds(self) -> dict[str, float]:
-        """Training and each of its parts, since it began."""
+        """Training and each of its parts, since it began, and what was left out of it."""
         parts = {f"{part}_seconds": ns / 1e9 for part, ns in self.parts.items()}
-        return {"train_seconds": self._trained() / 1e9, **parts}
+        return {"train_seconds": self._trained() / 1e9, **parts, "confirmation_seconds": self._paused / 1e9}
 
     def state(self) -> dict[str, Any]:
         """For `resume`."""
@@ -54,4 +64,4 @@ class Clock:
         self._before, self._parts_before = state["train_ns"], state["parts_ns"]
 
     def _trained(self) -> int:
-        return self._before + (0 if self._started is None else time.perf_counter_ns() - self._started)
+        return self._before + (0 if self._started is None else time.perf_counter_ns() - self._started - self._paused)

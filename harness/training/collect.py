@@ -45,13 +45,14 @@ def collect(run_dir: Path, begun: Event | None = None) -> TrainingRecord:
         damaged += [f"round{number}/noderank{log.node}/{what}" for log in ranks for what in log.damaged()]
     damaged += _damaged_agents(run_dir)
     first = firsts[0] if firsts else RankLog(0)
-    facts = {key: begin[key] for key in ("scale", "nnodes", "nproc", "precision", "adapted")}
+    facts = {key: begin[key] for key in ("scale", "nnodes", "nproc", "precision")}
     facts |= {key: begin[key] for key in ("versions", "host", "chip", "problems")}
     processes = begin["nnodes"] * begin["nproc"] * config.gradient_accumulation_steps
     record = TrainingRecord(
         **_identity_of(config),
         **facts,
         **_figures(runs, begin, config, first),
+        adapted=tuple(dict.fromkeys([*begin["adapted"], *_adapted(firsts)])),
         started=begin["time"],
         seconds=seconds_between(begin, [begin, *events][-1]),
         overrides=begin["config"]["overrides"],
@@ -71,6 +72,12 @@ def collect(run_dir: Path, begun: Event | None = None) -> TrainingRecord:
         ended=any(event["event"] == "run_end" for event in events),
     )
     return record.model_copy(update={"verdict": judge(record)})
+
+
+def _adapted(firsts: Iterable[RankLog]) -> Iterator[str]:
+    """What the vendor's code did its own way where it trained, whatever it said to the session."""
+    for log in firsts:
+        yield from log.last.get("adapted", {}).get("steps", ())
 
 
 def _of_hosts(events: Iterable[Event]) -> Event:

@@ -23,7 +23,7 @@ from harness.event_types import (
     fits,
 )
 from harness.event_types import Configuration as _Configuration
-from harness.record import Chip, Contention, Host, Identity
+from harness.record import Check, Chip, Contention, Host, Identity
 from harness.training.record import Launched
 
 Code = Annotated[int, Field(gt=-(1 << 31), lt=1 << 31)]
@@ -102,6 +102,11 @@ class _Reason(Typed):
     reason: Text
 
 
+class _Watched(Typed):
+    least: Seconds
+    most: Seconds
+
+
 AGENT_EVENTS = EventReader(
     {
         "agent_begin": Annotated[Typed, fits(Host)],
@@ -109,6 +114,7 @@ AGENT_EVENTS = EventReader(
         "hang": _Hang,
         "stopped": Typed,
         "monitor_failed": _Reason,
+        "watched": _Watched,
     }
 )
 """Those of a node's agent."""
@@ -138,9 +144,14 @@ class _Epoch(Typed):
     epoch: Count
 
 
+class _Adapted(Typed):
+    steps: list[Text]
+
+
 class _TrainBegin(Typed):
     steps: Count
     samples: Count
+    train_seconds: NotRequired[Seconds]
 
 
 class _Communication(Fields):
@@ -159,6 +170,7 @@ class _Totals(Typed):
     compute_seconds: Seconds
     evaluation_seconds: Seconds
     checkpoint_seconds: Seconds
+    confirmation_seconds: NotRequired[Seconds]
     communication: _Communication | None
 
 
@@ -182,6 +194,12 @@ class _Step(Typed):
     step: Count
 
 
+class _Confirmation(_Step):
+    samples: Count
+    metric: float | None
+    took_seconds: Seconds
+
+
 class _Memory(Typed):
     host_peak_bytes: Count | None
     device_peak_bytes: Count | None
@@ -194,6 +212,7 @@ RANK_EVENTS = EventReader(
         "init_begin": Typed,
         "dataset": Annotated[_Dataset, fits(Identity)],
         "model": _Model,
+        "adapted": _Adapted,
         "flops": Counted,
         "weights": IDENTITY,
         "optimizer": _Optimizer,
@@ -203,6 +222,9 @@ RANK_EVENTS = EventReader(
         "epoch_begin": _Epoch,
         "steps": _Steps,
         "evaluation": _Evaluation,
+        "check": Annotated[Typed, fits(Check)],
+        "confirmation_begin": _Step,
+        "confirmation": _Confirmation,
         "checkpoint": _Step,
         "resumed": _Step,
         "diverged": _Step,

@@ -51,10 +51,14 @@ def _train(spec: TrainingSpec, rank: int, log: EventLog, beat: BeatWriter) -> No
 
     from harness.precision import use_tf32
     from harness.training.loading import Data
+    from harness.training.own import make_fresh
     from harness.training.strategy import Place
     from harness.training.trainer import Trainer
 
     config = EffectiveConfig.from_dict(spec.config)
+    beat(0, "init")
+    case = getattr(importlib.import_module(spec.case[0]), spec.case[1])()
+    fresh = make_fresh(case, config, spec.seed)  # no vendor's code has run here yet
     vendor = find_vendor(spec.vendor, Path(spec.vendors_dir), config.host.device).vendor
     local_rank = int(os.environ["LOCAL_RANK"])
     device = torch.device(vendor.torch_device())
@@ -62,11 +66,10 @@ def _train(spec: TrainingSpec, rank: int, log: EventLog, beat: BeatWriter) -> No
         device = torch.device(device.type, local_rank)
         torch.accelerator.set_device_index(local_rank)
     use_tf32(config.precision == "tf32")
-    case = getattr(importlib.import_module(spec.case[0]), spec.case[1])()
     data = Data.of(case, config, pin=device.type != "cpu")
     dist.init_process_group(vendor.distributed_backend, device_id=None if device.type == "cpu" else device)
     place = Place(rank, local_rank, dist.get_world_size(), device)
-    Trainer(case, data, config, spec, vendor, place, log, beat).run()
+    Trainer(case, data, config, spec, vendor, place, log, beat, fresh).run()
     used, total = vendor.memory()
     host = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     log.write("memory", host_peak_bytes=host, device_peak_bytes=used, device_total_bytes=total)

@@ -9,6 +9,8 @@ from operator import itemgetter
 from typing import Any
 
 from harness.events import CORRUPT, NAMED, Event
+from harness.record import Check
+from harness.training.checks import EVENT as CHECK
 from harness.training.record import Epoch
 from harness.training.thinned import Thinned
 
@@ -28,6 +30,7 @@ class RankLog:
     notes: Thinned[tuple[Any, ...]] = field(default_factory=Thinned)
     epochs: Thinned[Epoch] = field(default_factory=Thinned)
     checkpoints: Thinned[int] = field(default_factory=Thinned)
+    checks: dict[str, Check] = field(default_factory=dict)
     corrupt: int = 0
     _epoch: Event | None = None
     _damaged: list[str] = field(default_factory=list)
@@ -41,6 +44,8 @@ class RankLog:
                 self._damaged += [event["what"]] if self.corrupt <= NAMED else []
                 continue
             self.last[kind] = event
+            if kind == CHECK:
+                self._hold(event)
             if self.rank == 0:
                 self._follow(kind, event)
         return self
@@ -56,10 +61,18 @@ class RankLog:
         elif kind == "checkpoint":
             self.checkpoints.extend([event["step"]])
 
+    def _hold(self, event: Event) -> None:
+        """A check that is made again must pass again."""
+        check = Check.model_validate({key: event[key] for key in Check.model_fields})
+        before = self.checks.get(check.name)
+        if before is None or before.passed:
+            self.checks[check.name] = check
+
     def _turn_epoch(self, event: Event) -> None:
         """An epoch lasts until the next begins or training ends."""
         if self._epoch is not None:
-            self.epochs.extend([Epoch(number=self._epoch["epoch"], began=self._epoch["time"], ended=event["time"])])
+            ended = (self.ended() if event["event"] == "train_end" else None) or event["time"]
+            self.epochs.extend([Epoch(number=self._epoch["epoch"], began=self._epoch["time"], ended=ended)])
         self._epoch = event if event["event"] == "epoch_begin" else None
 
     def damaged(self) -> Iterator[str]:
@@ -74,8 +87,15 @@ class RankLog:
 
     def window(self) -> tuple[float, float] | None:
         """First and last moment of training, seconds since the epoch; None if it did not come to its end."""
-        begin, end = self.last.get("train_begin"), self.last.get("train_end")
-        return (begin["time"], end["time"]) if begin and end else None
+        begin, end = self.last.get("train_begin"), self.ended()
+        return (begin["time"], end) if begin and end is not None else None
+
+    def ended(self) -> float | None:
+        """When training ended, seconds since the epoch: what the referee did after the last step is none of it."""
+        end, confirmation = self.last.get("train_end"), self.last.get("confirmation_begin")
+        if end and confirmation and confirmation["step"] == end["step"]:
+            return float(confirmation["time"])
+        return float(end["time"]) if end else None
 
     def trained(self) -> int:
         """Samples that all ranks trained on in this process's time; 0 if training did not come to its end."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from harness.record import CaseRecord, Contention, Host, Identity, Monitoring, Part, Rate
+from harness.record import CaseRecord, Check, Contention, Host, Identity, Monitoring, Part, Rate
 
 
 class Evaluation(Part):
@@ -58,6 +58,7 @@ class Split(Part):
     evaluation: float
     checkpoint: float
     other: float
+    confirmation: float | None = Field(default=None, description="as `init` no part of training; null: there was none")
 
 
 class Communication(Part):
@@ -113,6 +114,14 @@ class Container(Part):
     privileged: bool = Field(description="it had all devices and capabilities of the host")
 
 
+class Confirmation(Part):
+    """The final weights in the case's own model, evaluated by the referee: that decides. Null: no finite number."""
+
+    samples: int = Field(description="after which training ended with them")
+    metric: float | None
+    seconds: float = Field(description="that it took, outside of training")
+
+
 class Launched(Part):
     """A node of a training on other hosts, as its launcher found it."""
 
@@ -128,7 +137,7 @@ class SeedRun(Part):
     seed: int | None
     started: float = Field(description="seconds since the epoch")
     converged: bool | None = Field(description="null: the run did not come to its end")
-    metric: float | None = Field(description="of the last evaluation")
+    metric: float | None = Field(description="of the last evaluation; where it was confirmed, the case's own model's")
     steps: int | None
     samples: int | None
     e2e_seconds: float | None
@@ -161,6 +170,8 @@ class SeedRun(Part):
         default=None,
         description="on the node where others took most; null: training did not come to its end",
     )
+    checks: tuple[Check, ...] = Field(default=(), description="of the training's honesty")
+    confirmation: Confirmation | None = Field(default=None, description="null: the vendor adapts nothing, or a miss")
 
     @property
     def samples_to_target(self) -> int | None:

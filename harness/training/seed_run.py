@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from harness.events import CORRUPT, Event, read_events, seconds_between
-from harness.record import Contention, Host, Monitoring, Rate
+from harness.record import Check, Contention, Host, Monitoring, Rate
 from harness.statistics import rate
+from harness.training.checks import keeps_time
 from harness.training.event_types import AGENT_EVENTS, RANK_EVENTS
 from harness.training.failure import failure_of
 from harness.training.node_monitor import FAILED
@@ -18,6 +19,7 @@ from harness.training.nodes import monitored
 from harness.training.rank_log import RankLog
 from harness.training.record import (
     Communication,
+    Confirmation,
     Evaluation,
     Launched,
     NotedStep,
@@ -26,6 +28,7 @@ from harness.training.record import (
     SeedRun,
     Split,
 )
+from harness.training.stopwatch import EVENT as WATCHED
 
 SHORTEST = 1e-9
 """Seconds: what took less was not measured."""
@@ -44,7 +47,7 @@ def collect_run(directory: Path, begin: Event, end: Event | None, nnodes: int) -
     agents = {node: _agent(directory / f"noderank{node}") for node in range(nnodes)}
     first = ranks[0] if ranks and ranks[0].rank == 0 else RankLog(0)
     last, finished = first.totals() or {}, first.last.get("train_end")
-    failure, evaluations = failure_of(directory, ranks, list(chain(*agents.values())), end), first.evaluations.kept()
+    failure = failure_of(directory, ranks, list(chain(*agents.values())), end)
     launched = (end or {}).get("hosts", [])
     since = _Since(begin, end)
     times = _times(first, ranks, since)
@@ -52,7 +55,7 @@ def collect_run(directory: Path, begin: Event, end: Event | None, nnodes: int) -
         seed=begin["seed"],
         started=begin["time"],
         converged=finished["converged"] if finished and failure is None else None,
-        metric=evaluations[-1]["metric"] if evaluations else None,
+        metric=_metric(first),
         steps=last.get("step", 0),
         samples=last.get("samples", 0),
         e2e_seconds=since.end(event for log in ranks for event in log.last.values()),
@@ -60,7 +63,7 @@ def collect_run(directory: Path, begin: Event, end: Event | None, nnodes: int) -
         rates=_rates(first, times),
         parameters=first.last.get("model", {}).get("parameters"),
         train_began=first.last.get("train_begin", {}).get("time"),
-        train_ended=finished["time"] if finished else None,
+        train_ended=first.ended(),
         **_series(first),
         ranks=tuple(_figures(log) for log in ranks),
         launched=tuple(Launched(**{k: host[k] for k in Launched.model_fields if k in host}) for host in launched),
@@ -70,6 +73,8 @@ def collect_run(directory: Path, begin: Event, end: Event | None, nnodes: int) -
         failure=failure,
         contention=_contention(ranks),
         monitoring=_monitoring(directory, ranks, agents, [host["skew"] or 0.0 for host in launched]),
+        checks=(*first.checks.values(), *_clock(first, agents.get(0, ()))),
+        confirmation=_confirmation(first),
     )
     return run, ranks
 
@@ -80,6 +85,30 @@ def _contention(ranks: Sequence[RankLog]) -> Contention | None:
         Contention(**{k: e[k] for k in Contention.model_fields}) for log in ranks if (e := log.last.get("contention"))
     ]
     return max(found, key=lambda seen: seen.others, default=None)
+
+
+def _metric(first: RankLog) -> float | None:
+    """Of the last evaluation: where the case's own model was asked too, its answer counts."""
+    evaluated, confirmed = first.last.get("evaluation"), first.last.get("confirmation")
+    if evaluated and confirmed and confirmed["step"] == evaluated["step"]:
+        evaluated = confirmed
+    return evaluated["metric"] if evaluated else None
+
+
+def _confirmation(first: RankLog) -> Confirmation | None:
+    event = first.last.get("confirmation")
+    return (
+        Confirmation(samples=event["samples"], metric=event["metric"], seconds=event["took_seconds"]) if event else None
+    )
+
+
+def _clock(first: RankLog, agent: Sequence[Event]) -> Iterator[Check]:
+    """Rank 0's clock up to the evaluation at the target, or to the end, against the first node's agent's."""
+    begin, end = (first.last.get(kind) for kind in ("train_begin", "train_end"))
+    seen = next((event for event in agent if event["event"] == WATCHED), None)
+    if begin and end and seen and "train_seconds" in begin:
+        last = first.last.get("evaluation", end) if end["converged"] else end
+        yield keeps_time(last["train_seconds"] - begin["train_seconds"], seen["least"], seen["most"])
 
 
 class _Since:
@@ -159,6 +188,7 @@ def _times(first: RankLog, ranks: Sequence[RankLog], since: _Since) -> dict[str,
             init=init,
             other=max(0.0, own["train_seconds"] - sum(parts.values())),
             communication=_figures(first).communication_seconds,
+            confirmation=own.get("confirmation_seconds") or None,
             **parts,
         ),
     }

@@ -29,10 +29,21 @@ class Place:
 
 def prepare(model: torch.nn.Module, config: EffectiveConfig, place: Place) -> torch.nn.Module:
     """The model as it is trained: on its device, recomputing, sharded or replicated, compiled, as configured."""
+    model = placed(model, config, place, recomputing=config.activation_checkpointing)
+    if config.compile:
+        model = torch.compile(model)  # type: ignore[assignment]
+    if config.parallel == "ddp" and place.world > 1:
+        devices = None if place.device.type == "cpu" else [place.device]
+        model = DistributedDataParallel(model, device_ids=devices)
+    return model
+
+
+def placed(model: torch.nn.Module, config: EffectiveConfig, place: Place, recomputing: bool = False) -> torch.nn.Module:
+    """The model on its device in the memory layout that is configured, and sharded where it is."""
     model = model.to(place.device)
     if config.channels_last:
         model = model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-    if config.activation_checkpointing:
+    if recomputing:
         blocks = set(_blocks(model))
         apply_activation_checkpointing(model, check_fn=lambda module: module in blocks)
     if config.parallel == "fsdp":
@@ -41,11 +52,6 @@ def prepare(model: torch.nn.Module, config: EffectiveConfig, place: Place) -> to
         for block in _blocks(model):
             fully_shard(block)
         fully_shard(model)
-    if config.compile:
-        model = torch.compile(model)  # type: ignore[assignment]
-    if config.parallel == "ddp" and place.world > 1:
-        devices = None if place.device.type == "cpu" else [place.device]
-        model = DistributedDataParallel(model, device_ids=devices)
     return model
 
 
@@ -84,6 +90,15 @@ def summed(values: list[float], place: Place) -> list[float]:
     sums = torch.tensor(values, dtype=torch.float64, device=place.device)
     dist.all_reduce(sums)
     return list(sums.tolist())
+
+
+def largest(value: float, place: Place) -> float:
+    """The largest of the ranks' values."""
+    if place.world == 1:
+        return value
+    most = torch.tensor(value, dtype=torch.float64, device=place.device)
+    dist.all_reduce(most, dist.ReduceOp.MAX)
+    return float(most)
 
 
 def share_buffers(model: torch.nn.Module, place: Place) -> None:

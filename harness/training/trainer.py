@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,12 +18,16 @@ from harness.identity import identify
 from harness.precision import count_flops
 from harness.process import heap_left_alone
 from harness.rehearsal import declared_and_counted
-from harness.training.batches import GlobalBatches, Share, evaluation_batches
+from harness.training.batches import GlobalBatches, Share
 from harness.training.beat import BeatWriter
 from harness.training.clock import Clock
 from harness.training.communication import Communication
+from harness.training.evaluation import evaluate
 from harness.training.loading import Data, Loader
+from harness.training.own import Fresh, make_fresh
+from harness.training.referee import Referee
 from harness.training.strategy import Place, exchange, on_device, prepare, share_buffers, summed, unwrapped
+from harness.vendor import TrainingAdapter, adapted_steps
 
 if TYPE_CHECKING:
     from harness.case import Batch
@@ -39,7 +43,11 @@ class NonFiniteLoss(StepError):
 
 
 class Trainer:
-    """Trains one case on one rank. Nothing of a vendor or a case reads a clock."""
+    """Trains one case on one rank. Nothing of a vendor or a case reads a clock.
+
+    Args:
+        fresh: the model to train, where it had to be made before now.
+    """
 
     def __init__(
         self,
@@ -51,11 +59,20 @@ class Trainer:
         place: Place,
         log: EventLog,
         beat: BeatWriter,
+        fresh: Fresh | None = None,
     ) -> None:
         self._case, self._data, self._config, self._spec, self._place = case, data, config, spec, place
-        self._adapter, self._clock = vendor.training_adapter(), Clock(vendor.synchronize)
+        self._clock = Clock(vendor.synchronize)
+        adapter = vendor.training_adapter()
+        self._adapted = adapted_steps(adapter)
+        self._adapter = adapter if self._adapted else TrainingAdapter()  # none that may change its mind
         self._log, self._beat = log, beat
-        self.model: torch.nn.Module
+        fresh = fresh or make_fresh(case, config, spec.seed)
+        self.model = fresh.model
+        self._referee = Referee(
+            case, config, data.validation, place, fresh, bool(self._adapted), log, lambda: self._alive("evaluation")
+        )
+        self._honest = True
         self._steps = self._samples = self._epoch = self._batch = 0
         self._losses: list[torch.Tensor] = []
 
@@ -65,12 +82,14 @@ class Trainer:
         self._beat(0, "init")
         self._build()
         self._evaluate()
+        self._honest &= self._referee.honest_start(self.model, self._autocast)
         self._log.write("init_end")
         meter = ContentionMeter(session_of_rank()) if self._place.local_rank == 0 else None
         with heap_left_alone():
-            self._log.write("train_begin", steps=self._steps, samples=self._samples)
+            before = self._clock.seconds()["train_seconds"]
+            self._log.write("train_begin", steps=self._steps, samples=self._samples, train_seconds=before)
             self._clock.start()
-            converged = self._train()
+            converged = self._honest and self._train()
         self._write_totals("train_end", converged=converged)
         if meter is not None:
             self._log.write("contention", **meter.seen().model_dump())
@@ -85,9 +104,9 @@ class Trainer:
         config, place, seed = self._config, self._place, self._spec.seed
         train, validation = self._data.train.dataset, self._data.validation.dataset
         self._log.write("dataset", **train.identity.model_dump(), validation_items=len(validation))
-        torch.manual_seed(seed)
-        model = self._case.create_model(config)
+        model = self.model
         self._log.write("model", parameters=sum(parameter.numel() for parameter in model.parameters()))
+        self._log.write("adapted", steps=self._adapted)
         if place.rank == 0:
             self._count_flops(model)
             if config.host.weights is not None:
@@ -110,7 +129,9 @@ class Trainer:
 
             self._checkpoints = Checkpoints(self._spec.checkpoint_directory, place.rank)
         if self._spec.resume_from:
+            self._honest = self._referee.honest_start(self.model, self._autocast)
             self._resume(Path(self._spec.resume_from))
+            self._referee.take_prints(self.model)
         self._beat.first = self._steps
 
     def _count_flops(self, model: torch.nn.Module) -> None:
@@ -122,6 +143,7 @@ class Trainer:
             declared_and_counted(self._case, self._config, counted)
 
     def _train(self) -> bool:
+        """Whether the target was reached; a dishonest model ends it too."""
         limit = self._config.max_samples_termination or math.inf
         while self._epoch < self._config.max_epoch and self._samples < limit:
             self._log.write("epoch_begin", epoch=self._epoch)
@@ -136,7 +158,7 @@ class Trainer:
                 last = self._batch == len(self._batches)
                 enough = self._samples >= limit or (last and self._epoch + 1 == self._config.max_epoch)
                 if (enough or last or self._due(before)) and self._reached_target(enough or self._due(before), last):
-                    return True
+                    return self._honest
                 self._checkpoint_if_due(last)
                 if enough:
                     return False
@@ -182,7 +204,7 @@ class Trainer:
     def _micro_step(self, batch: Batch, weight: float, last: bool) -> torch.Tensor:
         inputs, targets = on_device(batch, self._config, self._place)
         with self._communication.micro_step(last), exchange(self.model, last):
-            with self._adapter.autocast(self._config, self._place.device):
+            with self._autocast():
                 loss = self._adapter.train_step(self._case, self.model, inputs, targets)
             if weight != 1.0:
                 loss = loss * weight if weight else loss.nan_to_num() * 0.0  # a mean over nothing is no number
@@ -198,28 +220,36 @@ class Trainer:
         if not (forced or (epoch_ended and not self._config.eval_interval_samples)):
             return False
         metric = self._evaluate()
-        return self._spec.until_converged and reaches(metric, self._config.target, self._config.better)
+        if not (self._spec.until_converged and self._reaches(metric)):
+            return False
+        return not self._referee.adapted or self._confirmed(metric)
+
+    def _confirmed(self, metric: float) -> bool:
+        """Whether the weights are at the target in the case's own model too, which decides, or are not to be trusted.
+
+        That is no part of training: its clock stands meanwhile.
+        """
+        self._log.write("confirmation_begin", step=self._steps)
+        before = self._clock.seconds()["confirmation_seconds"]
+        with self._clock.paused():
+            own, self._honest = self._referee.confirm(self.model, metric)
+        took = self._clock.seconds()["confirmation_seconds"] - before
+        fields = {"step": self._steps, "samples": self._samples, "took_seconds": took}
+        self._log.write("confirmation", metric=own if math.isfinite(own) else None, **fields)
+        return not self._honest or self._reaches(own)
+
+    def _reaches(self, metric: float) -> bool:
+        return reaches(metric, self._config.target, self._config.better)
 
     def _evaluate(self) -> float:
         """The metric over the whole validation set, every sample once, the same figure on every rank."""
         self._write_steps()
         before = self._clock.parts["evaluation"]
-        with self._part("evaluation"), torch.no_grad():
-            place, model = self._place, unwrapped(self.model).eval()
-            share_buffers(model, place)
-            size = self._config.eval_batch_size
-            lists, count = evaluation_batches(len(self._data.validation.dataset), size, place.rank, place.world)
-            total = items = 0.0
-            for number, batch in enumerate(self._data.validation.load(lists)):
-                self._beat(self._steps, "evaluation")
-                inputs, targets = on_device(batch, self._config, self._place)
-                with self._adapter.autocast(self._config, place.device):
-                    output = model(*inputs)
-                if number < count:
-                    outputs = list(output) if isinstance(output, tuple) else [output]
-                    score, weight = self._case.evaluator([o.float() for o in outputs], targets)
-                    total, items = total + score, items + weight
-            total, items = summed([total, items], place)
+        with self._part("evaluation"):
+            model = unwrapped(self.model).eval()
+            share_buffers(model, self._place)
+            data, alive = self._data.validation, lambda: self._alive("evaluation")
+            total, items = evaluate(model, self._case, self._config, data, self._place, self._autocast, alive)
             self.model.train()
         metric = total / items if items else math.nan
         finite = metric if math.isfinite(metric) else None
@@ -227,6 +257,12 @@ class Trainer:
         fields = {"metric": finite, "samples_evaluated": items, "took_seconds": took}
         self._write_totals("evaluation", **fields)
         return metric
+
+    def _autocast(self) -> AbstractContextManager[Any]:
+        return self._adapter.autocast(self._config, self._place.device)
+
+    def _alive(self, phase: str) -> None:
+        self._beat(self._steps, phase)
 
     def _write_steps(self) -> None:
         """Note the losses since the last note; a loss of this rank that is no number ends the training."""

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from harness.noise import NOISE, contention_of
 from harness.record import Verdict, VerdictKind
+from harness.training.checks import required
 from harness.training.record import Rates, SeedRun, TrainingRecord
 from harness.verdict_stages import (
     damaged_lines,
@@ -25,13 +26,15 @@ CONFIDENCE = 0.95
 
 
 def judge(record: TrainingRecord) -> Verdict:
-    """Judge a training: legality first, then whether it could run and did, then the target, then what disturbed it."""
+    """Judge a training: legality first, then whether it could run and did, then honesty, then the target, then what
+    disturbed it. A training that was not the case's has no figures that could be missing, nor a target to miss."""
     return decide(
         (
             (VerdictKind.FAIL_LEGALITY, illegalities(record)),
             (VerdictKind.UNSUPPORTED, [record.unsupported] if record.unsupported else []),
             (VerdictKind.ERROR, _failures(record)),
             (VerdictKind.INSUFFICIENT, parts_left_out(record)),
+            (VerdictKind.FAIL_HONESTY, _dishonesty(record)),
             (VerdictKind.ERROR, [*_missing_figures(record), *_impossible_figures(record)]),
             (VerdictKind.FAIL_ACCURACY, _shortfalls(record)),
             (VerdictKind.INSUFFICIENT, ["read from a log: Proofmark has not measured it"] if record.read_from else []),
@@ -55,6 +58,11 @@ def _failures(record: TrainingRecord) -> list[str]:
         for cause in run.failure.cause.splitlines()
     ]
     return [f"interrupted in {record.interrupted}"] if record.interrupted else reasons
+
+
+def _dishonesty(record: TrainingRecord) -> list[str]:
+    """What of a run shows that it was not the case that was trained, or not in the time that it says."""
+    return [f"{_named(record, run)}{check.meaning}" for run in record.runs for check in run.checks if not check.passed]
 
 
 def _missing_figures(record: TrainingRecord) -> list[str]:
@@ -99,7 +107,8 @@ def _missing_in_run(record: TrainingRecord, run: SeedRun) -> list[str]:
     broken = [str(rank.rank) for rank in told if rank.steps is None or rank.steps != run.steps]
     if broken:
         reasons.append(f"the log of rank {', '.join(broken[:16])} has no end, or another than rank 0's")
-    return reasons
+    missing = required(bool(record.adapted), bool(run.converged)) - {check.name for check in run.checks}
+    return reasons + [f"the honesty check '{name}' is missing" for name in sorted(missing)]
 
 
 def _missing_in_log(run: SeedRun) -> list[str]:

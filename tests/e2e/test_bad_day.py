@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.conftest import House, Ran
-from tests.reports.xunit2 import properties, suites, told
+from tests.reports.xunit2 import ended, properties, suites
 
 ENGINES = "honest slow foo_time reuses shapes nan random short".split()
 FAULTS = {
@@ -204,14 +204,14 @@ class TestJUnit:
 
     def test_one_cause_is_one_failed_test(self, bad_day: BadDay) -> None:
         for case, (kind, _) in EXPECTED.items():
-            failed = told(bad_day.junit[f"inference/{case}"], "failure")
+            failed = ended(bad_day.junit[f"inference/{case}"], "failure")
             assert len(failed) == (kind != "PASS"), failed
             for name, _ in failed:
-                skipped = [why for _, why in told(bad_day.junit[f"inference/{case}"], "skipped")]
+                skipped = [why for _, why in ended(bad_day.junit[f"inference/{case}"], "skipped")]
                 assert name == "test_verdict" or f"{name} says why inference/{case} failed" in skipped
 
     def test_the_one_that_fails_says_the_cause(self, bad_day: BadDay) -> None:
-        (failed,) = told(bad_day.junit["inference/segfaults"], "failure")
+        (failed,) = ended(bad_day.junit["inference/segfaults"], "failure")
         assert "not reached: step compile failed: the case's process died of signal 11" in failed[1]
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.conftest import House, clean, one_line_answer
+from tests.reports.xunit2 import ended, suites
 
 
 @pytest.mark.parametrize(
@@ -35,9 +36,28 @@ from tests.e2e.conftest import House, clean, one_line_answer
     ids=lambda value: " ".join(value) if isinstance(value, list) and value[0].startswith("--") else "",
 )
 def test_one_clear_line(house: House, options: list[str], told: list[str]) -> None:
-    ran = house.run(*options)
+    house.root.joinpath("junit.xml").write_text("<testsuites><testsuite tests='9' errors='0'/></testsuites>")
+    ran = house.run(*options, "--junitxml=junit.xml")
     one_line_answer(ran, *told)
     assert not ran.results.exists()
+    (suite,) = suites(house.root / "junit.xml").values()
+    ((_, message),) = ended(suite, "error")
+    assert told[0] in message
+
+
+def test_a_device_that_is_not_there_is_told_with_what_was_looked_for(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAKE_DEVICES", "0")
+    monkeypatch.setenv("FAKE_VISIBLE_DEVICES", "0")
+    ran = house.run("--junitxml=junit.xml")
+    one_line_answer(ran, "vendor fake finds no device on this machine", "vendors/fake/__init__.py: devices()")
+    assert "\n  /dev/fake*: not there\n  FAKE_VISIBLE_DEVICES: set to '0'" in ran.output
+    (suite,) = suites(house.root / "junit.xml").values()
+    assert suite.attrib["name"] == "inference/tiny" and suite.attrib["tests"] == "7"
+    ((name, message),) = ended(suite, "error")
+    assert "finds no device" in message
+    assert {f"not run: {name} says why"} == {why for _, why in ended(suite, "skipped")}
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import signal
 import time
 
@@ -71,13 +72,21 @@ def told_at_its_end(ran: Ran, reason: str) -> None:
 
 
 @pytest.mark.parametrize("trouble", ["tiny.data=sleep", "tiny.call=sleep"])
-def test_kill_of_the_session_ends_the_case_too(house: House, trouble: str) -> None:
-    session = house.start("--vendor", "fake", trouble=trouble)
+def test_kill_of_the_session_ends_the_case_too_and_frees_its_device(
+    house: House, monkeypatch: pytest.MonkeyPatch, trouble: str
+) -> None:
+    monkeypatch.setenv("FAKE_VISIBLE_DEVICES", f"GPU-{secrets.token_hex(8)}")
+    session = house.start("--vendor", "fake", "--device-wait=9", trouble=trouble)
     house.wait_for_trouble(session)
     assert len(house.processes()) > 1
+    if "call" in trouble:
+        other = house.run("--device-wait=0", "--results-dir=others")
+        assert other.code == 4 and f"of vendor fake is in use by process {session.pid} of" in other.output
     session.kill()
     assert house.becomes_empty(15)
     session.communicate(timeout=5)
+    if "call" in trouble:
+        assert house.run("--device-wait=0", "--compiler=null", "--no-header", "-q").code == 0
 
 
 def test_a_reader_who_leaves_costs_nothing(house: House) -> None:

@@ -13,6 +13,7 @@ from harness.machine import usable_cores
 from harness.training.collect import collect
 from harness.training.record import TrainingRecord
 from tests.e2e.conftest import House, Ran, clean, one_line_answer
+from tests.reports.xunit2 import ended, suites
 
 
 def kind(record: TrainingRecord) -> str:
@@ -161,12 +162,21 @@ def test_a_vendors_own_test_of_two_processes(house: House) -> None:
 
 def test_a_run_list(house: House) -> None:
     house.root.joinpath("host.yaml").write_text("VENDOR: cpu\nCASES:\n  'tiny:pytorch:epyc-or-other:1:2:2': .\n")
-    ran = house.end(house.start("--host-config", "host.yaml", "--profile", "embedded", suite="training"))
-    assert "scale epyc-or-otherx1x2 is for another chip than" in ran.output
+    listed = ("--host-config", "host.yaml", "--profile", "embedded", "--junitxml=junit.xml")
+    ran = house.end(house.start(*listed, suite="training"))
+    assert "NOT RUN training/tiny/epyc-or-otherx1x2: scale epyc-or-otherx1x2 is for another chip than" in ran.output
+    assert ran.code == 12, ran.output
+    clean(ran)
+    (suite,) = suites(house.root / "junit.xml").values()
+    ((_, message),) = ended(suite, "error")
+    assert suite.attrib["name"] == "training/tiny/epyc-or-otherx1x2" and "is for another chip" in message
     chip = house.root.joinpath("vendors/fake/__init__.py").read_text()
     assert "fake chip" in chip
-    house.root.joinpath("host.yaml").write_text("VENDOR: fake\nCASES:\n  'tiny:pytorch:chip:1:2:2': .\n")
-    ran = house.end(house.start("--host-config", "host.yaml", "--profile", "embedded", suite="training"))
+    two = "'tiny:pytorch:chip:1:2:2': .\n  'tiny:pytorch:chip:2:1:1': ."
+    house.root.joinpath("host.yaml").write_text(f"VENDOR: fake\nCASES:\n  {two}\n")
+    ran = house.end(house.start(*listed, suite="training"))
+    assert "NOT RUN training/tiny/chipx2x1: scale chipx2x1 needs 2 hosts; this launcher has 1" in ran.output
+    assert ran.code == 12, "what could be run passes, and the rest was asked for"
     record = ran.training("chipx1x2")
     assert kind(record) == "PASS" and [run.seed for run in record.runs] == [0, 1], ran.output
     aside = "CASES: tiny:pytorch:chip:1:2:2: the embedded profile brings its own data, and leaves . aside"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from reports.junit_file import RUN, Asked, Session, complete
-from tests.reports.xunit2 import properties, suites, told
+from tests.reports.xunit2 import ended, properties, suites
 
 TINY, BIG = "inference/tiny", "training/big/1x2"
 
@@ -51,8 +51,8 @@ def test_what_was_asked_for_and_did_not_run_is_an_error_with_its_cause(tmp_path:
     complete(path, Session(selected, cause="the session was interrupted"))
     found = suites(path)
     why = "not run: the session was interrupted"
-    assert told(found[TINY], "error") == [("test_c", why)] and told(found[BIG], "error") == [("test_a[1x2]", why)]
-    assert told(found[BIG], "skipped") == [("test_b[1x2]", "not run: test_a[1x2] says why")]
+    assert ended(found[TINY], "error") == [("test_c", why)] and ended(found[BIG], "error") == [("test_a[1x2]", why)]
+    assert ended(found[BIG], "skipped") == [("test_b[1x2]", "not run: test_a[1x2] says why")]
     assert {test.attrib["classname"] for test in found[BIG]} == {"s.t.T"}
 
 
@@ -64,7 +64,7 @@ def test_a_session_that_did_not_begin_is_an_error_too(tmp_path: Path, content: s
         path.write_text(content)
     complete(path, Session(cause="unknown vendor 'x'\nand more"))
     (suite,) = suites(path).values()
-    assert told(suite, "error") == [("session", "unknown vendor 'x'")] and "and more" in path.read_text()
+    assert ended(suite, "error") == [("session", "unknown vendor 'x'")] and "and more" in path.read_text()
 
 
 def test_nothing_asked_for_is_no_error(tmp_path: Path) -> None:
@@ -77,7 +77,7 @@ def test_nothing_asked_for_is_no_error(tmp_path: Path) -> None:
 def test_what_is_slower_than_a_baseline_is_a_failure_of_its_run(tmp_path: Path) -> None:
     path = written(tmp_path / "junit.xml")
     complete(path, Session(asked(TINY, "test_a", "test_b"), failures=[(TINY, "benchmark", "slower")]))
-    assert told(suites(path)[TINY], "failure") == [("benchmark", "slower")]
+    assert ended(suites(path)[TINY], "failure") == [("benchmark", "slower")]
 
 
 @pytest.mark.parametrize(

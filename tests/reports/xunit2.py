@@ -31,7 +31,7 @@ def properties(suite: ET.Element) -> dict[str, str]:
     return {each.attrib["name"]: each.attrib["value"] for each in suite.findall("properties/property")}
 
 
-def told(suite: ET.Element, kind: str) -> list[tuple[str, str]]:
+def ended(suite: ET.Element, kind: str) -> list[tuple[str, str]]:
     """Name and message of each test that ended so."""
     return [
         (test.attrib["name"], each.attrib["message"])

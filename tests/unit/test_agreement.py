@@ -10,7 +10,7 @@ import torch
 from harness.agreement import BUDGET, KEPT, ROWS, Answers, distance
 from harness.honesty import TOLERANCE, probe
 from harness.probes import Call
-from tests.unit.cheats import Answer, Data
+from tests.unit.cheating_engines import Answer, Data
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

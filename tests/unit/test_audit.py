@@ -10,7 +10,7 @@ import torch
 
 from harness.honesty import recognition
 from harness.precision import perturbed
-from tests.unit.cheats import WORK, Answer, Data
+from tests.unit.cheating_engines import WORK, Answer, Data
 
 pytestmark = [pytest.mark.quiet, pytest.mark.usefixtures("one_thread")]
 

@@ -20,7 +20,7 @@ from harness.events import EventLog, read_events
 from harness.honesty import probe
 from harness.measure import Measurer
 from harness.record import Contention
-from tests.unit.cheats import WORK, Answer, Cheats, Data
+from tests.unit.cheating_engines import WORK, Answer, Cheats, Data
 
 pytestmark = [pytest.mark.quiet, pytest.mark.usefixtures("one_thread")]
 

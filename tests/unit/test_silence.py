@@ -55,9 +55,10 @@ def after(time: Time, *messages: tuple[float, dict[str, Any]]) -> Listener:
         ([(5, WARM)], 1800),
         ([(5, CALLS)], 30),
         ([(5, CALLS), (5, {"phase": "engine round 1/2", "step": 1, "steps": 9})], 30),
+        ([(50, {"phase": "training", "step": 1, "steps": 9}), (0, CALLS)], 150),
         ([(5, CALLS), (5, SETUP)], 1800),
         ([(500, CALLS)], 30),
-        ([(500, WARM), (20, WARM), (0, CALLS)], 60),
+        ([(500, WARM), (20, WARM), (0, CALLS)], 1500),
         ([(5, CALLS), (25, CALLS), (1, CALLS)], 75),
         ([(5, CALLS), (1000, CALLS)], 1800),
         ([(5, SETUP), (1000, CALLS)], 30),
@@ -81,6 +82,13 @@ def test_a_step_begins_with_what_may_take_long_and_remembers_how_long_calls_take
     assert (listener.silence, listener.limit) == (0, 1800)
     listener.hear(CALLS)
     assert listener.limit == 75
+
+
+def test_what_was_last_heard_is_told_with_it(time: Time) -> None:
+    listener = after(time, (5, CALLS), (1, {"phase": "engine round 1/2", "step": 3, "steps": 9}))
+    assert listener.told().endswith("(--hang-timeout), last heard of in engine round 1/2: 3/9")
+    listener.begin()
+    assert listener.told().endswith("(--setup-timeout)")
 
 
 @pytest.mark.parametrize("message, option", [(CALLS, "--hang-timeout"), (SETUP, "--setup-timeout")])

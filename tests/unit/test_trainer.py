@@ -11,6 +11,8 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from harness.errors import StepError
+from harness.events import read_events
 from harness.training.strategy import Place
 from tests.unit.tokens import WAYS, trained
 
@@ -45,3 +47,11 @@ def test_ranks_weigh_by_known_tokens(whole: dict[str, torch.Tensor], tmp_path: P
     assert ran.returncode == 0, ran.stderr.decode()
     for way in WAYS:
         assert equal(load_file(tmp_path / way / "weights.safetensors"), whole), way
+
+
+def test_wrong_flops_are_told_before_training_begins(tmp_path: Path) -> None:
+    told = r"declares 9000 FLOPs per word, counted were (\d+): .* write \1 in .*tokens.yaml: parameters.flops$"
+    with pytest.raises(StepError, match=told):
+        trained(tmp_path, HERE, {"flops": 9000.0, "item": "word"})
+    events = {event["event"] for event in read_events(tmp_path / "rank0.jsonl")}
+    assert "flops" in events and "init_end" not in events

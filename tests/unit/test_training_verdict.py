@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 
 from harness.record import Chip, Contention, Flops, Monitoring, Peak, ProblemEntry, Utilisation, VerdictKind
+from harness.training.checks import CLOCK, FUNCTION, PARAMETERS, WEIGHTS, required
 from harness.training.record import Evaluation, Failure, Rank, Rates, SeedRun
 from harness.training.seed_run import olympic_mean
 from harness.training.verdict import soonest
-from tests.training_records import make_run, make_training
+from tests.training_records import make_run, make_training, passed
 
 DIED = Failure(ranks=(1,), cause="rank 1 was killed by signal 9")
 DIVERGED = Failure(ranks=(0,), cause="rank 0: the loss of step 9 is not finite", diverged=True)
@@ -160,3 +161,40 @@ def test_references_that_agree_leave_one_evaluation_of_slack() -> None:
 
 def test_the_first_stage_with_a_complaint_decides() -> None:
     assert judged(missed(), interrupted="round 1")[0] == VerdictKind.ERROR
+
+
+@pytest.mark.parametrize("name", sorted(required(adapted=True, converged=True)))
+class TestHonesty:
+    def test_a_check_that_failed(self, name: str) -> None:
+        run = make_run(checks=[passed(name, passed=False, figure=None)])
+        assert judged(run) == ("FAIL_HONESTY", f"not: {name}")
+
+    def test_it_is_told_before_what_follows_from_it(self, name: str) -> None:
+        run = make_run(checks=[passed(name, passed=False)], converged=False, metric=None, rates=None, ranks=())
+        assert judged(run, utilisation=Utilisation(mfu=7.0))[0] == "FAIL_HONESTY"
+
+    def test_one_run_of_two(self, name: str) -> None:
+        other = make_run(seed=1, checks=[passed(name, passed=False)])
+        assert judged(make_run(), other) == ("FAIL_HONESTY", f"seed 1: not: {name}")
+
+    def test_a_check_that_is_missing_is_no_pass(self, name: str) -> None:
+        all_of_them = [passed(each) for each in sorted(required(adapted=True, converged=True))]
+        changes = {"adapted": ("convert_model",)}
+        assert judged(make_run(checks=all_of_them), **changes)[0] == "PASS"
+        run = make_run(checks=[check for check in all_of_them if check.name != name])
+        assert judged(run, **changes) == ("ERROR", f"the honesty check '{name}' is missing")
+
+
+def test_a_vendor_that_adapts_nothing_needs_no_second_evaluation() -> None:
+    assert required(adapted=False, converged=True) == {PARAMETERS, WEIGHTS, CLOCK}
+    assert required(adapted=True, converged=False) == {PARAMETERS, WEIGHTS, CLOCK, FUNCTION}
+
+
+def test_a_training_that_missed_its_target_needs_no_confirmation() -> None:
+    checks = [passed(name) for name in sorted(required(adapted=True, converged=False))]
+    run = make_run(checks=checks, converged=False, metric=0.8)
+    assert judged(run, adapted=("backward",))[0] == "FAIL_ACCURACY"
+
+
+def test_logs_of_others_have_no_checks() -> None:
+    assert judged(make_run(checks=()), read_from=("a.log",))[0] == "INSUFFICIENT"

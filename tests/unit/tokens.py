@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -66,7 +67,9 @@ class Tokens(TrainingCase):
         return float((outputs[0].argmax(-1) == targets).sum()), float((targets != -100).sum())
 
 
-def trained(directory: Path, place: Place, **changes: Any) -> tuple[dict[str, torch.Tensor], list[float]]:
+def trained(
+    directory: Path, place: Place, task: Mapping[str, Any] | None = None, **changes: Any
+) -> tuple[dict[str, torch.Tensor], list[float]]:
     """Two epochs of three steps, the last of one sample; the weights, and the losses on record."""
     parameters = {
         "schedule": "constant",
@@ -75,6 +78,7 @@ def trained(directory: Path, place: Place, **changes: Any) -> tuple[dict[str, to
         "max_samples_termination": None,
         "target": 2.0,
         "better": "higher",
+        **(task or {}),
     }
     settings = {
         "global_batch_size": 5,

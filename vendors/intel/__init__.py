@@ -5,11 +5,15 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from harness.vendor import Compiler, Device, Monitor, StepError, Vendor, processor_name, usable_cores
+from harness.vendor import Compiler, Device, Monitor, StepError, Vendor, driver_files, processor_name, usable_cores
 from vendors.intel.monitor import PackageEnergy
 
 # on import openvino sends a message and writes to ~/intel; without this package it keeps to a stub of its own
 sys.modules.setdefault("openvino_telemetry", None)  # type: ignore[arg-type]
+
+
+DRIVER_FILES = {"GPU": ("/dev/dri/renderD*",), "NPU": ("/dev/accel/accel*",)}
+"""Of each kind of device, what the kernel offers it as."""
 
 
 class Intel(Vendor):
@@ -38,7 +42,9 @@ class Intel(Vendor):
                 raise StepError(f"OpenVINO cannot be imported: {error}") from None
             here: list[str] = openvino.Core().available_devices
             if not any(_is_of(name, device) for name in here):
-                raise StepError(f"no such device here; available: {', '.join(here) or 'none'}")
+                files = "; ".join(driver_files(*DRIVER_FILES.get(device.split(".")[0], ())))
+                told = f"no such device here; available: {', '.join(here) or 'none'}"
+                raise StepError(f"{told}; {files}" if files else told)
         self._take(device)
 
     def devices(self) -> list[Device]:

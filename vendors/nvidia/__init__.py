@@ -38,6 +38,9 @@ class Nvidia(Vendor):
     def devices(self) -> list[Device]:
         return nvml.devices()
 
+    def devices_sought(self) -> list[str]:
+        return nvml.sought()
+
     def synchronize(self) -> None:
         import torch
 

@@ -5,12 +5,16 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 import pynvml
 
-from harness.vendor import Device
+from harness.vendor import Device, driver_files
+
+PCI_VENDOR = "0x10de"
+"""NVIDIA's number on a PCI bus."""
 
 
 @contextmanager
@@ -40,6 +44,34 @@ def devices() -> list[Device]:
     wanted = [word.strip() for word in chosen.split(",")]
     visible = [(word, device) for word in wanted if word for device in found if word in (str(device[0]), device[2])]
     return [Device(device[0], device[1]) for _, device in visible]
+
+
+def sought() -> list[str]:
+    """What a GPU needs to be found, each in a line with what is there."""
+    return [*driver_files("/dev/nvidiactl", "/dev/nvidia[0-9]*"), _library(), _bus()]
+
+
+def _library() -> str:
+    name = "the driver's library libnvidia-ml.so.1 (NVML)"
+    try:
+        pynvml.nvmlInit()
+    except pynvml.NVMLError as error:
+        return f"{name}: {error}"
+    try:
+        return f"{name}: driver {pynvml.nvmlSystemGetDriverVersion()}, {pynvml.nvmlDeviceGetCount()} GPUs"
+    except pynvml.NVMLError as error:
+        return f"{name}: found, but the driver does not answer: {error}"
+    finally:
+        pynvml.nvmlShutdown()
+
+
+def _bus() -> str:
+    makers = Path("/sys/bus/pci/devices").glob("*/vendor")
+    count = 0
+    for maker in makers:
+        with suppress(OSError):
+            count += maker.read_text(encoding="ascii").strip() == PCI_VENDOR
+    return f"PCI devices of maker {PCI_VENDOR}: {count or 'none'}"
 
 
 def capability() -> tuple[int, int] | None:

@@ -6,7 +6,7 @@ import os
 
 import trouble
 
-from harness.vendor import Compiler, Device, StepError, Vendor
+from harness.vendor import Compiler, Device, StepError, Vendor, driver_files
 
 from . import monitors
 
@@ -39,6 +39,9 @@ class Fake(Vendor):
 
     def devices(self) -> list[Device]:
         return [Device(index, self.chip()) for index in range(int(os.environ.get("FAKE_DEVICES", "1")))]
+
+    def devices_sought(self) -> list[str]:
+        return driver_files("/dev/fake*")
 
     def synchronize(self) -> None:
         pass

@@ -1,0 +1,94 @@
+"""A device is one session's at a time, whoever runs the others, and however they end."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from harness import device_lock
+from harness.device_lock import held, names_of
+from harness.errors import UsageError
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="sockets without a file are Linux's")
+
+HOLDS = (
+    "import sys; from harness.device_lock import held\nwith held([sys.argv[1]], 0, print): print(); sys.stdin.read()"
+)
+
+
+@pytest.fixture
+def device() -> str:
+    """One that nobody else in the world has."""
+    return f"device {secrets.token_hex(8)} of vendor acme"
+
+
+@pytest.fixture
+def other(device: str) -> Iterator[subprocess.Popen[bytes]]:
+    """Another process that holds it."""
+    environment = {**os.environ, "PYTHONPATH": str(Path(device_lock.__file__).parents[1])}
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLDS, device], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment
+    ) as process:
+        assert process.stdout is not None and process.stdout.readline() == b"\n"
+        yield process
+        process.kill()
+
+
+def silent(note: str) -> None:
+    raise AssertionError(note)
+
+
+def test_a_free_device_is_taken_at_once_and_given_back(device: str) -> None:
+    for _ in range(2):
+        with held([device, device, f"{device} too"], 0, silent):
+            pass
+
+
+def test_a_device_in_use_is_refused_with_its_user(device: str, other: subprocess.Popen[bytes]) -> None:
+    told = rf"{device} is in use by process {other.pid} of \w+, and two sessions .* --device-wait"
+    with pytest.raises(UsageError, match=told), held([device], 0, silent):
+        pass
+    with held([f"{device} too"], 0, silent):
+        pass
+
+
+def test_one_waits_until_the_other_is_killed(
+    device: str, other: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    notes: list[str] = []
+    monkeypatch.setattr(device_lock.time, "sleep", lambda seconds: (other.kill(), other.wait()))
+    with held([device], 600, notes.append):
+        pass
+    (told,) = notes
+    assert f"is in use by process {other.pid} of " in told and told.endswith(": waiting up to 600 s (--device-wait)")
+
+
+def test_all_or_none_are_held(device: str, other: subprocess.Popen[bytes]) -> None:
+    free = f"a {device}"
+    with pytest.raises(UsageError), held([device, free], 0, silent):
+        pass
+    with held([free], 0, silent):
+        pass
+
+
+def test_it_can_be_switched_off(device: str, other: subprocess.Popen[bytes]) -> None:
+    with held([device], None, silent):
+        pass
+
+
+def test_a_long_name_is_told_apart_from_another(device: str) -> None:
+    one, another = (device + "x" * length for length in (200, 201))
+    with held([one], 0, silent), held([another], 0, silent), pytest.raises(UsageError), held([one], 0, silent):
+        pass
+
+
+def test_there_is_one_processor_whoever_compiles_for_it() -> None:
+    assert names_of("cpu", True, ["0"]) == names_of("intel", True, ["1"])
+    assert names_of("acme", False, ["0", "1"]) == ["device 0 of vendor acme", "device 1 of vendor acme"]
+    assert names_of("acme", False, []) == []

@@ -1,0 +1,126 @@
+"""A training's time by another process's clock: never less certain than it says, however late it looks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.events import EventLog, read_events
+from harness.training.checks import CLOCK, CLOCK_SECONDS, keeps_time
+from harness.training.stopwatch import EVENT, Stopwatch
+
+TOTALS = {"epoch": 0, "step": 4, "samples": 64, "communication": None, "train_seconds": 1.0}
+TOTALS |= dict.fromkeys(("data_seconds", "compute_seconds", "evaluation_seconds", "checkpoint_seconds"), 0.0)
+FIELDS = {
+    "train_begin": {"steps": 0, "samples": 0},
+    "confirmation_begin": {"step": 4},
+    "confirmation": {"step": 4, "samples": 64, "metric": 0.5, "took_seconds": 1.0},
+    "train_end": {**TOTALS, "converged": True},
+}
+
+BEGIN, PAUSE, RESUME, END = "train_begin", "confirmation_begin", "confirmation", "train_end"
+
+
+class Played:
+    """A rank that writes its log, and an agent that looks at it, by a clock that the test sets."""
+
+    def __init__(self, folder: Path) -> None:
+        self.now = 100.0
+        self._rank = EventLog(folder / "rank0.jsonl")
+        self._agent = EventLog(folder / "agent.jsonl")
+        self.stopwatch = Stopwatch(folder / "rank0.jsonl", self._agent, lambda: self.now)
+
+    def write(self, *kinds: str) -> None:
+        """What the rank writes now."""
+        for kind in kinds:
+            self._rank.write(kind, **FIELDS.get(kind, {}))
+
+    def look(self, at: float) -> None:
+        """What the agent does later."""
+        self.now = 100.0 + at
+        self.stopwatch.look()
+
+    def seen(self) -> list[tuple[float, float]]:
+        """What it wrote down."""
+        return [(e["least"], e["most"]) for e in read_events(self._agent.path) if e["event"] == EVENT]
+
+
+def test_between_two_looks(tmp_path: Path) -> None:
+    played = Played(tmp_path)
+    played.look(1.0)
+    played.write("init_end", BEGIN)
+    played.look(2.0)
+    played.write("something else")
+    played.look(5.0)
+    assert not played.seen()
+    played.write(END)
+    played.look(6.0)
+    assert played.seen() == [(3.0, 5.0)]
+    played.look(9.0)
+    assert len(played.seen()) == 1
+
+
+def test_what_the_referee_does_meanwhile_is_left_out(tmp_path: Path) -> None:
+    played = Played(tmp_path)
+    for at, kinds in ((1.0, (BEGIN,)), (3.0, (PAUSE,)), (8.0, (RESUME,)), (9.0, (PAUSE,)), (12.0, (RESUME, END))):
+        played.look(at - 0.01)
+        played.write(*kinds)
+        played.look(at)
+    ((least, most),) = played.seen()
+    assert (least, most) == pytest.approx((2.98, 3.03))
+
+
+def test_an_agent_that_looks_once_knows_next_to_nothing(tmp_path: Path) -> None:
+    played = Played(tmp_path)
+    played.write(BEGIN, END)
+    played.look(50.0)
+    assert played.seen() == [(0.0, 50.0)]
+
+
+def test_without_a_log_nothing_is_seen(tmp_path: Path) -> None:
+    played = Played(tmp_path)
+    played.look(1.0)
+    assert not played.seen() and not played.stopwatch.ended
+
+
+@given(began=st.floats(0, 10), took=st.floats(0, 100), looks=st.lists(st.floats(0, 120), max_size=30))
+def test_the_truth_lies_between(
+    tmp_path_factory: pytest.TempPathFactory, began: float, took: float, looks: list[float]
+) -> None:
+    played = Played(tmp_path_factory.mktemp("played"))
+    moments = sorted([*((at, "") for at in looks), (began, BEGIN), (began + took, END)])
+    for at, kind in moments:
+        if kind:
+            played.write(kind)
+        else:
+            played.look(at)
+    played.look(200.0)
+    ((least, most),) = played.seen()
+    assert least <= took + 1e-9 and took <= most + 1e-9
+    assert keeps_time(took, least, most).passed
+
+
+@pytest.mark.parametrize(
+    "said, least, most, passed",
+    [
+        (100.0, 99.9, 100.1, True),
+        (98.0, 99.9, 100.1, True),
+        (97.8, 99.9, 100.1, False),
+        (10.0, 99.9, 100.1, False),
+        (110.0, 99.9, 100.1, False),
+        (0.0, 0.0, CLOCK_SECONDS, True),
+        (0.2, 2.0, 2.2, False),
+        (0.2, 0.0, 50.0, True),
+    ],
+)
+def test_a_ranks_clock_is_held_against_its_agents(said: float, least: float, most: float, passed: bool) -> None:
+    check = keeps_time(said, least, most)
+    assert check.name == CLOCK and check.passed == passed
+
+
+def test_both_figures_are_named() -> None:
+    told = keeps_time(10.0, 99.96, 100.04).meaning
+    assert told == "its clock says that training took 10 s, and the agent's, another process's, 99.96 to 100 s"
