@@ -51,6 +51,7 @@ def collect(events_file: Path, begun: Event | None = None) -> RunRecord:
     engine, framework = _measurement(events, "engine"), _measurement(events, "framework")
     flops = Flops(declared=config.flops, counted=_last(events, "flops").get("counted"))
     facts = {key: begin[key] for key in ("compiler", "precision", "versions", "host", "chip", "device", "problems")}
+    facts["expected_unsupported"] = begin.get("expected_unsupported")
     record = RunRecord(
         suite=config.suite,
         case=config.case,

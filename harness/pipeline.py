@@ -219,7 +219,7 @@ class Pipeline:
         if self._undeclared():
             raise _Undeclared(
                 f"compiler {self.config.compiler} does not declare {self._undeclared()}, yet it ran: "
-                "add it to the compiler's precisions"
+                f"add it to the compiler's precisions{self._listed()}"
             )
 
     def audit(self) -> None:
@@ -256,6 +256,13 @@ class Pipeline:
         """The tested precision, if the vendor does not declare that the compiler supports it."""
         precision: str = self.config.effective_precision
         return None if self.compiler is None or precision in self.compiler.precisions else precision
+
+    def _listed(self) -> str:
+        """That a vendor's list says the opposite of what was seen."""
+        config, file = self.config, self.found.unsupported_file
+        case = f"{config.suite}/{config.case}"
+        listed = self.found.expects_unsupported(case, config.compiler, config.effective_precision)
+        return f", and remove it from {_short(file)}" if listed else ""
 
     def _training_progress(self, **figures: Any) -> None:
         self.report(phase="training embedded weights", **figures)

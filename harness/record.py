@@ -54,6 +54,7 @@ class Verdict(Part):
 
     kind: VerdictKind
     reasons: tuple[str, ...] = ()
+    expected: bool = Field(default=False, description="of UNSUPPORTED: the vendor's own file lists it")
 
 
 class Step(Part):
@@ -279,6 +280,9 @@ class CaseRecord(Part):
     config: dict[str, Any]
     overrides: tuple[OverrideEntry, ...] = ()
     problems: tuple[ProblemEntry, ...] = ()
+    expected_unsupported: str | None = Field(
+        default=None, description="why the vendor's own file expects it not to work; null: it does not"
+    )
     versions: dict[str, str]
     host: Host | None
     chip: Chip

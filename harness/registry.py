@@ -13,6 +13,7 @@ from types import ModuleType
 
 from harness.errors import Problem, StepError, UsageError
 from harness.training.scale import Scale
+from harness.unsupported import expected_reason, load_expected
 from harness.vendor import Compiler, InferModel, Vendor, adapted_steps
 
 GROUP = "proofmark.vendors"
@@ -38,6 +39,19 @@ class FoundVendor:
         self.package = package
         self.vendor = vendor
         self.directory = Path(package.__file__ or ".").resolve().parent
+
+    @property
+    def unsupported_file(self) -> Path:
+        """What the vendor expects not to work; need not exist."""
+        return self.directory / "unsupported.yaml"
+
+    def expects_unsupported(self, case: str, compiler: str | None, precision: str) -> str | None:
+        """Why the vendor expects `<suite>/<case>` not to run like this; None where it does not.
+
+        Raises:
+            ConfigurationError: its list is wrong.
+        """
+        return expected_reason(load_expected(self.unsupported_file), case, compiler, precision)
 
     @property
     def adapted(self) -> list[str]:

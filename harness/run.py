@@ -216,6 +216,9 @@ class CaseRun:
             "versions": installed_versions(packages),
             "host": describe_host().model_dump(),
             "chip": chip.model_dump(),
+            "expected_unsupported": self._found.expects_unsupported(
+                f"{self.config.suite}/{self.config.case}", compiler, precision
+            ),
         }
 
     def _environment(self) -> dict[str, str]:

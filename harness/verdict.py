@@ -10,6 +10,7 @@ from harness.record import Measurement, RunRecord, Verdict, VerdictKind
 from harness.rounds import margin
 from harness.statistics import samples_needed
 from harness.verdict_stages import (
+    as_expected,
     damaged_lines,
     decide,
     disturbances,
@@ -60,7 +61,7 @@ def judge(record: RunRecord) -> Verdict:
 
     The first stage with a complaint decides the kind; all its complaints are reasons.
     """
-    return decide(
+    verdict = decide(
         (
             (VerdictKind.FAIL_LEGALITY, illegalities(record)),
             (VerdictKind.UNSUPPORTED, _unsupported(record)),
@@ -75,14 +76,13 @@ def judge(record: RunRecord) -> Verdict:
             (VerdictKind.AMBIGUOUS, disturbances(record.monitoring) + _noise(record)),
         )
     )
+    return as_expected(verdict, record)
 
 
 def exit_code(verdicts: Sequence[Verdict]) -> int:
-    """One exit code for a session: the gravest verdict's. UNSUPPORTED beside a PASS is not grave."""
-    kinds = {verdict.kind for verdict in verdicts}
-    if VerdictKind.PASS in kinds:
-        kinds.discard(VerdictKind.UNSUPPORTED)
-    return max((EXIT_CODES[kind] for kind in kinds), default=0)
+    """One exit code for a session: the gravest verdict's, without UNSUPPORTED that the vendor lists, beside a PASS."""
+    passed = any(verdict.kind is VerdictKind.PASS for verdict in verdicts)
+    return max((EXIT_CODES[verdict.kind] for verdict in verdicts if not (passed and verdict.expected)), default=0)
 
 
 def _unsupported(record: RunRecord) -> list[str]:

@@ -20,6 +20,14 @@ def decide(stages: Iterable[Stage]) -> Verdict:
     return Verdict(kind=VerdictKind.PASS)
 
 
+def as_expected(verdict: Verdict, record: CaseRecord) -> Verdict:
+    """An UNSUPPORTED that the vendor's own file lists says so."""
+    if verdict.kind is not VerdictKind.UNSUPPORTED or record.expected_unsupported is None:
+        return verdict
+    told = f"the vendor expects it: {record.expected_unsupported}"
+    return verdict.model_copy(update={"reasons": (*verdict.reasons, told), "expected": True})
+
+
 def illegalities(record: CaseRecord) -> list[str]:
     """What was wrong with the configuration."""
     return [f"{problem.where}: {problem.key}: {problem.what}" for problem in record.problems]

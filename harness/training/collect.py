@@ -65,6 +65,7 @@ def collect(run_dir: Path, begun: Event | None = None) -> TrainingRecord:
         train_batch_size=-(-config.global_batch_size // processes),
         runs=tuple(runs),
         unsupported=begin.get("unsupported"),
+        expected_unsupported=begin.get("expected_unsupported"),
         interrupted=next((event["step"] for event in events if event["event"] == "interrupted"), None),
         corrupt_lines=len(damaged),
         damaged=tuple(damaged[:NAMED]),

@@ -218,6 +218,9 @@ class ScaleRun:
             "versions": installed_versions(PACKAGES),
             "host": describe_host().model_dump(),
             "chip": chip.model_dump(),
+            "expected_unsupported": self._found.expects_unsupported(
+                f"{self.config.suite}/{self.config.case}", None, precision
+            ),
         }
 
 

@@ -10,6 +10,7 @@ from harness.record import Verdict, VerdictKind
 from harness.training.checks import required
 from harness.training.record import Rates, SeedRun, TrainingRecord
 from harness.verdict_stages import (
+    as_expected,
     damaged_lines,
     decide,
     disturbances,
@@ -28,7 +29,7 @@ CONFIDENCE = 0.95
 def judge(record: TrainingRecord) -> Verdict:
     """Judge a training: legality first, then whether it could run and did, then honesty, then the target, then what
     disturbed it. A training that was not the case's has no figures that could be missing, nor a target to miss."""
-    return decide(
+    verdict = decide(
         (
             (VerdictKind.FAIL_LEGALITY, illegalities(record)),
             (VerdictKind.UNSUPPORTED, [record.unsupported] if record.unsupported else []),
@@ -44,6 +45,7 @@ def judge(record: TrainingRecord) -> Verdict:
             ),
         )
     )
+    return as_expected(verdict, record)
 
 
 def _named(record: TrainingRecord, run: SeedRun) -> str:

@@ -15,9 +15,12 @@ from tests.e2e.conftest import House, clean
     ],
 )
 def test_undeclared_precision(house: House, precision: str, code: int, kind: str, told: str) -> None:
+    entry = f"{{case: inference/tiny, compiler: honest, precision: {precision}, reason: known}}"
+    (house.root / "vendors/fake/unsupported.yaml").write_text(f"unsupported:\n  - {entry}\n")
     ran = house.run("--precision", precision)
     found, reasons = ran.verdict()
     assert found == kind and told in reasons, (found, reasons)
+    assert "the vendor expects it: known" in reasons or "and remove it from vendors/fake/unsupported.yaml" in reasons
     assert ran.code == code, ran.output
     clean(ran)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,10 +16,14 @@ from hypothesis import strategies as st
 from harness.arithmetic import parse_product
 from harness.case_file import InferenceParameters, TrainingParameters, load_case_file
 from harness.chips import describe_chip, load_chips
+from harness.config import EffectiveConfig
 from harness.errors import ConfigurationError, UsageError
 from harness.host_file import load_host_file
+from harness.legality import Override
 from harness.strict_yaml import load_mapping, parse
 from harness.training.scale import Scale
+from harness.unsupported import asked_for_by_itself, contradictions, expected_reason, load_expected, unknown_cases
+from harness.vendor import Compiler, Processor
 
 ROOT = Path(__file__).parents[2]
 
@@ -332,3 +337,83 @@ class TestScale:
         assert Scale(1, 8, "A100").is_for("Maker A100-SXM4-40GB") and Scale(1, 8).is_for("anything")
         for other in ("H100", "A10", "SXM", "100"):
             assert not Scale(1, 8, other).is_for("Maker A100-SXM4-40GB")
+
+
+class Fake(Processor):
+    """A vendor with two compilers."""
+
+    compilers = {
+        "one": Compiler(frozenset({"fp32", "fp16"}), consumes="onnx"),
+        "two": Compiler(frozenset({"fp32"}), consumes="model"),
+    }
+
+
+class TestUnsupported:
+    def test_read(self, tmp_path: Path) -> None:
+        text = """
+unsupported:
+  - {case: inference/net, compiler: two, precision: fp16, reason: no such kernels}
+  - {case: inference/net, precision: bf16, reason: the framework has none}
+  - {case: training/net, precision: bf16, reason: overflows}
+"""
+        path = written(tmp_path / "unsupported.yaml", text)
+        entries = load_expected(path)
+        assert not contradictions(path, entries, Fake())
+        assert expected_reason(entries, "inference/net", "two", "fp16") == "no such kernels"
+        assert expected_reason(entries, "inference/net", None, "bf16") == "the framework has none"
+        for place in (
+            ("inference/net", "one", "fp16"),
+            ("inference/other", "two", "fp16"),
+            ("training/net", "two", "x"),
+        ):
+            assert expected_reason(entries, *place) is None
+        (unknown,) = unknown_cases(path, entries, ["inference/net"])
+        assert (unknown.key, unknown.what) == ("unsupported.2.case", "there is no case 'training/net'")
+
+    def test_no_file_is_no_expectation(self, tmp_path: Path) -> None:
+        assert load_expected(tmp_path / "unsupported.yaml") == ()
+
+    @pytest.mark.parametrize(
+        "entry, told",
+        [
+            (
+                "{case: inference/net, compiler: one, precision: fp16, reason: r}",
+                "fp16 is among the precisions of comp",
+            ),
+            ("{case: inference/net, compiler: three, precision: fp16, reason: r}", "expected one of one, two"),
+            ("{case: inference/net, precision: fp32, reason: r}", "fp32 is among framework_precisions"),
+            ("{case: training/net, precision: fp32, reason: r}", "fp32 is among training_precisions"),
+            ("{case: training/net, compiler: one, precision: bf16, reason: r}", "a training has no compiler"),
+        ],
+    )
+    def test_what_is_declared_may_not_be_listed(self, tmp_path: Path, entry: str, told: str) -> None:
+        path = written(tmp_path / "unsupported.yaml", f"unsupported: [{entry}]")
+        (problem,) = contradictions(path, load_expected(path), Fake())
+        assert problem.key == "unsupported.0" and told in problem.what
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "",
+            "[]",
+            "unsupported: {}",
+            "unsupported: [{case: inference/net, precision: fp16}]",
+            "unsupported: [{case: inference/net, precision: fp12, reason: r}]",
+            "unsupported: [{case: inference/net, precision: fp16, reason: ''}]",
+            "unsupported: [{case: inference/net, precision: fp16, reason: r, colour: red}]",
+            "unsupported: [{case: a, precision: fp16, reason: r}, {case: a, precision: fp16, reason: again}]",
+        ],
+    )
+    def test_refused(self, tmp_path: Path, text: str) -> None:
+        with pytest.raises(ConfigurationError, match="unsupported.yaml"):
+            load_expected(written(tmp_path / "unsupported.yaml", text))
+
+    def test_a_vendors_file_may_not_ask_for_what_it_lists(self) -> None:
+        own = Override("fp16", False, True, "configs/net.yaml", "changed")
+        compiler = Override("compiler", "default", "one", "vendor acme", "changed")
+        config = EffectiveConfig("inference", "net", "embedded", "acme", {}, {}, (own, compiler))
+        (problem,) = asked_for_by_itself(config, "configs/net.yaml", "no kernels")
+        assert (problem.where, problem.key) == ("configs/net.yaml", "fp16") and "(no kernels)" in problem.what
+        assert not asked_for_by_itself(config, "configs/net.yaml", None)
+        users = Override("compiler", "default", "two", "--compiler", "changed")
+        assert not asked_for_by_itself(replace(config, overrides=(own, users)), "configs/net.yaml", "no kernels")

@@ -343,10 +343,20 @@ class TestExitCode:
         for lighter, graver in itertools.combinations(order[1:], 2):
             assert self.code(lighter, graver) == self.code(graver, lighter, "PASS") == EXIT_CODES[VerdictKind(graver)]
 
-    def test_unsupported_beside_a_pass_is_not_grave(self) -> None:
-        assert self.code("PASS", "UNSUPPORTED") == 0
-        assert self.code("UNSUPPORTED", "UNSUPPORTED") == 10
-        assert self.code("PASS", "UNSUPPORTED", "ERROR") == 17
+    def test_unsupported_beside_a_pass_is_not_grave_where_the_vendor_lists_it(self) -> None:
+        listed = judge(record(steps=steps(compile=UNDECLARED), expected_unsupported="no kernels"))
+        assert listed.expected and listed.reasons == ("no int8", "the vendor expects it: no kernels")
+        passed, error = Verdict(kind=VerdictKind.PASS), Verdict(kind=VerdictKind.ERROR)
+        unlisted = Verdict(kind=VerdictKind.UNSUPPORTED)
+        assert exit_code([passed, listed]) == 0
+        assert exit_code([passed, unlisted]) == exit_code([passed, listed, unlisted]) == 10
+        assert exit_code([listed]) == exit_code([listed, listed]) == 10, "nothing passed"
+        assert exit_code([passed, listed, error]) == 17
+
+    def test_nothing_else_is_excused_by_the_list(self) -> None:
+        for changes in ({}, {"steps": steps(compile=FAILED)}, {"accuracy": accuracy(engine=0.1)}):
+            same = judge(record(**changes))
+            assert judge(record(**changes, expected_unsupported="no kernels")) == same and not same.expected
 
 
 def test_speed_is_shown_only_where_the_result_is_valid() -> None:
