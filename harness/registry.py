@@ -6,7 +6,7 @@ import difflib
 import importlib
 import importlib.util
 import traceback
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from importlib.metadata import entry_points
 from pathlib import Path
 from types import ModuleType
@@ -106,7 +106,7 @@ class FoundVendor:
             )
         return resolved, self.vendor.compilers[resolved]
 
-    def infer_model(self, compiler: str) -> type[InferModel]:
+    def infer_model(self, compiler: str) -> Callable[..., InferModel]:
         """The InferModel class of a compiler's module.
 
         Raises:

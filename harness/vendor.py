@@ -35,6 +35,8 @@ __all__ = [
     "Compiler",
     "Device",
     "EffectiveConfig",
+    "InferFromModel",
+    "InferFromOnnx",
     "InferModel",
     "Monitor",
     "Reading",
@@ -127,17 +129,7 @@ class Monitor(Protocol):
 
 
 class InferModel(Protocol):
-    """A compiled model, one class per compiler module."""
-
-    def __init__(self, config: EffectiveConfig, onnx_path: Path | None, model: torch.nn.Module | None) -> None:
-        """Compile, or load `config.exist_compiler_path`. Untimed.
-
-        Args:
-            config: the frozen configuration.
-            onnx_path: the exported or given ONNX file; None where the compiler consumes the model.
-            model: a copy of the framework's model in float32 on the CPU, the engine's own to change; None with
-                `no_validation`.
-        """
+    """A compiled model: one class of this name per compiler module, with the `__init__` for what that consumes."""
 
     def __call__(self, inputs: list[torch.Tensor]) -> tuple[list[torch.Tensor], float]:
         """Run one batch: CPU tensors in, (outputs, foo_time) out.
@@ -147,6 +139,32 @@ class InferModel(Protocol):
         the host, one row per sample. The referee copies them to the host before it stops the clock: the way back from
         the device is part of `core`, as the way there is. `foo_time` is the part of the call, in seconds, that is not
         inference; it must be 0.0 in timed rounds.
+        """
+
+
+class InferFromModel(InferModel, Protocol):
+    """An `InferModel` whose compiler consumes 'model': there always is one."""
+
+    def __init__(self, config: EffectiveConfig, onnx_path: Path | None, model: torch.nn.Module) -> None:
+        """Compile, or load `config.exist_compiler_path`. Untimed.
+
+        Args:
+            config: the frozen configuration.
+            onnx_path: None.
+            model: a copy of the framework's model in float32 on the CPU, the engine's own to change.
+        """
+
+
+class InferFromOnnx(InferModel, Protocol):
+    """An `InferModel` whose compiler consumes 'onnx'."""
+
+    def __init__(self, config: EffectiveConfig, onnx_path: Path | None, model: torch.nn.Module | None) -> None:
+        """Compile, or load `config.exist_compiler_path`. Untimed.
+
+        Args:
+            config: the frozen configuration.
+            onnx_path: the exported or given ONNX file; None where `config.exist_compiler_path` makes it unnecessary.
+            model: a copy of the framework's model in float32 on the CPU; None with `no_validation`.
         """
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from harness.errors import Problem
 from harness.record import CaseRecord, Chip, Flops, Identity, Monitoring, Utilisation, Verdict, VerdictKind
 
 Stage = tuple[VerdictKind, Sequence[str]]
@@ -30,7 +31,7 @@ def as_expected(verdict: Verdict, record: CaseRecord) -> Verdict:
 
 def illegalities(record: CaseRecord) -> list[str]:
     """What was wrong with the configuration."""
-    return [f"{problem.where}: {problem.key}: {problem.what}" for problem in record.problems]
+    return [str(Problem(problem.where, problem.key, problem.what)) for problem in record.problems]
 
 
 def parts_left_out(record: CaseRecord) -> list[str]:

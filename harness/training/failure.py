@@ -7,13 +7,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from signal import SIGTERM
 
-from harness.events import Event
+from harness.events import Event, read_events
 from harness.training.beat import SETUP
 from harness.training.rank_log import RankLog
 from harness.training.record import Failure
 
 TAIL = 4096
 """Bytes of a rank's log that a failure quotes."""
+
+LAST_EVENTS = 65536
+"""Bytes of a rank's events in which its last ones are."""
 
 QUOTED = 16
 """Ranks that a failure of many tells of one by one."""
@@ -34,10 +37,10 @@ def failure_of(directory: Path, ranks: Sequence[RankLog], agents: Sequence[Event
     killed = [event for event in died if event["rank"] not in {e["rank"] for e in raised}]
     if raised or any(event["code"] != -SIGTERM for event in killed):
         killed = [event for event in killed if event["code"] != -SIGTERM]  # torchrun ends the others by it
-    diverged = sorted((log for log in ranks if "diverged" in log.last), key=lambda log: log.last["diverged"]["step"])
-    if diverged:
-        cause = f"{names(diverged[0].rank)}: the loss of step {diverged[0].last['diverged']['step']} is not finite"
-        return Failure(ranks=(diverged[0].rank,), cause=cause, diverged=True)
+    unsound = sorted((log for log in ranks if "diverged" in log.last), key=lambda log: log.last["diverged"]["step"])
+    if unsound:
+        cause = f"{names(unsound[0].rank)}: the loss of step {unsound[0].last['diverged']['step']} is not finite"
+        return Failure(ranks=(unsound[0].rank,), cause=cause, diverged=True)
     if killed:
         return _death(directory, min(killed, key=lambda event: int(event["died"])), names)
     if raised:
@@ -50,6 +53,14 @@ def failure_of(directory: Path, ranks: Sequence[RankLog], agents: Sequence[Event
     stopped = end is None or end["status"] == "stopped"
     reason = (end or {}).get("reason") or ("the run was stopped" if stopped else "torchrun failed")
     return Failure(ranks=(), cause=reason, last_lines=_last(directory / "noderank0" / "agent.log"))
+
+
+def diverged(directory: Path, end: Event) -> bool:
+    """Whether a run that ended like this failed in its numbers and not in its processes, by the ends of its logs."""
+    agents = (event for path in directory.glob("noderank*/agent.jsonl") for event in read_events(path))
+    if end.get("lost") or any(event["event"] == "hang" for event in agents):
+        return False
+    return any('"diverged"' in _last(path, LAST_EVENTS) for path in directory.glob("noderank*/rank*.jsonl"))
 
 
 class _Names:
@@ -104,10 +115,10 @@ def _tail(directory: Path, rank: int) -> str:
     return "\n".join(_last(path) for path in sorted(directory.glob(f"noderank*/rank{rank}.log")))
 
 
-def _last(path: Path) -> str:
+def _last(path: Path, size: int = TAIL) -> str:
     try:
         with path.open("rb") as stream:
-            stream.seek(max(0, path.stat().st_size - TAIL))
+            stream.seek(max(0, path.stat().st_size - size))
             return stream.read().decode("utf-8", "replace").strip()
     except OSError:
         return ""

@@ -18,6 +18,7 @@ from harness.legality import Override
 from harness.machine import describe_host, installed_versions
 from harness.registry import FoundVendor
 from harness.training.collect import collect
+from harness.training.failure import diverged
 from harness.training.job import follow, submit
 from harness.training.record import TrainingRecord
 from harness.training.scale import Scale
@@ -114,7 +115,7 @@ class ScaleRun:
             return
         self._trained = True
         for number in range(1, self.config.repeat + 1):
-            if not self._round(number) and not self._diverged():
+            if not self._round(number):
                 return
 
     def so_far(self) -> TrainingRecord:
@@ -138,13 +139,8 @@ class ScaleRun:
             self._log.close()
         return self.record
 
-    def _diverged(self) -> bool:
-        """Whether the last run failed in its numbers and not in its processes: another seed may do better."""
-        failure = self.so_far().runs[-1].failure
-        return failure is not None and failure.diverged
-
     def _round(self, number: int) -> bool:
-        """One run; whether all its ranks came to their end."""
+        """One run; whether another seed is worth it: all ranks came to their end, or failed in their numbers alone."""
         directory = self.run_dir / f"round{number}"
         directory.mkdir()
         spec = self._spec(directory, number)
@@ -158,8 +154,9 @@ class ScaleRun:
             raise
         finally:
             handle.stop()
-            self._log.write("round_end", round=number, **end, **handle.facts())
-        return bool(end["status"] == "succeeded")
+            end |= handle.facts()
+            self._log.write("round_end", round=number, **end)
+        return bool(end["status"] == "succeeded") or diverged(directory, end)
 
     def _note(self, note: str) -> None:
         self._on_progress({"note": note})

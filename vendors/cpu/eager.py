@@ -14,11 +14,9 @@ DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
 class InferModel:
     """Calls the framework's model, converted to the tested precision."""
 
-    def __init__(self, config: EffectiveConfig, onnx_path: Path | None, model: torch.nn.Module | None) -> None:
+    def __init__(self, config: EffectiveConfig, onnx_path: Path | None, model: torch.nn.Module) -> None:
         if config.effective_precision not in DTYPES:
             raise StepError(f"this compiler cannot run {config.effective_precision} on a CPU")
-        if model is None:
-            raise StepError("this compiler needs the framework's model")
         self.dtype = DTYPES[config.effective_precision]
         self.model = self.compiled(model.to(self.dtype).eval())
 
