@@ -167,6 +167,7 @@ class RunBegin(Typed):
     host: Annotated[dict[str, Any], fits(Host)]
     chip: Annotated[dict[str, Any], fits(Chip)]
     problems: list[Annotated[dict[str, Any], fits(ProblemEntry)]]
+    expected_unsupported: NotRequired[Text | None]
 
 
 class _CaseBegin(RunBegin):

@@ -9,6 +9,7 @@ from signal import SIGTERM
 
 from harness.events import Event, read_events
 from harness.training.beat import SETUP
+from harness.training.event_types import AGENT_EVENTS
 from harness.training.rank_log import RankLog
 from harness.training.record import Failure
 
@@ -57,7 +58,7 @@ def failure_of(directory: Path, ranks: Sequence[RankLog], agents: Sequence[Event
 
 def diverged(directory: Path, end: Event) -> bool:
     """Whether a run that ended like this failed in its numbers and not in its processes, by the ends of its logs."""
-    agents = (event for path in directory.glob("noderank*/agent.jsonl") for event in read_events(path))
+    agents = (event for path in directory.glob("noderank*/agent.jsonl") for event in read_events(path, AGENT_EVENTS))
     if end.get("lost") or any(event["event"] == "hang" for event in agents):
         return False
     return any('"diverged"' in _last(path, LAST_EVENTS) for path in directory.glob("noderank*/rank*.jsonl"))
