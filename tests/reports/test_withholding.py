@@ -7,11 +7,13 @@ import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from pydantic import BaseModel
 
+from fixtures.benchmark import hand_over
 from harness.record import CaseRecord, Part, RunRecord, Utilisation, VerdictKind
 from harness.training.record import Communication, Rank, Rates, SeedRun, Split, TrainingRecord
 from harness.verdict import WITHHOLDS_SPEED
@@ -222,6 +224,16 @@ def test_a_run_without_speeds_is_a_run() -> None:
     assert (kept.metric, kept.steps, kept.samples, kept.losses) == (0.5, 8, 200, record.runs[0].losses)
     assert [(e.samples, e.metric) for e in kept.evaluations] == [(0, 0.5), (100, 0.5), (200, 0.5)]
     assert not list(filter(None, secrets(stripped))) and without_speeds(stripped) == stripped
+
+
+@pytest.mark.parametrize("make", [failed_training, failed_inference])
+@pytest.mark.parametrize("kind", sorted(WITHHOLDS_SPEED))
+def test_pytest_benchmark_is_told_nothing(make: Any, kind: VerdictKind) -> None:
+    benchmark = SimpleNamespace(extra_info={}, pedantic=None)
+    node = SimpleNamespace(nodeid="test_x", stash={})
+    with pytest.raises(ValueError, match=f"is withheld: {kind}"):
+        hand_over(benchmark, node, make(kind), "core", [1], [2.0])
+    assert benchmark.extra_info == node.stash == {}
 
 
 def test_without_a_verdict_there_is_no_speed() -> None:
