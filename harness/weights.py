@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 Note = Callable[[str], None]
 
 TRAINED_BY = tuple(
-    f"harness.training.{name}" for name in ("batches", "case", "embedded", "loading", "strategy", "trainer")
+    f"harness.training.{name}" for name in ("batches", "case", "embedded", "loading", "own", "strategy", "trainer")
 )
 """Modules whose change makes other weights."""
 

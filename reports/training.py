@@ -11,6 +11,7 @@ from harness.record import Verdict, VerdictKind
 from harness.training.record import SeedRun, TrainingRecord
 from reports import labels, text
 from reports.stragglers import host_name, slowest_host, slowest_rank, too_short
+from reports.watch import counted
 from reports.withholding import public, withheld, without_speeds
 
 MOST_HOSTS = 8
@@ -136,6 +137,9 @@ class TrainingView:
         yield "target", self.target
         for run in record.runs:
             yield seed(run), self.outcome(run)
+        for run in (run for run in record.runs if run.confirmation is not None):
+            yield f"{seed(run)}, the case's own model", self.confirmed(run)
+        yield "honesty", self.honesty
         yield labels.TO_TARGET.name, self.to_target
         for name, label in labels.RATES.items():
             yield label.full, self.rate(name)
@@ -149,6 +153,20 @@ class TrainingView:
         failures = [told for run in record.runs if run.monitoring for told in run.monitoring.failures]
         yield from (("monitor", told) for told in dict.fromkeys(failures))
         yield "memory, host peak", self.memory
+
+    @property
+    def honesty(self) -> str:
+        """How many checks of all runs passed, and the names of those that did not."""
+        checks = [check for run in self.record.runs for check in run.checks]
+        return str(counted(checks)) if checks else f"{text.MISSING} (no check was run)"
+
+    def confirmed(self, run: SeedRun) -> str:
+        """The metric of a run's last weights in the case's own model, and what it took to evaluate them there."""
+        found = run.confirmation
+        if found is None:
+            return text.MISSING
+        score = f"{self.record.metric} {found.metric:.5f}" if found.metric is not None else f"no {self.record.metric}"
+        return f"{score}; {self.withheld or f'{text.number(found.seconds)} s beside training'}"
 
     @property
     def communication(self) -> str:
@@ -245,6 +263,7 @@ def properties(record: TrainingRecord) -> list[tuple[str, str]]:
         ("metric", record.metric),
         ("target", "null: not recorded" if record.target is None else f"{record.target:g}"),
         ("final_metric", ", ".join(f"{metric:.6g}" for metric in metrics) or "null: no evaluation"),
+        ("honesty", view.honesty),
         ("converged", f"{sum(bool(run.converged) for run in record.runs)} of {record.repeats}"),
         *rates,
         ("seconds_to_target", view.to_target),

@@ -17,7 +17,7 @@ MARKS_APART = 44.0
 """Pixels at least between two marks of a line: closer ones would hide its dashes."""
 
 PARTS = {"init": 0.15, "data": 0.3, "compute": 1.0, "communication": None, "evaluation": 0.55}
-PARTS |= {"checkpoint": 0.75, "other": 0.05}
+PARTS |= {"checkpoint": 0.75, "other": 0.05, "confirmation": 0.4}
 """Parts of a run's time in their order, with the opacity of their stretch; None is hatched."""
 
 HATCH = svg.element(

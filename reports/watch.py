@@ -1,8 +1,8 @@
-"""What watched the run: the checks of the engine's honesty, and the monitor."""
+"""What watched the run: the checks of honesty, and the monitor."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from harness.record import Check
 from reports import text
@@ -16,10 +16,15 @@ def honesty(view: CaseView) -> Figure:
         return missing(
             "no check was run: " + (view.why_not("engine") if view.record.engine is None else "none recorded")
         )
+    return counted(checks)
+
+
+def counted(checks: Sequence[Check]) -> Figure:
+    """How many of some checks passed, and the names of those that did not."""
     failed = [check.name for check in checks if not check.passed]
     passed = len(checks) - len(failed)
-    counted = f"{passed} of {len(checks)} checks passed"
-    return Figure(f"{counted}; failed: {', '.join(failed)}" if failed else counted, passed)
+    told = f"{passed} of {len(checks)} checks passed"
+    return Figure(f"{told}; failed: {', '.join(dict.fromkeys(failed))}" if failed else told, passed)
 
 
 def check_figure(check: Check) -> Figure:

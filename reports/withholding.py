@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any, TypeVar, get_args
 
 from harness.record import CaseRecord, Measurement, Monitoring, Part, Round, RunRecord, Step, Utilisation, Verdict
-from harness.training.record import Evaluation, Rank, SeedRun, TrainingRecord
+from harness.training.record import Confirmation, Evaluation, Rank, SeedRun, TrainingRecord
 from harness.verdict import WITHHOLDS_SPEED
 
 Shown = TypeVar("Shown", bound=Part)
@@ -29,6 +29,7 @@ SPEEDS: Mapping[type[Part], frozenset[str]] = {
         | {"train_began", "train_ended", "epochs", "notes"}
     ),
     Evaluation: frozenset({"seconds", "began", "ended"}),
+    Confirmation: frozenset({"seconds"}),
     Rank: frozenset({"compute_seconds", "data_seconds", "communication"}),
 }
 """Fields that are a speed or tell of one, by the part of a record that has them."""

@@ -10,15 +10,15 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from harness.record import Host, Monitoring
-from harness.training.record import Communication, Rank, Rates, SeedRun, Split
+from harness.training.record import Communication, Confirmation, Rank, Rates, SeedRun, Split
 from reports.html import render
 from reports.ranks import MOST, SLOWEST, rank_rows
 from reports.scaling import efficiency, scaling, scaling_rows
 from reports.stragglers import SECONDS, STEPS, too_short
 from reports.terminal import summary_lines
-from reports.training import TrainingView
+from reports.training import TrainingView, properties
 from reports.training_plots import training_plots
-from tests.training_records import make_run, make_training
+from tests.training_records import make_run, make_training, passed
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -245,3 +245,22 @@ def test_of_many_ranks_the_spread_and_the_slowest_are_shown() -> None:
 def test_up_to_some_number_all_ranks_are_shown() -> None:
     rows = rank_rows(make_run(ranks=[rank(number) for number in range(MOST)]))
     assert [row["name"] for row in rows] == list(range(MOST))
+
+
+def test_honesty_is_told() -> None:
+    """How many checks passed, each on the page, and what the case's own model scored."""
+    wrong = passed("keeps time", passed=False, figure=7.5, meaning="its clock says 1 s, the agent's 9 s")
+    confirmed = make_run(confirmation=Confirmation(samples=200, metric=0.9375, seconds=0.25))
+    fine = make_training(confirmed, adapted=("backward",))
+    fine = fine.model_copy(update={"verdict": make_training().verdict})
+    refused = make_training(make_run(checks=[passed("starts from the case's weights"), wrong]))
+    rows = dict(TrainingView(fine).fields())
+    assert rows["honesty"] == "3 of 3 checks passed"
+    assert rows["seed 0, the case's own model"] == "top1 0.93750; 0.2500 s beside training"
+    assert dict(TrainingView(refused).fields())["honesty"] == "1 of 2 checks passed; failed: keeps time"
+    assert dict(properties(refused))["honesty"] == "1 of 2 checks passed; failed: keeps time"
+    page = render([refused])
+    assert (
+        "Honesty of the training" in page and "✗ failed" in page and "its clock says 1 s, the agent&#39;s 9 s" in page
+    )
+    assert "0.2500 s" not in str(dict(TrainingView(fine.model_copy(update={"verdict": refused.verdict})).fields()))

@@ -15,7 +15,7 @@ from pydantic import BaseModel
 
 from fixtures.benchmark import hand_over
 from harness.record import CaseRecord, Part, RunRecord, Utilisation, VerdictKind
-from harness.training.record import Communication, Rank, Rates, SeedRun, Split, TrainingRecord
+from harness.training.record import Communication, Confirmation, Rank, Rates, SeedRun, Split, TrainingRecord
 from harness.verdict import WITHHOLDS_SPEED
 from reports import junit, text, training
 from reports.html import render
@@ -60,7 +60,10 @@ def failed_training(kind: VerdictKind) -> TrainingRecord:
         converged=False,
         evaluations=evaluations,
         rates=Rates(raw=odd(), no_eval=odd(), pure_compute=odd()),
-        split=Split(init=odd(), data=odd(), compute=odd(), evaluation=odd(), checkpoint=odd(), other=odd()),
+        split=Split(
+            init=odd(), data=odd(), compute=odd(), evaluation=odd(), checkpoint=odd(), other=odd(), confirmation=odd()
+        ),
+        confirmation=Confirmation(samples=64, metric=0.5, seconds=odd()),
         train_began=BEGUN + odd(),
         train_ended=BEGUN + odd(),
         monitoring=watched(

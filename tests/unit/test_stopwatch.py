@@ -124,3 +124,9 @@ def test_a_ranks_clock_is_held_against_its_agents(said: float, least: float, mos
 def test_both_figures_are_named() -> None:
     told = keeps_time(10.0, 99.96, 100.04).meaning
     assert told == "its clock says that training took 10 s, and the agent's, another process's, 99.96 to 100 s"
+
+
+def test_one_that_keeps_time_tells_no_time() -> None:
+    """Where speed is withheld its seconds would give it away."""
+    check = keeps_time(123.4, 123.3, 123.5)
+    assert check.passed and check.bound == 1.0 and check.figure == 0 and not any(map(str.isdigit, check.meaning))
