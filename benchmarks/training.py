@@ -11,7 +11,6 @@ import os
 import statistics
 import tempfile
 import time
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +33,7 @@ from suites.training.test_resnet50 import TestResNet50
 
 PAIRS, STEPS = 9, 10
 SMALL_PAIRS, SMALL_STEPS, SMALL_BATCH = 31, 300, 8
+SMALL_FLOPS = 3 * 2 * (3 * 32 * 32) * 10
 CHECKPOINT_RUNS, EVERY, APART, BESIDE = 2, 20, 10, 3
 """The cost of a checkpoint every `EVERY` steps is read where they are `APART`, from the `BESIDE` steps after each."""
 
@@ -57,7 +57,7 @@ def main() -> None:
         by_hand(case, config, 2)
         ratios = [by_hand(case, config, STEPS) / by_suite(case, config) for _ in range(PAIRS)]
         print(f"{'training':18} {'rate':6} {quartiles(ratios)}", flush=True)
-        small, brief = Small(), _config(SMALL_STEPS, global_batch_size=SMALL_BATCH)
+        small, brief = Small(), _config(SMALL_STEPS, SMALL_FLOPS, global_batch_size=SMALL_BATCH)
         added = [
             (by_suite(small, brief) - by_hand(small, brief, SMALL_STEPS)) / SMALL_STEPS * 1e6
             for _ in range(SMALL_PAIRS)
@@ -139,18 +139,19 @@ def by_hand(case: TrainingCase, config: EffectiveConfig, steps: int) -> float:
     return seconds
 
 
-def _config(steps: int, **settings: Any) -> EffectiveConfig:
+def _config(steps: int, flops: float | None = None, **settings: Any) -> EffectiveConfig:
     folder = ROOT / "suites" / "training"
     case = TestResNet50()
     file = load_case_file(folder / "resnet50.yaml", "training", "embedded", case.common_file, case.parameters_type)
     config = resolve(file, "cpu", []).config
     configurations = {**config.configurations, **settings}
-    parameters: Mapping[str, Any] = {
+    parameters: dict[str, Any] = {
         **config.parameters,
         "max_samples_termination": steps * configurations["global_batch_size"],
         "eval_interval_samples": 1 << 40,
         "max_epoch": 1 + steps // 20,
     }
+    parameters |= {"flops": flops or config.flops}
     return EffectiveConfig("training", "resnet50", "embedded", "cpu", parameters, configurations)
 
 
