@@ -264,6 +264,13 @@ class Check(Part):
     meaning: str
 
 
+class Kept(Part):
+    """Something that a failed run leaves to look at, or to go on from."""
+
+    what: str
+    path: str = Field(description="within the folder of the run, if it isn't absolute")
+
+
 class CaseRecord(Part):
     """What the record of any suite's case run holds."""
 
@@ -294,6 +301,7 @@ class CaseRecord(Part):
     corrupt_lines: int = Field(0, description="of the event logs")
     damaged: tuple[str, ...] = Field((), description="those lines, the first of them: file, line, what is wrong")
     partial: bool = Field(False, description="whether steps were left out because only some tests were selected")
+    kept: tuple[Kept, ...] = Field((), description="what is left of a run that failed")
     verdict: Verdict | None = None
 
     def save(self, path: Path) -> None:

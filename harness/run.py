@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +13,7 @@ from harness.config import EffectiveConfig
 from harness.devices import Assignment
 from harness.errors import Problem
 from harness.events import Event, EventLog
+from harness.kept import of_case, remove_artifacts
 from harness.machine import describe_host, installed_versions
 from harness.monitor import MonitorProcess
 from harness.plan import Plan
@@ -25,9 +24,6 @@ from harness.silence import Patience
 from harness.worker import CaseWorker, Progress, WorkerLost, WorkerSpec
 
 PACKAGES = ("torch", "transformers", "onnx", "numpy", "pytest", "pytest-benchmark")
-
-ARTIFACTS = ("*.onnx", "*.onnx.data", "engine")
-"""What a run leaves beside its results: large, and made again by the next one."""
 
 
 @dataclass(frozen=True)
@@ -175,8 +171,9 @@ class CaseRun:
             self._log.write("partial")
         self._end("summary", outcome)
         record = collect(self.run_dir / "events.jsonl", self._begun)
-        if not self._options.keep_artifacts:
-            self._remove_artifacts()
+        record = record.model_copy(update={"kept": of_case(record, self.config, self.run_dir)})
+        if not self._options.keep_artifacts and not record.kept:
+            remove_artifacts(self.run_dir)
         record.save(self.run_dir / "record.json")
         self.record = record
         self._log.close()
@@ -190,15 +187,6 @@ class CaseRun:
     def so_far(self) -> RunRecord:
         """What the log says at this moment, without ending anything."""
         return collect(self.run_dir / "events.jsonl", self._begun)
-
-    def _remove_artifacts(self) -> None:
-        for pattern in ARTIFACTS:
-            for path in self.run_dir.glob(pattern):
-                if path.is_dir():
-                    shutil.rmtree(path, ignore_errors=True)
-                else:
-                    with contextlib.suppress(OSError):
-                        path.unlink()
 
     def _facts(self) -> dict[str, Any]:
         vendor, precision = self._found.vendor, self.config.effective_precision

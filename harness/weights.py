@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.errors import StepError
 from harness.identity import identify
+from harness.kept import cached_weights
 from harness.record import Identity
 from harness.training.embedded import Recipe, train
 
@@ -60,8 +61,8 @@ def embedded_weights(
         raise StepError(f"profile {config.profile} of case {config.case} has no 'training' parameters")
     seen = {key: value for key, value in config.parameters.items() if key not in NOT_TRAINED_BY}
     config = replace(config, parameters=seen)
-    directory = Path(config.host.cache_dir) / "weights" / config.suite
-    entry = directory / f"{config.case}-{config.profile}"
+    entry = cached_weights(config).with_suffix("")
+    directory = entry.parent
     key = _key(case, config)
     with _locked(entry.with_suffix(".lock")) as unwritable:
         wrong = _what_is_wrong(entry, key)

@@ -27,8 +27,6 @@ COLOURS = {
 
 FAILED = "bold red"
 
-WORKER_LOG = "worker.log"
-
 
 def verdict_table(records: Sequence[CaseRecord], run_dir: Path, width: int, coloured: bool) -> str:
     """A row per case: its verdict; what was run and how fast it is, or all reasons why it did not pass.
@@ -64,8 +62,11 @@ def _told(view: CaseView | TrainingView, run_dir: Path) -> Iterator[RenderableTy
         yield Text(text.printable(_headline(view)))
     for reason in view.verdict.reasons:
         yield _bullet(reason)
-    if any(WORKER_LOG in reason for reason in view.verdict.reasons):
-        yield _bullet(f"{WORKER_LOG}: {run_dir / view.record.suite / view.record.case / WORKER_LOG}")
+    folder = run_dir / view.record.suite / view.record.case
+    if isinstance(view, TrainingView):
+        folder /= view.record.scale
+    for kept in view.record.kept:
+        yield _bullet(f"kept: {kept.what}: {folder / kept.path}")
 
 
 def _headline(view: CaseView | TrainingView) -> str:

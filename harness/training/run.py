@@ -20,6 +20,7 @@ from harness.registry import FoundVendor
 from harness.training.collect import collect
 from harness.training.failure import diverged
 from harness.training.job import follow, submit
+from harness.training.kept import of_training
 from harness.training.record import TrainingRecord
 from harness.training.scale import Scale
 from harness.training.spec import TrainingSpec
@@ -134,7 +135,10 @@ class ScaleRun:
             if not self._trained and not self._refused:
                 self._log.write("partial")
             self._log.write("run_end")
-            self.record = collect(self.run_dir, self._begun)
+            record = collect(self.run_dir, self._begun)
+            shared = self._options.checkpoints
+            beyond = shared / Path(*self.run_dir.parts[-4:]) if shared else None
+            self.record = record.model_copy(update={"kept": of_training(record, self.run_dir, beyond)})
             self.record.save(self.run_dir / "record.json")
             self._log.close()
         return self.record

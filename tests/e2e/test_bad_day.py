@@ -117,7 +117,8 @@ def test_only_an_engine_that_raises_has_a_traceback(bad_day: BadDay) -> None:
     assert "INTERNALERROR" not in bad_day.ran.output
     log = bad_day.ran.case_dir("raises_compiling") / "worker.log"
     assert "Traceback" in log.read_text()
-    assert f"worker.log: {log.relative_to(bad_day.house.root)}" in " ".join(bad_day.ran.output.split())
+    told = f"kept: what the case's process printed: {log.relative_to(bad_day.house.root)}"
+    assert told in " ".join(bad_day.ran.output.split())
 
 
 def test_slow_engine_is_what_binds(bad_day: BadDay) -> None:

@@ -46,6 +46,9 @@ def test_interrupt_in_each_step(house: House, step: str, number: signal.Signals)
     clean(ran)
     if step in ("compile", "engine_inference"):
         assert ran.record().framework is not None
+        kept = {entry.what: ran.case_dir() / entry.path for entry in ran.record().kept}
+        assert {"the trained weights", "the exported model", "all that was measured"} <= kept.keys()
+        assert all(path.exists() for path in kept.values())
 
 
 @pytest.mark.parametrize("place", ["tiny.exit", "tiny.call"])

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.record import Kept
 from reports.verdict_table import verdict_table
 from tests.reports.records import steps
 from tests.training_records import make_run, make_training
@@ -43,9 +44,19 @@ def test_a_failed_case_has_all_reasons_whole(records, make_record, width):
         assert "415.4" not in shown
 
 
-def test_a_log_that_a_reason_names_is_found(make_record):
-    failed = steps(compile={"status": "failed", "reason": "E: x (a.py:1, traceback in worker.log)", "kind": "error"})
-    assert "worker.log: results/run-1/inference/resnet50/worker.log" in table([make_record(steps=failed)])
+def test_what_is_kept_of_a_failed_run_is_named(make_record):
+    kept = (
+        Kept(what="all that was measured", path="events.jsonl"),
+        Kept(what="the weights", path="/cache/x.safetensors"),
+    )
+    failed = make_record(steps=steps(compile={"status": "failed", "reason": "x", "kind": "error"}), kept=kept)
+    told = flat(table([failed], 120))
+    assert "- kept: all that was measured: results/run-1/inference/resnet50/events.jsonl" in told
+    assert "- kept: the weights: /cache/x.safetensors" in told
+    trained = make_training(
+        make_run(converged=False, metric=0.5), kept=(Kept(what="a checkpoint", path="round1/step-2"),)
+    )
+    assert "- kept: a checkpoint: results/run-1/training/tiny/1x1/round1/step-2" in flat(table([trained], 120))
 
 
 def test_trainings_and_inference_are_told_apart(records):
