@@ -121,6 +121,103 @@ def test_refused_run(kind: str, told: str, changes: dict[str, Any]) -> None:
     assert found[0] == kind and told in found[1], found
 
 
+def test_of_a_training_that_came_to_no_figures_none_is_asked_for() -> None:
+    found = judged(make_run(**{"failure": DIVERGED, **BROKE_OFF}), flops=None)
+    assert found == ("FAIL_ACCURACY", DIVERGED.cause)
+
+
+@pytest.mark.parametrize(
+    "kind, told, changes",
+    [
+        ("ERROR", "its log does not say whether it converged", {"converged": None}),
+        ("ERROR", "its log does not say how well the model does", {"metric": None}),
+        ("FAIL_ACCURACY", "it did not converge", {"converged": False, "metric": None}),
+        ("INSUFFICIENT", "read from a log: Proofmark has not measured it", {"ranks": (), "rates": None}),
+    ],
+)
+def test_what_a_log_of_others_must_say(kind: str, told: str, changes: dict[str, Any]) -> None:
+    unknown = {"dataset": None, "flops": None, "nnodes": None, "nproc": None}
+    assert judged(make_run(**changes), read_from=("a.log",), **unknown) == (kind, told)
+
+
+def test_of_several_runs_a_reason_names_the_seed() -> None:
+    kind, told = judged(make_run(), make_run(seed=7, metric=None), repeats=3)
+    assert kind == "ERROR" and told.splitlines() == [
+        "2 of 3 runs are in the record",
+        "seed 7: the last evaluation has no top1",
+    ]
+    assert judged(make_run(), make_run(seed=1), repeats=1) == ("ERROR", "2 of 1 runs are in the record")
+
+
+def test_every_line_of_every_cause_is_a_reason() -> None:
+    died = DIED.model_copy(update={"cause": "rank 1 was killed\nrank 2 was killed"})
+    runs = [make_run(seed=seed, failure=died, **BROKE_OFF) for seed in (3, 4)]
+    _, told = judged(*runs)
+    assert told.splitlines() == [f"seed {seed}: rank {rank} was killed" for seed in (3, 4) for rank in (1, 2)]
+
+
+def test_a_run_that_failed_has_not_converged_whatever_it_says() -> None:
+    assert judged(make_run(failure=DIVERGED)) == ("FAIL_ACCURACY", DIVERGED.cause)
+
+
+def test_of_many_broken_logs_sixteen_are_named() -> None:
+    ranks = [Rank(rank=number, compute_seconds=1.0, steps=None if number else 8) for number in range(20)]
+    named = ", ".join(map(str, range(1, 17)))
+    expected = f"the log of rank {named} has no end, or another than rank 0's"
+    assert judged(make_run(ranks=ranks), nproc=20) == ("ERROR", expected)
+
+
+@pytest.mark.parametrize(
+    "better, target, kind",
+    [("higher", 0.95, "PASS"), ("higher", 0.9501, "ERROR"), ("lower", 0.95, "PASS"), ("lower", 0.9499, "ERROR")],
+)
+def test_a_target_is_reached_where_it_is_met(better: str, target: float, kind: str) -> None:
+    worst = Evaluation(samples=0, seconds=0.0, metric=0.1 if better == "higher" else 2.0)
+    run = make_run()
+    run = run.model_copy(update={"evaluations": (worst, *run.evaluations[1:])})
+    assert judged(run, better=better, target=target)[0] == kind
+
+
+@pytest.mark.parametrize(
+    "better, told", [("higher", "top1 0.80000 is below the target 0.9 after 200"), ("lower", "above the target 0.7")]
+)
+def test_a_shortfall_says_on_which_side(better: str, told: str) -> None:
+    run = missed()
+    worst = Evaluation(samples=0, seconds=0.0, metric=2.0)
+    run = run.model_copy(update={"evaluations": (worst, *run.evaluations[1:])})
+    found = judged(run, better=better, target=0.9 if better == "higher" else 0.7)
+    assert found[0] == "FAIL_ACCURACY" and told in found[1]
+
+
+@pytest.mark.parametrize(
+    "samples, metric, kind", [(0, 0.9, "AMBIGUOUS"), (0, 0.89, "PASS"), (0, None, "PASS"), (1, 0.95, "PASS")]
+)
+def test_only_a_model_at_its_target_before_the_first_step_is_not_timed(
+    samples: int, metric: float | None, kind: str
+) -> None:
+    run = make_run()
+    first = Evaluation(samples=samples, seconds=0.0, metric=metric)
+    assert judged(run.model_copy(update={"evaluations": (first, *run.evaluations[1:])}))[0] == kind
+
+
+@pytest.mark.parametrize(
+    "reference, interval, kind",
+    [(299, 100, "PASS"), (300, 100, "PASS"), (301, 100, "AMBIGUOUS"), (301, 101, "PASS"), (300, 0, "PASS")],
+)
+def test_no_sooner_than_an_interval_before_the_references(reference: int, interval: int, kind: str) -> None:
+    """The run is there after 200 samples. Without an interval of evaluations it is the data set's 100."""
+    config = {"references": {"16": [reference] * 3, "32": [9000]}, "eval_interval_samples": interval}
+    found = judged(config=config)
+    assert found[0] == kind
+    if kind == "AMBIGUOUS":
+        allowed = f"({reference}, {reference}, {reference}) allow ({reference - interval})"
+        assert found[1] == f"converged after 200 samples, sooner than the reference runs {allowed}"
+
+
+def test_references_of_another_batch_say_nothing() -> None:
+    assert judged(config={"references": {"32": [9000]}})[0] == "PASS"
+
+
 def test_a_rank_that_is_there_twice_is_not_two() -> None:
     twice = make_run().ranks * 2
     assert judged(make_run(ranks=twice), nproc=2) == ("ERROR", "1 of 2 ranks left their figures")
@@ -140,7 +237,10 @@ def test_losses_must_fall_below_their_target(better: str, metric: float, kind: s
     assert judged(run, better=better, target=1.0)[0] == kind
 
 
-@pytest.mark.parametrize("runs, misses, kind", [(1, 1, "FAIL"), (4, 1, "FAIL"), (5, 1, "PASS"), (5, 2, "FAIL")])
+@pytest.mark.parametrize(
+    "runs, misses, kind",
+    [(1, 1, "FAIL"), (4, 1, "FAIL"), (5, 1, "PASS"), (5, 2, "FAIL"), (9, 2, "FAIL"), (10, 2, "PASS"), (10, 3, "FAIL")],
+)
 def test_one_in_five_may_miss(runs: int, misses: int, kind: str) -> None:
     found = judged(*[missed() for _ in range(misses)], *[make_run() for _ in range(runs - misses)])
     assert found[0].startswith(kind), found

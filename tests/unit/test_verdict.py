@@ -81,6 +81,7 @@ SCARCE = Peak(flops_per_second=1e12, precision="fp32", source="sheet", achievabl
 GOOD: dict[str, dict[str, Any]] = {
     "plain": {},
     "framework only": FRAMEWORK_ONLY,
+    "framework only, without checks of an engine": {**FRAMEWORK_ONLY, "checks": ()},
     "unknown chip": {"chip": Chip(name="?", peak_missing="unknown"), "utilisation": Utilisation(reason="unknown")},
     "FLOPs at the tolerance": {"flops": Flops(declared=1e9 * (1 + FLOPS_TOLERANCE), counted=1e9)},
     "at the target and the gate": {"accuracy": accuracy(target=0.9702, framework_fp32=0.98, engine=0.9702)},
