@@ -6,9 +6,9 @@ import os
 
 import trouble
 
-from harness.vendor import Compiler, Device, StepError, Vendor, driver_files
+from harness.vendor import Compiler, Device, StepError, TrainingAdapter, Vendor, driver_files
 
-from . import monitors
+from . import monitors, training
 
 _TAKES_MODEL = Compiler(frozenset({"fp32"}), consumes="model")
 
@@ -56,6 +56,9 @@ class Fake(Vendor):
     def torch_device(self) -> str:
         trouble.at("worker", "framework")  # asked in framework validation and nowhere else
         return "cpu"
+
+    def training_adapter(self) -> TrainingAdapter:
+        return training.chosen()
 
     def monitor(self) -> monitors.Monitor | None:
         return monitors.chosen()
