@@ -118,9 +118,11 @@ class CaseRun:
         except WorkerLost as lost:
             return self._end(name, {"status": "failed", "reason": str(lost), "kind": "error", "detail": lost.detail})
         except BaseException:
-            self._worker.kill()
-            self._log.write("interrupted", step=name)
             self._outcomes[name] = {"status": "failed", "reason": "interrupted", "kind": "error"}
+            try:
+                self._log.write("interrupted", step=name)  # first: another interrupt may come
+            finally:
+                self._worker.kill()
             raise
         self._outcomes[name] = outcome
         return outcome

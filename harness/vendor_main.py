@@ -8,6 +8,7 @@ from __future__ import annotations
 import faulthandler
 import json
 import os
+import signal
 import sys
 from collections.abc import Callable
 from dataclasses import asdict
@@ -15,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.errors import ProofmarkError
-from harness.process import leave
+from harness.process import die_with_parent, leave
 from harness.registry import FoundVendor, find_vendor
 from harness.vendor import Vendor, adapted_steps
 
@@ -24,6 +25,7 @@ Note = Callable[[str], None]
 
 def main() -> None:
     """Import the vendor that standard input names, ask it, and say what it answered."""
+    die_with_parent(signal.SIGKILL)()
     faulthandler.enable()
     descriptor = int(sys.argv[1])
     os.set_inheritable(descriptor, False)

@@ -35,7 +35,7 @@ def test_the_same_is_known_of_it_as_if_it_were_imported_here(vendors: Path) -> N
     here = find_vendor("acme", vendors)
     for name in ("compilers", "default_compiler", "framework_precisions", "training_precisions", "container_options"):
         assert getattr(found.vendor, name) == getattr(here.vendor, name)
-    for name in ("visible_devices_variable", "distributed_backend", "training_scales"):
+    for name in ("visible_devices_variable", "runs_on_processor", "distributed_backend", "training_scales"):
         assert getattr(found.vendor, name) == getattr(here.vendor, name)
     for name in ("chip", "chip_units", "torch_device", "devices"):
         assert getattr(found.vendor, name)() == getattr(here.vendor, name)()

@@ -54,7 +54,8 @@ class Fake(Vendor):
         return 1
 
     def torch_device(self) -> str:
-        trouble.at("worker", "framework")  # asked in framework validation and nowhere else
+        if "PROOFMARK_RUN_ID" in os.environ:  # a case asks in framework validation alone
+            trouble.at("worker", "framework")
         return "cpu"
 
     def training_adapter(self) -> TrainingAdapter:
