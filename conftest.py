@@ -18,4 +18,5 @@ pytest_plugins = [
     "fixtures.cluster",
     "fixtures.training",
     "fixtures.baselines",
+    "fixtures.allure",
 ]

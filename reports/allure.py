@@ -10,6 +10,7 @@ from typing import Any
 
 from harness.record import CaseRecord, RunRecord
 from harness.training.record import TrainingRecord
+from reports.allure_tree import arrange, in_order, parameters
 from reports.plots import plots
 from reports.training import TrainingView
 from reports.training_plots import training_plots
@@ -37,7 +38,8 @@ def listens() -> bool:
 
 
 def tidy() -> Callable[[], None]:
-    """Leave pytest's own finalizers, named `fixture::<lambda>`, out of what Allure writes, unless they failed.
+    """Leave pytest's own finalizers, named `fixture::<lambda>`, out of what Allure writes, unless they failed; put each
+    test where `arrange` says.
 
     Returns what undoes it.
 
@@ -57,6 +59,10 @@ def tidy() -> Callable[[], None]:
             for after in container.afters:
                 after.name = after.name.partition("::")[0]
 
+        @allure_commons.hookimpl(tryfirst=True)
+        def report_result(self, result: Any) -> None:
+            arrange(result)
+
     manager, plugin = allure_commons.plugin_manager, Tidy()
     manager.register(plugin)
 
@@ -66,33 +72,28 @@ def tidy() -> Callable[[], None]:
     return undo
 
 
-def label(record: CaseRecord) -> None:
-    """Label the running test with its case: feature and story are suite and case, what else tells runs apart is a
-    parameter, for the history. The verdict is left out: the run may not be over.
+def label(suite: str, case: str, told_apart: Mapping[str, str]) -> None:
+    """Label the running test with its case: feature and story are suite and case, what tells runs of it apart are
+    parameters, for the history. The verdict is left out: the run may not have begun.
     """
     import allure
 
     dynamic: Any = allure.dynamic  # untyped upstream
-    record = view_of(record).record
-    dynamic.feature(record.suite)
-    dynamic.story(record.case)
-    dynamic.tag(record.vendor, record.precision, record.profile)
-    for name, value in (
-        ("vendor", record.vendor),
-        ("chip", record.chip.name),
-        _variant(record),
-        ("precision", record.precision),
-        ("profile", record.profile),
-    ):
+    dynamic.feature(suite)
+    dynamic.story(case)
+    shown = in_order(told_apart)
+    dynamic.tag(*(shown[name] for name in ("vendor", "precision", "profile") if name in shown))
+    for name, value in shown.items():
         dynamic.parameter(name, _Bare(value))
 
 
-def _variant(record: CaseRecord) -> tuple[str, str]:
-    """What beside vendor, chip and precision makes another run of the same case."""
-    if isinstance(record, TrainingRecord):
-        return "scale", record.scale
-    assert isinstance(record, RunRecord)
-    return "compiler", record.compiler or "none"
+def correct(record: CaseRecord) -> None:
+    """Tell runs apart by the record: on other hosts there may be another chip than here."""
+    import allure
+
+    dynamic: Any = allure.dynamic
+    for name, value in parameters(view_of(record).record).items():
+        dynamic.parameter(name, _Bare(value))
 
 
 def view_of(record: CaseRecord) -> CaseView | TrainingView:

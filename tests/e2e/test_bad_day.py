@@ -222,7 +222,9 @@ class TestAllure:
         return [entry for entry in found if test_class in entry["fullName"]]
 
     def test_histories_are_kept_apart(self, bad_day: BadDay) -> None:
-        (verdict,) = (e for e in self.results(bad_day, "TestTiny#") if e["name"] == "test_verdict")
+        (verdict,) = (e for e in self.results(bad_day, "TestTiny#") if e["name"].startswith("tiny: verdict"))
+        assert verdict["name"] == "tiny: verdict (fake, fake chip, honest, fp32, embedded)"
+        assert verdict["titlePath"][:2] == ["inference", "tiny"]
         assert "run record" in {entry["name"] for entry in verdict["attachments"]}
         for result in self.results(bad_day, "TestTiny#"):
             parameters = {entry["name"]: entry["value"] for entry in result["parameters"]}
@@ -232,10 +234,12 @@ class TestAllure:
             assert parameters["precision"] == "fp32"
             labels = {entry["name"]: entry["value"] for entry in result["labels"]}
             assert (labels["feature"], labels["story"]) == ("inference", "tiny")
+        assert "vendor = fake" in (bad_day.allure / "environment.properties").read_text()
+        assert json.loads((bad_day.allure / "executor.json").read_text())["name"]
 
     def test_a_record_is_attached_once_and_no_file_is_empty(self, bad_day: BadDay) -> None:
         attached = [result["name"] for result in self.results(bad_day, "TestTiny#") if "attachments" in result]
-        assert attached == ["test_verdict"]
+        assert [name.partition(" (")[0] for name in attached] == ["tiny: verdict"]
         assert all(path.stat().st_size for path in bad_day.allure.glob("*-attachment.*"))
 
     def test_teardowns_are_those_of_fixtures(self, bad_day: BadDay) -> None:
@@ -243,11 +247,12 @@ class TestAllure:
         assert {after["name"] for container in containers for after in container.get("afters", ())} == {
             "benchmark",
             "case_run",
+            "held_device",
         }
 
     @pytest.mark.parametrize("case", WITHHELD)
     def test_speed_is_withheld_in_what_is_attached(self, bad_day: BadDay, case: str) -> None:
-        (verdict,) = (e for e in self.results(bad_day, f"Test{case.title()}#") if e["name"] == "test_verdict")
+        (verdict,) = (e for e in self.results(bad_day, f"Test{case.title()}#") if "#test_verdict" in e["fullName"])
         (record,) = (e for e in verdict["attachments"] if e["name"] == "run record")
         text = (bad_day.allure / record["source"]).read_text()
         shown = set(re.findall(r'"(?:whole|core)_seconds": (.*?),?\n', text))

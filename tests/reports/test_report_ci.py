@@ -11,7 +11,8 @@ from allure_commons.utils import represent
 
 from harness.record import RunRecord, Verdict
 from reports import text
-from reports.allure import describe, label, listens
+from reports.allure import correct, describe, label, listens
+from reports.allure_tree import parameters
 from reports.html import render
 from reports.junit import properties
 from reports.terminal import summary_lines
@@ -76,7 +77,7 @@ def allure():
 
 def everything(record, recorder: Recorder) -> dict[str, str]:
     """What each of the four reports says of a record."""
-    label(record)
+    label(record.suite, record.case, parameters(record))
     describe(record)
     return {
         "terminal": "\n".join(summary_lines([record])) + verdict_table([record], Path("run"), 80, False),
@@ -143,7 +144,8 @@ def test_allure_gets_labels_parameters_and_attachments(records, allure, tmp_path
     log.write_text("{}\n")
     empty = tmp_path / "worker.log"
     empty.touch()
-    label(records["pass"])
+    label("inference", "resnet50", parameters(records["pass"]))
+    correct(records["pass"])
     describe(records["pass"], {"events": log, "worker.log": empty})
     assert allure.labels["feature"] == ("inference",)
     assert allure.labels["story"] == ("resnet50",)

@@ -1,0 +1,111 @@
+"""Where a test stands in an Allure report: under its suite, case and run, and with the history of runs like it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import socket
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from harness.record import CaseRecord
+from reports.text import printable
+from reports.variant import machine, variant
+
+TOLD_APART = ("vendor", "chip", "compiler", "scale", "precision", "profile")
+"""Parameters by which runs of a case are told apart, in their order; of compiler and scale each has one."""
+
+MOVED = ("parentSuite", "suite", "subSuite", "package")
+"""Labels that Allure's pytest plugin gives by module."""
+
+
+def parameters(record: CaseRecord) -> dict[str, str]:
+    """What tells a run apart, by the record."""
+    return in_order({**variant(record), "chip": record.chip.name})
+
+
+def in_order(values: Mapping[str, str]) -> dict[str, str]:
+    """Without what can't be seen, each time in the same order."""
+    return {name: printable(values[name]) for name in TOLD_APART if name in values}
+
+
+def arrange(result: Any) -> None:
+    """Put a test's result (allure_commons' `TestResult`) where people look for it. One of no case is left alone."""
+    labels = {label.name: label.value for label in result.labels}
+    given = {parameter.name: parameter.value for parameter in result.parameters}
+    suite, case, full_name = labels.get("feature"), labels.get("story"), result.fullName or ""
+    if not suite or not case or not {"vendor", "chip", "precision"} <= given.keys():
+        return
+    test = full_name.rpartition("#")[2] or result.name
+    run = [given[name] for name in TOLD_APART if name in given]
+    result.name = f"{case}: {test.removeprefix('test_').replace('_', ' ')} ({', '.join(run)})"
+    places = dict(zip(MOVED, (suite, case, ", ".join(run), f"{suite}.{case}"), strict=True))
+    result.labels = [label for label in result.labels if label.name not in places]
+    kind = type(result.labels[0])
+    result.labels += [kind(name, value) for name, value in places.items()]
+    result.titlePath = [suite, case, ", ".join(run)]
+    result.testCaseId = _digest(suite, case, test)
+    result.historyId = _digest(suite, case, test, *run)
+
+
+def _digest(*parts: str) -> str:
+    return hashlib.md5("\n".join(parts).encode(), usedforsecurity=False).hexdigest()
+
+
+def write_session(folder: Path, records: Sequence[CaseRecord], session: str, environ: Mapping[str, str]) -> None:
+    """What the report says of the whole session: `environment.properties` and `executor.json`.
+
+    Raises:
+        OSError: no space, no permission.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    lines = [f"{_escaped(name)} = {_escaped(value)}" for name, value in environment(records).items()]
+    (folder / "environment.properties").write_text("".join(f"{line}\n" for line in lines), encoding="latin-1")
+    (folder / "executor.json").write_text(json.dumps(executor(session, environ), indent=1), encoding="utf-8")
+
+
+def environment(records: Sequence[CaseRecord]) -> dict[str, str]:
+    """Vendors, chips, machines and versions of all runs; what differs between them is listed."""
+    found: dict[str, list[str]] = {}
+    for record in records:
+        host = record.host
+        known: dict[str, Any] = {**variant(record), **machine(record), **record.versions}
+        known |= {"host": host.name, "system": host.system} if host else {}
+        for name, value in known.items():
+            text = printable(str(value))
+            if value is not None and text not in found.setdefault(name, []):
+                found[name].append(text)
+    return {name: ", ".join(values) for name, values in found.items() if values}
+
+
+def _escaped(text: str) -> str:
+    """For a Java properties file: ASCII, with escapes for the rest and for what separates."""
+    escaped = text.replace("\\", "\\\\").replace(" ", "\\ ").replace(":", "\\:").replace("=", "\\=")
+    return escaped.encode("ascii", "backslashreplace").decode("ascii").replace("\\x", "\\u00")
+
+
+def executor(session: str, environ: Mapping[str, str]) -> dict[str, Any]:
+    """Who ran it: a CI service that says so in the environment, or this machine. `session` is the run's folder."""
+    if environ.get("GITHUB_ACTIONS"):
+        server = environ.get("GITHUB_SERVER_URL", "https://github.com")
+        page = f"{server}/{environ.get('GITHUB_REPOSITORY')}/actions/runs/{environ.get('GITHUB_RUN_ID')}"
+        return _build(
+            "GitHub Actions", "github", environ.get("GITHUB_WORKFLOW"), environ.get("GITHUB_RUN_NUMBER"), page
+        )
+    if environ.get("GITLAB_CI"):
+        number, url = environ.get("CI_PIPELINE_IID"), environ.get("CI_JOB_URL")
+        return _build("GitLab CI", "gitlab", environ.get("CI_JOB_NAME"), number, url)
+    if environ.get("JENKINS_URL"):
+        number, url = environ.get("BUILD_NUMBER"), environ.get("BUILD_URL")
+        return _build("Jenkins", "jenkins", environ.get("JOB_NAME"), number, url)
+    return {"name": socket.gethostname(), "type": "local", "buildName": session}
+
+
+def _build(name: str, kind: str, job: str | None, number: str | None, url: str | None) -> dict[str, Any]:
+    build: dict[str, Any] = {"name": name, "type": kind, "buildName": f"{job or 'build'} #{number or '?'}"}
+    if number and number.isdecimal():
+        build["buildOrder"] = int(number)
+    if url:
+        build["buildUrl"] = build["url"] = url
+    return build
