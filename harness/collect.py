@@ -51,7 +51,7 @@ def collect(events_file: Path, begun: Event | None = None) -> RunRecord:
     engine, framework = _measurement(events, "engine"), _measurement(events, "framework")
     flops = Flops(declared=config.flops, counted=_last(events, "flops").get("counted"))
     facts = {key: begin[key] for key in ("compiler", "precision", "versions", "host", "chip", "device", "problems")}
-    facts["expected_unsupported"] = begin.get("expected_unsupported")
+    facts |= {key: begin.get(key) for key in ("expected_unsupported", "provenance")}
     record = RunRecord(
         suite=config.suite,
         case=config.case,

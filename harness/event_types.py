@@ -15,7 +15,18 @@ from typing_extensions import TypedDict
 
 from harness.config import EffectiveConfig
 from harness.plain_json import first_of
-from harness.record import Check, Chip, Contention, Host, Identity, Memory, OverrideEntry, ProblemEntry, StepStatus
+from harness.record import (
+    Check,
+    Chip,
+    Contention,
+    Host,
+    Identity,
+    Memory,
+    OverrideEntry,
+    ProblemEntry,
+    Provenance,
+    StepStatus,
+)
 
 Event = dict[str, Any]
 
@@ -168,6 +179,7 @@ class RunBegin(Typed):
     chip: Annotated[dict[str, Any], fits(Chip)]
     problems: list[Annotated[dict[str, Any], fits(ProblemEntry)]]
     expected_unsupported: NotRequired[Text | None]
+    provenance: NotRequired[Annotated[dict[str, Any], fits(Provenance)]]
 
 
 class _CaseBegin(RunBegin):

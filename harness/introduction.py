@@ -24,7 +24,7 @@ from harness.case_file import problems_of
 from harness.errors import UsageError
 from harness.process import end_group
 from harness.registry import FoundVendor
-from harness.vendor import Compiler, Device, Vendor
+from harness.vendor import Compiler, Device, Software, Vendor
 
 PATIENCE = 120.0
 """Seconds that a vendor may take for its import, and for each answer."""
@@ -56,6 +56,7 @@ class Answers(BaseModel):
     training_adapter: tuple[str, ...] = ()
     devices: tuple[tuple[int, str], ...] = ()
     devices_sought: tuple[str, ...] = ()
+    software: Software = Software()
     failures: dict[str, str]
 
 
@@ -87,6 +88,10 @@ class IntroducedVendor(Vendor):
     def devices_sought(self) -> list[str]:
         """As answered; nothing where there are devices."""
         return list(self._answers.devices_sought)
+
+    def software(self) -> Software:
+        """As answered."""
+        return self._answers.software
 
     def synchronize(self) -> None:
         """Nothing is given to its devices here."""

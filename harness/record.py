@@ -115,14 +115,39 @@ class Chip(Part):
     memory_bandwidth: float | None = Field(default=None, description="bytes per second, of the chip whatever its units")
 
 
+class Known(Part):
+    """A fact that may not be known: null, with the reason."""
+
+    value: str | None = None
+    reason: str | None = None
+
+
+NOT_RECORDED = Known(reason="not recorded")
+
+
 class Host(Part):
-    """The machine of the run."""
+    """The machine of the run, and what its devices run with in the vendor's words."""
 
     name: str
     system: str
     processor: str
     cores: int
     memory_bytes: int
+    kernel: Known = NOT_RECORDED
+    governor: Known = Field(default=NOT_RECORDED, description="what sets the CPU's clock")
+    container: Known = Field(default=NOT_RECORDED, description="the image that the session itself ran in")
+    driver: Known = NOT_RECORDED
+    runtime: Known = Field(default=NOT_RECORDED, description="CUDA, or the vendor's own")
+    firmware: Known = NOT_RECORDED
+
+
+class Provenance(Part):
+    """Which suite and which vendor's package made a result."""
+
+    commit: Known
+    clean: bool | None = Field(description="whether the suite's files were as in the commit; null where that is")
+    vendor_version: Known
+    vendor_sha256: Known = Field(description="over names and contents of the vendor's package")
 
 
 class Rate(Part):
@@ -291,6 +316,7 @@ class CaseRecord(Part):
         default=None, description="why the vendor's own file expects it not to work; null: it does not"
     )
     versions: dict[str, str]
+    provenance: Provenance | None = None
     host: Host | None
     chip: Chip
     seed: int | None

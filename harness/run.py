@@ -18,6 +18,7 @@ from harness.machine import describe_host, installed_versions
 from harness.monitor import MonitorProcess
 from harness.plan import Plan
 from harness.process import tidy_environment
+from harness.provenance import device_software, provenance_of
 from harness.record import RunRecord
 from harness.registry import FoundVendor
 from harness.silence import Patience
@@ -204,7 +205,8 @@ class CaseRun:
             "device": self._device.index,
             "problems": [vars(problem) for problem in self._problems],
             "versions": installed_versions(packages),
-            "host": describe_host().model_dump(),
+            "provenance": provenance_of(self._found).model_dump(),
+            "host": describe_host(device_software(vendor)).model_dump(),
             "chip": chip.model_dump(),
             "expected_unsupported": self._found.expects_unsupported(
                 f"{self.config.suite}/{self.config.case}", compiler, precision

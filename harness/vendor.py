@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 from harness.chips import find_chip, load_chips
 from harness.config import EffectiveConfig
 from harness.errors import StepError
-from harness.machine import processor_name, usable_cores
+from harness.machine import microcode, processor_name, usable_cores
 
 if TYPE_CHECKING:
     import torch
@@ -40,11 +40,13 @@ __all__ = [
     "InferModel",
     "Monitor",
     "Reading",
+    "Software",
     "StepError",
     "TrainingAdapter",
     "Vendor",
     "driver_files",
     "processor_name",
+    "processor_software",
     "usable_cores",
 ]
 
@@ -104,6 +106,23 @@ class Reading:
     throttled: tuple[str, ...] | None = None
     processes: tuple[int, ...] | None = None
     error: str | None = None
+
+
+@dataclass(frozen=True)
+class Software:
+    """What the devices run with, as a reader would write it. None is what can't be read.
+
+    Attributes:
+        driver: its version.
+        runtime: with its name and version, as in 'CUDA 12.8'.
+        firmware: of the devices.
+        reason: why there is no more.
+    """
+
+    driver: str | None = None
+    runtime: str | None = None
+    firmware: str | None = None
+    reason: str = "the vendor's adapter does not tell"
 
 
 class Analysis(NamedTuple):
@@ -310,6 +329,10 @@ class Vendor(ABC):
         """By how many units a peak in `chips.yaml` is multiplied: cores of a CPU, otherwise 1."""
         return 1
 
+    def software(self) -> Software:
+        """Versions of driver, runtime and firmware. Asked once a session, and on each host: must be quick."""
+        return Software()
+
     def monitor(self) -> Monitor | None:
         """What reads the devices while a case runs, or None if nothing can. Called in the monitor's process.
 
@@ -361,3 +384,12 @@ class Processor(Vendor):
     def chip(self) -> str:
         """The processor's name."""
         return processor_name()
+
+    def software(self) -> Software:
+        """A processor has no driver; its firmware is its microcode."""
+        return processor_software()
+
+
+def processor_software(runtime: str | None = None) -> Software:
+    """What there is to say of a processor as a device."""
+    return Software(runtime=runtime, firmware=microcode(), reason="a processor has none, or the kernel does not tell")

@@ -17,8 +17,9 @@ from typing import Any
 
 from harness.errors import ProofmarkError
 from harness.process import die_with_parent, leave
+from harness.provenance import device_software
 from harness.registry import FoundVendor, find_vendor
-from harness.vendor import Vendor, adapted_steps
+from harness.vendor import Software, Vendor, adapted_steps
 
 Note = Callable[[str], None]
 
@@ -85,10 +86,18 @@ def _asked(found: FoundVendor, note: Note) -> dict[str, Any]:
         except (Exception, SystemExit) as error:  # noqa: BLE001 (a vendor may raise anything)
             first = next(iter(str(error).strip().splitlines()), "")
             answers["failures"][name] = f"{type(error).__name__}: {first}"
+    note("software()")
+    answers["software"] = _software(vendor)
     if not answers.get("devices"):
         note("devices_sought()")
         answers["devices_sought"] = _sought(vendor)
     return answers
+
+
+def _software(vendor: Vendor) -> dict[str, Any]:
+    told = device_software(vendor)
+    reason = next((known.reason for known in told.values() if known.reason), Software.reason)
+    return {name: known.value for name, known in told.items()} | {"reason": reason}
 
 
 def _sought(vendor: Vendor) -> list[str]:

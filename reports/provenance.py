@@ -6,9 +6,19 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from harness.record import CaseRecord, Chip, Host, Identity, OverrideEntry, RunRecord
+from harness.record import CaseRecord, Chip, Host, Identity, Known, OverrideEntry, RunRecord
 from harness.training.record import TrainingRecord
 from reports import text
+
+MACHINE = {
+    "kernel": "kernel",
+    "governor": "CPU governor",
+    "container": "container",
+    "driver": "driver",
+    "runtime": "runtime",
+    "firmware": "firmware",
+}
+"""Facts of a machine, as the page calls them."""
 
 
 @dataclass(frozen=True)
@@ -51,8 +61,51 @@ def identity_rows(record: CaseRecord) -> list[tuple[str, str]]:
         ("chip", chip(record.chip)),
         ("host", _host(record.host)),
         ("started", text.instant(record.started)),
+        *_made_with(record),
         ("versions", ", ".join(f"{name} {version}" for name, version in sorted(record.versions.items()))),
     ]
+
+
+def _made_with(record: CaseRecord) -> list[tuple[str, str]]:
+    """The suite, the vendor's package, and what each machine runs with."""
+    rows = []
+    if found := record.provenance:
+        clean = {True: ", unchanged", False: ", with changes", None: ""}[found.clean]
+        rows += [
+            ("suite's commit", f"{known(found.commit)}{clean}"),
+            ("vendor's package", known(found.vendor_version)),
+            ("vendor's content", known(found.vendor_sha256, "SHA-256 ")),
+        ]
+    return rows + [(label, told) for label, told in machine_rows(record) if told]
+
+
+def machine_rows(record: CaseRecord) -> list[tuple[str, str]]:
+    """What the machines of a record run with; several hosts that agree are told once."""
+    hosts = _hosts(record)
+    rows = []
+    for name, label in MACHINE.items():
+        told: dict[str, list[str]] = {}
+        for host in hosts:
+            told.setdefault(known(getattr(host, name)), []).append(host.name)
+        one = len(told) == 1
+        rows.append((label, "; ".join(what if one else f"{', '.join(who)}: {what}" for what, who in told.items())))
+    return rows
+
+
+def _hosts(record: CaseRecord) -> list[Host]:
+    """Those of a training's nodes where a launcher found them, otherwise the session's."""
+    if isinstance(record, TrainingRecord):
+        launched = next((run.launched for run in record.runs if run.launched), ())
+        if hosts := [node.host for node in launched if node.host]:
+            return hosts
+    return [record.host] if record.host else []
+
+
+def known(fact: Known, prefix: str = "") -> str:
+    """A fact, or why there is none."""
+    if fact.value is None:
+        return f"{text.MISSING} ({fact.reason or 'no reason recorded'})"
+    return f"{prefix}{fact.value}"
 
 
 def _host(host: Host | None) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 
 from harness.chips import describe_chip
 from harness.machine import describe_host
+from harness.provenance import device_software
 from harness.registry import find_vendor
 from harness.vendor import Reading, Vendor
 
@@ -24,7 +25,7 @@ def main() -> None:
     chip = describe_chip(vendor.chip(), vendor.chip_units(), precision, found.chips_file)
     told = {
         "chip": chip.model_dump(),
-        "host": describe_host().model_dump(),
+        "host": describe_host(device_software(vendor)).model_dump(),
         "devices": len(vendor.devices()),
         "busy": busy(vendor),
     }

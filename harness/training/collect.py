@@ -66,6 +66,7 @@ def collect(run_dir: Path, begun: Event | None = None) -> TrainingRecord:
         runs=tuple(runs),
         unsupported=begin.get("unsupported"),
         expected_unsupported=begin.get("expected_unsupported"),
+        provenance=begin.get("provenance"),
         interrupted=next((event["step"] for event in events if event["event"] == "interrupted"), None),
         corrupt_lines=len(damaged),
         damaged=tuple(damaged[:NAMED]),

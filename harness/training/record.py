@@ -129,6 +129,7 @@ class Launched(Part):
     skew: float | None = Field(description="seconds that its clock is ahead of the session's, known to half of:")
     round_trip: float | None = Field(description="seconds")
     container: Container | None = None
+    host: Host | None = None
 
 
 class SeedRun(Part):

@@ -16,6 +16,7 @@ from harness.events import Event, EventLog
 from harness.launch import Launcher
 from harness.legality import Override
 from harness.machine import describe_host, installed_versions
+from harness.provenance import device_software, provenance_of
 from harness.registry import FoundVendor
 from harness.training.collect import collect
 from harness.training.failure import diverged
@@ -217,7 +218,8 @@ class ScaleRun:
             "problems": [vars(problem) for problem in self.problems],
             "unsupported": self._unsupported,
             "versions": installed_versions(PACKAGES),
-            "host": describe_host().model_dump(),
+            "provenance": provenance_of(self._found).model_dump(),
+            "host": describe_host(device_software(vendor)).model_dump(),
             "chip": chip.model_dump(),
             "expected_unsupported": self._found.expects_unsupported(
                 f"{self.config.suite}/{self.config.case}", None, precision

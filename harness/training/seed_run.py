@@ -221,7 +221,7 @@ def _figures(log: RankLog) -> Rank:
 def _host(events: Sequence[Event]) -> Host | None:
     """A node as its agent described it."""
     begin = next((event for event in events if event["event"] == "agent_begin"), None)
-    return Host.model_validate({key: begin[key] for key in Host.model_fields}) if begin else None
+    return Host.model_validate({key: begin[key] for key in Host.model_fields if key in begin}) if begin else None
 
 
 def _communication(log: RankLog) -> Communication | None:

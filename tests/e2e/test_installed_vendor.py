@@ -34,6 +34,10 @@ def test_it_passes_the_contract(installed: Path, house: House) -> None:
     assert (record.vendor, record.compiler, record.chip.name) == ("acme", "anvil", "Acme Anvil 2000")
     assert record.chip.peak is not None and record.chip.peak.flops_per_second == 1e15
     assert record.versions["acme-proofmark"] == "1.0"
+    made = record.provenance
+    assert made is not None and made.vendor_version.value == "acme-proofmark 1.0" and made.vendor_sha256.value
+    assert (made.commit.value is None) == bool(made.commit.reason) and record.host.kernel.value
+    assert record.host.driver.reason == "the vendor's adapter does not tell"
     (override,) = [o for o in record.overrides if o.key == "batch_size"]
     assert override.new == 10 and override.origin.endswith("acme/configs/inference/tiny.yaml")
 

@@ -34,6 +34,8 @@ class Driver:
         process = SimpleNamespace(pid=4321, usedGpuMemory=3 * GIB)
         return {
             "nvmlDeviceGetName": lambda gpu: self.names[gpu],
+            "nvmlDeviceGetVbiosVersion": lambda gpu: "96.00.74.00.1C",
+            "nvmlDeviceGetGspFirmwareVersion": lambda gpu: "570.86.15",
             "nvmlDeviceGetUUID": lambda gpu: f"GPU-{gpu:04x}",
             "nvmlDeviceGetCudaComputeCapability": lambda gpu: self.capability,
             "nvmlDeviceGetMemoryInfo": lambda gpu: SimpleNamespace(used=10 * GIB, total=80 * GIB),
@@ -51,6 +53,7 @@ class Driver:
             monkeypatch.setattr(pynvml, name, self.guarded(name, answer))
         monkeypatch.setattr(pynvml, "nvmlInit", self.init)
         monkeypatch.setattr(pynvml, "nvmlShutdown", self.shutdown)
+        monkeypatch.setattr(pynvml, "nvmlSystemGetDriverVersion", lambda: "570.86.15")
         monkeypatch.setattr(pynvml, "nvmlDeviceGetCount", lambda: len(self.names))
         monkeypatch.setattr(pynvml, "nvmlDeviceGetHandleByIndex", lambda index: index)
 
@@ -124,6 +127,24 @@ def test_a_device_that_falls_off_the_bus_is_named_and_the_others_are_read(driver
     assert other.device == 1 and other.error is None and other.temperature_c is not None
     driver.failing.clear()
     assert [reading.error for reading in monitor.sample()] == [None, None]
+
+
+def test_versions_of_what_the_gpus_run_with(driver: Driver, monkeypatch: pytest.MonkeyPatch) -> None:
+    packages = [SimpleNamespace(name="nvidia-cuda-runtime-cu12", version="12.8.90")]
+    monkeypatch.setattr(nvml, "distributions", lambda: packages)
+    told = nvml.software()
+    assert (told.driver, told.runtime) == ("570.86.15", "CUDA 12.8.90")
+    assert told.firmware == "VBIOS 96.00.74.00.1C, GSP 570.86.15", "once, though there are two"
+    driver.failing[None, "nvmlDeviceGetGspFirmwareVersion"] = pynvml.NVML_ERROR_NOT_SUPPORTED
+    assert nvml.software().firmware == "VBIOS 96.00.74.00.1C"
+    assert driver.open == 0
+    packages.clear()
+    monkeypatch.setattr(nvml, "version", lambda name: "2.9.0+cu126")
+    assert nvml.software().runtime == "CUDA 12.6"
+    monkeypatch.setattr(nvml, "version", lambda name: "2.9.0+cpu")
+    assert nvml.software().runtime is None
+    driver.names.clear()
+    assert nvml.software().driver is None and nvml.software().reason == "no driver answers"
 
 
 def test_without_nvml_there_are_no_devices_and_the_monitor_says_why(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from harness.vendor import Compiler, Device, Monitor, Vendor
+from harness.vendor import Compiler, Device, Monitor, Software, Vendor
 from vendors.nvidia import nvml
 from vendors.nvidia.monitor import NvmlMonitor
 
@@ -40,6 +40,9 @@ class Nvidia(Vendor):
 
     def devices_sought(self) -> list[str]:
         return nvml.sought()
+
+    def software(self) -> Software:
+        return nvml.software()
 
     def synchronize(self) -> None:
         import torch

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from importlib.metadata import PackageNotFoundError, distributions, version
 from pathlib import Path
 from typing import Any
 
 import pynvml
 
-from harness.vendor import Device, driver_files
+from harness.vendor import Device, Software, driver_files
 
 PCI_VENDOR = "0x10de"
 """NVIDIA's number on a PCI bus."""
@@ -72,6 +73,41 @@ def _bus() -> str:
         with suppress(OSError):
             count += maker.read_text(encoding="ascii").strip() == PCI_VENDOR
     return f"PCI devices of maker {PCI_VENDOR}: {count or 'none'}"
+
+
+def software() -> Software:
+    """The driver's version, the CUDA runtime's, and what is in the GPUs: their VBIOS, and the GSP's firmware."""
+    try:
+        with session() as handles:
+            if not handles:
+                return Software(runtime=cuda_runtime(), reason="no driver answers")
+            firmware = [f"VBIOS {name}" for name in _of_all(pynvml.nvmlDeviceGetVbiosVersion, handles)]
+            firmware += [f"GSP {name}" for name in _of_all(pynvml.nvmlDeviceGetGspFirmwareVersion, handles)]
+            driver = str(pynvml.nvmlSystemGetDriverVersion())
+    except pynvml.NVMLError as error:
+        return Software(runtime=cuda_runtime(), reason=f"the driver does not tell: {error}")
+    return Software(driver, cuda_runtime(), ", ".join(firmware) or None, "the driver or torch does not tell")
+
+
+def cuda_runtime() -> str | None:
+    """The CUDA runtime that torch computes with: its package, or what torch's own version says it was built for."""
+    for distribution in distributions():
+        name = (distribution.name or "").lower()
+        if name == "nvidia-cuda-runtime" or name.startswith("nvidia-cuda-runtime-cu"):
+            return f"CUDA {distribution.version}"
+    with suppress(PackageNotFoundError):
+        built = re.search(r"\+cu(\d+)(\d)$", version("torch"))
+        return f"CUDA {built[1]}.{built[2]}" if built else None
+    return None
+
+
+def _of_all(ask: Callable[[Any], Any], handles: list[Any]) -> list[str]:
+    """The different answers of the GPUs; none of one that doesn't know the question."""
+    answers = []
+    for handle in handles:
+        with suppress(pynvml.NVMLError):
+            answers.append(str(ask(handle)))
+    return list(dict.fromkeys(answers))
 
 
 def capability() -> tuple[int, int] | None:

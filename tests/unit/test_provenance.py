@@ -1,0 +1,178 @@
+"""What a result was made with: machines as their kernel shows them, trees with git and without, vendors that tell."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from harness import machine, provenance
+from harness.machine import container, describe_host, governor, kernel, microcode
+from harness.provenance import commit_of, content_of, device_software, provenance_of
+from harness.record import Host, Known
+from harness.registry import FoundVendor
+from harness.vendor import Processor, Software, Vendor
+
+
+def tree(root: Path, **files: str) -> Path:
+    """A file system with these files, `__` in a name for a slash."""
+    for name, text in files.items():
+        path = root / name.replace("__", "/")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return root
+
+
+class TestMachine:
+    def test_a_governor(self, tmp_path: Path) -> None:
+        cores = tmp_path / "sys/devices/system/cpu"
+        for number, text in enumerate(["performance\n", "performance\n", "powersave\n"]):
+            (cores / f"cpu{number}/cpufreq").mkdir(parents=True)
+            (cores / f"cpu{number}/cpufreq/scaling_governor").write_text(text)
+        assert governor(tmp_path) == Known(value="performance (2 cores), powersave (1 cores)")
+        (cores / "cpu2/cpufreq/scaling_governor").write_text("performance\n")
+        assert governor(tmp_path) == Known(value="performance")
+
+    def test_no_governor_has_a_reason(self, tmp_path: Path) -> None:
+        found = governor(tmp_path)
+        assert found.value is None and "cpufreq" in (found.reason or "")
+
+    def test_the_image_of_a_container(self, tmp_path: Path) -> None:
+        assert container(tmp_path) == Known(reason="not in a container")
+        tree(tmp_path, proc__1__cgroup="0::/kubepods/burstable/pod1\n")
+        assert "does not tell" in (container(tmp_path).reason or "")
+        (tmp_path / "run").mkdir()
+        (tmp_path / "run/.containerenv").write_text('engine="podman-5"\nimage="acme/suite:3"\nimageid="sha256:ab"\n')
+        assert container(tmp_path) == Known(value="acme/suite:3 sha256:ab")
+        (tmp_path / "run/.containerenv").write_text("")
+        assert container(tmp_path).value is None and "does not tell" in (container(tmp_path).reason or "")
+
+    def test_docker_leaves_an_empty_file_alone(self, tmp_path: Path) -> None:
+        (tmp_path / ".dockerenv").touch()
+        assert "does not tell" in (container(tmp_path).reason or "")
+
+    def test_microcode(self, tmp_path: Path) -> None:
+        assert microcode(tmp_path) is None
+        tree(tmp_path, proc__cpuinfo="processor\t: 0\nmicrocode\t: 0xa0011d1\n\nprocessor\t: 1\nmicrocode\t: 0x1\n")
+        assert microcode(tmp_path) == "microcode 0xa0011d1"
+
+    def test_this_one(self) -> None:
+        host = describe_host({"driver": Known(value="570")})
+        assert host.kernel == kernel() and host.kernel.value and host.driver.value == "570"
+        for name in ("kernel", "governor", "container", "driver", "runtime", "firmware"):
+            fact = getattr(host, name)
+            assert (fact.value is None) == bool(fact.reason), name
+        assert Host.model_validate_json(host.model_dump_json()) == host
+
+    def test_a_host_of_an_older_log_is_read(self) -> None:
+        old = Host(name="h", system="s", processor="p", cores=1, memory_bytes=1)
+        assert old.driver == Known(reason="not recorded")
+
+
+class Telling(Processor):
+    def __init__(self, answer: Any) -> None:
+        self.answer = answer
+
+    def software(self) -> Software:
+        if isinstance(self.answer, BaseException):
+            raise self.answer
+        answer: Software = self.answer
+        return answer
+
+
+class TestDevices:
+    def test_what_a_vendor_tells(self) -> None:
+        told = device_software(Telling(Software(driver="570.86", runtime="CUDA 12.8", reason="no firmware")))
+        assert told == {
+            "driver": Known(value="570.86"),
+            "runtime": Known(value="CUDA 12.8"),
+            "firmware": Known(reason="no firmware"),
+        }
+
+    @pytest.mark.parametrize("answer", [RuntimeError("no driver"), SystemExit(0), None, 3])
+    def test_a_vendor_that_fails_is_the_reason(self, answer: Any) -> None:
+        told = device_software(Telling(answer))
+        assert all(fact.value is None and "software() failed" in (fact.reason or "") for fact in told.values())
+
+    def test_a_vendor_without_it(self) -> None:
+        told = device_software(SimpleNamespace(software=lambda: Vendor.software(Processor())))  # type: ignore[arg-type]
+        assert {fact.reason for fact in told.values()} == {"the vendor's adapter does not tell"}
+
+    def test_a_processor_has_microcode_alone(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(machine, "_read", lambda path: "microcode : 0x1\n")
+        told = device_software(Processor())
+        assert told["driver"].value is None and "a processor has none" in (told["driver"].reason or "")
+
+
+def git(root: Path, *arguments: str) -> str:
+    identity = ["-c", "user.name=n", "-c", "user.email=e@example.org", "-c", "commit.gpgsign=false"]
+    done = subprocess.run(["git", "-C", str(root), *identity, *arguments], check=True, capture_output=True, text=True)
+    return done.stdout.strip()
+
+
+class TestSuite:
+    @pytest.fixture
+    def suite(self, tmp_path: Path) -> Path:
+        root = tree(tmp_path / "suite", harness__a="")
+        (root / "harness/__init__.py").touch()
+        return root
+
+    def test_a_commit_and_whether_its_files_are_unchanged(self, suite: Path) -> None:
+        git(suite, "init", "-q")
+        git(suite, "add", "-A")
+        git(suite, "commit", "-q", "-m", "all")
+        assert commit_of(suite) == (Known(value=git(suite, "rev-parse", "HEAD")), True)
+        (suite / "harness/a").write_text("changed")
+        commit_of.cache_clear()
+        assert commit_of(suite) == (Known(value=git(suite, "rev-parse", "HEAD")), False)
+
+    def test_no_repository(self, suite: Path) -> None:
+        commit, clean = commit_of(suite)
+        assert commit.value is None and clean is None and commit.reason
+
+    def test_a_repository_around_it_that_does_not_have_it(self, suite: Path) -> None:
+        git(suite.parent, "init", "-q")
+        commit, clean = commit_of(suite)
+        assert commit.value is None and clean is None and commit.reason
+
+    def test_no_git(self, suite: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("PATH", str(suite))
+        assert commit_of(suite) == (Known(reason="there is no git on this machine"), None)
+
+    def test_git_that_hangs(self, suite: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        program = suite / "git"
+        program.write_text("#!/bin/sh\nexec sleep 60\n")
+        program.chmod(0o755)
+        monkeypatch.setenv("PATH", f"{suite}:/bin:/usr/bin")
+        monkeypatch.setattr(provenance, "PATIENCE", 0.2)
+        commit, clean = commit_of(suite)
+        assert "git did not answer" in (commit.reason or "") and clean is None
+
+
+class TestVendorsPackage:
+    def test_its_content(self, tmp_path: Path) -> None:
+        one, same = (tree(tmp_path / name, **{"a.py": "x", "configs__b.yaml": "y"}) for name in ("one", "same"))
+        (same / "__pycache__").mkdir()
+        (same / "__pycache__/a.pyc").write_text("compiled")
+        assert content_of(one) == content_of(same) and len(content_of(one).value or "") == 64
+        for name, text in (("a.py", "z"), ("c.py", "")):
+            other = tree(tmp_path / f"other {name}", **{"a.py": "x", "configs__b.yaml": "y", name: text})
+            assert content_of(other) != content_of(one)
+
+    def test_too_large_has_a_reason(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(provenance, "MOST_FILES", 1)
+        assert "more than 1 files" in (content_of(tree(tmp_path, a="", b="")).reason or "")
+
+    def test_of_a_session(self, tmp_path: Path) -> None:
+        (tmp_path / "acme").mkdir()
+        package = SimpleNamespace(__file__=str(tmp_path / "acme/__init__.py"), __name__="vendors.acme")
+        found = FoundVendor("acme", package, Processor(), tmp_path)  # type: ignore[arg-type]
+        made = provenance_of(found)
+        assert made.vendor_version.value is None and "not an installed package" in (made.vendor_version.reason or "")
+        installed = FoundVendor("acme", package, Processor(), tmp_path, "pytest")  # type: ignore[arg-type]
+        assert provenance_of(installed).vendor_version.value == f"pytest {pytest.__version__}"
+        nowhere = FoundVendor("acme", package, Processor(), tmp_path, "no-such-thing")  # type: ignore[arg-type]
+        assert "does not tell its version" in (provenance_of(nowhere).vendor_version.reason or "")
