@@ -3,13 +3,16 @@
 # make overhead  what the suite itself costs, as ratios from one interleaved run
 # make scale   what launching, collecting and reporting cost on up to 1,024 simulated hosts, and on 16 over ssh
 # make repeat    whether printed figures are what happened, alone and beside a process that keeps a core busy; RUNS=N of each case
+# make fuzz    10,000 damaged inputs of every kind: none ends in a traceback, a hang or more than 200 MB; INPUTS=N of them
+# make mutants   which small changes of the judging modules their unit tests do not see
 # make honest    how often the honesty checks accuse honest engines; RUNS=N of each engine
 
 PYTHON ?= python3
+INPUTS ?= 10000
 BIN := .venv/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: bench test lint docs overhead scale repeat honest clean
+.PHONY: bench test lint docs overhead scale repeat honest fuzz mutants clean
 
 bench: .venv/.bench
 	$(BIN)/python -m pytest suites/inference -k resnet50 \
@@ -41,6 +44,12 @@ repeat: .venv/.test
 
 honest: .venv/.test
 	$(BIN)/python -m benchmarks.honest $(if $(RUNS),--runs $(RUNS))
+
+fuzz: .venv/.test
+	PROOFMARK_FUZZ=$(INPUTS) $(BIN)/python -m pytest tests/fuzz
+
+mutants: .venv/.test
+	$(BIN)/python -m benchmarks.mutants
 
 clean:
 	rm -rf .venv results .cache

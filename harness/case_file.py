@@ -19,6 +19,9 @@ from harness.strict_yaml import load_mapping
 
 SettingType = Literal["bool", "int", "float", "str"]
 LayerType = TypeVar("LayerType", bound="Layer")
+MOST = 40
+"""Problems of a file that are told."""
+
 M = TypeVar("M", bound=BaseModel)
 _PYTHON_TYPES: dict[str, type] = {"bool": bool, "int": int, "float": float, "str": str}
 
@@ -247,4 +250,5 @@ def problems_of(error: ValidationError, where: str, prefix: str = "") -> list[Pr
         elif detail["type"] != "value_error":
             message = f"{message}, found {literal(detail['input'])[:80]}"
         problems.append(Problem(where, key.strip("."), message))
-    return problems
+    more = len(problems) - MOST
+    return problems[:MOST] + ([Problem(where, "", f"and {more} problems more")] if more > 0 else [])

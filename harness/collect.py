@@ -102,7 +102,7 @@ def _last(events: Events, name: str, of: str | None = None) -> Event:
 
 def _identity(events: Events, name: str) -> Identity | None:
     event = _last(events, name)
-    return Identity(**{key: event[key] for key in ("name", "sha256", "items", "origin")}) if event else None
+    return Identity.model_validate({key: event.get(key) for key in Identity.model_fields}) if event else None
 
 
 def _steps(events: Events) -> tuple[Step, ...]:

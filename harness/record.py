@@ -8,7 +8,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from harness.errors import UsageError, harmless
 from harness.plain_json import first_of, read_json
@@ -99,7 +99,7 @@ class Identity(Part):
 class Peak(Part):
     """A chip's dense peak at one precision, FLOP/s, for all units that the run may use."""
 
-    flops_per_second: float
+    flops_per_second: float = Field(ge=1)
     precision: str
     source: str
     achievable: float | None = None
@@ -385,6 +385,13 @@ class RunRecord(CaseRecord):
     disturbed: tuple[str, ...] = Field((), description="what shows that the machine changed while it was timed")
     checks: tuple[Check, ...] = ()
     monitoring: Monitoring | None = None
+
+    @field_validator("steps")
+    @classmethod
+    def _are_the_seven(cls, steps: tuple[Step, ...]) -> tuple[Step, ...]:
+        if tuple(step.name for step in steps) != STEPS:
+            raise ValueError(f"expected the steps {', '.join(STEPS)}")
+        return steps
 
     def measured(self) -> Measurement | None:
         """The measurement that the case is ranked by: the engine's, or the framework's without one."""

@@ -10,6 +10,9 @@ from reports import svg
 
 FAINT = 0.15
 
+LARGEST = 1e300
+"""What is beyond it is drawn at the edge; what is within one part of it is 0."""
+
 WIDTH = 400
 """Of every drawing: what a phone shows without making its letters too small."""
 
@@ -30,7 +33,9 @@ class Axis:
     def share(self, value: float) -> float:
         """How far along the axis a value lies: 0 at `low`, 1 at `high`."""
         low, high = self.transform(self.low), self.transform(self.high)
-        return (self.transform(value) - low) / (high - low)
+        span = high / 2 - low / 2  # halves: the whole may be more than a float
+        share = (self.transform(value) / 2 - low / 2) / span if span else 0.5
+        return max(-1e6, min(1e6, share))  # no renderer draws beyond
 
 
 @dataclass(frozen=True)
@@ -53,9 +58,7 @@ class Area:
 
 def linear_axis(label: str, values: Sequence[float], count: int = 4) -> Axis:
     """An axis from and to round numbers around all of at least one value, with about `count` steps."""
-    low, high = min(values), max(values)
-    if low == high:
-        low, high = (0.0, 1.0) if low == 0 else (low - abs(low) * 0.01, high + abs(high) * 0.01)
+    low, high = _far_enough_apart(min(values), max(values))
     step = _round_step((high - low) / count)
     first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
     decimals = max(0, -math.floor(math.log10(step) + 1e-9))
@@ -63,6 +66,15 @@ def linear_axis(label: str, values: Sequence[float], count: int = 4) -> Axis:
         decimals += 1
     ticks = tuple((index * step, f"{index * step:,.{decimals}f}") for index in range(first, last + 1))
     return Axis(label, ticks[0][0], ticks[-1][0], ticks)
+
+
+def _far_enough_apart(low: float, high: float) -> tuple[float, float]:
+    """A range that can be divided into steps: not empty, nor beyond what floats can tell apart."""
+    low, high = max(low, -LARGEST), min(high, LARGEST)
+    size = max(abs(low), abs(high))
+    if high - low > 1e-12 * size and high - low > 1 / LARGEST:
+        return low, high
+    return (0.0, 1.0) if size < 1 / LARGEST else (low - size * 0.01, high + size * 0.01)
 
 
 def counting_axis(label: str, count: int, most_ticks: int = 8) -> Axis:

@@ -8,6 +8,9 @@ from typing import Any
 
 from pydantic_core import from_json, to_json
 
+LONGEST = 1e15
+"""Seconds that are told: more is no moment, and may be more than a float in milliseconds."""
+
 
 class LogLines:
     """Collects lines, each with its time."""
@@ -33,7 +36,7 @@ class LogLines:
 
 def milliseconds(seconds: float) -> int:
     """Whole milliseconds since the epoch."""
-    return round(seconds * 1000)
+    return round(max(-LONGEST, min(LONGEST, seconds)) * 1000)
 
 
 def caller(depth: int = 2) -> dict[str, Any]:

@@ -19,6 +19,8 @@ def number(value: float, digits: int = 4) -> str:
     """`digits` significant digits, thousands separated: 12,699 and 418.1 and 0.02340."""
     if value == 0 or not math.isfinite(value):
         return f"{value:g}"
+    if not 1e-15 < abs(value) < 1e21:
+        return f"{value:.{digits - 1}e}"
     rounded = float(f"{value:.{digits - 1}e}")
     decimals = max(0, digits - 1 - math.floor(math.log10(abs(rounded))))
     return f"{rounded if decimals else value:,.{decimals}f}"

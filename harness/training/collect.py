@@ -136,4 +136,4 @@ def _utilisation(chip: Chip, flops: Flops, devices: int, rate: float) -> Utilisa
 
 def _identity(first: RankLog, name: str) -> Identity | None:
     event = first.last.get(name)
-    return Identity.model_validate({key: event[key] for key in Identity.model_fields}) if event else None
+    return Identity.model_validate({key: event.get(key) for key in Identity.model_fields}) if event else None

@@ -1,0 +1,153 @@
+"""Every reader of what comes from a disk or a wire, each with inputs that it must take or refuse in a line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from hypothesis import strategies as st
+
+from harness.answers import read_answer
+from harness.case_file import load_case_file, load_model
+from harness.chips import describe_chip
+from harness.cluster.cluster_file import load_cluster
+from harness.cluster.container import ContainerSettings
+from harness.cluster.node_logs import NodeLogs
+from harness.collect import collect
+from harness.config import resolve
+from harness.errors import ProofmarkError
+from harness.host_file import load_host_file
+from harness.legality import OverrideLayer
+from harness.record import CaseRecord, RunRecord
+from harness.strict_yaml import load_mapping, parse
+from harness.training.collect import collect as collect_training
+from harness.training.perflog_reader import read_perflog
+from harness.training.record import TrainingRecord
+from reports import junit, training
+from reports.allure import view_of
+from reports.html import render
+from reports.mllog import mllog
+from reports.perflog import perflog
+from reports.terminal import explanations, summary_lines
+from tests.fuzz import inputs, samples
+
+
+class Reader(NamedTuple):
+    """Inputs as bytes, and what reads them out of a folder. It may refuse with `refusal` in a few lines."""
+
+    inputs: st.SearchStrategy[Any]
+    read: Callable[[Path, Any], None]
+    refusal: tuple[type[Exception], ...] = (ProofmarkError,)
+
+
+def shown(record: CaseRecord, folder: Path) -> None:
+    """Every report of a record; and it comes back from a disk as it was."""
+    path = folder / "record.json"
+    record.save(path)
+    assert type(record).load(path) == record
+    json.dumps(view_of(record).public(), allow_nan=False)
+    told = [*summary_lines([record]), *explanations([record])]
+    assert all(line.isprintable() for line in told), told
+    assert "<script" not in render([record])
+    if isinstance(record, TrainingRecord):
+        training.properties(record)
+        for run in record.runs:
+            for line in (perflog(record, run) + mllog(record, run)).splitlines():
+                json.loads(line[line.index("{") :])
+    else:
+        assert isinstance(record, RunRecord)
+        junit.properties(record)
+
+
+def _record(kind: type[CaseRecord]) -> Callable[[Path, bytes], None]:
+    def read(folder: Path, content: bytes) -> None:
+        (folder / "in.json").write_bytes(content)
+        shown(kind.load(folder / "in.json"), folder)
+
+    return read
+
+
+def _case_log(folder: Path, content: tuple[bytes, bytes]) -> None:
+    (folder / "events.jsonl").write_bytes(content[0])
+    (folder / "monitor.jsonl").write_bytes(content[1])
+    shown(collect(folder / "events.jsonl"), folder)
+
+
+def _training_logs(folder: Path, content: dict[str, bytes]) -> None:
+    for name, written in content.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(written)
+    shown(collect_training(folder), folder)
+
+
+def _perflog(folder: Path, content: bytes) -> None:
+    (folder / "rank0.out.log").write_bytes(content)
+    shown(read_perflog([folder / "rank0.out.log"]), folder)
+
+
+def _case_file(folder: Path, content: tuple[bytes, bytes, bytes]) -> None:
+    for name, written in zip(("contract.yaml", "net.yaml", "vendor.yaml"), content, strict=True):
+        (folder / name).write_bytes(written)
+    case = load_case_file(folder / "net.yaml", "inference", "embedded", folder / "contract.yaml")
+    layer = OverrideLayer("vendor.yaml", load_mapping(folder / "vendor.yaml", folder))
+    resolution = resolve(case, "acme", [layer], "engine")
+    json.dumps(resolution.config.as_dict(), allow_nan=False)
+    told = [*map(str, resolution.problems), *resolution.warnings]
+    assert resolution.config.hash and all(line.isprintable() for line in told), told
+
+
+def _file(load: Callable[[Path], Any]) -> Callable[[Path, bytes], None]:
+    def read(folder: Path, content: bytes) -> None:
+        (folder / "in.yaml").write_bytes(content)
+        load(folder / "in.yaml")
+
+    return read
+
+
+def _host_file(path: Path) -> None:
+    host = load_host_file(path)
+    _ = host.data_dirs, host.trainings, host.left_aside
+
+
+def _answer(folder: Path, line: bytes) -> None:
+    assert isinstance(read_answer(line), dict)
+
+
+def _end_of_node(folder: Path, line: bytes) -> None:
+    logs = NodeLogs(folder)
+    logs.end(json.loads(line))
+    assert logs.incomplete is None or logs.incomplete.isprintable()
+
+
+def _option(folder: Path, text: str) -> None:
+    parse(text, "--set")
+
+
+_MONITORS = inputs.logs(samples.MONITOR)
+READERS = {
+    "case log": Reader(
+        st.tuples(inputs.logs(samples.CASE_EVENTS), _MONITORS), _case_log, (ProofmarkError, samples.no_beginning)
+    ),
+    "training logs": Reader(
+        st.fixed_dictionaries({name: inputs.logs(events) for name, events in samples.TRAINING_LOGS.items()}),
+        _training_logs,
+        (ProofmarkError, samples.no_beginning),
+    ),
+    "record": Reader(inputs.jsons(samples.RECORD), _record(RunRecord)),
+    "training record": Reader(inputs.jsons(samples.TRAINING_RECORD), _record(TrainingRecord)),
+    "perflog": Reader(inputs.logs(samples.PERFLOG).map(samples.marked), _perflog),
+    "case file": Reader(
+        st.tuples(inputs.yamls(samples.CONTRACT), inputs.yamls(samples.CASE), inputs.yamls(samples.OVERRIDES)),
+        _case_file,
+    ),
+    "host file": Reader(inputs.yamls(samples.HOST), _file(_host_file)),
+    "cluster file": Reader(inputs.yamls(samples.CLUSTER), _file(load_cluster)),
+    "container file": Reader(
+        inputs.yamls(samples.CONTAINER), _file(lambda path: load_model(path, ContainerSettings, path.parent))
+    ),
+    "chips": Reader(inputs.yamls(samples.CHIPS), _file(lambda path: describe_chip("Acme One", 2, "fp16", path))),
+    "answer": Reader(st.one_of(map(inputs.jsons, samples.ANSWERS)), _answer, (ValueError,)),
+    "an option's value": Reader(st.text(max_size=80), _option),
+}
