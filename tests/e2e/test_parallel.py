@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.conftest import House, clean, one_line_answer
+from tests.reports.xunit2 import properties, suites
 
 
 @pytest.fixture
@@ -37,6 +38,8 @@ def test_cases_are_spread_over_devices_and_every_report_has_them_all(two_devices
     for record in records:
         assert record.engine is not None
         assert rounds[record.case] == pytest.approx([r.core_seconds / r.items for r in record.engine.rounds])
+    junit = suites(two_devices.root / "junit.xml")
+    assert {name: properties(suite)["case"] for name, suite in junit.items()} == {f"inference/{c}": c for c in cases}
     page = (ran.run_dir / "report.html").read_text()
     assert all(case in page for case in cases)
     assert ran.output.count("VERDICT PASS") == 3

@@ -13,7 +13,7 @@ from harness.machine import usable_cores
 from harness.training.collect import collect
 from harness.training.record import TrainingRecord
 from tests.e2e.conftest import House, Ran, clean, one_line_answer
-from tests.reports.xunit2 import ended, suites
+from tests.reports.xunit2 import ended, properties, suites
 
 
 def kind(record: TrainingRecord) -> str:
@@ -75,6 +75,21 @@ def test_summary_and_reports(session: tuple[House, Ran]) -> None:
     assert "tiny 1x2" in page and "top1 against target" in page.lower() and "where the time went" in page.lower()
     rows = json.loads((house.root / "benchmark.json").read_text())["benchmarks"]
     assert len(rows) == 6 and all(row["extra_info"]["items_per_second"] > 0 for row in rows)
+    for row in rows:  # its time is that of an item, and not the time to the target
+        assert row["stats"]["ops"] == pytest.approx(row["extra_info"]["items_per_second"])
+        assert row["extra_info"]["scale"] in row["name"] and len(row["extra_info"]["seconds_to_target"]) == 1
+
+
+def test_each_scale_is_a_suite_in_junit_and_a_history_in_allure(session: tuple[House, Ran]) -> None:
+    house, ran = session
+    junit = suites(house.root / "junit.xml")
+    assert sorted(junit) == ["training/tiny/1x1", "training/tiny/1x2"]
+    assert {properties(suite)["verdict"] for suite in junit.values()} == {"PASS"}
+    results = [json.loads(path.read_text()) for path in (house.root / "allure").glob("*-result.json")]
+    assert len({result["historyId"] for result in results}) == len(results) == 14
+    assert {result["titlePath"][1] for result in results} == {"tiny"}
+    chip = ran.training("1x1").chip.name
+    assert f"tiny: verdict (cpu, {chip}, 1x2, fp32, embedded)" in {result["name"] for result in results}
 
 
 def test_logs_for_other_tools(session: tuple[House, Ran]) -> None:
