@@ -62,11 +62,22 @@ def _told(view: CaseView | TrainingView, run_dir: Path) -> Iterator[RenderableTy
         yield Text(text.printable(_headline(view)))
     for reason in view.verdict.reasons:
         yield _bullet(reason)
+    for told in _kept(view, run_dir):
+        yield _bullet(told)
+
+
+def _kept(view: CaseView | TrainingView, run_dir: Path) -> Iterator[str]:
+    """What is in the case's folder, and what lies elsewhere."""
     folder = run_dir / view.record.suite / view.record.case
-    if isinstance(view, TrainingView):
-        folder /= view.record.scale
+    folder = folder / view.record.scale if isinstance(view, TrainingView) else folder
+    inside = [f"{kept.path} ({kept.what})" for kept in view.record.kept if not Path(kept.path).is_absolute()]
+    if inside:
+        yield f"kept in {folder}: {', '.join(inside)}"
     for kept in view.record.kept:
-        yield _bullet(f"kept: {kept.what}: {folder / kept.path}")
+        path = Path(kept.path)
+        if path.is_absolute():
+            shown = path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
+            yield f"kept: {shown} ({kept.what})"
 
 
 def _headline(view: CaseView | TrainingView) -> str:

@@ -117,7 +117,7 @@ def test_only_an_engine_that_raises_has_a_traceback(bad_day: BadDay) -> None:
     assert "INTERNALERROR" not in bad_day.ran.output
     log = bad_day.ran.case_dir("raises_compiling") / "worker.log"
     assert "Traceback" in log.read_text()
-    told = f"kept: what the case's process printed: {log.relative_to(bad_day.house.root)}"
+    told = f"kept in {log.parent.relative_to(bad_day.house.root)}: events.jsonl (all that was measured), worker.log"
     assert told in " ".join(bad_day.ran.output.split())
 
 

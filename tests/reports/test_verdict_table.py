@@ -45,18 +45,16 @@ def test_a_failed_case_has_all_reasons_whole(records, make_record, width):
 
 
 def test_what_is_kept_of_a_failed_run_is_named(make_record):
-    kept = (
-        Kept(what="all that was measured", path="events.jsonl"),
-        Kept(what="the weights", path="/cache/x.safetensors"),
-    )
-    failed = make_record(steps=steps(compile={"status": "failed", "reason": "x", "kind": "error"}), kept=kept)
+    kept = [("all that was measured", "events.jsonl"), ("its output", "worker.log"), ("the weights", "/cache/x.st")]
+    kept.append(("a compiled engine", str(Path.cwd() / "engine")))
+    stopped = steps(compile={"status": "failed", "reason": "x", "kind": "error"})
+    failed = make_record(steps=stopped, kept=tuple(Kept(what=what, path=path) for what, path in kept))
     told = flat(table([failed], 120))
-    assert "- kept: all that was measured: results/run-1/inference/resnet50/events.jsonl" in told
-    assert "- kept: the weights: /cache/x.safetensors" in told
-    trained = make_training(
-        make_run(converged=False, metric=0.5), kept=(Kept(what="a checkpoint", path="round1/step-2"),)
-    )
-    assert "- kept: a checkpoint: results/run-1/training/tiny/1x1/round1/step-2" in flat(table([trained], 120))
+    where = "results/run-1/inference/resnet50"
+    assert f"- kept in {where}: events.jsonl (all that was measured), worker.log (its output)" in told
+    assert "- kept: /cache/x.st (the weights)" in told and "- kept: engine (a compiled engine)" in told
+    trained = make_training(make_run(converged=False, metric=0.5), kept=(Kept(what="logs", path="round1"),))
+    assert "- kept in results/run-1/training/tiny/1x1: round1 (logs)" in flat(table([trained], 120))
 
 
 def test_trainings_and_inference_are_told_apart(records):
