@@ -8,9 +8,14 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from fixtures.device_lock import holding
+from fixtures.options import SETTINGS
+from fixtures.progress import TELL
 from harness import device_lock
 from harness.device_lock import held, names_of
 from harness.errors import UsageError
@@ -85,6 +90,20 @@ def test_it_can_be_switched_off(device: str, other: subprocess.Popen[bytes]) -> 
 def test_a_long_name_is_told_apart_from_another(device: str) -> None:
     one, another = (device + "x" * length for length in (200, 201))
     with held([one], 0, silent), held([another], 0, silent), pytest.raises(UsageError), held([one], 0, silent):
+        pass
+
+
+@pytest.mark.parametrize("worker, raised", [(False, pytest.exit.Exception), (True, pytest.fail.Exception)])
+def test_who_must_not_wait_ends_the_session_or_a_workers_case(
+    device: str, other: subprocess.Popen[bytes], worker: bool, raised: type[BaseException]
+) -> None:
+    vendor = SimpleNamespace(runs_on_processor=False, visible_devices_variable=None)
+    name = device.removeprefix("device ").removesuffix(" of vendor acme")
+    vendor.devices = lambda: [SimpleNamespace(index=name)]
+    found = SimpleNamespace(name="acme", vendor=vendor)
+    stash: Any = {SETTINGS: SimpleNamespace(found=found, device_wait=0), TELL: None}
+    config: Any = SimpleNamespace(stash=stash, **({"workerinput": {}} if worker else {}))
+    with pytest.raises(raised, match=f"{device} is in use by process {other.pid}"), holding(config, "tiny", slice(1)):
         pass
 
 
