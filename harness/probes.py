@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from harness.pace import FEWEST, MOST
+from harness.silence import AudibleLoader
 from harness.threads import one_thread
 from harness.window import Compute, Synchronize, run_window
 
@@ -76,18 +77,19 @@ def full_batches(loader: Loader, chance: random.SystemRandom) -> Iterator[list[t
     """
     from torch.utils.data import DataLoader, IterableDataset
 
+    plain = loader.silent if isinstance(loader, AudibleLoader) else loader
     if (
-        isinstance(loader, DataLoader)
-        and type(loader).__init__ is DataLoader.__init__
-        and loader.batch_sampler is not None
-        and not isinstance(loader.dataset, IterableDataset)
+        isinstance(plain, DataLoader)
+        and type(plain).__init__ is DataLoader.__init__
+        and plain.batch_sampler is not None
+        and not isinstance(plain.dataset, IterableDataset)
     ):
-        batches = list(loader.batch_sampler)
+        batches = list(plain.batch_sampler)
         full = [batch for batch in batches if len(batch) == len(batches[0])]
         while True:
             chance.shuffle(full)
-            drawn = type(loader)(loader.dataset, batch_sampler=full, collate_fn=loader.collate_fn)
-            yield from (inputs for inputs, _ in drawn)
+            drawn = type(plain)(plain.dataset, batch_sampler=full, collate_fn=plain.collate_fn)
+            yield from (inputs for inputs, _ in (loader.audibly(drawn) if isinstance(loader, AudibleLoader) else drawn))
     while True:
         yield from _walked(loader, set(chance.sample(range(len(loader)), min(len(loader), FEWEST + 1))))
 

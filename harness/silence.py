@@ -7,7 +7,7 @@ steps of a loop that has begun: batches, calls, steps of a training. It says whi
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -74,17 +74,21 @@ class AudibleLoader:
     """A loader that gives a sign with every batch."""
 
     def __init__(self, loader: Loader, report: Callable[..., None]) -> None:
-        self._loader, self._report = loader, report
+        self.silent, self._report = loader, report
 
     @property
     def dataset(self) -> IdentifiedDataset:
         """The data that is loaded."""
-        return self._loader.dataset
+        return self.silent.dataset
 
     def __iter__(self) -> Iterator[Batch]:
-        for batch in self._loader:
-            self._report(alive="calls")
-            yield batch
+        return self.audibly(self.silent)
 
     def __len__(self) -> int:
-        return len(self._loader)
+        return len(self.silent)
+
+    def audibly(self, batches: Iterable[Batch]) -> Iterator[Batch]:
+        """The same sign with each of other batches."""
+        for batch in batches:
+            self._report(alive="calls")
+            yield batch

@@ -14,6 +14,7 @@ from torch.utils.data import DataLoader
 from harness.errors import StepError
 from harness.pace import MOST
 from harness.probes import full_batches, pairs, splice
+from harness.silence import AudibleLoader
 from suites.data.loading import BatchLoader
 
 CHANCE = random.SystemRandom()
@@ -68,6 +69,13 @@ def test_batches_come_from_everywhere_in_the_data_and_no_others_are_loaded() -> 
     loader = DataLoader(items, batch_size=4, collate_fn=collate)  # type: ignore[arg-type]
     found = starts(loader, 40)
     assert len(set(found)) == 40 and max(found) > 2000 and len(items.loaded) == 160
+
+
+def test_each_batch_that_is_drawn_is_a_sign_of_life() -> None:
+    items, signs = Items(4 * 1000), list[str]()
+    loader: Any = DataLoader(items, batch_size=4, collate_fn=collate)  # type: ignore[arg-type]
+    starts(AudibleLoader(loader, lambda alive: signs.append(alive)), 40)
+    assert signs == ["calls"] * 40 and len(items.loaded) == 160
 
 
 def test_when_the_data_ends_it_begins_again_in_another_order() -> None:
