@@ -140,6 +140,39 @@ def test_what_a_log_of_others_must_say(kind: str, told: str, changes: dict[str, 
     assert judged(make_run(**changes), read_from=("a.log",), **unknown) == (kind, told)
 
 
+@pytest.mark.parametrize(
+    "told, run, changes",
+    [
+        ("nothing was measured", {"rates": None}, {}),
+        ("a throughput is missing", {"rates": Rates(raw=1, no_eval=None, pure_compute=3)}, {}),
+        ("it is said to have converged, but no evaluation says when", {"evaluations": ()}, {}),
+        ("the record has no target", {}, {"target": None}),
+        ("the record does not say how many processes there were", {}, {"nnodes": None}),
+        ("the event log has no end: whoever wrote it was killed before", {}, {"ended": False}),
+        ("3 lines of the event logs are damaged", {}, {"corrupt_lines": 3}),
+        ("nothing identifies the data set", {}, {"dataset": None}),
+        ("nothing identifies the weights", {}, {"weights_given": True}),
+        (
+            "throughputs must fall in this order: core 4, no eval 2, whole 3",
+            {"rates": Rates(raw=3, no_eval=2, pure_compute=4)},
+            {},
+        ),
+        (
+            "throughputs must fall in this order: core 2, no eval 1, whole -1",
+            {"rates": Rates(raw=-1, no_eval=1, pure_compute=2)},
+            {},
+        ),
+    ],
+)
+def test_a_reason_is_told_in_these_words(told: str, run: dict[str, Any], changes: dict[str, Any]) -> None:
+    kind, found = judged(make_run(**run), **changes)
+    assert kind == "ERROR" and found.splitlines()[0] == told
+
+
+def test_throughputs_may_be_equal() -> None:
+    assert judged(make_run(rates=Rates(raw=2, no_eval=2, pure_compute=2)))[0] == "PASS"
+
+
 def test_of_several_runs_a_reason_names_the_seed() -> None:
     kind, told = judged(make_run(), make_run(seed=7, metric=None), repeats=3)
     assert kind == "ERROR" and told.splitlines() == [

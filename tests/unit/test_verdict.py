@@ -25,7 +25,7 @@ from harness.record import (
     VerdictKind,
 )
 from harness.statistics import rate
-from harness.verdict import EXIT_CODES, WITHHOLDS_SPEED, exit_code, judge
+from harness.verdict import EXIT_CODES, REQUIRED_CHECKS, WITHHOLDS_SPEED, exit_code, judge
 from harness.verdict_stages import FLOPS_TOLERANCE
 from tests.unit.records import accuracy, checks, measurement, record, steps
 
@@ -42,6 +42,7 @@ NO_VALIDATION: dict[str, Any] = {
     "accuracy": accuracy(framework_fp32=None, framework=None),
     "flops": Flops(declared=1e9),
 }
+ONCE: dict[str, Any] = {"config": {"repeat": 1}}
 FAILED = {"status": "failed", "reason": "broke", "kind": "error"}
 UNDECLARED = {"status": "failed", "reason": "no int8", "kind": "unsupported"}
 UNREACHED = {"status": "not_reached"}
@@ -272,6 +273,50 @@ def test_refused(name: str, tmp_path: Path) -> None:
     assert any(told in reason for reason in verdict.reasons), verdict.reasons
     made.save(tmp_path / "record.json")
     assert judge(RunRecord.load(tmp_path / "record.json")) == verdict
+
+
+def test_the_checks_that_there_must_be() -> None:
+    assert {
+        "no memorised data",
+        "no cached answers",
+        "answers new inputs",
+        "waits for its device",
+        "leaves its inputs alone",
+        "no faster when timed",
+    } <= REQUIRED_CHECKS
+
+
+@pytest.mark.parametrize(
+    "told, changes",
+    [
+        ("nothing was measured", {"engine": None}),
+        ("2 lines of the event log are damaged", {"corrupt_lines": 2}),
+        ("one round says nothing of its own noise: --repeat 3 or more", {"engine": measurement(count=1), **ONCE}),
+        ("no framework validation: nothing says that the engine's model is the case's", NO_VALIDATION),
+        ("step summary failed: no reason recorded", {"steps": steps(summary={"status": "failed"})}),
+        ("compile", {"steps": steps(compile={"status": "failed", "kind": "unsupported"})}),
+        ("the engine's top1 is missing or not a number: None", {"accuracy": accuracy(engine=None)}),
+        ("the fp32 framework's top1 is missing or not a number: None", {"accuracy": accuracy(framework_fp32=None)}),
+        ("engine top1 0.10000 is below the target 0.97", {"accuracy": accuracy(engine=0.1)}),
+        (
+            "fp32 framework top1 0.10000 is below the target 0.97",
+            {"accuracy": accuracy(framework_fp32=0.1, engine=1.0)},
+        ),
+    ],
+)
+def test_a_reason_is_told_in_these_words(told: str, changes: dict[str, Any]) -> None:
+    assert judge(record(**changes)).reasons[0] == told
+
+
+def test_a_latency_run_may_add_rounds_but_leave_none_out() -> None:
+    more = {"engine": measurement(count=4).model_copy(update={"latency_ms": {"p99": 1.0}})}
+    for scenario, count, kind in (
+        ("latency", 3, "PASS"),
+        ("latency", 4, "PASS"),
+        ("latency", 5, "ERROR"),
+        ("x", 3, "ERROR"),
+    ):
+        assert judge(record(**more, config={"scenario": scenario, "repeat": count})).kind == kind, (scenario, count)
 
 
 def test_all_reasons_of_a_stage_are_told() -> None:
