@@ -10,6 +10,7 @@ import time
 import pytest
 
 from tests.e2e.conftest import House, Ran, clean
+from tests.reports.xunit2 import ended, properties, suites
 
 STEPS = {
     "init": "parent.init",
@@ -55,7 +56,7 @@ def test_interrupt_in_each_step(house: House, step: str, number: signal.Signals)
 
 @pytest.mark.parametrize("place", ["tiny.exit", "tiny.call"])
 def test_three_interrupts_are_no_worse_than_one(house: House, place: str) -> None:
-    session = house.start("--vendor", "fake", trouble=f"{place}=sleep")
+    session = house.start("--vendor", "fake", "--junitxml=junit.xml", trouble=f"{place}=sleep")
     house.wait_for_trouble(session)
     for _ in range(3):
         session.send_signal(signal.SIGINT)
@@ -64,6 +65,9 @@ def test_three_interrupts_are_no_worse_than_one(house: House, place: str) -> Non
     assert house.becomes_empty(1)
     assert ran.code == 2, ran.output
     told_at_its_end(ran, "interrupted in step")
+    (suite,) = suites(house.root / "junit.xml").values()
+    assert suite.attrib["tests"] == "7" and "interrupted" in ended(suite, "error")[0][1]
+    assert properties(suite)["verdict"] == "ERROR"
 
 
 def told_at_its_end(ran: Ran, reason: str) -> None:
