@@ -22,6 +22,7 @@ from harness.noise import NOISE, noise_of
 from harness.record import Contention, Round
 from harness.rounds import core_of, round_of
 from harness.stages import Evaluate
+from harness.threads import one_thread
 from harness.vendor import Vendor
 from harness.window import Compute, run_window, share_memory
 
@@ -145,7 +146,8 @@ class Measurer:
 
     def _load(self, name: str) -> None:
         """The loader alone, right before a timed round, so that a machine that slows down slows both."""
-        items, seconds = loader_round(self._loader, self._least_seconds)
+        with one_thread():
+            items, seconds = loader_round(self._loader, self._least_seconds)
         self._log.write("loader", of=name, attempt=self._attempt, items=items, seconds=seconds)
 
     def _time_alone(self, name: str, compute: Compute) -> None:
