@@ -11,6 +11,29 @@ PARTS = ("data", "compute", "evaluation", "checkpoint")
 """What training time is divided into; the rest is the harness's own."""
 
 
+class Part:
+    """The time within it is added to its part; what ends in an exception is not. Entered at every step, so that it is
+    no generator: those take several microseconds."""
+
+    __slots__ = ("_name", "_parts", "_started", "_synchronize")
+
+    def __init__(self, parts: dict[str, int], name: str, synchronize: Callable[[], None] | None) -> None:
+        self._parts, self._name, self._synchronize = parts, name, synchronize
+        self._started = 0
+
+    def __enter__(self) -> None:
+        if self._synchronize is not None:
+            self._synchronize()
+        self._started = time.perf_counter_ns()
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        if kind is not None:
+            return
+        if self._synchronize is not None:
+            self._synchronize()
+        self._parts[self._name] += time.perf_counter_ns() - self._started
+
+
 class Clock:
     """Stands at 0 until `start`; `parts` are in nanoseconds.
 
@@ -30,16 +53,9 @@ class Clock:
         self.parts = dict(self._parts_before)
         self._started = time.perf_counter_ns()
 
-    @contextmanager
-    def part(self, name: str) -> Iterator[None]:
-        """Time one part of training, synchronised with the device on both sides."""
-        if name != "data":
-            self._synchronize()
-        started = time.perf_counter_ns()
-        yield
-        if name != "data":
-            self._synchronize()
-        self.parts[name] += time.perf_counter_ns() - started
+    def part(self, name: str) -> Part:
+        """Time one part of training, synchronised with the device on both sides; loading needs no device."""
+        return Part(self.parts, name, None if name == "data" else self._synchronize)
 
     @contextmanager
     def paused(self) -> Iterator[None]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import torch
@@ -48,12 +48,14 @@ class Communication:
             return None
         return {"seconds": self._seconds, "of": self._of, "steps": self._steps, "reason": self.reason}
 
-    @contextmanager
-    def step(self, number: int, compute: Callable[[], int]) -> Iterator[None]:
+    def step(self, number: int, compute: Callable[[], int]) -> AbstractContextManager[None]:
         """Around a whole step, counted from 1. `compute`: nanoseconds of compute so far, synchronised."""
         if self._world == 1 or self.reason or number % (EVERY if number <= LATER else LATER):
-            yield
-            return
+            return nullcontext()
+        return self._measured(compute)
+
+    @contextmanager
+    def _measured(self, compute: Callable[[], int]) -> Iterator[None]:
         self._spans, before = [], compute()
         yield
         self._seconds += sum(self._between(begin, end) for begin, end in self._spans)
@@ -61,12 +63,12 @@ class Communication:
         self._steps += 1
         self._spans = None
 
-    @contextmanager
-    def micro_step(self, last: bool) -> Iterator[None]:
+    def micro_step(self, last: bool) -> AbstractContextManager[None]:
         """Around forward and backward pass; the `last` of a step exchanges gradients."""
-        if self._spans is None:
-            yield
-            return
+        return nullcontext() if self._spans is None else self._marked(self._spans, last)
+
+    @contextmanager
+    def _marked(self, spans: list[tuple[Moment, Moment]], last: bool) -> Iterator[None]:
         marks: dict[str, Moment] = {}
 
         def mark(name: str) -> Callable[..., None]:
@@ -82,7 +84,7 @@ class Communication:
                 hook.remove()
         marks["end"] = self._now()
         pairs = [("called", "forward")] + ([("gradient", "end")] if last else [])
-        self._spans += [(marks[begin], marks[end]) for begin, end in pairs if begin in marks and end in marks]
+        spans += [(marks[begin], marks[end]) for begin, end in pairs if begin in marks and end in marks]
 
     def _now(self) -> Moment:
         if self._device.type == "cpu":

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -69,18 +68,15 @@ def unwrapped(model: torch.nn.Module) -> torch.nn.Module:
     return model.module if isinstance(model, DistributedDataParallel) else model
 
 
-@contextmanager
-def exchange(model: torch.nn.Module, last: bool) -> Iterator[None]:
+def exchange(model: torch.nn.Module, last: bool) -> AbstractContextManager[None]:
     """Exchange gradients only with the last micro-batch of a step."""
     inner: Any = getattr(model, "_orig_mod", model)
     if hasattr(inner, "set_requires_gradient_sync"):  # fully sharded
         inner.set_requires_gradient_sync(last)
-        yield
     elif isinstance(inner, DistributedDataParallel) and not last:
-        with inner.no_sync():
-            yield
-    else:
-        yield
+        alone: AbstractContextManager[None] = inner.no_sync()
+        return alone
+    return nullcontext()
 
 
 def summed(values: list[float], place: Place) -> list[float]:

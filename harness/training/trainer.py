@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager
 from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,7 +20,7 @@ from harness.process import heap_left_alone
 from harness.rehearsal import declared_and_counted
 from harness.training.batches import GlobalBatches, Share
 from harness.training.beat import BeatWriter
-from harness.training.clock import Clock
+from harness.training.clock import Clock, Part
 from harness.training.communication import Communication
 from harness.training.evaluation import evaluate
 from harness.training.loading import Data, Loader
@@ -327,12 +327,10 @@ class Trainer:
         self._scaler.load_state_dict(progress["scaler"])
         self._log.write("resumed", checkpoint=path.name, step=self._steps, samples=self._samples)
 
-    @contextmanager
-    def _part(self, name: str) -> Iterator[None]:
+    def _part(self, name: str) -> Part:
         """Begin one part of training, with a sign of life, and time it."""
         self._beat(self._steps, name)
-        with self._clock.part(name):
-            yield
+        return self._clock.part(name)
 
 
 def reaches(metric: float, target: float, better: str) -> bool:
