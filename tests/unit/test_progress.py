@@ -6,7 +6,9 @@ import contextlib
 import io
 import os
 import re
+import shutil
 import time
+from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
@@ -176,6 +178,24 @@ def test_a_row_fits_and_keeps_the_time_left(clock: Clock, monkeypatch: pytest.Mo
         )
     (row,) = seen(out, width)
     assert row.startswith("  10 s left") if width < 40 else row.startswith("  10 s left  nnn")
+
+
+def test_the_terminal_is_measured_while_nothing_is_captured(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Standard output is a file otherwise, and any terminal 80 columns wide."""
+    captured, out = [True], Terminal()
+    show = Show(out)
+
+    @contextlib.contextmanager
+    def disabled() -> Iterator[None]:
+        captured[0] = False
+        yield
+        captured[0] = True
+
+    show.progress._capture = SimpleNamespace(global_and_fixture_disabled=disabled)
+    size = os.terminal_size
+    monkeypatch.setattr(shutil, "get_terminal_size", lambda: size((80, 24) if captured[0] else (30, 24)))
+    show({"phase": "training embedded weights", "step": 1, "steps": 4})
+    assert [len(row) for row in seen(out)] == [29]
 
 
 def test_what_is_printed_goes_above_the_rows_and_continues_its_line(clock: Clock) -> None:
