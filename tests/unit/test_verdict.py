@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from harness.record import (
     Verdict,
     VerdictKind,
 )
+from harness.rounds import WITHIN
 from harness.statistics import rate
 from harness.verdict import EXIT_CODES, REQUIRED_CHECKS, WITHHOLDS_SPEED, exit_code, judge
 from harness.verdict_stages import FLOPS_TOLERANCE
@@ -306,6 +308,43 @@ def test_the_checks_that_there_must_be() -> None:
 )
 def test_a_reason_is_told_in_these_words(told: str, changes: dict[str, Any]) -> None:
     assert judge(record(**changes)).reasons[0] == told
+
+
+def test_a_quiet_repetition_is_a_pass() -> None:
+    quiet = measurement().model_copy(update={"repeated": ("the rounds lay 30 % apart",)})
+    assert judge(record(engine=quiet)).kind is VerdictKind.PASS
+
+
+def test_a_round_of_no_time_is_impossible_and_not_too_short() -> None:
+    made = record(engine=measurement({"core_seconds": 0.0}), config={"repeat": 3, "min_seconds": 0.5})
+    assert [reason for reason in judge(made).reasons if "min_seconds" in reason] == []
+
+
+@pytest.mark.parametrize("seconds, kind", [(0.99, "ERROR"), (1.0, "PASS"), (1.01, "PASS")])
+def test_a_round_lasts_as_long_as_was_asked_for(seconds: float, kind: str) -> None:
+    rounds = [{"core_seconds": seconds}] * 3
+    verdict = judge(record(engine=measurement(*rounds), config={"repeat": 3, "min_seconds": 1.0}))
+    assert verdict.kind == kind
+    if kind == "ERROR":
+        assert verdict.reasons[0] == "round 1 was timed for 0.99 s of compute, 1 s are asked for (min_seconds)"
+
+
+@pytest.mark.parametrize("stage", ["loader", "core"])
+def test_whole_is_at_most_what_it_contains_and_its_noise(stage: str) -> None:
+    made = measurement()
+    bound = 40.0 * (1 + WITHIN)
+    for value, kind in ((bound * 0.99, "PASS"), (bound, "PASS"), (math.nextafter(bound, 99.0), "ERROR")):
+        rates = {
+            "whole": made.whole.model_copy(update={"value": value, "stdev": None}),
+            stage: made.core.model_copy(update={"value": 40.0, "stdev": None}),
+        }
+        assert judge(record(engine=made.model_copy(update=rates))).kind == kind, value
+
+
+def test_rounds_are_counted_from_one() -> None:
+    assert judge(record(engine=measurement({}, {"items": 1}))).reasons == ("engine round 2 ran 1 of 100 samples",)
+    told = judge(record(engine=measurement({}, {"core_seconds": 1.6}))).reasons
+    assert told == ("engine round 2: core time 1.6 s is not within the whole 1.5 s",)
 
 
 def test_a_latency_run_may_add_rounds_but_leave_none_out() -> None:
