@@ -56,7 +56,10 @@ def gibibytes(size: int) -> str:
 
 def instant(epoch: float) -> str:
     """Seconds since the epoch as a date and time in UTC."""
-    return f"{datetime.fromtimestamp(epoch, UTC):%Y-%m-%d %H:%M:%S} UTC"
+    try:
+        return f"{datetime.fromtimestamp(epoch, UTC):%Y-%m-%d %H:%M:%S} UTC"
+    except (OverflowError, OSError, ValueError):  # of no year that there is
+        return f"{epoch:g} s since 1970"
 
 
 def duration(seconds: float) -> str:

@@ -182,3 +182,8 @@ def test_a_framework_that_only_runs_fp32_says_so(records):
 def test_the_larger_of_target_and_share_binds(make_record, fp32, floor, why):
     accuracy = Accuracy(metric="top1", target=0.97, gate=0.999, framework_fp32=fp32, framework=fp32, engine=0.99)
     assert str(CaseView(make_record(accuracy=accuracy)).floor) == f"{floor} ({why})"
+
+
+@pytest.mark.parametrize("moment", [1e300, -1e300, 2.6e11, float("1e15")])
+def test_a_moment_of_no_year_is_told_as_seconds(moment: float) -> None:
+    assert text.instant(moment) == f"{moment:g} s since 1970"

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from harness.case_file import CaseFile, Parameters, Setting
 from harness.config import EffectiveConfig, Resolution, resolve
-from harness.legality import HOST_SETTINGS, RESERVED, OverrideLayer
+from harness.legality import HOST_SETTINGS, RESERVED, OverrideLayer, hold_against
 from harness.literal import literal
 
 FILE, COMMAND_LINE = "vendors/acme/configs/inference/net.yaml", "--set"
@@ -314,3 +314,39 @@ def test_an_override_is_refused_just_where_the_run_is_the_same_without_it(
             assert (same, config.effective_precision) == (was, base.config.effective_precision)
         else:
             assert other or (same, config.effective_precision) != (was, base.config.effective_precision)
+
+
+def test_the_names_that_nobody_may_set_are_these() -> None:
+    """Written out: a name that falls off the list would otherwise go unnoticed."""
+    assert {
+        *("FLAGPERF_PATH", "FLAGPERF_LOG_PATH", "FLAGPERF_LOG_LEVEL", "LOG_CALL_INFORMATION", "VENDOR", "HOSTS"),
+        *("SSH_PORT", "HOSTS_PORTS", "MASTER_PORT", "SHM_SIZE", "ACCE_CONTAINER_OPT", "PIP_SOURCE", "CLEAR_CACHES"),
+        *("ACCE_VISIBLE_DEVICE_ENV_NAME", "CASES"),
+    } == HOST_SETTINGS
+    assert {
+        "data_dir": "use --data-dir",
+        "log_dir": "use --results-dir",
+        "results_dir": "use --results-dir",
+        "cache_dir": "use --cache-dir",
+        "weights": "use --weights",
+        "vendor": "use --vendor",
+        "profile": "use --profile",
+        "host": "use --host-config",
+        "effective_precision": "use --precision",
+        "case": "choose cases with -k",
+        "suite": "choose a suite by its path: pytest suites/<suite>",
+        "framework": "the framework is pytorch",
+        "perf_dir": "nothing uses it here",
+        **dict.fromkeys(("parameters", "configurations", "overrides", "hash", "as_dict"), "choose another name"),
+        **dict.fromkeys(("from_dict", "keys", "items", "values", "get"), "choose another name"),
+    } == RESERVED
+
+
+def test_a_key_that_is_near_to_two_is_said_to_be_near_to_one() -> None:
+    settings = {key: Setting(type="int", value=1) for key in ("scales", "scaled")}
+    ours = hold_against(OverrideLayer(FILE, {"scale": 2}), {}, settings, {})
+    assert not ours.problems and ours.applied[0].near in settings
+    (problem,) = hold_against(
+        OverrideLayer(FILE, {"scale": 2}, closed=True), dict.fromkeys(settings, 1), {}, {}
+    ).problems
+    assert problem.what == "is not one of the settings that may be overridden (asked for 2); did you mean 'scales'?"
