@@ -350,3 +350,55 @@ def test_a_key_that_is_near_to_two_is_said_to_be_near_to_one() -> None:
         OverrideLayer(FILE, {"scale": 2}, closed=True), dict.fromkeys(settings, 1), {}, {}
     ).problems
     assert problem.what == "is not one of the settings that may be overridden (asked for 2); did you mean 'scales'?"
+
+
+@pytest.mark.parametrize(
+    "key, value, told",
+    [
+        (
+            "compiler",
+            None,
+            "null leaves the engine out, which a vendor's file may not; the user may, with --compiler null",
+        ),
+        (
+            *("no_validation", True),
+            "leaves out whose model the engine is, which a vendor's file may not; the user may, with --set",
+        ),
+    ],
+)
+def test_what_a_vendor_may_not_leave_out_is_told_whole(key: str, value: Any, told: str) -> None:
+    layer = OverrideLayer(FILE, {key: value}, vendors_own=True)
+    (problem,) = hold_against(layer, {key: False}, case_file().settings, {}).problems
+    assert (problem.where, problem.key, problem.what) == (FILE, key, told)
+
+
+PLAIN = "expected a finite number, text, true, false, null, or a list or mapping of these, found "
+
+
+@pytest.mark.parametrize(
+    "key, value, closed, told",
+    [
+        ("qqq", 2, True, "is not one of the settings that may be overridden (asked for 2)"),
+        ("_own", 2, False, "is not a name (letters, digits, underscore)"),
+        ("own", float("inf"), False, f"{PLAIN}{literal(float('inf'))}"),
+        ("own", [1, {"a": {1, 2}}], False, f"{PLAIN}{literal([1, {'a': {1, 2}}])}"),
+        ("own", {1: 2}, False, f"{PLAIN}{literal({1: 2})}"),
+    ],
+)
+def test_a_new_key_is_refused_with_these_words(key: str, value: Any, closed: bool, told: str) -> None:
+    (problem,) = hold_against(OverrideLayer(FILE, {key: value}, closed), {"batch": 1}, {}, {}).problems
+    assert problem.what == told
+
+
+@pytest.mark.parametrize(
+    "old, new", [([1], [1, 2]), ([1, 2], [1]), ({"a": 1}, {"a": 1, "b": 2}), ([1], [1.0]), (1, True)]
+)
+def test_a_value_that_begins_like_another_is_another(old: Any, new: Any) -> None:
+    held_up = hold_against(OverrideLayer(FILE, {"own": new}), {"own": old}, {}, {})
+    assert not held_up.problems and [(each.old, each.new) for each in held_up.applied] == [(old, new)]
+
+
+@pytest.mark.parametrize("value", [1.5, {"a": [1, None, "x"]}, {}, [], False])
+def test_any_plain_value_may_be_new(value: Any) -> None:
+    ours = hold_against(OverrideLayer(FILE, {"own": value}), {}, {}, {})
+    assert not ours.problems and [(each.key, each.new, each.kind) for each in ours.applied] == [("own", value, "added")]
