@@ -11,6 +11,7 @@ import hypothesis
 import pytest
 
 from harness.process import tidy_environment
+from tests import temporary
 from tests.services import STRICT
 
 # how fast this machine is does not decide over a test
@@ -22,6 +23,8 @@ hypothesis.settings.load_profile("slow machines")
 # read when ONNX Runtime is imported, by tests before any vendor; it writes to ~/.cache/Microsoft otherwise
 os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
 
+TEMPORARY = temporary.take(os.environ)
+
 # compile caches go to .cache, not to /tmp
 os.environ |= tidy_environment(Path(__file__).parents[1] / ".cache")
 
@@ -31,6 +34,12 @@ os.environ["PROOFMARK_DEVICE_WAIT"] = "off"
 # a shell ignores Ctrl-C for what it runs in the background, and so would every session that is interrupted in a test
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Name what tests have left behind. It goes with the session; in a user's directory it would stay."""
+    if TEMPORARY is not None and (left := sorted(path.name for path in TEMPORARY.iterdir())):
+        terminalreporter.line(f"left in the temporary directory by tests: {', '.join(left)}", yellow=True)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
@@ -21,7 +22,8 @@ SSHD_OPTIONS = {
     "KbdInteractiveAuthentication": "no",
     "PermitRootLogin": "prohibit-password",
     "UseDNS": "no",
-    "SetEnv": "HOME=/nonexistent",  # this machine's own login files are not for its hosts
+    # this machine's own login files are not for its hosts; what hosts leave goes with the session's
+    "SetEnv": f"HOME=/nonexistent TMPDIR={tempfile.gettempdir()}",
 }
 SETUP = """
 hostname "$1"
