@@ -46,7 +46,6 @@ __all__ = [
     "Vendor",
     "driver_files",
     "processor_name",
-    "processor_software",
     "usable_cores",
 ]
 
@@ -330,8 +329,13 @@ class Vendor(ABC):
         return 1
 
     def software(self) -> Software:
-        """Versions of driver, runtime and firmware. Asked once a session, and on each host: must be quick."""
-        return Software()
+        """Versions of driver, runtime and firmware. Asked once a session, and on each host: must be quick.
+
+        By default nothing is known but a processor's microcode, for a vendor that runs on it.
+        """
+        if not self.runs_on_processor:
+            return Software()
+        return Software(firmware=microcode(), reason="a processor has none, or the kernel does not tell")
 
     def monitor(self) -> Monitor | None:
         """What reads the devices while a case runs, or None if nothing can. Called in the monitor's process.
@@ -384,12 +388,3 @@ class Processor(Vendor):
     def chip(self) -> str:
         """The processor's name."""
         return processor_name()
-
-    def software(self) -> Software:
-        """A processor has no driver; its firmware is its microcode."""
-        return processor_software()
-
-
-def processor_software(runtime: str | None = None) -> Software:
-    """What there is to say of a processor as a device."""
-    return Software(runtime=runtime, firmware=microcode(), reason="a processor has none, or the kernel does not tell")

@@ -98,7 +98,8 @@ class TestDevices:
         assert all(fact.value is None and "software() failed" in (fact.reason or "") for fact in told.values())
 
     def test_a_vendor_without_it(self) -> None:
-        told = device_software(SimpleNamespace(software=lambda: Vendor.software(Processor())))  # type: ignore[arg-type]
+        silent = SimpleNamespace(runs_on_processor=False)
+        told = device_software(SimpleNamespace(software=lambda: Vendor.software(silent)))  # type: ignore[arg-type]
         assert {fact.reason for fact in told.values()} == {"the vendor's adapter does not tell"}
 
     def test_a_processor_has_microcode_alone(self, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.vendor import Compiler, Device, Software, Vendor, processor_name, processor_software, usable_cores
+from harness.vendor import Compiler, Device, Vendor, processor_name, usable_cores
 
 
 class Cpu(Vendor):
@@ -30,9 +30,6 @@ class Cpu(Vendor):
 
     def chip_units(self) -> int:
         return usable_cores()
-
-    def software(self) -> Software:
-        return processor_software()
 
 
 vendor = Cpu()

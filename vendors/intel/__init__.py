@@ -3,21 +3,9 @@
 from __future__ import annotations
 
 import sys
-from importlib.metadata import version
 from pathlib import Path
 
-from harness.vendor import (
-    Compiler,
-    Device,
-    Monitor,
-    Software,
-    StepError,
-    Vendor,
-    driver_files,
-    processor_name,
-    processor_software,
-    usable_cores,
-)
+from harness.vendor import Compiler, Device, Monitor, StepError, Vendor, driver_files, processor_name, usable_cores
 from vendors.intel.monitor import PackageEnergy
 
 # on import openvino sends a message and writes to ~/intel; without this package it keeps to a stub of its own
@@ -77,12 +65,6 @@ class Intel(Vendor):
 
     def chip_units(self) -> int:
         return usable_cores() if self.kind == "CPU" else 1
-
-    def software(self) -> Software:
-        runtime = f"OpenVINO {version('openvino')}"
-        if self.kind == "CPU":
-            return processor_software(runtime)
-        return Software(runtime=runtime, reason="OpenVINO does not tell it")
 
     def monitor(self) -> Monitor | None:
         return PackageEnergy.found() if self.kind == "CPU" else None
