@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from harness.events import CORRUPT, EventLog, read_events
 from harness.training.failure import QUOTED, _hang, _Names
 from harness.training.rank_log import RankLog
-from harness.training.seed_run import _figures
+from harness.training.seed_run import _clock, _figures, _metric
 from harness.training.thinned import POINTS, Thinned
 
 PLAIN = st.none() | st.booleans() | st.integers(-(2**80), 2**80) | st.floats(allow_nan=False, allow_infinity=False)
@@ -110,3 +110,52 @@ def test_a_log_without_its_end_has_no_steps(cut: int, steps: int | None) -> None
     whole = [{"time": 1.0, "clock": 1, "communication": None, **event} for event in written]
     found = _figures(RankLog(1).take(whole[: len(whole) - cut]))
     assert found.steps == steps and found.compute_seconds == 1.0
+
+
+def finished(**changes: Any) -> list[dict[str, Any]]:
+    """A rank's log of a training whose last weights were confirmed three seconds after it had ended."""
+    total = {"step": 8, "samples": 64, "train_seconds": 20.0, "metric": 0.95, "converged": True}
+    check = {"name": "keeps", "passed": True, "figure": 0.0, "bound": 0.0, "meaning": "m"}
+    written: list[dict[str, Any]] = [
+        {"event": "check", "time": 9.0, **check},
+        {"event": "check", "time": 9.5, **check, **changes},
+        {"event": "check", "time": 9.6, **check},
+        {"event": "train_begin", "time": 10.0, "train_seconds": 0.0},
+        {"event": "epoch_begin", "time": 10.0, "epoch": 0},
+        {"event": "evaluation", "time": 30.0, **total},
+        {"event": "confirmation_begin", "time": 30.5, "step": 8},
+        {"event": "confirmation", "time": 33.5, "step": 8, "samples": 64, "metric": 0.94, "took_seconds": 3.0},
+        {"event": "train_end", "time": 33.6, **total},
+    ]
+    return [{"clock": number, **event} for number, event in enumerate(written)]
+
+
+def test_what_the_referee_does_after_the_last_step_is_no_training() -> None:
+    log = RankLog(0).take(finished())
+    assert log.window() == (10.0, 30.5) and log.ended() == 30.5
+    assert [epoch.ended for epoch in log.epochs.kept()] == [30.5]
+    assert _metric(log) == 0.94, "the case's own model decides"
+
+
+def test_a_confirmation_that_decided_nothing_ended_no_training() -> None:
+    later = {"event": "train_end", "time": 50.0, "clock": 99, "step": 16, "samples": 128, "converged": False}
+    evaluated = {"event": "evaluation", "time": 49.0, "clock": 98, "step": 16, "metric": 0.5, "train_seconds": 39.0}
+    log = RankLog(0).take([*finished()[:-1], evaluated, later])
+    assert log.ended() == 50.0 and _metric(log) == 0.5
+
+
+def test_a_check_that_failed_once_has_failed() -> None:
+    assert RankLog(0).take(finished()).checks["keeps"].passed
+    assert not RankLog(0).take(finished(passed=False)).checks["keeps"].passed
+
+
+@pytest.mark.parametrize("least, most, passes", [(19.9, 20.2, True), (199.0, 200.0, False), (1.0, 2.0, False)])
+def test_a_ranks_seconds_are_held_against_its_agents(least: float, most: float, passes: bool) -> None:
+    log = RankLog(0).take(finished())
+    (check,) = _clock(log, [{"event": "watched", "least": least, "most": most}])
+    assert check.passed == passes
+
+
+def test_without_the_agents_seconds_there_is_no_check() -> None:
+    assert not list(_clock(RankLog(0).take(finished()), []))
+    assert not list(_clock(RankLog(0).take(finished()[:-1]), [{"event": "watched", "least": 19.9, "most": 20.1}]))
