@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from harness.literal import literal
 from harness.noise import NOISE, noise_of
 from harness.record import Measurement, RunRecord, Verdict, VerdictKind
 from harness.rounds import margin
@@ -124,7 +125,7 @@ def _missing_figures(record: RunRecord) -> list[str]:
         ("engine", "engine_inference", scores.engine),
     ):
         if record.step(step).status == "done" and (score is None or not math.isfinite(score)):
-            reasons.append(f"the {name}'s {scores.metric} is missing or not a number: {score}")
+            reasons.append(f"the {name}'s {scores.metric} is missing or not a number: {literal(score)}")
     return reasons
 
 

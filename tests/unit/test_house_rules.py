@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
@@ -85,3 +86,26 @@ def test_the_reference_of_the_vendor_contract_is_up_to_date() -> None:
         check=True,
     ).stdout
     assert printed == (ROOT / "docs" / "vendor-contract.md").read_text(encoding="utf-8"), "run `make docs`"
+
+
+RUNTIMES = {"openvino", "tensorrt"}
+"""Of vendors' compilers, which come with the vendor's software."""
+
+CALLED = {"pytest-xdist", "onnxscript"}
+"""Declared for what is not imported by name: an option of pytest's, and torch's exporter."""
+
+
+def test_what_is_imported_is_declared_and_what_is_declared_is_imported() -> None:
+    declared = {name.lower() for name in re.findall(r"^[\w-]+", (ROOT / "requirements.txt").read_text(), re.MULTILINE)}
+    known = packages_distributions()
+    imported = set[str]()
+    for path in [*sources(*ROOMS), ROOT / "conftest.py"]:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module] if isinstance(node, ast.ImportFrom) and node.module and not node.level else []
+            imported |= {name.partition(".")[0] for name in names}
+    foreign = imported - set(sys.stdlib_module_names) - set(ROOMS) - RUNTIMES
+    packages = {name: {each.lower() for each in known.get(name, [name])} for name in foreign}
+    brought = {"pydantic_core", "markupsafe", "allure-python-commons"}  # by what is declared
+    assert {name for name, found in packages.items() if not found & (declared | brought)} == set()
+    assert declared - set().union(*packages.values()) - CALLED == {"allure-pytest"}

@@ -297,8 +297,8 @@ def test_the_checks_that_there_must_be() -> None:
         ("no framework validation: nothing says that the engine's model is the case's", NO_VALIDATION),
         ("step summary failed: no reason recorded", {"steps": steps(summary={"status": "failed"})}),
         ("compile", {"steps": steps(compile={"status": "failed", "kind": "unsupported"})}),
-        ("the engine's top1 is missing or not a number: None", {"accuracy": accuracy(engine=None)}),
-        ("the fp32 framework's top1 is missing or not a number: None", {"accuracy": accuracy(framework_fp32=None)}),
+        ("the engine's top1 is missing or not a number: null", {"accuracy": accuracy(engine=None)}),
+        ("the fp32 framework's top1 is missing or not a number: null", {"accuracy": accuracy(framework_fp32=None)}),
         ("engine top1 0.10000 is below the target 0.97", {"accuracy": accuracy(engine=0.1)}),
         (
             "fp32 framework top1 0.10000 is below the target 0.97",
