@@ -62,7 +62,7 @@ def test_a_failure_loses_only_its_own_case(two_devices: House) -> None:
 def test_an_interrupt_of_all_processes_keeps_every_record(two_devices: House) -> None:
     """As Ctrl-C does it, which reaches the workers too."""
     session = two_devices.start("--vendor", "fake", "-n", "2", "-k", "Tiny or Second", trouble="*.call=sleep")
-    two_devices.wait_for_trouble(session)
+    two_devices.wait_for_trouble(session, timeout=300)
     os.killpg(session.pid, signal.SIGINT)
     ran = two_devices.end(session, timeout=60)
     assert ran.code == 2, ran.output
