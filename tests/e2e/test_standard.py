@@ -135,3 +135,6 @@ def test_a_case_without_the_profile_is_skipped_in_one_line(house: House) -> None
     assert told in (house.root / "junit.xml").read_text()
     assert [path.name for path in (ran.run_dir / "inference").iterdir()] == ["tiny"]
     one_line_answer(house.run(*options, "-k", "Small"), "small.yaml: profiles: has no profile 'standard'")
+    house.root.joinpath("host.yaml").write_text("CASES: {'tiny:pytorch': suites, 'small:pytorch': suites}\n")
+    listed = house.run("--host-config=host.yaml", "--weights=vendors")
+    one_line_answer(listed, "small.yaml: profiles: has no profile 'standard'")
