@@ -51,7 +51,8 @@ def damaged(draw: st.DrawFn, whole: Any, most: int = 3) -> Any:
         elif change == "nest":
             parent[key] = [parent[key]]
         else:
-            parent[key] = draw(st.sampled_from(STRANGE) | st.floats() | st.integers())
+            strange = st.sampled_from(STRANGE) | st.floats() | st.integers()
+            parent[key] = copy.deepcopy(draw(strange))  # the next change may be within it
     return value
 
 
@@ -72,7 +73,7 @@ def extreme(draw: st.DrawFn, whole: Any, most: int = 6) -> Any:
             parent = parent[step]
         old = parent[key]
         if isinstance(old, list):
-            parent[key] = old[: draw(st.integers(0, 1))] * draw(st.sampled_from((1, 1, 3)))
+            parent[key] = copy.deepcopy(old[: draw(st.integers(0, 1))] * draw(st.sampled_from((1, 1, 3))))
         elif isinstance(old, bool):
             parent[key] = not old
         elif isinstance(old, int):

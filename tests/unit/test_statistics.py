@@ -77,3 +77,9 @@ def test_a_rate_is_all_items_over_all_seconds() -> None:
 def test_a_rate_of_no_time_is_refused(items: list[float], seconds: list[float]) -> None:
     with pytest.raises(ValueError):
         rate(items, seconds)
+
+
+@pytest.mark.parametrize("items, seconds", [([1.0], [1.0, 2.0]), ([1.0, 2.0], [1.0]), ([], [])])
+def test_a_rate_needs_the_same_rounds_on_both_sides(items: list[float], seconds: list[float]) -> None:
+    with pytest.raises(ValueError, match=f"^{len(items)} rounds have items, {len(seconds)} have seconds$"):
+        rate(items, seconds)

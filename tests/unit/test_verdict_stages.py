@@ -12,6 +12,7 @@ from harness.record import Chip, Flops, Identity, Monitoring, Peak, ProblemEntry
 from harness.training.verdict import judge as judge_training
 from harness.verdict import judge
 from harness.verdict_stages import (
+    damaged_lines,
     decide,
     disturbances,
     illegalities,
@@ -49,6 +50,14 @@ def test_every_illegality_is_told() -> None:
     problems = (ProblemEntry(where="a.yaml", key="x", what="no"), ProblemEntry(where="--set", key="y", what="nor that"))
     assert illegalities(record(problems=problems)) == ["a.yaml: x: no", "--set: y: nor that"]
     assert illegalities(record()) == []
+
+
+def test_damaged_lines_are_counted_and_named() -> None:
+    assert damaged_lines(record(), "the event log") == []
+    assert damaged_lines(record(corrupt_lines=2), "the event log") == ["2 lines of the event log are damaged"]
+    named = record(corrupt_lines=2, damaged=("a, line 1: not JSON", "b, line 2: no event"))
+    told = "2 lines of the logs are damaged: a, line 1: not JSON; b, line 2: no event"
+    assert damaged_lines(named, "the logs") == [told]
 
 
 def test_parts_left_out() -> None:
