@@ -192,7 +192,7 @@ def test_deep_nesting_and_what_no_record_holds(tmp_path: Path) -> None:
 
 
 FIGURES = st.floats(1e-3, 1e9)
-SAME = set(SeedRun.model_fields) - {"split", "parameters", "ranks", "evaluations", "notes", "epochs", "rates"}
+SAME = set(SeedRun.model_fields) - {"checks", "split", "parameters", "ranks", "evaluations", "notes", "epochs", "rates"}
 
 
 @given(
