@@ -247,6 +247,10 @@ def test_no_sooner_than_an_interval_before_the_references(reference: int, interv
         assert found[1] == f"converged after 200 samples, sooner than the reference runs {allowed}"
 
 
+def test_references_and_no_data_set_to_take_the_interval_from() -> None:
+    assert judged(dataset=None, config={"references": {"16": [900]}}) == ("ERROR", "nothing identifies the data set")
+
+
 def test_references_of_another_batch_say_nothing() -> None:
     assert judged(config={"references": {"32": [9000]}})[0] == "PASS"
 
