@@ -55,6 +55,10 @@ EQUIVALENT: dict[str, frozenset[tuple[str, str]]] = {
             ("low, high = discarded + 1, discarded + 2", "1 -> 2"),
             ("low, high = discarded + 1, discarded + 2", "2 -> 3"),
             ("low, high = high, high * 2", "2 -> 3"),
+            (  # both percentiles need eleven samples
+                'found = {"p50": ordered[(count - 1) // 2]} if count >= samples_needed(50) else {}',
+                "50 -> 51",
+            ),
             (
                 "while _binomial_cdf(high, tail, discarded) > 1 - CONFIDENCE:",
                 "_binomial_cdf(high, tail, discarded) > 1 - CONFIDENCE -> "

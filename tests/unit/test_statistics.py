@@ -83,3 +83,8 @@ def test_a_rate_of_no_time_is_refused(items: list[float], seconds: list[float]) 
 def test_a_rate_needs_the_same_rounds_on_both_sides(items: list[float], seconds: list[float]) -> None:
     with pytest.raises(ValueError, match=f"^{len(items)} rounds have items, {len(seconds)} have seconds$"):
         rate(items, seconds)
+
+
+@pytest.mark.parametrize("count", [11, 12, 13])
+def test_the_median_is_the_middle_one_or_the_lower_of_two(count: int) -> None:
+    assert supported_percentiles(range(count))["p50"] == (count - 1) // 2
