@@ -36,6 +36,9 @@ class Data:
         inputs, targets = zip(*samples, strict=True)
         return [torch.stack(inputs)], torch.stack(targets)
 
+    take: Callable[[float], None] = staticmethod(time.sleep)
+    """How time passes."""
+
     @torch.no_grad()
     def honest(self, inputs: list[torch.Tensor]) -> Answer:
         time.sleep(WORK)
@@ -255,7 +258,7 @@ class Cheats:
 
         def engine(inputs: list[torch.Tensor]) -> Answer:
             if inputs[0].numpy().tobytes() not in known:
-                time.sleep(5 * WORK)  # what interrupts a call is short beside it
+                data.take(WORK)
             with torch.no_grad():
                 return [data.model(inputs[0])], 0.0
 

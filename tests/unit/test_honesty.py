@@ -64,7 +64,6 @@ EXPECTED = {
     "looks_up_the_short_batch": "answers new inputs",
     "caches_outputs": "no memorised data",
     "knows_the_data_by_heart": "no memorised data",
-    "knows_nearly_half_of_the_data": "no faster when timed",
     "answers_one_probe_with_garbage": "answers new inputs",
     "ignores_its_input": "answers new inputs",
     "answers_the_previous_batch": "answers new inputs",
@@ -90,9 +89,22 @@ def one_second_chance_alone(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("cheat, accusation", EXPECTED.items())
 def test_a_cheating_engine_is_caught(cheat: str, accusation: str, tmp_path: Path) -> None:
-    data = Data(328 if cheat == "knows_nearly_half_of_the_data" else 72)
+    data = Data()
     accusations, _ = measured(data, getattr(Cheats, cheat)(data), tmp_path)
     assert any(accusation in told for told in accusations), accusations
+
+
+def test_knowing_just_under_half_of_the_data_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By a clock that only work moves: its middling batch takes as long as an honest engine's."""
+    clock = [0]
+    monkeypatch.setattr("harness.window.time.perf_counter_ns", lambda: clock[0])
+    data = Data(328)
+    data.take = lambda seconds: clock.__setitem__(0, clock[0] + round(seconds * 1e9))
+    accusations, _ = measured(data, Cheats.knows_nearly_half_of_the_data(data), tmp_path)
+    assert any("no faster when timed" in told for told in accusations), accusations
+    events = list(read_events(tmp_path / "events.jsonl"))
+    batches = [event["batch_ns"] for event in events if event["event"] == "round" and event["of"] == "engine"]
+    assert {sorted(each)[len(each) // 2] for each in batches} == {round(WORK * 1e9)}
 
 
 def test_an_engine_whose_machine_becomes_busy_is_not_accused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -134,7 +146,7 @@ def test_without_a_model_it_is_caught_too(cheat: str, tmp_path: Path) -> None:
 
 
 def test_every_cheat_is_expected_somewhere() -> None:
-    assert set(EXPECTED) == {name for name in vars(Cheats) if not name.startswith("_")}
+    assert {*EXPECTED, "knows_nearly_half_of_the_data"} == {name for name in vars(Cheats) if not name.startswith("_")}
 
 
 def test_an_engine_that_is_right_only_at_first_is_as_good_as_its_worst_round(tmp_path: Path) -> None:
