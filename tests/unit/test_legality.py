@@ -402,3 +402,22 @@ def test_a_value_that_begins_like_another_is_another(old: Any, new: Any) -> None
 def test_any_plain_value_may_be_new(value: Any) -> None:
     ours = hold_against(OverrideLayer(FILE, {"own": value}), {}, {}, {})
     assert not ours.problems and [(each.key, each.new, each.kind) for each in ours.applied] == [("own", value, "added")]
+
+
+def test_what_follows_from_other_settings_is_on_record() -> None:
+    following = held({"scenario": "latency"}).config
+    assert following.batch_size == 1 and following.compiler == "engine"
+    told = {each.key: (each.old, each.new, each.origin, each.kind) for each in following.overrides}
+    assert told["compiler"] == ("default", "engine", "vendor acme", "changed")
+    assert told["batch_size"] == (8, 1, "scenario latency", "changed")
+    both = [OverrideLayer(FILE, {"batch_size": 1}), OverrideLayer(COMMAND_LINE, {"scenario": "latency"})]
+    config = resolve(case_file(), "acme", both, "engine").config
+    assert [each.origin for each in config.overrides if each.key == "batch_size"] == [FILE]
+    assert [each.key for each in held({}).config.overrides] == ["compiler"] and held({}).config.batch_size == 8
+
+
+def test_fp16_and_another_precision_contradict_each_other() -> None:
+    (problem,) = held({"fp16": True, "precision": "bf16"}).problems
+    assert (problem.where, problem.key) == ("net.yaml", "precision")
+    assert problem.what == "contradicts fp16: true (precision is 'bf16'); set one of them"
+    assert not held({"fp16": True}).problems and not held({"precision": "bf16"}).problems
