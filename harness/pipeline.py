@@ -13,18 +13,20 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from harness.bench import Bench
 from harness.case import InferenceCase
 from harness.config import EffectiveConfig
 from harness.errors import StepError
 from harness.events import EventLog
 from harness.export import check_onnx, export_onnx
 from harness.identity import identify
-from harness.measure import Measurer
+from harness.measure import measure
 from harness.precision import count_flops, framework_compute, perturbed
 from harness.registry import FoundVendor
 from harness.rehearsal import declared_and_counted, first_batch, rehearse, rehearse_training
 from harness.silence import AudibleLoader
 from harness.statistics import samples_needed
+from harness.trial import Trial
 from harness.vendor import Compiler
 from harness.weights import embedded_weights
 from harness.window import Compute
@@ -72,7 +74,7 @@ class Pipeline:
         self.report = report
         self.loader: Loader
         self.first: list[torch.Tensor] = []
-        self.measurer: Measurer
+        self.bench: Bench
         self.model: torch.nn.Module | None = None
         self.onnx_path: Path | None = None
         self.engine: Compute | None = None
@@ -133,7 +135,7 @@ class Pipeline:
             self.log.write("weights", **self._weights(model, batch).model_dump())
             self.model = model.eval()
             self._seed()
-        self.measurer = Measurer(
+        self.bench = Bench(
             config,
             AudibleLoader(self.loader, self.report),
             self.first,
@@ -180,10 +182,10 @@ class Pipeline:
             raise _Unsupported(f"the framework runs no {precision} on vendor {self.found.name}, and compiler is null")
         if tested != "fp32":
             compute = framework_compute(self.model, vendor.torch_device(), "fp32")
-            self.measurer.measure("framework_fp32", compute, rounds=1)
+            measure(self.bench, "framework_fp32", compute, rounds=1)
         compute = framework_compute(self.model, vendor.torch_device(), tested)
         self.log.write("framework_precision", precision=tested)
-        self.measurer.measure("framework", compute, rounds=self.config.repeat, ranked=self.compiler is None)
+        measure(self.bench, "framework", compute, rounds=self.config.repeat, ranked=self.compiler is None)
 
     def export(self) -> None:
         """Step 4: the model as an ONNX file."""
@@ -213,9 +215,8 @@ class Pipeline:
             self._load_engine()
         assert self.engine is not None
         reference = self._reference(self.model) if self.model is not None else None
-        self.measurer.measure(
-            "engine", self.engine, rounds=self._rounds(), ranked=True, probed=True, probed_with=reference
-        )
+        rounds = self._rounds()
+        measure(self.bench, "engine", self.engine, rounds, ranked=True, probed=True, probed_with=reference)
         if self._undeclared():
             raise _Undeclared(
                 f"compiler {self.config.compiler} does not declare {self._undeclared()}, yet it ran: "
@@ -233,7 +234,7 @@ class Pipeline:
         if self.compiler.consumes == "onnx":
             path = self._export(other, self.run_dir / "subject.onnx")
         engine = self.found.infer_model(self.config.compiler)(self.config, path, copy.deepcopy(other))
-        self.measurer.audit(self.engine, engine, self._reference(other))
+        Trial(self.bench, "engine", self.engine, None).audit(engine, self._reference(other))
 
     def _reference(self, model: torch.nn.Module) -> Compute:
         """The framework in float32 on the processor, which may take longer than any engine."""

@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 import torch
 
-from harness import measure
+from harness.bench import Bench
 from harness.config import EffectiveConfig
 from harness.contention import ContentionMeter
 from harness.events import EventLog, read_events
 from harness.honesty import probe
-from harness.measure import Measurer
+from harness.measure import measure
 from harness.record import Contention
 from tests.unit.cheating_engines import WORK, Answer, Cheats, Data
 
@@ -48,9 +48,9 @@ def measured(
     vendor: Any = SimpleNamespace(synchronize=synchronize, memory=lambda: (None, None), runs_on_processor=True)
     log = EventLog(tmp_path / "events.jsonl")
     first = next(iter(data.loader))[0]
-    measurer = Measurer(config, data.loader, first, evaluator, vendor, log, lambda **_: None)
-    measurer.measure("framework", reference, 1)
-    measurer.measure("engine", engine, 3, probed=True, probed_with=reference if with_model else None)
+    bench = Bench(config, data.loader, first, evaluator, vendor, log, lambda **_: None)
+    measure(bench, "framework", reference, 1)
+    measure(bench, "engine", engine, 3, probed=True, probed_with=reference if with_model else None)
     events = list(read_events(log.path))
     accusations = [event["what"] for event in events if event["event"] == "dishonest"]
     return accusations, [e["accuracy"] for e in events if e["event"] == "round" and e["of"] == "engine"]
@@ -83,7 +83,7 @@ EXPECTED = {
 
 @pytest.fixture(autouse=True)
 def one_second_chance_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(measure, "SECOND_CHANCES", 1)
+    monkeypatch.setattr("harness.trial.SECOND_CHANCES", 1)
     monkeypatch.setattr(ContentionMeter, "seen", lambda self: Contention(others=0.0, stolen=0.0, idle=0.1))
 
 
@@ -110,7 +110,7 @@ def test_knowing_just_under_half_of_the_data_is_found(tmp_path: Path, monkeypatc
 def test_an_engine_whose_machine_becomes_busy_is_not_accused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nor has it a speed: it may be one that is fast until it meets something new."""
     last = SimpleNamespace(randint=lambda first, last: last)  # where the honesty round comes
-    monkeypatch.setattr(measure, "random", SimpleNamespace(SystemRandom=lambda: last))
+    monkeypatch.setattr("harness.measure.random", SimpleNamespace(SystemRandom=lambda: last))
     data = Data()
     known = {batch[0][0].numpy().tobytes() for batch in data.loader}
     busy: list[bool] = []

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 import torch
 
-from harness import measure
+from harness.bench import Bench
 from harness.config import EffectiveConfig
 from harness.events import Event, EventLog, read_events
-from harness.measure import Measurer
+from harness.measure import measure
 from harness.rounds import measurement_of
 from tests.unit.test_loop import Loader, engine, evaluate
 
@@ -27,8 +27,8 @@ def slow(inputs: list[torch.Tensor]) -> tuple[list[torch.Tensor], float]:
     return engine(inputs)
 
 
-class Bench:
-    """A measurer of a made-up case, and what it wrote down."""
+class Measured:
+    """A made-up case to measure, and what was written down."""
 
     def __init__(self, tmp_path: Path, runs_on_processor: bool = True, **configurations: Any) -> None:
         self.log = EventLog(tmp_path / "events.jsonl")
@@ -47,7 +47,7 @@ class Bench:
         )
         first = next(iter(self.loader))[0]
         report: Callable[..., None] = lambda **told: self.notes.append(told.get("note", ""))  # noqa: E731
-        self.measurer = Measurer(config, self.loader, first, evaluate, vendor, self.log, report)
+        self.bench = Bench(config, self.loader, first, evaluate, vendor, self.log, report)
 
     def events(self, kind: str) -> list[Event]:
         """Those of a kind."""
@@ -55,14 +55,14 @@ class Bench:
 
 
 def test_a_round_lasts_by_as_many_passes_as_that_takes(tmp_path: Path) -> None:
-    bench = Bench(tmp_path, min_seconds=0.1)
-    bench.measurer.measure("engine", slow, 2)
-    rounds = bench.events("round")
+    case = Measured(tmp_path, min_seconds=0.1)
+    measure(case.bench, "engine", slow, 2)
+    rounds = case.events("round")
     assert [event["number"] for event in rounds] == [1, 2]
     for event in rounds:
         assert sum(event["batch_ns"]) >= 0.1e9
         assert event["items"] == 40 * event["passes"] and len(event["batch_ns"]) == 10 * event["passes"]
-    assert all(event["seconds"] >= 0.1 for event in bench.events("loader"))
+    assert all(event["seconds"] >= 0.1 for event in case.events("loader"))
 
 
 def test_a_round_that_turns_out_too_short_does_not_count(tmp_path: Path) -> None:
@@ -74,18 +74,18 @@ def test_a_round_that_turns_out_too_short_does_not_count(tmp_path: Path) -> None
         time.sleep(100 * SECONDS if len(calls) < 2 else SECONDS)
         return engine(inputs)
 
-    bench = Bench(tmp_path, min_seconds=0.1)
-    bench.measurer.measure("engine", warms_up, 1)
-    (event,) = bench.events("round")
+    case = Measured(tmp_path, min_seconds=0.1)
+    measure(case.bench, "engine", warms_up, 1)
+    (event,) = case.events("round")
     assert sum(event["batch_ns"]) >= 0.1e9 and event["passes"] > 1
     assert len(calls) > 1 + len(event["batch_ns"]), "a shorter round was run and left out"
 
 
 def test_what_the_loader_does_is_measured_before_each_round(tmp_path: Path) -> None:
-    bench = Bench(tmp_path)
-    bench.measurer.measure("engine", slow, 3)
-    assert [event["items"] for event in bench.events("loader")] == [40, 40, 40]
-    order = [event["event"] for event in read_events(bench.log.path) if event["event"] in ("loader", "round")]
+    case = Measured(tmp_path)
+    measure(case.bench, "engine", slow, 3)
+    assert [event["items"] for event in case.events("loader")] == [40, 40, 40]
+    order = [event["event"] for event in read_events(case.log.path) if event["event"] in ("loader", "round")]
     assert order == ["loader", "round"] * 3
 
 
@@ -96,22 +96,22 @@ def test_a_disturbed_measurement_is_repeated_once(
     noise: list[list[str]], ranked: bool, rounds: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     left = iter(noise)
-    monkeypatch.setattr(measure, "noise_of", lambda *_: next(left))
-    bench = Bench(tmp_path)
-    bench.measurer.measure("engine", slow, 2, ranked=ranked)
-    assert len(bench.events("round")) == rounds
-    again = [(event["of"], event["what"]) for event in bench.events("repeated")]
+    monkeypatch.setattr("harness.measure.noise_of", lambda *_: next(left))
+    case = Measured(tmp_path)
+    measure(case.bench, "engine", slow, 2, ranked=ranked)
+    assert len(case.events("round")) == rounds
+    again = [(event["of"], event["what"]) for event in case.events("repeated")]
     assert again == ([("engine", ["rounds scatter"])] if rounds == 4 else [])
-    assert ("measuring again: rounds scatter" in bench.notes) == bool(again)
-    attempts = [event["attempt"] for event in bench.events("round")]
+    assert ("measuring again: rounds scatter" in case.notes) == bool(again)
+    attempts = [event["attempt"] for event in case.events("round")]
     assert attempts == [0, 0, 1, 1][:rounds]
 
 
 def test_it_is_not_repeated_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(measure, "noise_of", lambda *_: ["rounds scatter"])
-    bench = Bench(tmp_path)
-    bench.measurer.measure("engine", slow, 2, ranked=True)
-    assert len(bench.events("round")) == 4 and len(bench.events("repeated")) == 1
+    monkeypatch.setattr("harness.measure.noise_of", lambda *_: ["rounds scatter"])
+    case = Measured(tmp_path)
+    measure(case.bench, "engine", slow, 2, ranked=True)
+    assert len(case.events("round")) == 4 and len(case.events("repeated")) == 1
 
 
 @pytest.mark.parametrize(
@@ -120,12 +120,12 @@ def test_it_is_not_repeated_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 def test_what_was_loaded_beside_the_core_is_held_against_the_core_alone(
     on_processor: bool, workers: int, alone: bool, tmp_path: Path
 ) -> None:
-    bench = Bench(tmp_path, on_processor, num_workers=workers)
-    bench.measurer.measure("engine", slow, 2)
-    found = bench.events("alone")
+    case = Measured(tmp_path, on_processor, num_workers=workers)
+    measure(case.bench, "engine", slow, 2)
+    found = case.events("alone")
     assert len(found) == alone
     measured = measurement_of(
-        bench.events("round"), bench.events("loader"), warmup_batches=0, warmup_seconds=0.0,
+        case.events("round"), case.events("loader"), warmup_batches=0, warmup_seconds=0.0,
         core_alone=found[0]["items_per_second"] if found else None,
     )  # fmt: skip
     assert measured is not None and (measured.core_lost is not None) == alone
