@@ -40,7 +40,7 @@ def main() -> None:
             traceback.print_exc()
         told = str(error) if isinstance(error, ProofmarkError) else f"{type(error).__name__}: {error}"
         with contextlib.suppress(OSError):  # a full disk may be what failed; then this process's output says so
-            log.write("rank_failed", rank=rank, reason=told.strip().splitlines()[0])
+            log.write("rank_failed", rank=rank, reason=next(iter(told.strip().splitlines()), type(error).__name__))
         _leave(1)
     _leave(0)
 
