@@ -11,7 +11,7 @@ from harness.record import Contention, Measurement, Rate, Round
 from harness.statistics import rate, supported_percentiles
 
 WITHIN = 0.05
-"""Rates that lie closer than this, or than twice their noise, do not tell which stage is the slower."""
+"""Rates that lie closer than this are the same, whatever their noise."""
 
 Stage = Literal["loader", "compute", "evaluation"]
 
@@ -69,7 +69,7 @@ def margin(one: Rate, other: Rate) -> float:
 
 
 def _bound_by(rounds: Sequence[Round], core: Rate, loader: Rate | None) -> Stage | None:
-    """The slowest of the stages, if it is slower than the next by more than their noise."""
+    """The slowest of the stages, if in each of its rounds it was slower than the next one in any."""
     rates: dict[Stage, Rate] = {"compute": core}
     if loader is not None:
         rates["loader"] = loader
@@ -80,4 +80,4 @@ def _bound_by(rounds: Sequence[Round], core: Rate, loader: Rate | None) -> Stage
     if not others:
         return slowest
     first, second = rates[slowest], rates[others[0]]
-    return slowest if first.value < second.value * (1 - margin(first, second)) else None
+    return slowest if first.max < second.min and first.value < second.value * (1 - WITHIN) else None

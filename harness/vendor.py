@@ -153,7 +153,7 @@ class InferModel(Protocol):
         """Run one batch: CPU tensors in, (outputs, foo_time) out.
 
         The answer is a `tuple` of a `list` of `torch.Tensor`s and a `float`, exactly these types: a subclass, or a
-        tensor with attributes of its own, ends the run. Outputs are new tensors at every call, on the device or on
+        tensor with a method of its own, ends the run. Outputs are new tensors at every call, on the device or on
         the host, one row per sample. The referee copies them to the host before it stops the clock: the way back from
         the device is part of `core`, as the way there is. `foo_time` is the part of the call, in seconds, that is not
         inference; it must be 0.0 in timed rounds.

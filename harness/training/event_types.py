@@ -95,7 +95,7 @@ class _Hang(Typed):
     step: Count
     phase: Text
     seconds: Seconds
-    position: Annotated[list[int], Field(min_length=3, max_length=3)]
+    position: Annotated[list[int | bool], Field(min_length=3, max_length=3)]
 
 
 class _Reason(Typed):

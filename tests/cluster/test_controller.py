@@ -38,6 +38,7 @@ class Site:
         self.controller = Controller()
         (folder / "tree").mkdir()
         (folder / "tree" / "code.py").write_text("")
+        self._others = psutil.Process().children()
         python = folder / "python"  # describes this host as any does
         python.write_text('#!/bin/sh\n[ "$1" = -m ] || exec python3 "$@"\necho \'{"busy": []}\'\n')
         python.chmod(0o755)
@@ -53,8 +54,9 @@ class Site:
         return told
 
     def far_ends(self) -> list[psutil.Process]:
-        """Those that live."""
-        return [each for each in psutil.Process().children() if each.status() != psutil.STATUS_ZOMBIE]
+        """Those that live; a browser that other tests began is none."""
+        children = [each for each in psutil.Process().children() if each not in self._others]
+        return [each for each in children if each.status() != psutil.STATUS_ZOMBIE]
 
     def closes(self) -> bool:
         """Whether it ends at all, and leaves nothing."""

@@ -105,15 +105,21 @@ class House:
         return path
 
     def add_case(
-        self, case: str, overrides: Mapping[str, Any] | None = None, vendor: str = "fake", **parameters: Any
+        self,
+        case: str,
+        overrides: Mapping[str, Any] | None = None,
+        vendor: str = "fake",
+        configurations: Mapping[str, Any] | None = None,
+        **parameters: Any,
     ) -> None:
-        """A second case like the tiny one, with a vendor's overrides and other parameters."""
+        """A second case like the tiny one, with a vendor's overrides, and other configurations and parameters."""
         module = self.case_yaml.with_name(f"test_{case}.py")
         module.write_text(
             f"from suites.inference import test_tiny\n\nclass Test{case.title()}(test_tiny.TestTiny):\n    pass\n"
         )
         content = yaml.safe_load(self.case_yaml.read_text())
         content["parameters"] |= parameters
+        content["configurations"] |= configurations or {}
         self.case_yaml.with_name(f"{case}.yaml").write_text(yaml.safe_dump(content))
         if overrides:
             self.vendor_yaml(case, vendor).write_text(yaml.safe_dump(dict(overrides)))
@@ -138,6 +144,7 @@ class House:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             start_new_session=True,
+            preexec_fn=_hear_a_lost_terminal,  # also where these tests themselves run under nohup
             **popen,
         )
 
@@ -196,6 +203,10 @@ def clean(ran: Ran) -> None:
     """No traceback of ours anywhere in the output."""
     for sign in ("Traceback (most recent", "INTERNALERROR", "site-packages"):
         assert sign not in ran.output, ran.output
+
+
+def _hear_a_lost_terminal() -> None:
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 @pytest.fixture(scope="session")

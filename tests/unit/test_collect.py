@@ -241,6 +241,17 @@ def test_stages_within_the_noise_bound_nothing(log: Path) -> None:
     assert engine.bound_by is None
 
 
+def test_a_stage_that_was_slower_in_some_rounds_only_bounds_nothing(log: Path) -> None:
+    events = good_events()
+    loads = iter([20_000, 2_000, 20_000] * 2)
+    for name, fields in events:
+        if name == "loader":
+            fields.update(items=next(loads), seconds=1.0)
+    engine = collect(written(log, events)).engine
+    assert engine is not None and engine.loader is not None and engine.loader.value > 2 * engine.core.value
+    assert engine.bound_by is None
+
+
 def test_of_a_repeated_measurement_the_second_counts(log: Path) -> None:
     first = [(n, f | ({"batch_ns": [90_000_000]} if n == "round" else {})) for n, f in measured("engine")]
     again = [(n, f | {"attempt": 1}) for n, f in measured("engine") if n in ("loader", "round")]

@@ -83,9 +83,15 @@ def test_what_is_no_answer_is_refused_before_anything_of_it_is_used(returned: An
 def test_a_tensor_with_a_method_of_its_own_is_refused(name: str) -> None:
     output = torch.ones(4, 1)
     setattr(output, name, Trap().works)
-    with pytest.raises(StepError, match=rf"attributes of its own \({name}\): return output.detach\(\)"):
+    with pytest.raises(StepError, match=rf"methods of its own \({name}\): return output.detach\(\)"):
         check_answer(([output], 0.0), 4)
     assert check_answer(([torch.Tensor.detach(output)], 0.0), 4)
+
+
+def test_what_torch_compile_notes_on_a_tensor_is_no_method() -> None:
+    output = torch.ones(4, 1)
+    output._dynamo_propagated_dynamic_indices = {0}  # type: ignore[attr-defined]
+    assert check_answer(([output], 0.0), 4)
 
 
 def test_an_engine_that_replaces_its_inputs_answers_for_the_rows_that_it_was_given() -> None:
