@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -36,7 +37,16 @@ def troubles(directory: Path) -> list[str]:
 
 
 def children() -> list[psutil.Process]:
-    return [p for p in psutil.Process().children() if "harness.monitor_main" in p.cmdline()]
+    return [p for p in psutil.Process().children() if "harness.monitor_main" in command(p)]
+
+
+def command(process: psutil.Process) -> list[str]:
+    """Its command line, which for a moment after the process began is empty."""
+    deadline = time.monotonic() + 10
+    while not (found := process.cmdline()) and process.status() != psutil.STATUS_ZOMBIE:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    return found
 
 
 def test_a_nodes_monitor_writes_beside_its_agents_log_and_ends_when_told(tmp_path: Path) -> None:
