@@ -144,8 +144,7 @@ class House:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             start_new_session=True,
-            preexec_fn=_hear_a_lost_terminal,  # also where these tests themselves run under nohup
-            **popen,
+            **{"preexec_fn": _hear_a_lost_terminal, **popen},
         )
 
     def end(self, session: subprocess.Popen[str], timeout: float = 600, results: str = "results") -> Ran:
@@ -206,6 +205,7 @@ def clean(ran: Ran) -> None:
 
 
 def _hear_a_lost_terminal() -> None:
+    """Also where these tests themselves run under nohup."""
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
