@@ -116,6 +116,7 @@ def _missing_figures(record: RunRecord) -> list[str]:
         reasons.append(f"{len(measured.rounds)} of {rounds} rounds are in the record")
     if measured is not None:
         reasons += _too_short(measured, record.config.get("min_seconds", 0.0))
+        reasons += ["the loader was not measured"] if measured.loader is None else []
     reasons += [f"step {step.name} was not reached" for step in record.steps if step.status == "not_reached"]
     reasons += damaged_lines(record, "the event log")
     reasons += _missing_identity(record)

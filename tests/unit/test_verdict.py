@@ -175,6 +175,11 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str]] = {
         "round 2 was timed for 0.49 s of compute, 0.5 s are asked for",
     ),
     "a pass that is missing": ({"engine": measurement({"items": 100, "passes": 2})}, "ERROR", "ran 100 of 200 samples"),
+    "a loader that nobody measured": (
+        {"engine": measurement().model_copy(update={"loader": None})},
+        "ERROR",
+        "the loader was not measured",
+    ),
     "whole above the loader": ({"engine": loaded([60] * 3, 1.5)}, "ERROR", "is above loader 40, which it contains"),
     "whole above core": (
         {"engine": measurement().model_copy(update={"core": rate([60] * 3, [1.0] * 3)})},
