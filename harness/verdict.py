@@ -117,6 +117,11 @@ def _missing_figures(record: RunRecord) -> list[str]:
     if measured is not None:
         reasons += _too_short(measured, record.config.get("min_seconds", 0.0))
         reasons += ["the loader was not measured"] if measured.loader is None else []
+        reasons += [
+            f"round {number} does not say what else the machine did (contention)"
+            for number, timed in enumerate(measured.rounds, 1)
+            if timed.contention is None
+        ]
     reasons += [f"step {step.name} was not reached" for step in record.steps if step.status == "not_reached"]
     reasons += damaged_lines(record, "the event log")
     reasons += _missing_identity(record)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from harness.record import Check, Chip, Flops, Host, Identity, Utilisation
+from harness.record import Check, Chip, Contention, Flops, Host, Identity, Utilisation
 from harness.training.checks import required
 from harness.training.record import Epoch, Evaluation, NotedStep, Rank, Rates, SeedRun, Split, TrainingRecord
 from harness.training.seed_run import rates_over
@@ -53,6 +53,7 @@ def make_run(passes: int = 2, **changes: Any) -> SeedRun:
         "losses": [(note.step, note.loss) for note in notes],
         "notes": notes,
         "checks": [passed(name) for name in sorted(required(adapted=False, converged=True))],
+        "contention": Contention(others=0.0, stolen=0.0, idle=0.0),
         "ranks": [Rank(rank=0, steps=4 * passes, compute_seconds=seconds / 2)],
     }
     return SeedRun(**{**values, **changes})

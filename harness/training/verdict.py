@@ -103,6 +103,8 @@ def _missing_in_run(record: TrainingRecord, run: SeedRun) -> list[str]:
         reasons.append("it is said to have converged, but no evaluation says when")
     if run.rates is None or run.rates.no_eval is None or run.rates.pure_compute is None:
         reasons.append("a throughput is missing" if run.rates else "nothing was measured")
+    if run.contention is None:
+        reasons.append("nothing says what else its machines did (contention)")
     told = [rank for rank in run.ranks if rank.compute_seconds is not None]
     if record.world is not None and [rank.rank for rank in told] != list(range(record.world)):
         reasons.append(f"{len({rank.rank for rank in told})} of {record.world} ranks left their figures")

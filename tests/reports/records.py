@@ -12,6 +12,7 @@ from harness.record import (
     Accuracy,
     Check,
     Chip,
+    Contention,
     Flops,
     Host,
     Identity,
@@ -46,6 +47,7 @@ def measurement(core_seconds: tuple[float, ...], accuracy: float = 0.9822, begun
             evaluation_seconds=0.1 * seconds,
             accuracy=accuracy,
             started=BEGUN + begun + 10.0 * number,
+            contention=Contention(others=0.0, stolen=0.0, idle=0.0),
         )
         for number, seconds in enumerate(core_seconds)
     )

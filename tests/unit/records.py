@@ -9,6 +9,7 @@ from harness.record import (
     Accuracy,
     Check,
     Chip,
+    Contention,
     Flops,
     Host,
     Identity,
@@ -25,7 +26,8 @@ from harness.verdict import REQUIRED_CHECKS
 
 def rounds(*changes: dict[str, Any], count: int = 3) -> tuple[Round, ...]:
     """Passes over 100 items in a second of compute; the first ones take the changes."""
-    base = {"items": 100, "batches": 10, "whole_seconds": 1.5, "core_seconds": 1.0, "evaluation_seconds": 0.1}
+    base: dict[str, Any] = {"items": 100, "batches": 10, "whole_seconds": 1.5, "core_seconds": 1.0, "evaluation_seconds": 0.1}
+    base["contention"] = Contention(others=0.0, stolen=0.0, idle=0.0)
     padded = [*changes, *[{}] * (count - len(changes))]
     return tuple(Round(**{**base, "accuracy": 0.98, "started": 1.79e9 + n, **c}) for n, c in enumerate(padded))
 

@@ -46,6 +46,11 @@ def test_others_on_the_cores(others: float, idle: float, max_noise: float | None
     assert kind == "PASS" or f"others took {others:.1%} of the cores" in told
 
 
+def test_nobody_watched_the_machine() -> None:
+    found, told = judged(make_run(contention=None))
+    assert (found, told) == ("ERROR", "nothing says what else its machines did (contention)")
+
+
 def test_a_good_record_passes() -> None:
     assert judged() == ("PASS", "")
 

@@ -180,6 +180,11 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str]] = {
         "ERROR",
         "the loader was not measured",
     ),
+    "a round in which nobody watched the machine": (
+        {"engine": measurement({}, {"contention": None})},
+        "ERROR",
+        "round 2 does not say what else the machine did (contention)",
+    ),
     "whole above the loader": ({"engine": loaded([60] * 3, 1.5)}, "ERROR", "is above loader 40, which it contains"),
     "whole above core": (
         {"engine": measurement().model_copy(update={"core": rate([60] * 3, [1.0] * 3)})},
