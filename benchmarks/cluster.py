@@ -28,18 +28,19 @@ from typing import Any
 import psutil
 
 from benchmarks import simulated_hosts
-from harness.case_file import TrainingParameters, load_case_file
-from harness.cluster import connection
-from harness.cluster.cluster_file import Cluster
-from harness.cluster.code_tree import CodeTree
-from harness.cluster.controller import Controller
-from harness.cluster.launcher import ClusterLauncher
-from harness.cluster.link import Described, Means
-from harness.cluster.node import Node, Nodes, Ssh, Tell
-from harness.config import resolve
-from harness.registry import find_vendor
-from harness.training.run import PACKAGES, ScaleRun, TrainingOptions
-from harness.training.scale import Scale
+from proofmark.launch.cluster import connection
+from proofmark.launch.cluster.cluster_file import Cluster
+from proofmark.launch.cluster.code_tree import CodeTree
+from proofmark.launch.cluster.controller import Controller
+from proofmark.launch.cluster.launcher import ClusterLauncher
+from proofmark.launch.cluster.link import Described, Means
+from proofmark.launch.cluster.node import Node, Nodes, Ssh, Tell
+from proofmark.rules.case_file import load_case_file
+from proofmark.rules.config import resolve
+from proofmark.rules.scale import Scale
+from proofmark.training.case import TrainingParameters
+from proofmark.training.run import PACKAGES, ScaleRun, TrainingOptions
+from proofmark.vendor.registry import find_vendor
 from reports.html import write_html
 from tests.cluster.netns import Hosts
 
@@ -154,7 +155,7 @@ def measure(hosts: int, folder: Path) -> dict[str, float]:
 
 
 def _launcher(nodes: Nodes, cluster: Cluster, controller: Controller) -> ClusterLauncher:
-    code = CodeTree.of(ROOT, ("harness", "vendors"))
+    code = CodeTree.of(ROOT, ("proofmark", "vendors"))
     return ClusterLauncher(Means(nodes, cluster, code, PACKAGES, Described("cpu", "fp32", "", None, False)), controller)
 
 

@@ -14,8 +14,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from harness.events import read_events
-from harness.training.rank_log import RankLog
+from proofmark.record.events import read_events
+from proofmark.training.logs.rank_log import RankLog
 
 LOSSES = 10
 """Of each note, as with the `log_freq` that training cases have."""

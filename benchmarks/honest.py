@@ -15,12 +15,13 @@ from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
-from harness.case_file import load_case_file
-from harness.config import HostSettings, resolve
-from harness.events import EventLog, read_events
-from harness.legality import OverrideLayer
-from harness.pipeline import Pipeline
-from harness.registry import find_vendor
+from proofmark.inference.case import InferenceParameters
+from proofmark.inference.pipeline import Pipeline
+from proofmark.record.events import EventLog, read_events
+from proofmark.rules.case_file import load_case_file
+from proofmark.rules.config import HostSettings, resolve
+from proofmark.rules.legality import OverrideLayer
+from proofmark.vendor.registry import find_vendor
 from suites.inference.test_bert import TestBert
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -88,7 +89,9 @@ def _pipeline(engine: Engine, folder: Path, log: EventLog) -> Pipeline:
     vendor, compiler, precision = engine
     found = find_vendor(vendor, ROOT / "vendors")
     case = TestBert()
-    case_file = load_case_file(ROOT / "suites/inference/bert.yaml", "inference", "embedded", case.common_file)
+    case_file = load_case_file(
+        ROOT / "suites/inference/bert.yaml", "inference", "embedded", case.common_file, InferenceParameters
+    )
     layer = OverrideLayer("benchmark", {"compiler": compiler, "precision": precision})
     host = HostSettings(cache_dir=str(ROOT / ".cache"))
     config = resolve(case_file, vendor, [layer], found.vendor.default_compiler, host).config

@@ -30,25 +30,25 @@ PATIENCE = 5.0
 
 VERDICTS = ("test_verdict.py", "test_verdict_stages.py", "test_training_verdict.py")
 TESTS = {
-    "harness/legality.py": ("test_legality.py",),
-    "harness/config.py": ("test_legality.py", "test_config.py"),
-    "harness/statistics.py": ("test_statistics.py",),
-    "harness/verdict.py": VERDICTS,
-    "harness/verdict_stages.py": VERDICTS,
-    "harness/training/verdict.py": VERDICTS,
-    "harness/pace.py": ("test_pace.py",),
-    "harness/honesty.py": ("test_honesty.py", "test_honesty_checks.py"),
+    "proofmark/rules/legality.py": ("test_legality.py",),
+    "proofmark/rules/config.py": ("test_legality.py", "test_config.py"),
+    "proofmark/measuring/statistics.py": ("test_statistics.py",),
+    "proofmark/inference/verdict.py": VERDICTS,
+    "proofmark/verdict/stages.py": VERDICTS,
+    "proofmark/training/verdict.py": VERDICTS,
+    "proofmark/measuring/pace.py": ("test_pace.py",),
+    "proofmark/measuring/honesty.py": ("test_honesty.py", "test_honesty_checks.py"),
 }
 """The unit tests of each module, under tests/unit; one that is not there is left out."""
 
 EQUIVALENT: dict[str, frozenset[tuple[str, str]]] = {
-    "harness/legality.py": frozenset(
+    "proofmark/rules/legality.py": frozenset(
         {
             ("near = difflib.get_close_matches(key, in_force, 1)", "1 -> 2"),  # the first of them is told
             ("return False", "return False -> return None"),  # whoever asks `_same` asks for its truth
         }
     ),
-    "harness/statistics.py": frozenset(
+    "proofmark/measuring/statistics.py": frozenset(
         {  # the lengths were compared before; where a search begins, it ends at the same place
             ("rates = [count / took for count, took in zip(items, seconds, strict=True)]", "True -> False"),
             ("low, high = discarded + 1, discarded + 2", "discarded + 1 -> discarded - 1"),

@@ -16,16 +16,17 @@ from pathlib import Path
 
 import torch
 
-from harness.case import Loader
-from harness.case_file import load_case_file
-from harness.config import EffectiveConfig, HostSettings, resolve
-from harness.events import EventLog
-from harness.export import export_onnx
-from harness.loop import timed_round
-from harness.monitor import MonitorProcess
-from harness.precision import framework_compute
-from harness.registry import find_vendor
-from harness.window import Compute
+from proofmark.case import Loader
+from proofmark.inference.case import InferenceParameters
+from proofmark.inference.export import export_onnx
+from proofmark.inference.timing.loop import timed_round
+from proofmark.measuring.precision import framework_compute
+from proofmark.measuring.window import Compute
+from proofmark.monitoring.monitor import MonitorProcess
+from proofmark.record.events import EventLog
+from proofmark.rules.case_file import load_case_file
+from proofmark.rules.config import EffectiveConfig, HostSettings, resolve
+from proofmark.vendor.registry import find_vendor
 from suites.inference.test_resnet50 import TestResNet50
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -58,7 +59,7 @@ def main() -> None:
 
 def _config(case: TestResNet50) -> EffectiveConfig:
     folder = ROOT / "suites" / "inference"
-    case_file = load_case_file(folder / "resnet50.yaml", "inference", "embedded", case.common_file)
+    case_file = load_case_file(folder / "resnet50.yaml", "inference", "embedded", case.common_file, InferenceParameters)
     return resolve(case_file, "cpu", [], "onnxruntime", HostSettings()).config
 
 

@@ -17,9 +17,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.errors import UsageError
-from harness.record import RunRecord
-from harness.training.record import TrainingRecord
+from proofmark.errors import UsageError
+from proofmark.inference.record import RunRecord
+from proofmark.training.record import TrainingRecord
 
 ROOT = Path(__file__).resolve().parents[1]
 CASES = ("resnet50", "bert", "vit")

@@ -17,8 +17,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from harness.cluster.far_end import child, server
-from harness.cluster.node import Node
+from proofmark.launch.cluster.node import Node
+from proofmark.launch.far_end import child, server
 
 NPROC = 8
 PATIENCE = 300.0
@@ -41,7 +41,7 @@ host.recv(1)
 """Stands for ssh: lives as long as the host's far end."""
 
 INTERPRETER = """#!/bin/sh
-[ "$2" = harness.training.agent ] || exec {python} "$@"
+[ "$2" = proofmark.training.node.agent ] || exec {python} "$@"
 node=$4
 cd "${{3%/*}}/noderank$node" || exit 1
 cp {folder}/agent.jsonl .

@@ -18,17 +18,17 @@ import torch
 import torch.distributed as dist
 
 from benchmarks.overhead import ROOT, quartiles
-from harness.case_file import load_case_file
-from harness.config import EffectiveConfig, resolve
-from harness.events import EventLog, read_events
-from harness.training.batches import GlobalBatches
-from harness.training.beat import BeatWriter
-from harness.training.case import TrainingCase
-from harness.training.loading import Data, Loader
-from harness.training.spec import TrainingSpec
-from harness.training.strategy import Place
-from harness.training.trainer import Trainer
-from harness.vendor import Processor
+from proofmark.record.events import EventLog, read_events
+from proofmark.rules.case_file import load_case_file
+from proofmark.rules.config import EffectiveConfig, resolve
+from proofmark.training.case import TrainingCase
+from proofmark.training.ranks.batches import GlobalBatches
+from proofmark.training.ranks.heartbeat import BeatWriter
+from proofmark.training.ranks.loading import Data, Loader
+from proofmark.training.ranks.strategy import Place
+from proofmark.training.ranks.trainer import Trainer
+from proofmark.training.spec import TrainingSpec
+from proofmark.vendor.contract import Processor
 from suites.training.test_resnet50 import TestResNet50
 
 PAIRS, STEPS = 9, 10

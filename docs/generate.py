@@ -1,4 +1,4 @@
-"""`make docs`: the vendor contract's reference, from the docstrings of harness/vendor.py."""
+"""`make docs`: the vendor contract's reference, from the docstrings of proofmark/vendor/."""
 
 from __future__ import annotations
 
@@ -8,16 +8,21 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
+MODULES = ("contract", "engine", "readings", "adapter")
+"""Of the contract, in the order of the page."""
+
 PAGE = ROOT / "docs" / "vendor-contract.md"
 
 
 def reference() -> str:
     """The page."""
-    module = ast.parse((ROOT / "harness" / "vendor.py").read_text(encoding="utf-8"))
-    parts = ["# The vendor contract", "Generated from `harness/vendor.py` by `make docs`.", _doc(module)]
-    for node in module.body:
-        if isinstance(node, ast.ClassDef):
-            parts += [f"## `{node.name}`", _doc(node), *_members(node)]
+    package = ROOT / "proofmark" / "vendor"
+    told = "Generated from the modules of `proofmark/vendor/` by `make docs`."
+    parts = ["# The vendor contract", told, _doc(ast.parse((package / "__init__.py").read_text(encoding="utf-8")))]
+    for name in MODULES:
+        for node in ast.parse((package / f"{name}.py").read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ClassDef):
+                parts += [f"## `{node.name}`", _doc(node), *_members(node)]
     return "\n\n".join(filter(None, parts)) + "\n"
 
 

@@ -8,8 +8,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from harness.record import CaseRecord, RunRecord
-from harness.training.record import TrainingRecord
+from proofmark.inference.record import RunRecord
+from proofmark.record.envelope import CaseRecord
+from proofmark.training.record import TrainingRecord
 from reports.allure_tree import arrange, in_order, parameters
 from reports.plots import plots
 from reports.training import TrainingView

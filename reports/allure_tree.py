@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from harness.record import CaseRecord
+from proofmark.record.envelope import CaseRecord
 from reports.text import printable
 from reports.variant import machine, variant
 

@@ -10,8 +10,10 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from harness.record import CaseRecord, RunRecord, VerdictKind
-from harness.training.record import TrainingRecord
+from proofmark.inference.record import RunRecord
+from proofmark.record.envelope import CaseRecord
+from proofmark.record.parts import VerdictKind
+from proofmark.training.record import TrainingRecord
 from reports import labels, provenance, text, watch
 from reports.plots import notes, plots
 from reports.ranks import rank_rows

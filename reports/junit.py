@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from harness.record import Identity, RunRecord
+from proofmark.inference.record import RunRecord
+from proofmark.record.parts import Identity
 from reports.view import CaseView, Figure
 from reports.watch import honesty
 

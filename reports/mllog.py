@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from harness.training.record import Evaluation, SeedRun, TrainingRecord
+from proofmark.training.record import Evaluation, SeedRun, TrainingRecord
 from reports.log_lines import LogLines, caller, milliseconds
 from reports.withholding import withheld, without_speeds
 

@@ -6,8 +6,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from harness.record import CaseRecord, Chip, Host, Identity, Known, OverrideEntry, RunRecord
-from harness.training.record import TrainingRecord
+from proofmark.inference.record import RunRecord
+from proofmark.record.envelope import CaseRecord
+from proofmark.record.parts import Chip, Host, Identity, Known, OverrideEntry
+from proofmark.training.record import TrainingRecord
 from reports import text
 
 MACHINE = {

@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from harness.training.record import Rank, SeedRun
+from proofmark.training.record import Rank, SeedRun
 from reports import text
 from reports.stragglers import host_name
 

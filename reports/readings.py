@@ -6,7 +6,7 @@ import bisect
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import NamedTuple
 
-from harness.record import Monitoring, Series
+from proofmark.record.parts import Monitoring, Series
 from reports.panels import Panel, Point, numbered_line
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
-from harness.record import RunRecord, Step
+from proofmark.inference.record import RunRecord, Step
 
 Side = Literal["framework", "engine"]
 

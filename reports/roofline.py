@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from harness.record import Peak
+from proofmark.record.parts import Peak
 from reports import svg, text
 from reports.axes import WIDTH, Area, Axis, apart, decade_axis, draw_bottom, draw_bound, draw_left
 from reports.view import CaseView

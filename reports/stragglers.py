@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from harness.training.record import Rank, SeedRun
+from proofmark.training.record import Rank, SeedRun
 from reports import text
 
 MARGIN = 0.1

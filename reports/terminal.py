@@ -5,8 +5,9 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator, Sequence
 
-from harness.record import CaseRecord, RunRecord
-from harness.training.record import TrainingRecord
+from proofmark.inference.record import RunRecord
+from proofmark.record.envelope import CaseRecord
+from proofmark.training.record import TrainingRecord
 from reports import labels, text
 from reports.provenance import override_level, override_line
 from reports.reasons import Side

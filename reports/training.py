@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from harness.cluster.preflight import signed
-from harness.record import Verdict, VerdictKind
-from harness.training.record import SeedRun, TrainingRecord
+from proofmark.launch.cluster.preflight import signed
+from proofmark.record.parts import Verdict, VerdictKind
+from proofmark.training.record import SeedRun, TrainingRecord
 from reports import labels, text
 from reports.stragglers import host_name, slowest_host, slowest_rank, too_short
 from reports.watch import counted

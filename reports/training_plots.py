@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping, Sequence
 
-from harness.training.record import SeedRun, Split
+from proofmark.training.record import SeedRun, Split
 from reports import svg, text
 from reports.axes import WIDTH, Area, Axis, draw_bottom, draw_left, linear_axis
 from reports.training import TrainingView, seed

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 
-from harness.training.record import NotedStep, SeedRun
+from proofmark.training.record import NotedStep, SeedRun
 from reports import svg, text
 from reports.panels import Line, Panel, Point, Window, draw_panels, time_axis
 from reports.readings import absent, reading_panels

@@ -6,8 +6,9 @@ import hashlib
 import json
 from typing import Any
 
-from harness.record import CaseRecord, RunRecord
-from harness.training.record import TrainingRecord
+from proofmark.inference.record import RunRecord
+from proofmark.record.envelope import CaseRecord
+from proofmark.training.record import TrainingRecord
 
 
 def run_name(record: CaseRecord) -> str:

@@ -10,8 +10,10 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from harness.record import CaseRecord, RunRecord, Verdict, VerdictKind
-from harness.training.record import TrainingRecord
+from proofmark.inference.record import RunRecord
+from proofmark.record.envelope import CaseRecord
+from proofmark.record.parts import Verdict, VerdictKind
+from proofmark.training.record import TrainingRecord
 from reports import labels, text
 from reports.rich_text import rendered
 from reports.training import TrainingView

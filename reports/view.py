@@ -10,9 +10,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from harness.contention import merged
-from harness.record import Measurement, Rate, RunRecord, Step, Verdict
-from harness.verdict import judge
+from proofmark.inference.record import Measurement, RunRecord, Step
+from proofmark.inference.verdict import judge
+from proofmark.monitoring.contention import merged
+from proofmark.record.parts import Rate, Verdict
 from reports import reasons, text, withholding
 from reports.reasons import Side
 

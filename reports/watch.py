@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from harness.record import Check
+from proofmark.record.parts import Check
 from reports import text
 from reports.view import CaseView, Figure, missing
 

@@ -8,9 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypeVar, get_args
 
-from harness.record import CaseRecord, Measurement, Monitoring, Part, Round, RunRecord, Step, Utilisation, Verdict
-from harness.training.record import Confirmation, Evaluation, Rank, SeedRun, TrainingRecord
-from harness.verdict import WITHHOLDS_SPEED
+from proofmark.inference.record import Measurement, Round, RunRecord, Step
+from proofmark.inference.verdict import WITHHOLDS_SPEED
+from proofmark.record.envelope import CaseRecord
+from proofmark.record.parts import Monitoring, Part, Utilisation, Verdict
+from proofmark.training.record import Confirmation, Evaluation, Rank, SeedRun, TrainingRecord
 
 Shown = TypeVar("Shown", bound=Part)
 

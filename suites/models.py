@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from harness.errors import StepError
+from proofmark.errors import StepError
 
 if TYPE_CHECKING:
     from transformers import PreTrainedConfig, PreTrainedModel
 
-    from harness.config import EffectiveConfig
+    from proofmark.rules.config import EffectiveConfig
 
 _NAMED = 5
 

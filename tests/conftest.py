@@ -10,7 +10,7 @@ from pathlib import Path
 import hypothesis
 import pytest
 
-from harness.process import tidy_environment
+from proofmark.process.lifetime import tidy_environment
 from tests import temporary
 from tests.services import STRICT
 

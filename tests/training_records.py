@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from harness.record import Check, Chip, Contention, Flops, Host, Identity, Utilisation
-from harness.training.checks import required
-from harness.training.record import Epoch, Evaluation, NotedStep, Rank, Rates, SeedRun, Split, TrainingRecord
-from harness.training.seed_run import rates_over
-from harness.training.verdict import judge
+from proofmark.record.parts import Check, Chip, Contention, Flops, Host, Identity, Utilisation
+from proofmark.training.checks import required
+from proofmark.training.record import Epoch, Evaluation, NotedStep, Rank, Rates, SeedRun, Split, TrainingRecord
+from proofmark.training.seed_run import rates_over
+from proofmark.training.verdict import judge
 
 BEGUN = 1_790_000_000.0
 SAMPLES, SECONDS = 100, 10.0

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from harness.errors import StepError
+from proofmark.errors import StepError
 from suites.data import chinese
 from suites.data.images import data_directory
 from suites.data.lines import Lines
@@ -18,7 +18,7 @@ from suites.data.text import IGNORED, load_tokenizer
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
-    from harness.config import EffectiveConfig
+    from proofmark.rules.config import EffectiveConfig
 
 _END = "[END]"
 

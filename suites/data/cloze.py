@@ -21,7 +21,7 @@ from suites.data.loading import Batch, BatchDataset, TensorData
 from suites.data.text import IGNORED, load_tokenizer, vocabulary
 
 if TYPE_CHECKING:
-    from harness.config import EffectiveConfig
+    from proofmark.rules.config import EffectiveConfig
 
 PADDING = -1
 """The segment of padding. The context is segment 0, candidate number n is segment n + 1."""

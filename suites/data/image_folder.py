@@ -13,8 +13,8 @@ import numpy as np
 import torch
 from PIL import Image
 
-from harness.errors import StepError
-from harness.record import Identity
+from proofmark.errors import StepError
+from proofmark.record.parts import Identity
 from suites.data.loading import Batch, BatchDataset
 
 _SUFFIXES = {".jpeg", ".jpg", ".png", ".bmp", ".webp", ".ppm", ".tif", ".tiff"}

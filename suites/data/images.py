@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.errors import StepError
+from proofmark.errors import StepError
 from suites.data.loading import BatchDataset, BatchLoader, batch_loader
 
 if TYPE_CHECKING:
-    from harness.config import EffectiveConfig
+    from proofmark.rules.config import EffectiveConfig
 
 
 def image_loader(config: EffectiveConfig, split: str) -> BatchLoader:

@@ -9,8 +9,8 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from pathlib import Path
 
-from harness.errors import StepError
-from harness.record import Identity
+from proofmark.errors import StepError
+from proofmark.record.parts import Identity
 
 
 class Lines:

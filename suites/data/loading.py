@@ -1,4 +1,4 @@
-"""From a dataset that answers whole batches to the loader that the harness reads."""
+"""From a dataset that answers whole batches to the loader that the referee reads."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.utils.data import DataLoader, Dataset
 
-from harness.errors import StepError
-from harness.record import Identity
+from proofmark.errors import StepError
+from proofmark.record.parts import Identity
 
 if TYPE_CHECKING:
-    from harness.config import EffectiveConfig
+    from proofmark.rules.config import EffectiveConfig
 
 Batch = tuple[list[torch.Tensor], torch.Tensor]
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness.errors import StepError
-from harness.record import Identity
+from proofmark.errors import StepError
+from proofmark.record.parts import Identity
 from suites.data.cloze import Cloze, lay_out
 from suites.data.loading import Batch, BatchDataset
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from harness.errors import StepError
+from proofmark.errors import StepError
 from suites.data import grammar
 from suites.data.images import data_directory
 from suites.data.lines import Lines
@@ -18,7 +18,7 @@ from suites.data.loading import Batch, BatchDataset, BatchLoader, TensorData, ba
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
-    from harness.config import EffectiveConfig
+    from proofmark.rules.config import EffectiveConfig
 
 IGNORED = -100
 """The target of a token that is not hidden."""

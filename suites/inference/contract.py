@@ -8,9 +8,10 @@ from typing import Any, ClassVar, NoReturn
 import pytest
 
 from fixtures.benchmark import Recorder, replayed_clock
-from harness.case import InferenceCase
-from harness.record import RunRecord, VerdictKind
-from harness.run import CaseRun
+from proofmark.inference.case import InferenceCase
+from proofmark.inference.record import RunRecord
+from proofmark.inference.run import CaseRun
+from proofmark.record.parts import VerdictKind
 from reports.text import visible
 from reports.withholding import withheld
 

@@ -9,8 +9,8 @@ from suites.inference.contract import InferenceContract
 if TYPE_CHECKING:
     import torch
 
-    from harness.case import Loader
-    from harness.config import EffectiveConfig
+    from proofmark.case import Loader
+    from proofmark.rules.config import EffectiveConfig
 
 
 class TestVit(InferenceContract):

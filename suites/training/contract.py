@@ -8,10 +8,10 @@ from typing import ClassVar
 import pytest
 
 from fixtures.benchmark import SeedRecorder, replayed_clock
-from harness.record import VerdictKind
-from harness.training.case import TrainingCase
-from harness.training.record import TrainingRecord
-from harness.training.run import ScaleRun
+from proofmark.record.parts import VerdictKind
+from proofmark.training.case import TrainingCase
+from proofmark.training.record import TrainingRecord
+from proofmark.training.run import ScaleRun
 from reports.withholding import withheld
 
 

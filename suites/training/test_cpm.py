@@ -9,8 +9,8 @@ from suites.training.contract import TrainingContract
 if TYPE_CHECKING:
     import torch
 
-    from harness.config import EffectiveConfig
-    from harness.training.case import TrainingData
+    from proofmark.rules.config import EffectiveConfig
+    from proofmark.training.case import TrainingData
 
 
 class TestCpm(TrainingContract):

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.record import Chip, Host, Peak, Utilisation
-from harness.training.record import Communication, Rank, Split, TrainingRecord
+from proofmark.record.parts import Chip, Host, Peak, Utilisation
+from proofmark.training.record import Communication, Rank, Split, TrainingRecord
 from reports.html import write_html
 from tests.browser.chromium import Chromium
 from tests.reports.records import CHEATED, make_record, readings, watched, watched_record

@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from harness.training.record import TrainingRecord
+from proofmark.training.record import TrainingRecord
 from tests.e2e.conftest import House, Ran
 
 MIDWAY = "tiny.pause=0.05, tiny.rank1.step20="

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from harness.cluster.connection import Connection, HostError
-from harness.cluster.far_end.protocol import GREETING, SILENCE
-from harness.cluster.node import Node
-from harness.cluster.node_logs import NodeLogs
-from harness.cluster.program import PROGRAM
+from proofmark.launch.cluster.connection import Connection, HostError
+from proofmark.launch.cluster.node import Node
+from proofmark.launch.cluster.node_logs import NodeLogs
+from proofmark.launch.cluster.program import PROGRAM
+from proofmark.launch.far_end.protocol import GREETING, SILENCE
 
 MEGABYTE = 1 << 20
 

@@ -12,14 +12,14 @@ from pathlib import Path
 import psutil
 import pytest
 
-from harness.cluster import connection, controller
-from harness.cluster.cluster_file import Cluster
-from harness.cluster.code_tree import CodeTree
-from harness.cluster.connection import HostError
-from harness.cluster.controller import Controller, allow_files
-from harness.cluster.launcher import ClusterLauncher
-from harness.cluster.link import Described, Means
-from harness.cluster.node import Here
+from proofmark.launch.cluster import connection, controller
+from proofmark.launch.cluster.cluster_file import Cluster
+from proofmark.launch.cluster.code_tree import CodeTree
+from proofmark.launch.cluster.connection import HostError
+from proofmark.launch.cluster.controller import Controller, allow_files
+from proofmark.launch.cluster.launcher import ClusterLauncher
+from proofmark.launch.cluster.link import Described, Means
+from proofmark.launch.cluster.node import Here
 from tests.cluster.cell import until
 
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.cluster.connection import Connection, HostError
-from harness.cluster.node_logs import NodeLogs
-from harness.cluster.preflight import HostReport, Wishes, question, table
+from proofmark.launch.cluster.connection import Connection, HostError
+from proofmark.launch.cluster.node_logs import NodeLogs
+from proofmark.launch.cluster.preflight import HostReport, Wishes, question, table
 
 GREETING = """
 import os, sys, time

@@ -71,9 +71,11 @@ def test_code_is_sent_once_and_edits_on_a_host_are_noticed(campus: Campus) -> No
     again = {path: path.stat().st_mtime_ns for path in (campus.hosts.hosts[0].work / "objects").iterdir()}
     assert len(again.keys() - written.keys()) == 1 and written.items() <= again.items(), "one file is new"
     newer = next(t for t in (campus.hosts.hosts[1].work / "code").iterdir() if t != tree)
-    (newer / "harness" / "events.py").open("a").write("\n# mine\n")
+    (newer / "proofmark" / "record" / "events.py").open("a").write("\n# mine\n")
     (newer / "left.py").write_text("")
-    one_line_table(campus.run("--preflight-only"), "10.77", "edited on the host: harness/events.py, left.py; remove /")
+    one_line_table(
+        campus.run("--preflight-only"), "10.77", "edited on the host: proofmark/record/events.py, left.py; remove /"
+    )
 
 
 def one_line_table(ran: Ran, *told: str) -> None:

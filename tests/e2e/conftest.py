@@ -17,12 +17,12 @@ import psutil
 import pytest
 import yaml
 
-from harness.record import RunRecord
-from harness.training.record import TrainingRecord
+from proofmark.inference.record import RunRecord
+from proofmark.training.record import TrainingRecord
 
 ROOT = Path(__file__).parents[2]
 TEMPLATE = Path(__file__).parent / "house"
-BORROWED = ("harness", "fixtures", "reports")
+BORROWED = ("proofmark", "fixtures", "reports")
 COPIED = (
     "conftest.py pytest.ini suites/__init__.py suites/inference/__init__.py suites/inference/contract.py "
     "suites/inference/contract.yaml suites/training/__init__.py suites/training/contract.py "

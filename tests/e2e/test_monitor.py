@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness.record import Monitoring
+from proofmark.record.parts import Monitoring
 from tests.e2e.conftest import House
 
 INTERVAL = ("--monitor-interval", "0.05", "--repeat", "15")

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from harness.machine import usable_cores
-from harness.training.collect import collect
-from harness.training.record import TrainingRecord
+from proofmark.training.collect import collect
+from proofmark.training.record import TrainingRecord
+from proofmark.vendor.machine import usable_cores
 from tests.e2e.conftest import House, Ran, clean, one_line_answer
 from tests.reports.xunit2 import ended, properties, suites
 

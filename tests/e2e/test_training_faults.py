@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness import capped_log
+from proofmark.process import capped_log
 from tests.e2e.conftest import House
 
 FAULTS = {

@@ -9,22 +9,24 @@ from typing import Any, NamedTuple
 
 from hypothesis import strategies as st
 
-from harness.answers import read_answer
-from harness.case_file import load_case_file, load_model
-from harness.chips import describe_chip
-from harness.cluster.cluster_file import load_cluster
-from harness.cluster.container import ContainerSettings
-from harness.cluster.node_logs import NodeLogs
-from harness.collect import collect
-from harness.config import resolve
-from harness.errors import ProofmarkError
-from harness.host_file import load_host_file
-from harness.legality import OverrideLayer
-from harness.record import CaseRecord, RunRecord
-from harness.strict_yaml import load_mapping, parse
-from harness.training.collect import collect as collect_training
-from harness.training.perflog_reader import read_perflog
-from harness.training.record import TrainingRecord
+from proofmark.errors import ProofmarkError
+from proofmark.flagperf.host_file import load_host_file
+from proofmark.flagperf.perflog_reader import read_perflog
+from proofmark.inference.case import InferenceParameters
+from proofmark.inference.collect import collect
+from proofmark.inference.record import RunRecord
+from proofmark.launch.cluster.cluster_file import load_cluster
+from proofmark.launch.cluster.container import ContainerSettings
+from proofmark.launch.cluster.node_logs import NodeLogs
+from proofmark.process.answers import read_answer
+from proofmark.record.envelope import CaseRecord
+from proofmark.rules.case_file import load_case_file, load_model
+from proofmark.rules.config import resolve
+from proofmark.rules.legality import OverrideLayer
+from proofmark.rules.strict_yaml import load_mapping, parse
+from proofmark.training.collect import collect as collect_training
+from proofmark.training.record import TrainingRecord
+from proofmark.vendor.chips import describe_chip
 from reports import junit, training
 from reports.allure import view_of
 from reports.html import render
@@ -90,7 +92,7 @@ def _perflog(folder: Path, content: bytes) -> None:
 def _case_file(folder: Path, content: tuple[bytes, bytes, bytes]) -> None:
     for name, written in zip(("contract.yaml", "net.yaml", "vendor.yaml"), content, strict=True):
         (folder / name).write_bytes(written)
-    case = load_case_file(folder / "net.yaml", "inference", "embedded", folder / "contract.yaml")
+    case = load_case_file(folder / "net.yaml", "inference", "embedded", folder / "contract.yaml", InferenceParameters)
     layer = OverrideLayer("vendor.yaml", load_mapping(folder / "vendor.yaml", folder))
     resolution = resolve(case, "acme", [layer], "engine")
     json.dumps(resolution.config.as_dict(), allow_nan=False)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from harness.record import Accuracy, Chip, RunRecord, Utilisation
+from proofmark.inference.record import Accuracy, RunRecord
+from proofmark.record.parts import Chip, Utilisation
 from tests.reports.records import CHEATED, MakeRecord, make_record, measurement, steps, watched_record
 
 

@@ -7,29 +7,24 @@ import random
 from collections.abc import Callable
 from typing import Any
 
-from harness.record import (
-    STEPS,
-    Accuracy,
+from proofmark.inference.record import STEPS, Accuracy, Measurement, Round, RunRecord, Step
+from proofmark.inference.verdict import judge
+from proofmark.measuring.statistics import rate
+from proofmark.record.parts import (
     Check,
     Chip,
     Contention,
     Flops,
     Host,
     Identity,
-    Measurement,
     Memory,
     Monitoring,
     OverrideEntry,
     Peak,
     Rate,
-    Round,
-    RunRecord,
     Series,
-    Step,
     Utilisation,
 )
-from harness.statistics import rate
-from harness.verdict import judge
 
 ITEMS = 1797
 BEGUN = 1_790_000_000.0

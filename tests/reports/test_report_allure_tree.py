@@ -10,7 +10,7 @@ import pytest
 from allure_commons import model2
 from allure_commons.model2 import Label, Parameter
 
-from harness.record import CaseRecord
+from proofmark.record.envelope import CaseRecord
 from reports.allure_tree import arrange, environment, executor, parameters, write_session
 from tests.reports.records import make_record
 from tests.training_records import make_training

@@ -9,7 +9,8 @@ import allure_commons
 import pytest
 from allure_commons.utils import represent
 
-from harness.record import RunRecord, Verdict
+from proofmark.inference.record import RunRecord
+from proofmark.record.parts import Verdict
 from reports import text
 from reports.allure import correct, describe, label, listens
 from reports.allure_tree import parameters

@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from harness.record import Check, Chip, OverrideEntry, Peak, Verdict, VerdictKind
+from proofmark.record.parts import Check, Chip, OverrideEntry, Peak, Verdict, VerdictKind
 from reports.html import render, write_html
 from tests.reports.records import watched
 

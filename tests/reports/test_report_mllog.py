@@ -9,7 +9,7 @@ import pytest
 from mlperf_logging.compliance_checker import mlp_compliance, mlp_parser
 from mlperf_logging.mllog import constants
 
-from harness.training.record import TrainingRecord
+from proofmark.training.record import TrainingRecord
 from reports.mllog import mllog
 from tests.training_records import BEGUN, make_run, make_training
 

@@ -6,8 +6,8 @@ import json
 import math
 from typing import Any
 
-from harness.record import VerdictKind
-from harness.training.record import SeedRun, TrainingRecord
+from proofmark.record.parts import VerdictKind
+from proofmark.training.record import SeedRun, TrainingRecord
 from reports.perflog import perflog
 from tests.training_records import BEGUN, make_run, make_training
 

@@ -6,7 +6,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from harness.record import Accuracy
+from proofmark.inference.record import Accuracy
 from reports.axes import Area, apart, counting_axis, linear_axis
 from reports.plots import accuracy_plot, plots, throughput_plot
 from reports.view import CaseView

@@ -6,7 +6,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from harness.record import Chip, Peak, Utilisation
+from proofmark.record.parts import Chip, Peak, Utilisation
 from reports.axes import decade_axis, power_of_ten
 from reports.roofline import roofline_plot, why_no_roofline
 from reports.view import CaseView

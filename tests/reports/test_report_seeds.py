@@ -9,7 +9,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from harness.training.record import Evaluation
+from proofmark.training.record import Evaluation
 from reports import svg
 from reports.training import TrainingView
 from reports.training_plots import MARKS_APART, marked, training_plots

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from harness.record import OverrideEntry
+from proofmark.record.parts import OverrideEntry
 from reports.terminal import WIDTH, explanations, summary_lines
 from tests.reports.records import watched
 

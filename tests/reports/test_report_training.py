@@ -9,8 +9,8 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from harness.record import Host, Monitoring
-from harness.training.record import Communication, Confirmation, Rank, Rates, SeedRun, Split
+from proofmark.record.parts import Host, Monitoring
+from proofmark.training.record import Communication, Confirmation, Rank, Rates, SeedRun, Split
 from reports.html import render
 from reports.ranks import MOST, SLOWEST, rank_rows
 from reports.scaling import efficiency, scaling, scaling_rows

@@ -7,8 +7,8 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from harness.record import Monitoring, Series
-from harness.training.record import Evaluation, NotedStep, SeedRun
+from proofmark.record.parts import Monitoring, Series
+from proofmark.training.record import Evaluation, NotedStep, SeedRun
 from reports.html import render
 from reports.panels import Panel
 from reports.readings import reading_panels

@@ -7,8 +7,9 @@ import math
 import pytest
 from pydantic import ValidationError
 
-from harness.record import Accuracy, Chip, Memory, Verdict, VerdictKind
-from harness.verdict import WITHHOLDS_SPEED
+from proofmark.inference.record import Accuracy
+from proofmark.inference.verdict import WITHHOLDS_SPEED
+from proofmark.record.parts import Chip, Memory, Verdict, VerdictKind
 from reports import text
 from reports.view import CaseView
 from tests.reports.records import readings, watched, watched_record

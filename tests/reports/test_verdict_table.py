@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.record import Kept
+from proofmark.record.parts import Kept
 from reports.verdict_table import verdict_table
 from tests.reports.records import steps
 from tests.training_records import make_run, make_training

@@ -14,9 +14,11 @@ import pytest
 from pydantic import BaseModel
 
 from fixtures.benchmark import hand_over
-from harness.record import CaseRecord, Part, RunRecord, Utilisation, VerdictKind
-from harness.training.record import Communication, Confirmation, Rank, Rates, SeedRun, Split, TrainingRecord
-from harness.verdict import WITHHOLDS_SPEED
+from proofmark.inference.record import RunRecord
+from proofmark.inference.verdict import WITHHOLDS_SPEED
+from proofmark.record.envelope import CaseRecord
+from proofmark.record.parts import Part, Utilisation, VerdictKind
+from proofmark.training.record import Communication, Confirmation, Rank, Rates, SeedRun, Split, TrainingRecord
 from reports import junit, text, training
 from reports.html import render
 from reports.mllog import mllog

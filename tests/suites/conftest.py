@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from harness.case_file import InferenceParameters, TrainingParameters, load_case_file
-from harness.config import EffectiveConfig, resolve
+from proofmark.inference.case import InferenceParameters
+from proofmark.rules.case_file import load_case_file
+from proofmark.rules.config import EffectiveConfig, resolve
+from proofmark.training.case import TrainingParameters
 
 CASES = Path(__file__).parents[2] / "suites" / "inference"
 PARAMETERS = {"inference": InferenceParameters, "training": TrainingParameters}

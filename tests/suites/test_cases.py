@@ -12,8 +12,8 @@ import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from harness.case import InferenceCase
-from harness.config import EffectiveConfig
+from proofmark.inference.case import InferenceCase
+from proofmark.rules.config import EffectiveConfig
 from suites.inference import test_bert, test_resnet50, test_vit
 from tests.suites.conftest import CASES, config_of
 

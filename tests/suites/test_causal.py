@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 
-from harness.errors import StepError
+from proofmark.errors import StepError
 from suites.data import chinese
 from suites.data.causal import causal_dataset, chinese_text, vocabulary
 from suites.data.loading import BatchDataset

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 
-from harness.errors import StepError
+from proofmark.errors import StepError
 from suites.data import grammar
 from suites.data.cloze import Cloze, cloze_dataset, grammar_cloze, lay_out
 from suites.data.loading import BatchDataset

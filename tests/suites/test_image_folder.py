@@ -11,8 +11,8 @@ import pytest
 import torch
 from PIL import Image
 
-from harness.errors import StepError
-from harness.training.loading import Loader
+from proofmark.errors import StepError
+from proofmark.training.ranks.loading import Loader
 from suites.data.image_folder import random_box
 from suites.data.images import image_dataset, image_loader
 from suites.data.loading import BatchDataset, BatchLoader

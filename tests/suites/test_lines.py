@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.errors import StepError
+from proofmark.errors import StepError
 from suites.data.lines import Lines
 
 TEXT = st.text(st.sampled_from("aé字\u3000 \t\r\n\u2028"), max_size=30)

@@ -9,7 +9,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from harness.errors import StepError
+from proofmark.errors import StepError
 from suites.models import ImageLogits, TextLogits, build_model
 from tests.suites.conftest import config_of
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 
-from harness.training.loading import Loader
+from proofmark.training.ranks.loading import Loader
 from tests.suites.conftest import config_of
 from tests.suites.test_training_cases import CLASSES
 

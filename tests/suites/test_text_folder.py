@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from harness.errors import StepError
+from proofmark.errors import StepError
 from suites.data.loading import BatchDataset, BatchLoader
 from suites.data.text import IGNORED, text_dataset, text_loader
 from tests.suites.conftest import config_of

@@ -12,10 +12,10 @@ import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from harness.case_file import TrainingParameters, load_case_file
-from harness.config import EffectiveConfig
-from harness.errors import ConfigurationError
-from harness.training.case import TrainingCase
+from proofmark.errors import ConfigurationError
+from proofmark.rules.case_file import load_case_file
+from proofmark.rules.config import EffectiveConfig
+from proofmark.training.case import TrainingCase, TrainingParameters
 from suites.training import test_bert, test_cpm, test_glm, test_resnet50
 from tests.suites.conftest import CASES, config_of
 

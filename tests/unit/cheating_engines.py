@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch.utils.data import DataLoader, TensorDataset
 
-from harness.record import Identity
+from proofmark.record.parts import Identity
 
 Answer = tuple[list[torch.Tensor], float]
 WORK = 0.002

@@ -15,16 +15,17 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
-from harness.config import EffectiveConfig
-from harness.events import Event, EventLog, read_events
-from harness.record import Identity
-from harness.training.beat import BeatWriter
-from harness.training.case import TrainingCase
-from harness.training.loading import Data
-from harness.training.spec import TrainingSpec
-from harness.training.strategy import Place
-from harness.training.trainer import Trainer
-from harness.vendor import Processor, TrainingAdapter
+from proofmark.record.events import Event, EventLog, read_events
+from proofmark.record.parts import Identity
+from proofmark.rules.config import EffectiveConfig
+from proofmark.training.case import TrainingCase
+from proofmark.training.ranks.heartbeat import BeatWriter
+from proofmark.training.ranks.loading import Data
+from proofmark.training.ranks.strategy import Place
+from proofmark.training.ranks.trainer import Trainer
+from proofmark.training.spec import TrainingSpec
+from proofmark.vendor.adapter import TrainingAdapter
+from proofmark.vendor.contract import Processor
 
 ITEMS, CLASSES, FEATURES = 96, 4, 8
 

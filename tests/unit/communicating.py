@@ -13,8 +13,8 @@ import torch.distributed as dist
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
-from harness.training.communication import EVERY, Communication
-from harness.training.strategy import Place
+from proofmark.training.ranks.communication import EVERY, Communication
+from proofmark.training.ranks.strategy import Place
 
 SLEEP = 0.2
 
@@ -52,7 +52,7 @@ def main() -> None:
     told = {"totals": communication.totals(), "hooks": sum(hooks) + len(inner._forward_pre_hooks)}
     (folder / f"{rank}.json").write_text(json.dumps(told))
     dist.barrier()
-    os._exit(0)  # the interpreter's own end may wait for threads of torch, as for harness.training.rank
+    os._exit(0)  # the interpreter's own end may wait for threads of torch, as for proofmark.training.ranks.rank
 
 
 if __name__ == "__main__":

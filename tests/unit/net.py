@@ -7,8 +7,8 @@ from typing import Any
 import torch
 from torch.utils.data import DataLoader, TensorDataset
 
-from harness.case import InferenceCase
-from harness.record import Identity
+from proofmark.inference.case import InferenceCase
+from proofmark.record.parts import Identity
 
 
 class Points(TensorDataset):

@@ -4,29 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
-from harness.record import (
-    STEPS,
-    Accuracy,
-    Check,
-    Chip,
-    Contention,
-    Flops,
-    Host,
-    Identity,
-    Measurement,
-    Peak,
-    Round,
-    RunRecord,
-    Step,
-    Utilisation,
-)
-from harness.statistics import rate
-from harness.verdict import REQUIRED_CHECKS
+from proofmark.inference.record import STEPS, Accuracy, Measurement, Round, RunRecord, Step
+from proofmark.inference.verdict import REQUIRED_CHECKS
+from proofmark.measuring.statistics import rate
+from proofmark.record.parts import Check, Chip, Contention, Flops, Host, Identity, Peak, Utilisation
 
 
 def rounds(*changes: dict[str, Any], count: int = 3) -> tuple[Round, ...]:
     """Passes over 100 items in a second of compute; the first ones take the changes."""
-    base: dict[str, Any] = {"items": 100, "batches": 10, "whole_seconds": 1.5, "core_seconds": 1.0, "evaluation_seconds": 0.1}
+    base: dict[str, Any] = {
+        "items": 100,
+        "batches": 10,
+        "whole_seconds": 1.5,
+        "core_seconds": 1.0,
+        "evaluation_seconds": 0.1,
+    }
     base["contention"] = Contention(others=0.0, stolen=0.0, idle=0.0)
     padded = [*changes, *[{}] * (count - len(changes))]
     return tuple(Round(**{**base, "accuracy": 0.98, "started": 1.79e9 + n, **c}) for n, c in enumerate(padded))

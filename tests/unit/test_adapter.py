@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from harness.vendor import TrainingAdapter, adapted_steps
+from proofmark.vendor.adapter import TrainingAdapter, adapted_steps
 
 
 class Overrides(TrainingAdapter):

@@ -9,7 +9,7 @@ from pathlib import Path
 from mypy import api
 
 ROOT = Path(__file__).parents[2]
-CONTRACT = ast.parse((ROOT / "harness" / "vendor.py").read_text(encoding="utf-8"))
+CONTRACT = ast.parse((ROOT / "proofmark" / "vendor" / "engine.py").read_text(encoding="utf-8"))
 
 SETTINGS = f"""
 [mypy]
@@ -47,7 +47,7 @@ def test_what_the_pages_print(tmp_path: Path) -> None:
     )
     assert len(files) == 2
     imports = (
-        "from __future__ import annotations\nfrom pathlib import Path\nimport torch\nfrom harness.vendor import *\n"
+        "from __future__ import annotations\nfrom pathlib import Path\nimport torch\nfrom proofmark.vendor import *\n"
     )
     files["acme/contract.py"] = imports + "\n".join(map(engine_of, BODIES))
     (tmp_path / "acme").mkdir()

@@ -7,9 +7,9 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from harness.agreement import BUDGET, KEPT, ROWS, Answers, distance
-from harness.honesty import TOLERANCE, probe
-from harness.probes import Call
+from proofmark.measuring.agreement import BUDGET, KEPT, ROWS, Answers, distance
+from proofmark.measuring.honesty import TOLERANCE, probe
+from proofmark.measuring.probes import Call
 from tests.unit.cheating_engines import Answer, Data
 
 pytestmark = pytest.mark.usefixtures("one_thread")

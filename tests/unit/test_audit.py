@@ -8,8 +8,8 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from harness.honesty import recognition
-from harness.precision import perturbed
+from proofmark.measuring.honesty import recognition
+from proofmark.measuring.precision import perturbed
 from tests.unit.cheating_engines import WORK, Answer, Data
 
 pytestmark = [pytest.mark.quiet, pytest.mark.usefixtures("one_thread")]

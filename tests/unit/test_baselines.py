@@ -14,7 +14,7 @@ from pytest_benchmark.utils import parse_compare_fail
 from fixtures import baselines
 from fixtures.baselines import COMPARISON, Comparison
 from fixtures.benchmark import benchmark_names
-from harness.config import EffectiveConfig
+from proofmark.rules.config import EffectiveConfig
 from tests.reports.records import make_record
 from tests.training_records import make_training
 

@@ -13,9 +13,9 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
-from harness.errors import StepError
-from harness.training import checkpoint
-from harness.training.checkpoint import Checkpoints
+from proofmark.errors import StepError
+from proofmark.training import checkpoint
+from proofmark.training.ranks.checkpoint import Checkpoints
 
 
 @pytest.fixture(autouse=True)

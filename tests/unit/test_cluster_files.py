@@ -13,11 +13,11 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from harness.cluster.cluster_file import Cluster, load_cluster
-from harness.cluster.container import Container, ContainerSettings, container_of
-from harness.cluster.node import Node, Ssh
-from harness.cluster.slurm import Slurm
-from harness.errors import ConfigurationError, UsageError
+from proofmark.errors import ConfigurationError, UsageError
+from proofmark.launch.cluster.cluster_file import Cluster, load_cluster
+from proofmark.launch.cluster.container import Container, ContainerSettings, container_of
+from proofmark.launch.cluster.node import Node, Ssh
+from proofmark.launch.cluster.slurm import Slurm
 
 GOOD: dict[str, Any] = {"work_dir": "/work"}
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from harness.cluster.cluster_file import Cluster, load_cluster
-from harness.cluster.container import ContainerSettings
+from proofmark.launch.cluster.cluster_file import Cluster, load_cluster
+from proofmark.launch.cluster.container import ContainerSettings
 
 PAGE = (Path(__file__).parents[2] / "docs" / "cluster.md").read_text(encoding="utf-8")
 FILES = re.findall(r"^```yaml\n# (\S+)\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)

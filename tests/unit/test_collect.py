@@ -12,14 +12,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from harness.collect import collect
-from harness.config import EffectiveConfig, HostSettings
-from harness.event_types import CASE_EVENTS
-from harness.events import LONGEST, EventLog, read_events
-from harness.legality import Override
-from harness.record import STEPS, Chip, Host, Peak, VerdictKind
-from harness.training.event_types import AGENT_EVENTS, RANK_EVENTS, SESSION_EVENTS
-from harness.verdict import REQUIRED_CHECKS
+from proofmark.inference.collect import collect
+from proofmark.inference.event_types import CASE_EVENTS
+from proofmark.inference.record import STEPS
+from proofmark.inference.verdict import REQUIRED_CHECKS
+from proofmark.record.events import LONGEST, EventLog, read_events
+from proofmark.record.parts import Chip, Host, Peak, VerdictKind
+from proofmark.rules.config import EffectiveConfig, HostSettings
+from proofmark.rules.legality import Override
+from proofmark.training.event_types import AGENT_EVENTS, RANK_EVENTS, SESSION_EVENTS
 
 ROOT = Path(__file__).parents[2]
 
@@ -342,7 +343,7 @@ def test_a_line_of_any_length_is_read_in_little_memory(log: Path) -> None:
 def test_every_event_that_is_written_has_a_type() -> None:
     readers = (CASE_EVENTS, SESSION_EVENTS, AGENT_EVENTS, RANK_EVENTS)
     known = {kind for reader in readers for kind in reader.kinds}
-    for path in (ROOT / "harness").rglob("*.py"):
+    for path in (ROOT / "proofmark").rglob("*.py"):
         written = re.findall(r"log\.write\(\s*\"(\w+)\"", path.read_text(encoding="utf-8"))
         assert set(written) <= known, f"{path}: {set(written) - known}"
 

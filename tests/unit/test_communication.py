@@ -16,10 +16,10 @@ import torch.distributed as dist
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
-from harness.training.communication import Communication
-from harness.training.rank_log import RankLog
-from harness.training.seed_run import _figures
-from harness.training.strategy import Place
+from proofmark.training.logs.rank_log import RankLog
+from proofmark.training.ranks.communication import Communication
+from proofmark.training.ranks.strategy import Place
+from proofmark.training.seed_run import _figures
 from tests.unit.communicating import SLEEP
 
 pytestmark = pytest.mark.quiet

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from harness.config import EffectiveConfig, HostSettings
-from harness.legality import Override
+from proofmark.rules.config import EffectiveConfig, HostSettings
+from proofmark.rules.legality import Override
 
 PARAMETERS: dict[str, Any] = {"metric": "top1", "seed": 7, "sizes": [1, {"a": None}]}
 CONFIGURATIONS: dict[str, Any] = {"batch_size": 4, "precision": None, "fp16": False, "ü": "é"}

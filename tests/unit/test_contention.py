@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from harness.contention import ContentionMeter
+from proofmark.monitoring.contention import ContentionMeter
 
 pytestmark = pytest.mark.quiet
 

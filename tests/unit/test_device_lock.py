@@ -16,15 +16,14 @@ import pytest
 from fixtures.device_lock import holding
 from fixtures.options import SETTINGS
 from fixtures.progress import TELL
-from harness import device_lock
-from harness.device_lock import held, names_of
-from harness.errors import UsageError
+from proofmark.errors import UsageError
+from proofmark.vendor import device_lock
+from proofmark.vendor.device_lock import held, names_of
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="sockets without a file are Linux's")
 
-HOLDS = (
-    "import sys; from harness.device_lock import held\nwith held([sys.argv[1]], 0, print): print(); sys.stdin.read()"
-)
+HOLDS = """import sys; from proofmark.vendor.device_lock import held
+with held([sys.argv[1]], 0, print): print(); sys.stdin.read()"""
 
 
 @pytest.fixture

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.devices import container_kind, no_device
-from harness.introduction import introduce
-from harness.vendor import Processor, driver_files
+from proofmark.vendor.contract import Processor, driver_files
+from proofmark.vendor.devices import container_kind, no_device
+from proofmark.vendor.introduction import introduce
 from tests.unit.test_registry import GOOD, add, vendors
 
 __all__ = ["vendors"]

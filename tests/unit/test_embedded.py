@@ -10,8 +10,8 @@ import torch
 from pydantic import ValidationError
 from safetensors.torch import load_file
 
-from harness.config import EffectiveConfig
-from harness.training.embedded import Recipe, train
+from proofmark.inference.embedded import Recipe, train
+from proofmark.rules.config import EffectiveConfig
 from tests.unit.net import Breaks, Convolves, Net, Points
 
 GOOD = {"epochs": 5, "batch_size": 8, "learning_rate": 0.1}

@@ -13,13 +13,13 @@ from typing import Any
 import pytest
 import torch
 
-from harness.bench import Bench
-from harness.config import EffectiveConfig
-from harness.contention import ContentionMeter
-from harness.events import EventLog, read_events
-from harness.honesty import probe
-from harness.measure import measure
-from harness.record import Contention
+from proofmark.inference.timing.bench import Bench
+from proofmark.inference.timing.measure import measure
+from proofmark.measuring.honesty import probe
+from proofmark.monitoring.contention import ContentionMeter
+from proofmark.record.events import EventLog, read_events
+from proofmark.record.parts import Contention
+from proofmark.rules.config import EffectiveConfig
 from tests.unit.cheating_engines import WORK, Answer, Cheats, Data
 
 pytestmark = [pytest.mark.quiet, pytest.mark.usefixtures("one_thread")]
@@ -83,7 +83,7 @@ EXPECTED = {
 
 @pytest.fixture(autouse=True)
 def one_second_chance_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("harness.trial.SECOND_CHANCES", 1)
+    monkeypatch.setattr("proofmark.inference.timing.trial.SECOND_CHANCES", 1)
     monkeypatch.setattr(ContentionMeter, "seen", lambda self: Contention(others=0.0, stolen=0.0, idle=0.1))
 
 
@@ -97,7 +97,7 @@ def test_a_cheating_engine_is_caught(cheat: str, accusation: str, tmp_path: Path
 def test_knowing_just_under_half_of_the_data_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """By a clock that only work moves: its middling batch takes as long as an honest engine's."""
     clock = [0]
-    monkeypatch.setattr("harness.window.time.perf_counter_ns", lambda: clock[0])
+    monkeypatch.setattr("proofmark.measuring.window.time.perf_counter_ns", lambda: clock[0])
     data = Data(328)
     data.take = lambda seconds: clock.__setitem__(0, clock[0] + round(seconds * 1e9))
     accusations, _ = measured(data, Cheats.knows_nearly_half_of_the_data(data), tmp_path)
@@ -110,7 +110,7 @@ def test_knowing_just_under_half_of_the_data_is_found(tmp_path: Path, monkeypatc
 def test_an_engine_whose_machine_becomes_busy_is_not_accused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nor has it a speed: it may be one that is fast until it meets something new."""
     last = SimpleNamespace(randint=lambda first, last: last)  # where the honesty round comes
-    monkeypatch.setattr("harness.measure.random", SimpleNamespace(SystemRandom=lambda: last))
+    monkeypatch.setattr("proofmark.inference.timing.measure.random", SimpleNamespace(SystemRandom=lambda: last))
     data = Data()
     known = {batch[0][0].numpy().tobytes() for batch in data.loader}
     busy: list[bool] = []

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-ROOMS = ("harness", "fixtures", "reports", "suites", "vendors")
+ROOMS = ("proofmark", "fixtures", "reports", "suites", "vendors")
 VENDORS = sorted(path.parent.name for path in (ROOT / "vendors").glob("*/__init__.py"))
 CASES = sorted(path.stem for path in (ROOT / "suites").glob("*/*.yaml") if path.stem != "contract")
 
@@ -34,7 +34,7 @@ def test_a_vendor_is_named_only_in_its_own_room(vendor: str) -> None:
 
 @pytest.mark.parametrize("case", CASES)
 def test_a_case_is_named_only_in_the_suites(case: str) -> None:
-    assert [path for path in sources("harness", "fixtures", "reports", "vendors") if case in words(path)] == []
+    assert [path for path in sources("proofmark", "fixtures", "reports", "vendors") if case in words(path)] == []
 
 
 def test_a_case_is_one_short_module() -> None:
@@ -60,7 +60,7 @@ def test_collection_imports_neither_torch_nor_transformers() -> None:
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stdout
     imported = {line.rsplit("|", 1)[-1].strip() for line in done.stderr.splitlines() if line.startswith("import time")}
-    assert "harness.config" in imported
+    assert "proofmark.rules.config" in imported
     assert not {"torch", "transformers", "onnx", "onnxruntime", "sklearn", "numpy"} & imported
 
 

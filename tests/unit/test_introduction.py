@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from harness import introduction
-from harness.devices import assign, usable_devices
-from harness.errors import UsageError
-from harness.introduction import introduce
-from harness.registry import FoundVendor, find_vendor
-from harness.vendor import Device
+from proofmark.errors import UsageError
+from proofmark.vendor import introduction
+from proofmark.vendor.contract import Device
+from proofmark.vendor.devices import assign, usable_devices
+from proofmark.vendor.introduction import introduce
+from proofmark.vendor.registry import FoundVendor, find_vendor
 from tests.unit.test_registry import GOOD, add, vendors
 
 __all__ = ["vendors"]

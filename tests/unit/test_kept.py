@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from harness import kept
-from harness.config import HostSettings
-from harness.record import RunRecord, Verdict, VerdictKind
-from harness.training.kept import of_training
+from proofmark.inference import kept
+from proofmark.inference.record import RunRecord
+from proofmark.record.parts import Verdict, VerdictKind
+from proofmark.rules.config import HostSettings
+from proofmark.training.kept import of_training
 from tests.reports.records import make_record
 from tests.training_records import make_run, make_training
 from tests.unit.test_plan import config

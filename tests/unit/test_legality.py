@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.case_file import CaseFile, Parameters, Setting
-from harness.config import EffectiveConfig, Resolution, resolve
-from harness.legality import HOST_SETTINGS, RESERVED, OverrideLayer, hold_against
-from harness.literal import literal
+from proofmark.literal import literal
+from proofmark.rules.case_file import CaseFile, Parameters, Setting
+from proofmark.rules.config import EffectiveConfig, Resolution, resolve
+from proofmark.rules.legality import HOST_SETTINGS, RESERVED, OverrideLayer, hold_against
 
 FILE, COMMAND_LINE = "vendors/acme/configs/inference/net.yaml", "--set"
 

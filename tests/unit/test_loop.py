@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 import torch
 
-from harness.errors import StepError
-from harness.loop import TimedRound, loader_round, timed_round
-from harness.stages import AHEAD
+from proofmark.errors import StepError
+from proofmark.inference.timing.loop import TimedRound, loader_round, timed_round
+from proofmark.inference.timing.stages import AHEAD
 
 Batch = tuple[list[torch.Tensor], torch.Tensor]
 

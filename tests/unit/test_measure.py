@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 import torch
 
-from harness.bench import Bench
-from harness.config import EffectiveConfig
-from harness.events import Event, EventLog, read_events
-from harness.measure import measure
-from harness.rounds import measurement_of
+from proofmark.inference.timing.bench import Bench
+from proofmark.inference.timing.measure import measure
+from proofmark.inference.timing.rounds import measurement_of
+from proofmark.record.events import Event, EventLog, read_events
+from proofmark.rules.config import EffectiveConfig
 from tests.unit.test_loop import Loader, engine, evaluate
 
 SECONDS = 0.002
@@ -96,7 +96,7 @@ def test_a_disturbed_measurement_is_repeated_once(
     noise: list[list[str]], ranked: bool, rounds: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     left = iter(noise)
-    monkeypatch.setattr("harness.measure.noise_of", lambda *_: next(left))
+    monkeypatch.setattr("proofmark.inference.timing.measure.noise_of", lambda *_: next(left))
     case = Measured(tmp_path)
     measure(case.bench, "engine", slow, 2, ranked=ranked)
     assert len(case.events("round")) == rounds
@@ -108,7 +108,7 @@ def test_a_disturbed_measurement_is_repeated_once(
 
 
 def test_it_is_not_repeated_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("harness.measure.noise_of", lambda *_: ["rounds scatter"])
+    monkeypatch.setattr("proofmark.inference.timing.measure.noise_of", lambda *_: ["rounds scatter"])
     case = Measured(tmp_path)
     measure(case.bench, "engine", slow, 2, ranked=True)
     assert len(case.events("round")) == 4 and len(case.events("repeated")) == 1

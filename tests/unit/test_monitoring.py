@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.errors import UsageError
-from harness.monitoring import memory_seen, read_samples, summarise
-from harness.record import Monitoring
+from proofmark.errors import UsageError
+from proofmark.monitoring.summary import summarise
+from proofmark.record.parts import Monitoring
+from proofmark.vendor.monitor_log import memory_seen, read_samples
 
 
 def sample(time: float, **device: Any) -> dict[str, Any]:

@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from harness.pace import FEWEST, GRACE, MOST, PACE, Paces, by_chance
+from proofmark.measuring.pace import FEWEST, GRACE, MOST, PACE, Paces, by_chance
 
 
 def test_few_pairs_clear_an_engine_that_is_as_fast_either_way() -> None:

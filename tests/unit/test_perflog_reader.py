@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.errors import UsageError
-from harness.record import VerdictKind
-from harness.training.perflog_reader import read_perflog
-from harness.training.record import Rates, SeedRun, TrainingRecord
+from proofmark.errors import UsageError
+from proofmark.flagperf.perflog_reader import read_perflog
+from proofmark.record.parts import VerdictKind
+from proofmark.training.record import Rates, SeedRun, TrainingRecord
 from reports.html import write_html
 from reports.perflog import perflog
 from reports.terminal import summary_lines
@@ -237,7 +237,7 @@ def test_the_command(tmp_path: Path) -> None:
     path.write_text("\n".join(flagperf()))
 
     def command(*logs: Path) -> subprocess.CompletedProcess[str]:
-        arguments = [sys.executable, "-m", "harness.training.perflog_reader", *map(str, logs)]
+        arguments = [sys.executable, "-m", "proofmark.flagperf.perflog_reader", *map(str, logs)]
         return subprocess.run(arguments, capture_output=True, text=True, cwd=Path(__file__).parents[2])
 
     read = command(path)

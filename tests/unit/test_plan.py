@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from harness.config import EffectiveConfig, HostSettings
-from harness.plan import Plan, host_problems, make_plan
-from harness.vendor import Compiler
+from proofmark.inference.plan import Plan, host_problems, make_plan
+from proofmark.rules.config import EffectiveConfig, HostSettings
+from proofmark.vendor.engine import Compiler
 
 ONNX = Compiler(frozenset({"fp32"}), consumes="onnx", loads_compiled=True)
 ONNX_ONLY = Compiler(frozenset({"fp32"}), consumes="onnx")

@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from harness.cluster.connection import Connection, HostError
-from harness.cluster.link import Described
-from harness.cluster.node_logs import NodeLogs
-from harness.cluster.preflight import HostReport, Wishes, compare, question, table
-from harness.cluster.program import PROGRAM
-from harness.training.scale import Scale
+from proofmark.launch.cluster.connection import Connection, HostError
+from proofmark.launch.cluster.link import Described
+from proofmark.launch.cluster.node_logs import NodeLogs
+from proofmark.launch.cluster.preflight import HostReport, Wishes, compare, question, table
+from proofmark.launch.cluster.program import PROGRAM
+from proofmark.rules.scale import Scale
 
 FACTS: dict[str, Any] = {
     "hostname": "a",
@@ -149,7 +149,7 @@ def test_what_a_host_kept_when_it_was_switched_off_is_removed(tmp_path: Path, mo
 
 
 def test_a_fingerprint_is_of_names_and_sizes(tmp_path: Path) -> None:
-    from harness.cluster.far_end.facts import fingerprint
+    from proofmark.launch.far_end.facts import fingerprint
 
     (tmp_path / "one").write_text("12")
     first = fingerprint(tmp_path)

@@ -11,10 +11,10 @@ import pytest
 import torch
 from torch.utils.data import DataLoader
 
-from harness.errors import StepError
-from harness.pace import MOST
-from harness.probes import full_batches, pairs, splice
-from harness.silence import AudibleLoader
+from proofmark.errors import StepError
+from proofmark.measuring.audible_loader import AudibleLoader
+from proofmark.measuring.pace import MOST
+from proofmark.measuring.probes import full_batches, pairs, splice
 from suites.data.loading import BatchLoader
 
 CHANCE = random.SystemRandom()

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from harness import machine, provenance
-from harness.machine import container, describe_host, governor, kernel, microcode
-from harness.provenance import commit_of, content_of, device_software, provenance_of
-from harness.record import Host, Known
-from harness.registry import FoundVendor
-from harness.vendor import Processor, Software, Vendor
+from proofmark.record.parts import Host, Known
+from proofmark.vendor import machine, provenance
+from proofmark.vendor.contract import Processor, Software, Vendor
+from proofmark.vendor.machine import container, describe_host, governor, kernel, microcode
+from proofmark.vendor.provenance import commit_of, content_of, device_software, provenance_of
+from proofmark.vendor.registry import FoundVendor
 
 
 def tree(root: Path, **files: str) -> Path:
@@ -117,8 +117,8 @@ def git(root: Path, *arguments: str) -> str:
 class TestSuite:
     @pytest.fixture
     def suite(self, tmp_path: Path) -> Path:
-        root = tree(tmp_path / "suite", harness__a="")
-        (root / "harness/__init__.py").touch()
+        root = tree(tmp_path / "suite", proofmark__a="")
+        (root / "proofmark/__init__.py").touch()
         return root
 
     def test_a_commit_and_whether_its_files_are_unchanged(self, suite: Path) -> None:
@@ -126,7 +126,7 @@ class TestSuite:
         git(suite, "add", "-A")
         git(suite, "commit", "-q", "-m", "all")
         assert commit_of(suite) == (Known(value=git(suite, "rev-parse", "HEAD")), True)
-        (suite / "harness/a").write_text("changed")
+        (suite / "proofmark/a").write_text("changed")
         commit_of.cache_clear()
         assert commit_of(suite) == (Known(value=git(suite, "rev-parse", "HEAD")), False)
 

@@ -13,17 +13,26 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.arithmetic import parse_product
-from harness.case_file import InferenceParameters, TrainingParameters, load_case_file
-from harness.chips import describe_chip, load_chips
-from harness.config import EffectiveConfig
-from harness.errors import ConfigurationError, UsageError
-from harness.host_file import load_host_file
-from harness.legality import Override
-from harness.strict_yaml import load_mapping, parse
-from harness.training.scale import Scale
-from harness.unsupported import asked_for_by_itself, contradictions, expected_reason, load_expected, unknown_cases
-from harness.vendor import Compiler, Processor
+from proofmark.errors import ConfigurationError, UsageError
+from proofmark.flagperf.host_file import load_host_file
+from proofmark.inference.case import InferenceParameters
+from proofmark.rules.arithmetic import parse_product
+from proofmark.rules.case_file import load_case_file
+from proofmark.rules.config import EffectiveConfig
+from proofmark.rules.legality import Override
+from proofmark.rules.scale import Scale
+from proofmark.rules.strict_yaml import load_mapping, parse
+from proofmark.training.case import TrainingParameters
+from proofmark.vendor.chips import describe_chip, load_chips
+from proofmark.vendor.contract import Processor
+from proofmark.vendor.engine import Compiler
+from proofmark.vendor.unsupported import (
+    asked_for_by_itself,
+    contradictions,
+    expected_reason,
+    load_expected,
+    unknown_cases,
+)
 
 ROOT = Path(__file__).parents[2]
 
@@ -171,7 +180,9 @@ profiles:
 class TestCaseFile:
     def read(self, tmp_path: Path, text: str) -> object:
         common = written(tmp_path / "contract.yaml", COMMON)
-        return load_case_file(written(tmp_path / "net.yaml", text), "inference", "embedded", common)
+        return load_case_file(
+            written(tmp_path / "net.yaml", text), "inference", "embedded", common, InferenceParameters
+        )
 
     def test_read(self, tmp_path: Path) -> None:
         case = self.read(tmp_path, CASE)

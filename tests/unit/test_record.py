@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from harness.errors import UsageError
-from harness.record import RunRecord, Verdict, VerdictKind
+from proofmark.errors import UsageError
+from proofmark.inference.record import RunRecord
+from proofmark.record.parts import Verdict, VerdictKind
 from tests.unit.records import accuracy, record
 
 

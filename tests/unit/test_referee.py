@@ -13,12 +13,12 @@ import pytest
 import torch
 from torch import nn
 
-from harness.config import EffectiveConfig
-from harness.events import Event, read_events
-from harness.training.case import TrainingCase
-from harness.training.checks import FUNCTION, METRIC, PARAMETERS, WEIGHTS
-from harness.training.referee import apart
-from harness.vendor import TrainingAdapter
+from proofmark.record.events import Event, read_events
+from proofmark.rules.config import EffectiveConfig
+from proofmark.training.case import TrainingCase
+from proofmark.training.checks import FUNCTION, METRIC, PARAMETERS, WEIGHTS
+from proofmark.training.ranks.referee import apart
+from proofmark.vendor.adapter import TrainingAdapter
 from tests.unit.cheats import CLASSES, FEATURES, Converts, Points, failed, train
 
 MASKED = torch.finfo(torch.float32).min
@@ -262,7 +262,7 @@ def test_one_that_confirms_nothing_yet_goes_on(tmp_path: Path, monkeypatch: pyte
         asked.append(metric)
         return (metric, True) if len(asked) > 1 else (0.899, True)
 
-    monkeypatch.setattr("harness.training.referee.Referee.confirm", just_below)
+    monkeypatch.setattr("proofmark.training.ranks.referee.Referee.confirm", just_below)
     _, events = train(tmp_path, Converts(lambda model: model))
     first, second = (event for event in events if event["event"] == "confirmation")
     assert first["metric"] == 0.899 and second["step"] == first["step"] + 6 and converged(events)

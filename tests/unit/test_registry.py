@@ -9,12 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from harness import registry
-from harness.errors import UsageError
-from harness.registry import available_vendors, find_vendor
+from proofmark.errors import UsageError
+from proofmark.vendor import registry
+from proofmark.vendor.registry import available_vendors, find_vendor
 
 GOOD = """
-from harness.vendor import Compiler, Device, Vendor
+from proofmark.vendor.engine import Compiler
+from proofmark.vendor.contract import Device, Vendor
 class Acme(Vendor):
     compilers = {"engine": Compiler(frozenset({"fp32"}), consumes="onnx")}
     default_compiler = "engine"

@@ -10,11 +10,12 @@ import pytest
 import torch
 from torch import nn
 
-from harness import pipeline, weights
-from harness.config import EffectiveConfig, HostSettings
-from harness.events import EventLog, read_events
-from harness.pipeline import Pipeline
-from harness.vendor import Compiler, Processor
+from proofmark.inference import pipeline, weights
+from proofmark.inference.pipeline import Pipeline
+from proofmark.record.events import EventLog, read_events
+from proofmark.rules.config import EffectiveConfig, HostSettings
+from proofmark.vendor.contract import Processor
+from proofmark.vendor.engine import Compiler
 from tests.unit.net import Breaks, Net, Points
 
 TRAINING = {"epochs": 1, "batch_size": 8, "learning_rate": 0.1}
@@ -179,7 +180,7 @@ def test_wrong_flops_are_told_with_their_place(
 ) -> None:
     numbers = rehearsed.directory / "net.yaml"
     numbers.write_text(yaml)
-    monkeypatch.setattr("harness.rehearsal.numbers_of", lambda case: numbers)
+    monkeypatch.setattr("proofmark.measuring.rehearsal.numbers_of", lambda case: numbers)
     outcome = rehearsed.run(Net(), flops=flops)
     assert outcome["status"] == "failed" and not rehearsed.trained
     assert f"declares {flops:.4g} FLOPs per point, counted were 8" in outcome["reason"]

@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors import safe_open
 
-import harness.training.shard_file as shard_file
-from harness.training.shard_file import BLOCK, DTYPES, write_safetensors
+import proofmark.training.ranks.shard_file as shard_file
+from proofmark.training.ranks.shard_file import BLOCK, DTYPES, write_safetensors
 
 SHAPES = [(), (0,), (1,), (3, 5), (2, 0, 4), (7, 1, 3)]
 

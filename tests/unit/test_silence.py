@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 from torch.utils.data import DataLoader
 
-from harness import silence
-from harness.answers import read_answer
-from harness.silence import AudibleLoader, Listener, Patience
-from harness.worker_main import _Answers
+from proofmark.inference.worker_main import _Answers
+from proofmark.measuring.audible_loader import AudibleLoader
+from proofmark.process import silence
+from proofmark.process.answers import read_answer
+from proofmark.process.silence import Listener, Patience
 from tests.unit.net import Net
 
 
@@ -108,7 +109,7 @@ def test_a_loader_gives_a_sign_with_every_batch() -> None:
 
 
 def test_signs_pass_where_they_turn_and_else_now_and_then(time: Time, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("harness.worker_main.time", time)
+    monkeypatch.setattr("proofmark.inference.worker_main.time", time)
     read, write = os.pipe()
     answers, time.now = _Answers(write), 10.0
     for message in (CALLS, CALLS, SETUP, SETUP, CALLS):

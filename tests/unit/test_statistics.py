@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.statistics import rate, samples_needed, supported_percentiles
+from proofmark.measuring.statistics import rate, samples_needed, supported_percentiles
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.events import EventLog, read_events
-from harness.training.checks import CLOCK, CLOCK_SECONDS, keeps_time
-from harness.training.stopwatch import EVENT, Stopwatch
+from proofmark.record.events import EventLog, read_events
+from proofmark.training.checks import CLOCK, CLOCK_SECONDS, keeps_time
+from proofmark.training.node.stopwatch import EVENT, Stopwatch
 
 TOTALS = {"epoch": 0, "step": 4, "samples": 64, "communication": None, "train_seconds": 1.0}
 TOTALS |= dict.fromkeys(("data_seconds", "compute_seconds", "evaluation_seconds", "checkpoint_seconds"), 0.0)

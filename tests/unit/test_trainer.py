@@ -11,9 +11,9 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from harness.errors import StepError
-from harness.events import read_events
-from harness.training.strategy import Place
+from proofmark.errors import StepError
+from proofmark.record.events import read_events
+from proofmark.training.ranks.strategy import Place
 from tests.unit.tokens import WAYS, trained
 
 HERE = Place(0, 0, 1, torch.device("cpu"))

@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.events import CORRUPT, EventLog, read_events
-from harness.training.failure import QUOTED, _hang, _Names
-from harness.training.rank_log import RankLog
-from harness.training.seed_run import _clock, _figures, _metric
-from harness.training.thinned import POINTS, Thinned
+from proofmark.record.events import CORRUPT, EventLog, read_events
+from proofmark.training.logs.downsampled import POINTS, Thinned
+from proofmark.training.logs.failure import QUOTED, _hang, _Names
+from proofmark.training.logs.rank_log import RankLog
+from proofmark.training.seed_run import _clock, _figures, _metric
 
 PLAIN = st.none() | st.booleans() | st.integers(-(2**80), 2**80) | st.floats(allow_nan=False, allow_infinity=False)
 PLAIN |= st.text(max_size=5)

@@ -15,13 +15,13 @@ from typing import Any
 import psutil
 import pytest
 
-from harness.events import EventLog, read_events
-from harness.machine import describe_host
-from harness.record import Monitoring
-from harness.training.node_monitor import FAILED, NodeMonitor
-from harness.training.nodes import NODES
-from harness.training.seed_run import collect_run
-from harness.training.spec import TrainingSpec
+from proofmark.record.events import EventLog, read_events
+from proofmark.record.parts import Monitoring
+from proofmark.training.node.node_monitor import FAILED, NodeMonitor
+from proofmark.training.node.nodes import NODES
+from proofmark.training.seed_run import collect_run
+from proofmark.training.spec import TrainingSpec
+from proofmark.vendor.machine import describe_host
 
 VENDORS = Path(__file__).parents[2] / "vendors"
 BEGUN = 1_790_000_000.0
@@ -37,7 +37,7 @@ def troubles(directory: Path) -> list[str]:
 
 
 def children() -> list[psutil.Process]:
-    return [p for p in psutil.Process().children() if "harness.monitor_main" in command(p)]
+    return [p for p in psutil.Process().children() if "proofmark.monitoring.monitor_main" in command(p)]
 
 
 def command(process: psutil.Process) -> list[str]:
@@ -85,9 +85,9 @@ def test_a_monitor_that_dies_is_named(tmp_path: Path) -> None:
 AGENT = """
 import sys, time
 from pathlib import Path
-from harness.events import EventLog
-from harness.training.node_monitor import NodeMonitor
-from harness.training.spec import TrainingSpec
+from proofmark.record.events import EventLog
+from proofmark.training.node.node_monitor import NodeMonitor
+from proofmark.training.spec import TrainingSpec
 folder = Path(sys.argv[1])
 monitor = NodeMonitor(TrainingSpec.load(folder / "spec.json"), folder, EventLog(folder / "agent.jsonl"))
 print("started", flush=True)

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from harness.record import Chip, Contention, Flops, Monitoring, Peak, ProblemEntry, Utilisation, VerdictKind
-from harness.training.checks import CLOCK, FUNCTION, PARAMETERS, WEIGHTS, required
-from harness.training.record import Evaluation, Failure, Rank, Rates, SeedRun
-from harness.training.seed_run import olympic_mean
-from harness.training.verdict import soonest
+from proofmark.record.parts import Chip, Contention, Flops, Monitoring, Peak, ProblemEntry, Utilisation, VerdictKind
+from proofmark.training.checks import CLOCK, FUNCTION, PARAMETERS, WEIGHTS, required
+from proofmark.training.record import Evaluation, Failure, Rank, Rates, SeedRun
+from proofmark.training.seed_run import olympic_mean
+from proofmark.training.verdict import soonest
 from tests.training_records import make_run, make_training, passed
 
 DIED = Failure(ranks=(1,), cause="rank 1 was killed by signal 9")

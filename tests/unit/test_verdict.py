@@ -11,24 +11,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.record import (
-    STEPS,
+from proofmark.inference.record import STEPS, Measurement, RunRecord
+from proofmark.inference.timing.rounds import WITHIN
+from proofmark.inference.verdict import EXIT_CODES, REQUIRED_CHECKS, WITHHOLDS_SPEED, exit_code, judge
+from proofmark.measuring.statistics import rate
+from proofmark.record.parts import (
     Chip,
     Contention,
     Flops,
-    Measurement,
     Monitoring,
     Peak,
     ProblemEntry,
-    RunRecord,
     Utilisation,
     Verdict,
     VerdictKind,
 )
-from harness.rounds import WITHIN
-from harness.statistics import rate
-from harness.verdict import EXIT_CODES, REQUIRED_CHECKS, WITHHOLDS_SPEED, exit_code, judge
-from harness.verdict_stages import FLOPS_TOLERANCE
+from proofmark.verdict.stages import FLOPS_TOLERANCE
 from tests.unit.records import accuracy, checks, measurement, record, steps
 
 SKIPPED = {name: {"status": "skipped"} for name in ("export", "compile", "engine_inference")}

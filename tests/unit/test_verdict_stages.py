@@ -8,10 +8,20 @@ from typing import Any
 
 import pytest
 
-from harness.record import Chip, Flops, Identity, Monitoring, Peak, ProblemEntry, Utilisation, Verdict, VerdictKind
-from harness.training.verdict import judge as judge_training
-from harness.verdict import judge
-from harness.verdict_stages import (
+from proofmark.inference.verdict import judge
+from proofmark.record.parts import (
+    Chip,
+    Flops,
+    Identity,
+    Monitoring,
+    Peak,
+    ProblemEntry,
+    Utilisation,
+    Verdict,
+    VerdictKind,
+)
+from proofmark.training.verdict import judge as judge_training
+from proofmark.verdict.stages import (
     damaged_lines,
     decide,
     disturbances,

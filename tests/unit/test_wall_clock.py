@@ -12,11 +12,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from harness import wall_clock
-from harness.events import EventLog, read_events, seconds_between
+from proofmark.process import wall_clock
+from proofmark.record.events import EventLog, read_events, seconds_between
 
 ROOT = str(Path(wall_clock.__file__).parents[1])
-TOLD = "from harness.wall_clock import now; print(now())"
+TOLD = "from proofmark.process.wall_clock import now; print(now())"
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=50)

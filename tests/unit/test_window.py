@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import torch
 
-from harness.errors import StepError
-from harness.window import check_answer, run_window, share_memory
+from proofmark.errors import StepError
+from proofmark.measuring.window import check_answer, run_window, share_memory
 
 INPUTS = [torch.arange(4.0).unsqueeze(1)]
 
@@ -108,7 +108,7 @@ class Clock:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = 0
-        monkeypatch.setattr("harness.window.time.perf_counter_ns", lambda: self.now)
+        monkeypatch.setattr("proofmark.measuring.window.time.perf_counter_ns", lambda: self.now)
 
     def take(self, nanoseconds: int) -> None:
         self.now += nanoseconds

@@ -15,10 +15,11 @@ from typing import Any
 import psutil
 import pytest
 
-from harness import capped_log, worker
-from harness.process import MARK
-from harness.silence import Patience
-from harness.worker import CaseWorker, WorkerLost, WorkerSpec
+from proofmark.inference import worker
+from proofmark.inference.worker import CaseWorker, WorkerLost, WorkerSpec
+from proofmark.process import capped_log
+from proofmark.process.lifetime import MARK
+from proofmark.process.silence import Patience
 
 pytestmark = pytest.mark.quiet
 
@@ -65,9 +66,9 @@ if spec["case_class"] == "Stays": time.sleep(60)
 @pytest.fixture
 def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """Workers whose child is the script above; all are gone afterwards."""
-    (tmp_path / "harness").mkdir()
-    (tmp_path / "harness/__init__.py").write_text("")
-    (tmp_path / "harness/worker_main.py").write_text(CHILD)
+    (tmp_path / "proofmark").mkdir()
+    (tmp_path / "proofmark/__init__.py").write_text("")
+    (tmp_path / "proofmark/inference/worker_main.py").write_text(CHILD)
     made: list[CaseWorker] = []
 
     def start(case_class: str = "Net", patience: Patience | None = None) -> CaseWorker:
@@ -330,13 +331,13 @@ def _arrived(log: capped_log.CappedLog, count: int) -> None:
 @pytest.mark.slow
 def test_the_real_child_ends_with_its_parent(tmp_path: Path) -> None:
     """The real worker_main: its command pipe closes, and the group ends, whatever runs in it."""
-    from harness import worker_main
+    from proofmark.inference import worker_main
 
     root = str(Path(worker_main.__file__).parents[1])
     read, write = os.pipe()
     code = (
         f"import os, sys; sys.argv[1:] = ['{write}']\n"
-        "import harness.worker_main as m, threading, subprocess, time\n"
+        "import proofmark.inference.worker_main as m, threading, subprocess, time\n"
         "subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)'])\n"
         "subprocess.Popen(['sleep', '300'], start_new_session=True)\n"
         f"os.write({write}, b'up')\n"

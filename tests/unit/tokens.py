@@ -16,16 +16,16 @@ import torch.distributed as dist
 from safetensors.torch import save_file
 from torch.distributed.checkpoint.state_dict import get_model_state_dict
 
-from harness.config import EffectiveConfig
-from harness.events import EventLog, read_events
-from harness.record import Identity
-from harness.training.beat import BeatWriter
-from harness.training.case import TrainingCase
-from harness.training.loading import Data
-from harness.training.spec import TrainingSpec
-from harness.training.strategy import Place, unwrapped
-from harness.training.trainer import Trainer
-from harness.vendor import Processor
+from proofmark.record.events import EventLog, read_events
+from proofmark.record.parts import Identity
+from proofmark.rules.config import EffectiveConfig
+from proofmark.training.case import TrainingCase
+from proofmark.training.ranks.heartbeat import BeatWriter
+from proofmark.training.ranks.loading import Data
+from proofmark.training.ranks.strategy import Place, unwrapped
+from proofmark.training.ranks.trainer import Trainer
+from proofmark.training.spec import TrainingSpec
+from proofmark.vendor.contract import Processor
 
 ITEMS, LENGTH, WORDS = 11, 6, 7
 WAYS: dict[str, dict[str, Any]] = {

@@ -10,7 +10,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from harness.config import EffectiveConfig, HostSettings
+from proofmark.rules.config import EffectiveConfig, HostSettings
 
 WEIGHT = np.random.default_rng(0).standard_normal((4, 3)).astype(np.float32)
 

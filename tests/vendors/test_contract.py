@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from harness.chips import load_chips
-from harness.registry import find_vendor
-from harness.vendor import Device
+from proofmark.vendor import Device
+from proofmark.vendor.chips import load_chips
+from proofmark.vendor.registry import find_vendor
 
 ROOT = Path(__file__).parents[2]
 VENDORS = sorted(path.parent.name for path in (ROOT / "vendors").glob("*/__init__.py"))

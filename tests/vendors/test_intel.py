@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from harness.config import HostSettings
-from harness.vendor import StepError
+from proofmark.rules.config import HostSettings
+from proofmark.vendor import StepError
 from tests.vendors.conftest import WEIGHT, config_of
 from vendors.intel import Intel, vendor
 from vendors.intel.monitor import PackageEnergy

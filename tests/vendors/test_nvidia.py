@@ -9,9 +9,9 @@ from typing import Any
 import pynvml
 import pytest
 
-from harness.chips import find_chip, load_chips
-from harness.registry import find_vendor
-from harness.vendor import Reading
+from proofmark.vendor import Reading
+from proofmark.vendor.chips import find_chip, load_chips
+from proofmark.vendor.registry import find_vendor
 from tests.vendors.test_contract import ROOT
 from vendors.nvidia import Nvidia, nvml
 from vendors.nvidia.monitor import THROTTLES, NvmlMonitor

@@ -15,7 +15,7 @@ import onnxruntime
 import pytest
 import torch
 
-from harness.vendor import StepError
+from proofmark.vendor import StepError
 from tests.vendors.conftest import WEIGHT, config_of
 from tests.vendors.played_tensorrt import Played, play_cuda
 from vendors.nvidia import inductor, torchtrt

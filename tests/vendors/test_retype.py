@@ -11,7 +11,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
-from harness.vendor import StepError
+from proofmark.vendor import StepError
 from tests.vendors.conftest import WEIGHT, linear
 from vendors.nvidia.retype import converted, has_quantization
 

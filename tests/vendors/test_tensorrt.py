@@ -14,8 +14,8 @@ import pytest
 import torch
 from onnx import TensorProto, helper, numpy_helper
 
-from harness.config import HostSettings
-from harness.vendor import StepError
+from proofmark.rules.config import HostSettings
+from proofmark.vendor import StepError
 from tests.vendors.conftest import config_of, linear
 from tests.vendors.played_tensorrt import ROW, Played, play_cuda, tensorrt
 from tests.vendors.test_contract import ROOT

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.vendor import Compiler, Device, Vendor, processor_name, usable_cores
+from proofmark.vendor import Compiler, Device, Vendor, processor_name, usable_cores
 
 
 class Cpu(Vendor):

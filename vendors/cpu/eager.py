@@ -6,7 +6,7 @@ from pathlib import Path
 
 import torch
 
-from harness.vendor import EffectiveConfig, StepError
+from proofmark.vendor import EffectiveConfig, StepError
 
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from harness.vendor import Compiler, Device, Monitor, StepError, Vendor, driver_files, processor_name, usable_cores
+from proofmark.vendor import Compiler, Device, Monitor, StepError, Vendor, driver_files, processor_name, usable_cores
 from vendors.intel.monitor import PackageEnergy
 
 # on import openvino sends a message and writes to ~/intel; without this package it keeps to a stub of its own

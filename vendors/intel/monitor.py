@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from harness.vendor import Reading
+from proofmark.vendor import Reading
 
 POWERCAP = Path("/sys/class/powercap")
 

@@ -9,7 +9,7 @@ import numpy as np
 import openvino
 import torch
 
-from harness.vendor import EffectiveConfig, StepError
+from proofmark.vendor import EffectiveConfig, StepError
 
 TYPES = {"fp32": "f32", "fp16": "f16", "bf16": "bf16"}
 HINTS = ("LATENCY", "THROUGHPUT")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from harness.vendor import Compiler, Device, Monitor, Software, Vendor
+from proofmark.vendor import Compiler, Device, Monitor, Software, Vendor
 from vendors.nvidia import nvml
 from vendors.nvidia.monitor import NvmlMonitor
 

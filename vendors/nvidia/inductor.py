@@ -8,7 +8,7 @@ from pathlib import Path
 
 import torch
 
-from harness.vendor import EffectiveConfig, StepError
+from proofmark.vendor import EffectiveConfig, StepError
 from vendors.nvidia.staging import Staging
 
 DTYPES = {"fp32": torch.float32, "tf32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import pynvml
 
-from harness.vendor import Reading
+from proofmark.vendor import Reading
 
 Value = TypeVar("Value")
 

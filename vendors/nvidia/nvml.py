@@ -12,7 +12,7 @@ from typing import Any
 
 import pynvml
 
-from harness.vendor import Device, Software, driver_files
+from proofmark.vendor import Device, Software, driver_files
 
 PCI_VENDOR = "0x10de"
 """NVIDIA's number on a PCI bus."""

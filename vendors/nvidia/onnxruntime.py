@@ -7,7 +7,7 @@ from pathlib import Path
 
 import torch
 
-from harness.vendor import EffectiveConfig, StepError
+from proofmark.vendor import EffectiveConfig, StepError
 from vendors.nvidia.retype import converted
 from vendors.nvidia.staging import Staging
 

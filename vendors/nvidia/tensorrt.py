@@ -10,7 +10,7 @@ import onnx
 import tensorrt as trt
 import torch
 
-from harness.vendor import EffectiveConfig, StepError
+from proofmark.vendor import EffectiveConfig, StepError
 from vendors.nvidia.retype import TYPES, converted, has_quantization
 from vendors.nvidia.staging import Staging
 

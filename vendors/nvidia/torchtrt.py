@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from harness.vendor import EffectiveConfig, StepError
+from proofmark.vendor import EffectiveConfig, StepError
 from vendors.nvidia import inductor
 
 

@@ -1,6 +1,6 @@
 """A vendor whose adapter lives in the vendor's own repository."""
 
-from harness.vendor import Compiler, Device, Reading, Vendor
+from proofmark.vendor import Compiler, Device, Reading, Vendor
 
 
 class _Monitor:

@@ -12,8 +12,8 @@ from suites.inference.contract import InferenceContract
 if TYPE_CHECKING:
     import torch
 
-    from harness.case import Loader
-    from harness.config import EffectiveConfig
+    from proofmark.case import Loader
+    from proofmark.rules.config import EffectiveConfig
 
 ITEMS, CLASSES, FEATURES = 100, 4, 8
 
@@ -33,7 +33,7 @@ class TestTiny(InferenceContract):
 
         import torch
 
-        from harness.record import Identity
+        from proofmark.record.parts import Identity
 
         trouble.at(config.case, "data")
         generator = torch.Generator().manual_seed(1 if split == "train" else 2)

@@ -13,8 +13,8 @@ from suites.training.contract import TrainingContract
 if TYPE_CHECKING:
     import torch
 
-    from harness.case import Batch
-    from harness.config import EffectiveConfig
+    from proofmark.case import Batch
+    from proofmark.rules.config import EffectiveConfig
 
 ITEMS, CLASSES, FEATURES = 203, 4, 8
 
@@ -30,7 +30,7 @@ class TestTiny(TrainingContract):
 
         import torch
 
-        from harness.record import Identity
+        from proofmark.record.parts import Identity
 
         generator = torch.Generator().manual_seed(1 if split == "train" else 2)
         targets = torch.arange(ITEMS) % CLASSES

@@ -6,7 +6,7 @@ import os
 
 import trouble
 
-from harness.vendor import Compiler, Device, StepError, TrainingAdapter, Vendor, driver_files
+from proofmark.vendor import Compiler, Device, StepError, TrainingAdapter, Vendor, driver_files
 
 from . import monitors, training
 

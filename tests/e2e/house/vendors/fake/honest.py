@@ -8,7 +8,7 @@ from pathlib import Path
 import torch
 import trouble
 
-from harness.vendor import EffectiveConfig, StepError
+from proofmark.vendor import EffectiveConfig, StepError
 
 
 class InferModel:

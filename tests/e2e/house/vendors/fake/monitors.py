@@ -6,7 +6,7 @@ import os
 import sys
 import time
 
-from harness.vendor import Reading
+from proofmark.vendor import Reading
 
 
 class Monitor:

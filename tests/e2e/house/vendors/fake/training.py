@@ -6,12 +6,12 @@ import os
 import time
 from typing import TYPE_CHECKING
 
-from harness.vendor import TrainingAdapter
+from proofmark.vendor import TrainingAdapter
 
 if TYPE_CHECKING:
     import torch
 
-    from harness.vendor import EffectiveConfig
+    from proofmark.vendor import EffectiveConfig
 
 
 class Wraps(TrainingAdapter):

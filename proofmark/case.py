@@ -1,0 +1,84 @@
+"""What a case says about its model. The referee does the rest."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, Protocol
+
+from proofmark.rules.case_file import Parameters
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import torch
+
+    from proofmark.record.parts import Identity
+    from proofmark.rules.config import EffectiveConfig
+
+    Batch = tuple[list[torch.Tensor], torch.Tensor]
+
+
+class Loader(Protocol):
+    """What `build_dataloader` returns: torch's DataLoader is one.
+
+    It yields `(inputs, targets)`: `inputs` is the list of the model's positional inputs, CPU
+    tensors whose first dimension is the batch; `targets` is what the evaluator compares with.
+    Every sample comes once a pass, a last short batch included. Its `dataset` has a length and
+    an `identity` (name, SHA-256 of the content, number of items).
+    """
+
+    @property
+    def dataset(self) -> IdentifiedDataset:
+        """The data that is loaded."""
+
+    def __iter__(self) -> Iterator[Batch]: ...
+
+    def __len__(self) -> int: ...
+
+
+class IdentifiedDataset(Protocol):
+    """A dataset that can say what it is."""
+
+    identity: Identity
+
+    def __len__(self) -> int: ...
+
+
+class Case(ABC):
+    """What every suite's case says about its model. Import torch inside the methods, not at the module's top."""
+
+    suite: ClassVar[str]
+    common_file: ClassVar[Path]
+    """The YAML that all cases of the suite share."""
+
+    parameters_type: ClassVar[type[Parameters]]
+
+    @abstractmethod
+    def create_model(self, config: EffectiveConfig) -> torch.nn.Module:
+        """The model: called with tensors, returns a tensor or a tuple of tensors.
+
+        With `config.host.weights` it is loaded from there; without, it is initialised from the
+        seed that the referee set.
+
+        Raises:
+            StepError: the weights are not there or don't fit.
+        """
+
+    @abstractmethod
+    def evaluator(self, outputs: list[torch.Tensor], targets: torch.Tensor) -> tuple[float, float]:
+        """Score one batch: the metric's sum over it, and how many it sums over.
+
+        The metric of a run is the quotient of the two totals: (correct, images) for top-1.
+        """
+
+    def loss(self, outputs: list[torch.Tensor], targets: torch.Tensor) -> torch.Tensor:
+        """What training minimises: cross entropy over the last dimension. Targets of -100 don't count."""
+        import torch.nn.functional as functional
+
+        logits = outputs[0]
+        return functional.cross_entropy(logits.reshape(-1, logits.shape[-1]), targets.reshape(-1))
+
+    def loss_weight(self, targets: torch.Tensor) -> float:
+        """Over how many things `loss` is the mean: targets that count. By it batches weigh in a global batch."""
+        return float((targets != -100).sum())

@@ -1,0 +1,1 @@
+"""FlagPerf's own files: its host file, and the logs of its trainings."""

@@ -1,0 +1,115 @@
+"""The host file: where the FlagPerf inference specification (section 2.2) keeps what a machine needs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+from proofmark.rules.case_file import load_model
+from proofmark.rules.scale import Scale
+
+WITHOUT_EFFECT = (
+    "FLAGPERF_PATH FLAGPERF_LOG_LEVEL LOG_CALL_INFORMATION SSH_PORT HOSTS_PORTS MASTER_PORT SHM_SIZE "
+    "ACCE_CONTAINER_OPT PIP_SOURCE CLEAR_CACHES ACCE_VISIBLE_DEVICE_ENV_NAME"
+).split()
+"""Keys that matter to containers and other hosts only; a local run says that it leaves them aside."""
+
+LOCAL = {"localhost", "127.0.0.1", "::1"}
+
+
+class Training(NamedTuple):
+    """An entry of the run list: its key, a case at a scale, how often, and where its data is."""
+
+    key: str
+    case: str
+    scale: Scale
+    repeat: int
+    data_dir: str
+
+
+class HostFile(BaseModel):
+    """The keys of host.yaml. All may be left out."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    FLAGPERF_PATH: str | None = None
+    FLAGPERF_LOG_PATH: str | None = None
+    VENDOR: str | None = None
+    FLAGPERF_LOG_LEVEL: Literal["DEBUG", "INFO", "WARNING", "ERROR"] | None = None
+    LOG_CALL_INFORMATION: bool | None = None
+    HOSTS: list[str] | None = None
+    SSH_PORT: str | int | None = None
+    HOSTS_PORTS: list[str | int] | None = None
+    MASTER_PORT: str | int | None = None
+    SHM_SIZE: str | None = None
+    ACCE_CONTAINER_OPT: str | None = None
+    PIP_SOURCE: str | None = None
+    CLEAR_CACHES: bool | None = None
+    ACCE_VISIBLE_DEVICE_ENV_NAME: str | None = None
+    CASES: dict[str, str] = Field(default_factory=dict)
+
+    @field_validator("CASES")
+    @classmethod
+    def _keys_are_legal(cls, cases: dict[str, str]) -> dict[str, str]:
+        wrong = [told for key in cases if (told := _wrong_with(key))]
+        named = [(terms[0], *terms[2:5]) for terms in (key.split(":") for key in cases)]
+        twice = sorted({":".join(name) for name in named if named.count(name) > 1})
+        if twice:
+            wrong.append(f"named more than once: {', '.join(twice)}")
+        if wrong:
+            raise ValueError("; ".join(wrong))
+        return cases
+
+    @field_validator("HOSTS")
+    @classmethod
+    def _one_local_host(cls, hosts: list[str] | None) -> list[str] | None:
+        if hosts is not None and (len(hosts) != 1 or hosts[0] not in LOCAL):
+            raise ValueError(f"inference runs on this machine; expected one of {', '.join(sorted(LOCAL))}")
+        return hosts
+
+    @property
+    def data_dirs(self) -> dict[str, str]:
+        """Data directory of each inference case that the file asks for."""
+        return {key.split(":")[0]: directory for key, directory in self.CASES.items() if key.count(":") == 1}
+
+    def key_of(self, case: str) -> str | None:
+        """The entry that asks for an inference case."""
+        return next((key for key in self.CASES if key.count(":") == 1 and key.split(":")[0] == case), None)
+
+    @property
+    def trainings(self) -> list[Training]:
+        """The trainings that the file asks for, in its order."""
+        return [_training(key, directory) for key, directory in self.CASES.items() if key.count(":") > 1]
+
+    @property
+    def left_aside(self) -> list[str]:
+        """Keys that are given and change nothing in a local run."""
+        return [key for key in WITHOUT_EFFECT if getattr(self, key) is not None]
+
+
+def _training(key: str, directory: str) -> Training:
+    case, _, chip, nnodes, nproc, repeat = key.split(":")
+    return Training(key, case, Scale(int(nnodes), int(nproc), chip), int(repeat), directory)
+
+
+def _wrong_with(key: str) -> str | None:
+    """What is wrong with a key of CASES, or None."""
+    terms = key.split(":")
+    if len(terms) not in (2, 6) or not all(terms):
+        return f"expected case:framework, or case:framework:chip:nnodes:nproc:repeat to train, found {key!r}"
+    if not terms[1].startswith("pytorch"):
+        return f"only the framework pytorch is here, found {key!r}"
+    if len(terms) == 6 and not all(term.isdecimal() and 0 < int(term) < 10**5 for term in terms[3:]):
+        return f"expected numbers of at least 1 for nnodes, nproc and repeat, found {key!r}"
+    return None
+
+
+def load_host_file(path: Path) -> HostFile:
+    """Read a host file.
+
+    Raises:
+        ConfigurationError: with every problem in it.
+    """
+    return load_model(path, HostFile)

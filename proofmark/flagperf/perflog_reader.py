@@ -1,0 +1,200 @@
+"""`python -m proofmark.flagperf.perflog_reader LOG... > record.json`: FlagPerf's logs as a training record.
+
+A log is what a rank printed: `[PerfLog]` lines among anything else. What it does not say is null. Nobody here measured
+what it says, so that its verdict is INSUFFICIENT at best.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from proofmark.errors import UsageError
+from proofmark.flagperf.perflog_run import RankLines, figure, metric_of, seed_run
+from proofmark.plain_json import plain_text
+from proofmark.record.parts import Chip, Utilisation
+from proofmark.training.record import SeedRun, TrainingRecord
+from proofmark.training.seed_run import olympic_mean, rates_over
+from proofmark.training.verdict import judge
+
+MARK = b"[PerfLog]"
+LONGEST_LINE = 1 << 24
+"""Bytes. What is longer is cut, so that rubbish of any length is read in constant memory."""
+
+END_OF_TIME = 253_402_300_800_000
+"""Milliseconds: the year 10000."""
+
+UNKNOWN = "unknown"
+_DECODER = json.JSONDecoder(parse_constant=lambda name: None)
+
+
+@dataclass
+class PerfLog:
+    """One log's lines, by the rank that they name. Local ranks and -1 are taken as they come."""
+
+    ranks: dict[int, RankLines] = field(default_factory=dict)
+    submitted: dict[str, Any] = field(default_factory=dict)
+    damaged: int = 0
+
+    def main(self) -> RankLines:
+        """The lines of rank 0, or of those that call themselves -1, or of the lowest there is."""
+        order = sorted(self.ranks, key=lambda rank: (rank != 0, rank))
+        return self.ranks[order[0]]
+
+
+def read_perflog(paths: Sequence[Path]) -> TrainingRecord:
+    """The judged record of one or more runs of a training, a log for each; of a round's logs, rank 0's is enough.
+
+    Raises:
+        UsageError: a log cannot be read, or has no `[PerfLog]` line at all.
+    """
+    chosen = _one_per_round(paths)
+    logs = [_read(path) for path in chosen]
+    runs = [seed_run(log.main(), log.submitted) for log in logs]
+    values = _described(logs[0], runs[0]) | _figures(runs)
+    lines = [log.main() for log in logs]
+    started = min(each.began for each in lines)
+    values |= {"started": started, "seconds": max(each.ended for each in lines) - started, "runs": runs}
+    values |= {"repeats": len(runs), "read_from": tuple(map(str, chosen))}
+    record = _built(values, logs[0].submitted, sum(log.damaged for log in logs))
+    return record.model_copy(update={"verdict": judge(record)})
+
+
+def _one_per_round(paths: Sequence[Path]) -> list[Path]:
+    """Of FlagPerf's `round1/<host>_noderank0/rank0.out.log` and its like, the first rank's of each round."""
+    found: dict[Path, tuple[tuple[int, int], Path]] = {}
+    for path in paths:
+        rank = re.match(r"rank(\d{1,9})\b", path.name)
+        node = re.search(r"noderank(\d{1,9})$", path.parent.name)
+        key = path if rank is None else path.parent.parent if node else path.parent
+        order = (int(node[1]) if node else 0, int(rank[1]) if rank else 0)
+        found[key] = min(found.get(key, (order, path)), (order, path))
+    return [path for _, path in found.values()]
+
+
+def _read(path: Path) -> PerfLog:
+    log = PerfLog()
+    try:
+        with path.open("rb") as stream:
+            for line in iter(partial(stream.readline, LONGEST_LINE), b""):
+                for piece in line.split(MARK)[1:]:
+                    _take(log, piece.strip())
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read: {error.strerror or error}") from None
+    if not log.ranks:
+        raise UsageError(
+            f"{path}: has no whole {MARK.decode()} line; expected what a rank of a FlagPerf training printed"
+        )
+    return log
+
+
+def _take(log: PerfLog, piece: bytes) -> None:
+    """What follows a mark: a line, or text that happens to quote the mark."""
+    if not piece.startswith(b"{"):
+        return
+    event = _event(piece)
+    if event is None:
+        log.damaged += 1
+        return
+    if event["event"] == "SUBMIT_INFO" and isinstance(event.get("value"), dict):
+        log.submitted = event["value"]
+    rank = event["metadata"]["rank"]
+    lines = log.ranks.get(rank)
+    if lines is None or (lines.under_way and event["event"] == "INIT_START"):
+        if event["metadata"]["time_ms"] is None:
+            log.damaged += 1  # when it began is known of every run
+            return
+        lines = log.ranks[rank] = RankLines()
+    lines.take(event)
+
+
+def _event(piece: bytes) -> dict[str, Any] | None:
+    """A line's JSON if it has a name and a time, which is null where it is withheld; other text may follow it."""
+    try:
+        event, _ = _DECODER.raw_decode(piece.decode("utf-8", "replace"))
+        event = plain_text(event)
+    except (ValueError, RecursionError):
+        return None
+    metadata = event.get("metadata")
+    if not isinstance(event.get("event"), str) or not isinstance(metadata, dict):
+        return None
+    time_ms, rank = figure(metadata.get("time_ms")), metadata.get("rank", -1)
+    timed = time_ms is not None and 0 <= time_ms < END_OF_TIME
+    withheld = metadata.get("time_ms", "") is None
+    if not (timed or withheld) or type(rank) is not int or not -1 <= rank < 1 << 20:
+        return None
+    return {**event, "metadata": {**metadata, "time_ms": time_ms, "rank": rank}}
+
+
+def _described(log: PerfLog, run: SeedRun) -> dict[str, Any]:
+    """What can be known of the task without SUBMIT_INFO, in which FlagPerf has nothing."""
+    metric = metric_of(log.main().finished or {}, log.submitted)
+    file = re.search(r"benchmarks/([^/]{1,99})/", log.main().file)
+    names = dict.fromkeys(("profile", "vendor", "precision", "scale", "config_hash"), UNKNOWN)
+    nothing = ("host", "flops", "nnodes", "nproc", "target", "global_batch_size", "train_batch_size")
+    return {
+        **dict.fromkeys(nothing),
+        **names,
+        "suite": "training",
+        "case": file[1] if file else UNKNOWN,
+        "item": "sample",
+        "config": {},
+        "versions": {},
+        "chip": Chip(name=UNKNOWN, peak_missing="not in the log"),
+        "utilisation": Utilisation(reason="not in the log"),
+        "seed": run.seed,
+        "metric": metric or UNKNOWN,
+        "better": "lower" if re.search(r"(loss|ppl|perplexity)$", metric or "", re.IGNORECASE) else "higher",
+    }
+
+
+def _figures(runs: Sequence[SeedRun]) -> dict[str, Any]:
+    """Rates and time over the runs, of what is known of all of them."""
+    rates = rates_over(runs) if all(run.rates for run in runs) else {}
+    times = [seconds for run in runs if (seconds := run.seconds_to_target) is not None]
+    return {"rates": rates, "seconds_to_target": olympic_mean(times) if times else None}
+
+
+def _built(values: dict[str, Any], submitted: dict[str, Any], damaged: int) -> TrainingRecord:
+    """The record, with what SUBMIT_INFO says of the task, if that is what a record can hold."""
+    told = {key: value for key, value in submitted.items() if key in TrainingRecord.model_fields and key not in _OURS}
+    try:
+        record = TrainingRecord.model_validate({**values, **told, "corrupt_lines": damaged})
+        record.model_dump_json()
+    except (ValueError, RecursionError):
+        return TrainingRecord.model_validate({**values, "corrupt_lines": damaged + 1})
+    return record
+
+
+_OURS = frozenset({"schema_version", "started", "seconds", "seed", "metric", "rates", "seconds_to_target", "runs"}) | {
+    *("repeats", "read_from", "corrupt_lines", "partial", "interrupted", "verdict", "utilisation", "problems"),
+    *("items_per_second_per_device", "tokens_per_second"),
+}
+"""What no log says of itself."""
+
+
+def main() -> None:
+    """Print the record; say the verdict beside it."""
+    parser = argparse.ArgumentParser(prog="python -m proofmark.flagperf.perflog_reader", description=__doc__)
+    parser.add_argument(
+        "log", nargs="+", type=Path, help="what a rank of a FlagPerf training printed; one for each run"
+    )
+    try:
+        record = read_perflog(parser.parse_args().log)
+    except UsageError as error:
+        print(f"ERROR: {error}", file=sys.stderr)
+        raise SystemExit(4) from None
+    print(record.model_dump_json(indent=1))
+    if record.verdict:
+        print(f"{record.verdict.kind}: {'; '.join(record.verdict.reasons)}", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,40 @@
+"""What an inference case says about its model. The referee does the rest."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import TYPE_CHECKING
+
+from pydantic import Field
+
+from proofmark.case import Case, Loader
+from proofmark.rules.case_file import Parameters
+
+if TYPE_CHECKING:
+    from proofmark.rules.config import EffectiveConfig
+
+
+class InferenceParameters(Parameters):
+    """Those of an inference case."""
+
+    warmup: int = Field(ge=1, description="untimed batches before the first round")
+
+
+class InferenceCase(Case):
+    """A model, its data and its metric, to run."""
+
+    parameters_type = InferenceParameters
+
+    input_names: tuple[str, ...] = ("input",)
+    """Names of the model's inputs in the exported ONNX file."""
+
+    output_names: tuple[str, ...] = ("logits",)
+    """Names of its outputs."""
+
+    @abstractmethod
+    def build_dataloader(self, config: EffectiveConfig, split: str = "validation") -> Loader:
+        """The data. `split` is 'train' only to train the embedded profile's weights.
+
+        Raises:
+            StepError: the data directory is not what the case expects.
+        """

@@ -1,0 +1,182 @@
+"""From an event log to a run record."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from pathlib import Path
+
+from proofmark.inference.event_types import CASE_EVENTS
+from proofmark.inference.record import STEPS, Accuracy, Measurement, RunRecord, Step
+from proofmark.inference.timing.rounds import measurement_of
+from proofmark.inference.verdict import judge
+from proofmark.monitoring.summary import summarise
+from proofmark.record.events import CORRUPT, NAMED, Event, read_events, seconds_between
+from proofmark.record.parts import Check, Flops, Identity, Memory, Monitoring, Utilisation
+from proofmark.rules.config import EffectiveConfig
+
+Events = dict[str, list[Event]]
+
+
+def collect(events_file: Path, begun: Event | None = None) -> RunRecord:
+    """Make the record of a case run from its event log, whole, damaged or broken off, and judge it.
+
+    Args:
+        events_file: the log.
+        begun: the event that the run began with, for a log that has lost it.
+
+    Raises:
+        ValueError: nothing says what was run.
+    """
+    events: Events = defaultdict(list)
+    last = begun
+    for event in read_events(events_file, CASE_EVENTS):
+        events[event["event"]].append(event)
+        if "clock" in event and (last is None or event["clock"] > last["clock"]):
+            last = event
+    begin = next(iter(events["run_begin"]), begun)
+    if begin is None or last is None:
+        raise ValueError(f"{events_file}: no run_begin event")
+    config = EffectiveConfig.from_dict(begin["config"])
+    engine, framework = _measurement(events, "engine"), _measurement(events, "framework")
+    flops = Flops(declared=config.flops, counted=_last(events, "flops").get("counted"))
+    facts = {key: begin[key] for key in ("compiler", "precision", "versions", "host", "chip", "device", "problems")}
+    facts |= {key: begin.get(key) for key in ("expected_unsupported", "provenance")}
+    record = RunRecord(
+        suite=config.suite,
+        case=config.case,
+        profile=config.profile,
+        vendor=config.vendor,
+        item=config.item,
+        started=begin["time"],
+        seconds=seconds_between(begin, last),
+        config_hash=config.hash,
+        config={**config.as_dict()["parameters"], **config.as_dict()["configurations"]},
+        overrides=begin["config"]["overrides"],
+        seed=config.seed,
+        dataset=_identity(events, "dataset"),
+        weights=_identity(events, "weights"),
+        steps=_steps(events),
+        framework=framework,
+        engine=engine,
+        accuracy=_accuracy(events, config, begin["gate"]),
+        flops=flops,
+        memory=_memory(events, begin["compiler"]),
+        dishonest=tuple(dict.fromkeys(event["what"] for event in events["dishonest"])),
+        disturbed=tuple(dict.fromkeys(event["what"] for event in events["disturbed"])),
+        checks=_checks(events),
+        partial=bool(events["partial"]),
+        corrupt_lines=len(events[CORRUPT]),
+        damaged=tuple(event["what"] for event in events[CORRUPT][:NAMED]),
+        interrupted=_last(events, "interrupted").get("step"),
+        **facts,
+    )
+    record = record.model_copy(update={"monitoring": _monitoring(record, events, events_file)})
+    record = record.model_copy(update={"utilisation": _utilisation(record)})
+    return record.model_copy(update={"verdict": judge(record)})
+
+
+def _checks(events: Events) -> tuple[Check, ...]:
+    """Those of the last measurement; what an earlier one accused an engine of stands among what it did."""
+    attempt = max((event.get("attempt", 0) for event in events["check"]), default=0)
+    return tuple(
+        Check.model_validate({key: event[key] for key in Check.model_fields})
+        for event in events["check"]
+        if event.get("attempt", 0) == attempt
+    )
+
+
+def _last(events: Events, name: str, of: str | None = None) -> Event:
+    return next((e for e in reversed(events[name]) if of is None or e.get("of") == of), {})
+
+
+def _identity(events: Events, name: str) -> Identity | None:
+    event = _last(events, name)
+    return Identity.model_validate({key: event.get(key) for key in Identity.model_fields}) if event else None
+
+
+def _steps(events: Events) -> tuple[Step, ...]:
+    """Each step once: as its end says, or as failed if it only began, or as not reached."""
+    begun = {event["step"] for event in events["step_begin"]}
+    ends = {event["step"]: event for event in events["step_end"]}
+    interrupted = _last(events, "interrupted").get("step")
+    steps = []
+    for name in STEPS:
+        if name in ends:
+            fields = {key: ends[name].get(key) for key in ("status", "seconds", "reason", "kind", "detail")}
+            steps.append(Step.model_validate({"name": name, **fields}))
+        elif name in begun:
+            reason = "interrupted" if name == interrupted else "it began and never ended"
+            steps.append(Step(name=name, status="failed", reason=reason, kind="error"))
+        else:
+            steps.append(Step(name=name, status="not_reached"))
+    return tuple(steps)
+
+
+def _of(events: Events, kind: str, of: str) -> list[Event]:
+    """Those of a target, of its last measurement: a disturbed one is repeated, and no part of it counts."""
+    attempt = sum(event["of"] == of for event in events["repeated"])
+    return [event for event in events[kind] if event["of"] == of and event.get("attempt", 0) == attempt]
+
+
+def _measurement(events: Events, of: str) -> Measurement | None:
+    """All rounds of one target; None before its first round was complete."""
+    warmup = _last(events, "warmup", of)
+    return measurement_of(
+        _of(events, "round", of),
+        _of(events, "loader", of),
+        warmup_batches=warmup.get("batches", 0),
+        warmup_seconds=warmup.get("seconds", 0.0),
+        core_alone=_last(events, "alone", of).get("items_per_second"),
+        repeated=tuple(what for event in events["repeated"] if event["of"] == of for what in event["what"]),
+    )
+
+
+def _accuracy(events: Events, config: EffectiveConfig, gate: float) -> Accuracy:
+    """The worst round of each target counts; a round without a figure makes the whole missing."""
+
+    def worst(of: str) -> float | None:
+        scores = [event["accuracy"] for event in _of(events, "round", of)]
+        return min(scores) if scores and None not in scores else None
+
+    tested = _last(events, "framework_precision").get("precision")
+    framework = worst("framework") if tested == config.effective_precision else None
+    fp32 = worst("framework") if tested == "fp32" else worst("framework_fp32")
+    return Accuracy(
+        metric=config.metric,
+        target=config.target,
+        gate=gate,
+        framework_fp32=fp32,
+        framework=framework,
+        engine=worst("engine"),
+    )
+
+
+def _memory(events: Events, compiler: str | None) -> Memory:
+    event = _last(events, "memory", "engine" if compiler else "framework")
+    return Memory(**{key: event.get(key) for key in Memory.model_fields})
+
+
+def _monitoring(record: RunRecord, events: Events, events_file: Path) -> Monitoring | None:
+    measurement = record.measured()
+    window = None
+    if measurement:
+        begun = [timed.started for timed in measurement.rounds]
+        window = (min(begun), max(timed.started + timed.whole_seconds for timed in measurement.rounds))
+    items = sum(timed.items for timed in measurement.rounds) if measurement else 0
+    failures = [event["what"] for event in events["monitor_failed"]]
+    try:
+        return summarise(events_file.with_name("monitor.jsonl"), window, items, failures)
+    except (ValueError, OverflowError, OSError) as error:
+        reason = f"the monitor's log cannot be used: {str(error).splitlines()[0]}"
+        return Monitoring.model_validate({"samples": 0, "window": window, "failures": (*failures, reason)})
+
+
+def _utilisation(record: RunRecord) -> Utilisation:
+    """MFU: FLOPs per item, as counted or else as declared, times core throughput over the chip's peak."""
+    measurement = record.measured()
+    if measurement is None:
+        return Utilisation(reason="nothing was measured")
+    if record.chip.peak is None:
+        return Utilisation(reason=record.chip.peak_missing)
+    flops = record.flops.counted or record.flops.declared
+    return Utilisation(mfu=flops * measurement.core.value / record.chip.peak.flops_per_second)

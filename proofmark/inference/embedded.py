@@ -1,0 +1,159 @@
+"""Training of the embedded profile's weights for inference: by the same trainer, in the case's own process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from proofmark.record.events import Event, EventLog
+from proofmark.rules.config import EffectiveConfig, HostSettings
+from proofmark.training.case import TrainingCase
+from proofmark.training.ranks.heartbeat import BeatWriter
+from proofmark.training.spec import TrainingSpec
+from proofmark.vendor.contract import Processor
+
+if TYPE_CHECKING:
+    import torch
+
+    from proofmark.case import Batch
+    from proofmark.inference.case import InferenceCase
+    from proofmark.training.case import TrainingData
+
+Progress = Callable[..., None]
+
+_NEVER = 1 << 62
+
+
+class Recipe(BaseModel):
+    """The parameter `training` of an embedded profile."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    epochs: int = Field(ge=1)
+    batch_size: int = Field(ge=1)
+    learning_rate: float = Field(gt=0)
+    weight_decay: float = Field(0.01, ge=0)
+    schedule: Literal["one_cycle", "linear", "constant"] = "one_cycle"
+    channels_last: bool = False
+
+
+class ForInference(TrainingCase):
+    """An inference case as one to train: its `train` split, its model, its loss and its metric."""
+
+    def __init__(self, case: InferenceCase) -> None:
+        self._case = case
+
+    def build_dataset(self, config: EffectiveConfig, split: str) -> TrainingData:
+        """What the case's loader of the split loads from."""
+        return LoadedData(self._case.build_dataloader(config, split))
+
+    def create_model(self, config: EffectiveConfig) -> torch.nn.Module:
+        """The case's."""
+        return self._case.create_model(config)
+
+    def evaluator(self, outputs: list[torch.Tensor], targets: torch.Tensor) -> tuple[float, float]:
+        """The case's."""
+        return self._case.evaluator(outputs, targets)
+
+    def loss(self, outputs: list[torch.Tensor], targets: torch.Tensor) -> torch.Tensor:
+        """The case's."""
+        return self._case.loss(outputs, targets)
+
+    def loss_weight(self, targets: torch.Tensor) -> float:
+        """The case's."""
+        return self._case.loss_weight(targets)
+
+
+class LoadedData:
+    """Any batch of what a DataLoader loads from, collated as it would."""
+
+    def __init__(self, loader: Any) -> None:
+        self._dataset, self._collate = loader.dataset, loader.collate_fn
+        self.identity = loader.dataset.identity
+        self.epoch = 0
+
+    def __len__(self) -> int:
+        return len(self._dataset)
+
+    def __getitems__(self, indices: list[int]) -> Batch:
+        whole = getattr(self._dataset, "__getitems__", None)
+        items = whole(indices) if whole else [self._dataset[index] for index in indices]
+        batch: Batch = self._collate(items)
+        return batch
+
+
+def train(case: InferenceCase, config: EffectiveConfig, recipe: Recipe, directory: Path, progress: Progress) -> Path:
+    """Train a case's model by its recipe, in this process, on its processor; the weights' file, in `directory`.
+
+    `progress` is called with step, steps, samples_per_second and loss.
+
+    Raises:
+        StepError: the loss became something that is no number.
+    """
+    import torch
+    from safetensors.torch import save_file
+
+    from proofmark.training.ranks.loading import Data
+    from proofmark.training.ranks.strategy import Place
+    from proofmark.training.ranks.trainer import Trainer
+
+    settings = _training_config(config, recipe)
+    spec = TrainingSpec(("", ""), "", "", {}, str(directory), (), seed=config.seed, until_converged=False)
+    log, beat = _Told(directory / "events.jsonl", progress), BeatWriter(directory / "beat")
+    place = Place(0, 0, 1, torch.device("cpu"))
+    inner = ForInference(case)
+    trainer = Trainer(inner, Data.of(inner, settings, pin=False), settings, spec, Processor(), place, log, beat)
+    trainer.run()
+    log.close()
+    weights = directory / "weights.safetensors"
+    state = trainer.model.state_dict()
+    save_file({name: tensor.clone(memory_format=torch.contiguous_format) for name, tensor in state.items()}, weights)
+    return weights
+
+
+class _Told(EventLog):
+    """An event log that tells of each step."""
+
+    def __init__(self, path: Path, progress: Progress) -> None:
+        super().__init__(path)
+        self._progress = progress
+
+    def write(self, kind: str, /, **fields: Any) -> Event:
+        """Append one event, and tell of it."""
+        event = super().write(kind, **fields)
+        if kind == "steps":
+            rate = fields["samples"] / fields["train_seconds"] if fields["train_seconds"] else 0.0
+            steps, loss = fields["total_steps"], fields["losses"][-1]
+            self._progress(step=fields["step"], steps=steps, samples_per_second=rate, loss=loss)
+        return event
+
+
+def _training_config(config: EffectiveConfig, recipe: Recipe) -> EffectiveConfig:
+    """The case's parameters, with the recipe as settings."""
+    parameters = {
+        **config.parameters,
+        "schedule": recipe.schedule,
+        "max_epoch": recipe.epochs,
+        "eval_interval_samples": _NEVER,
+        "max_samples_termination": None,
+    }
+    settings = {
+        "global_batch_size": recipe.batch_size,
+        "eval_batch_size": config.batch_size,
+        "learning_rate": recipe.learning_rate,
+        "weight_decay": recipe.weight_decay,
+        "channels_last": recipe.channels_last,
+        "gradient_accumulation_steps": 1,
+        "precision": "fp32",
+        "parallel": "ddp",
+        "compile": False,
+        "activation_checkpointing": False,
+        "log_freq": 1,
+        "checkpoint_steps": None,
+    }
+    host = HostSettings(cache_dir=config.host.cache_dir)
+    configurations = {**config.configurations, **settings}
+    return EffectiveConfig(config.suite, config.case, config.profile, "", parameters, configurations, (), host)

@@ -1,0 +1,110 @@
+"""What the events of an inference case must hold."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, NotRequired
+
+from proofmark.inference.record import StepStatus
+from proofmark.record.event_types import (
+    IDENTITY,
+    Configuration,
+    Count,
+    Counted,
+    EventReader,
+    InStep,
+    Measured,
+    Moment,
+    Rate,
+    RunBegin,
+    Seconds,
+    Text,
+    Typed,
+    configured,
+    fits,
+)
+from proofmark.record.parts import Check, Contention, Memory
+
+
+class _CaseBegin(RunBegin):
+    config: Annotated[Configuration, configured("effective_precision")]
+    compiler: Text | None
+    device: Count | None
+    gate: float
+
+
+class _StepEnd(InStep):
+    status: StepStatus
+    seconds: Seconds | None
+    reason: NotRequired[str | None]
+    kind: NotRequired[Literal["unsupported", "error"] | None]
+    detail: NotRequired[str | None]
+
+
+class _Of(Typed):
+    of: Text
+    attempt: NotRequired[Count]
+
+
+class _Loader(_Of):
+    items: Count
+    seconds: Measured
+
+
+class _Alone(_Of):
+    items_per_second: Rate | None
+
+
+class _Repeated(_Of):
+    what: list[str]
+
+
+class _Warmup(_Of):
+    batches: Count
+    seconds: Seconds
+
+
+class _Round(_Of):
+    number: Count
+    started: Moment
+    items: Count
+    passes: NotRequired[Count]
+    contention: NotRequired[Annotated[dict[str, Any], fits(Contention)] | None]
+    whole_ns: Count
+    batch_ns: list[Count]
+    evaluation_ns: Count
+    accuracy: float | None
+
+
+class _What(Typed):
+    what: Text
+
+
+class _Precision(Typed):
+    precision: Text
+
+
+CASE_EVENTS = EventReader(
+    {
+        "run_begin": _CaseBegin,
+        "step_begin": InStep,
+        "step_end": _StepEnd,
+        "interrupted": InStep,
+        "partial": Typed,
+        "dataset": IDENTITY,
+        "weights": IDENTITY,
+        "flops": Counted,
+        "framework_precision": _Precision,
+        "loader": _Loader,
+        "alone": _Alone,
+        "warmup": _Warmup,
+        "round": _Round,
+        "repeated": _Repeated,
+        "probed": _Of,
+        "memory": Annotated[_Of, fits(Memory)],
+        "check": Annotated[Typed, fits(Check)],
+        "dishonest": _What,
+        "disturbed": _What,
+        "monitor_failed": _What,
+    }
+)
+"""Those of an inference case's log."""

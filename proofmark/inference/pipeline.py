@@ -1,0 +1,275 @@
+"""Steps 2 to 6 of an inference case, each leaving its result in the event log."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import math
+import random
+import tempfile
+import time
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from proofmark.errors import StepError
+from proofmark.inference.case import InferenceCase
+from proofmark.inference.export import check_onnx, export_onnx
+from proofmark.inference.timing.bench import Bench
+from proofmark.inference.timing.measure import measure
+from proofmark.inference.timing.trial import Trial
+from proofmark.inference.weights import embedded_weights
+from proofmark.measuring.audible_loader import AudibleLoader
+from proofmark.measuring.precision import count_flops, framework_compute, perturbed
+from proofmark.measuring.rehearsal import declared_and_counted, first_batch, rehearse, rehearse_training
+from proofmark.measuring.statistics import samples_needed
+from proofmark.measuring.window import Compute
+from proofmark.record.events import EventLog
+from proofmark.record.identity import identify
+from proofmark.rules.config import EffectiveConfig
+from proofmark.vendor.engine import Compiler
+from proofmark.vendor.registry import FoundVendor
+
+if TYPE_CHECKING:
+    import torch
+
+    from proofmark.case import Batch, Loader
+    from proofmark.record.parts import Identity
+
+Report = Callable[..., None]
+
+
+LONGEST = {"message": 700, "reason": 1000, "detail": 20_000}
+"""Characters of a failure that are kept."""
+
+
+class _Unsupported(StepError):
+    """What is asked for is not among what the vendor declares."""
+
+
+class _Undeclared(StepError):
+    """It worked, and the vendor does not declare it: declarations are strict both ways."""
+
+
+class Pipeline:
+    """What the steps of one case run hand on to each other, inside the case's own process."""
+
+    def __init__(
+        self,
+        case: InferenceCase,
+        found: FoundVendor,
+        compiler: Compiler | None,
+        config: EffectiveConfig,
+        run_dir: Path,
+        log: EventLog,
+        report: Report,
+    ) -> None:
+        self.case = case
+        self.found = found
+        self.compiler = compiler
+        self.config = config
+        self.run_dir = run_dir
+        self.log = log
+        self.report = report
+        self.loader: Loader
+        self.first: list[torch.Tensor] = []
+        self.bench: Bench
+        self.model: torch.nn.Module | None = None
+        self.onnx_path: Path | None = None
+        self.engine: Compute | None = None
+
+    def run(self, step: str) -> dict[str, Any]:
+        """Run a step; its end, good or bad, is an event and the answer."""
+        begun = time.perf_counter()
+        outcome: dict[str, Any] = {"status": "done", "reason": None, "kind": None, "detail": None}
+        undeclared = self._undeclared() if step in ("compile", "engine_inference") else None
+        try:
+            getattr(self, step)()
+        except _Unsupported as error:
+            outcome |= {"status": "failed", "reason": str(error), "kind": "unsupported"}
+        except _Undeclared as error:
+            outcome |= {"status": "failed", "reason": str(error), "kind": "error"}
+            undeclared = None
+        except StepError as error:
+            outcome |= {"status": "failed", "reason": str(error), "kind": "error"}
+        except Exception as error:  # noqa: BLE001 (cases and vendors may raise anything)
+            traceback.print_exc()  # to worker.log
+            outcome |= {"status": "failed", "reason": self._told(error), "kind": "error"}
+            outcome["detail"] = traceback.format_exc()
+        outcome = {key: value[: LONGEST[key]] if key in LONGEST and value else value for key, value in outcome.items()}
+        if outcome["status"] == "failed" and undeclared:
+            reason = f"{undeclared} is not among the precisions that it declares ({outcome['reason']})"
+            outcome |= {"reason": f"compiler {self.config.compiler}: {reason}", "kind": "unsupported"}
+        self.log.write("step_end", step=step, seconds=time.perf_counter() - begun, **outcome)
+        return outcome
+
+    def _told(self, error: Exception) -> str:
+        """An exception's first line, the last place in the vendor's or the case's own code, where the rest is."""
+        first = next(iter(str(error).strip().splitlines()), "")[: LONGEST["message"]]
+        own = (self.found.directory, Path(inspect.getfile(type(self.case))).resolve().parent)
+        files = [(Path(frame.filename), frame.lineno) for frame in traceback.extract_tb(error.__traceback__)]
+        places = [f"{_short(file)}:{line}, " for file, line in files if any(map(file.resolve().is_relative_to, own))]
+        return f"{type(error).__name__}: {first} ({places[-1] if places else ''}traceback in worker.log)"
+
+    def data_and_model(self) -> None:
+        """Step 2: unless `no_validation`, the model; the loader; what both are held to at once; the model's weights.
+
+        The model first: it takes seconds to see that weights don't fit, and minutes to read a large data set. Training
+        weights takes longest, and so comes when all else is known to be right.
+        """
+        config, model = self.config, None
+        if not config.no_validation:
+            self._seed()
+            model = self.case.create_model(config).eval()
+        self._seed()
+        self.loader = self.case.build_dataloader(config)
+        batch = first_batch(self.loader)
+        self.log.write("dataset", **self.loader.dataset.identity.model_dump())
+        self.first = batch[0]
+        if model is not None:
+            rehearse(self.case, model, batch)
+            counted = count_flops(model, self.first)
+            self.log.write("flops", counted=counted)
+            declared_and_counted(self.case, config, counted)
+            self.log.write("weights", **self._weights(model, batch).model_dump())
+            self.model = model.eval()
+            self._seed()
+        self.bench = Bench(
+            config,
+            AudibleLoader(self.loader, self.report),
+            self.first,
+            self.case.evaluator,
+            self.found.vendor,
+            self.log,
+            self.report,
+        )
+
+    def _seed(self) -> None:
+        """Chance begins anew."""
+        import torch
+
+        random.seed(self.config.seed)
+        torch.manual_seed(self.config.seed)
+
+    def _weights(self, model: torch.nn.Module, batch: Batch) -> Identity:
+        """The user's, which the model was made with, or those that the suite trains."""
+        if self.config.host.weights:
+            return identify(model, self.config.host.weights)
+        return embedded_weights(
+            self.case,
+            model,
+            self.config,
+            lambda text: self.report(note=text),
+            self._training_progress,
+            lambda: self._rehearse_training(model, batch),
+        )
+
+    def _rehearse_training(self, model: torch.nn.Module, batch: Batch) -> None:
+        """Where weights are to be trained now: that they can be, and that the model can be exported then."""
+        rehearse_training(self.case, model, batch)
+        given = self.config.exist_onnx_path or self.config.exist_compiler_path
+        if self.compiler is not None and self.compiler.consumes == "onnx" and not given:
+            with tempfile.TemporaryDirectory(dir=self.run_dir) as folder:
+                self._export(model, Path(folder) / "rehearsal.onnx")
+
+    def framework_validation(self) -> None:
+        """Step 3: the framework's accuracy in fp32 and its accuracy and speed at the tested precision."""
+        assert self.model is not None
+        vendor, precision = self.found.vendor, self.config.effective_precision
+        tested = precision if precision in vendor.framework_precisions else "fp32"
+        if self.compiler is None and tested != precision:
+            raise _Unsupported(f"the framework runs no {precision} on vendor {self.found.name}, and compiler is null")
+        if tested != "fp32":
+            compute = framework_compute(self.model, vendor.torch_device(), "fp32")
+            measure(self.bench, "framework_fp32", compute, rounds=1)
+        compute = framework_compute(self.model, vendor.torch_device(), tested)
+        self.log.write("framework_precision", precision=tested)
+        measure(self.bench, "framework", compute, rounds=self.config.repeat, ranked=self.compiler is None)
+
+    def export(self) -> None:
+        """Step 4: the model as an ONNX file."""
+        assert self.model is not None
+        self.onnx_path = self._export(self.model, self.run_dir / "model.onnx")
+
+    def _export(self, model: torch.nn.Module, path: Path) -> Path:
+        export_onnx(model, self.first, path, self.case.input_names, self.case.output_names)
+        return path
+
+    def compile(self) -> None:
+        """Step 5: the vendor's InferModel, compiled."""
+        assert self.compiler is not None
+        if self.compiler.consumes == "onnx" and self.config.exist_onnx_path:
+            self.onnx_path = Path(self.config.exist_onnx_path)
+            check_onnx(self.onnx_path)
+        self._load_engine()
+
+    def _load_engine(self) -> None:
+        engine = self.found.infer_model(self.config.compiler)
+        # a copy: an engine may convert its model in place, and the referee still needs the original
+        self.engine = engine(self.config, self.onnx_path, copy.deepcopy(self.model))
+
+    def engine_inference(self) -> None:
+        """Step 6: the engine's accuracy and speed, in the same rounds."""
+        if self.engine is None:
+            self._load_engine()
+        assert self.engine is not None
+        reference = self._reference(self.model) if self.model is not None else None
+        rounds = self._rounds()
+        measure(self.bench, "engine", self.engine, rounds, ranked=True, probed=True, probed_with=reference)
+        if self._undeclared():
+            raise _Undeclared(
+                f"compiler {self.config.compiler} does not declare {self._undeclared()}, yet it ran: "
+                f"add it to the compiler's precisions{self._listed()}"
+            )
+
+    def audit(self) -> None:
+        """Beyond the seven steps: the same model with other weights, under another name, compiled a second time.
+
+        An engine that knows the model answers as before, or is slower now.
+        """
+        assert self.model is not None and self.engine is not None and self.compiler is not None
+        other = perturbed(self.model, self.config.seed)
+        path = None
+        if self.compiler.consumes == "onnx":
+            path = self._export(other, self.run_dir / "subject.onnx")
+        engine = self.found.infer_model(self.config.compiler)(self.config, path, copy.deepcopy(other))
+        Trial(self.bench, "engine", self.engine, None).audit(engine, self._reference(other))
+
+    def _reference(self, model: torch.nn.Module) -> Compute:
+        """The framework in float32 on the processor, which may take longer than any engine."""
+        compute = framework_compute(model, "cpu", "fp32")
+
+        def patiently(inputs: list[torch.Tensor]) -> tuple[list[torch.Tensor], float]:
+            self.report(alive="setup")
+            return compute(inputs)
+
+        return patiently
+
+    def _rounds(self) -> int:
+        """`repeat`, or as many as a 99th percentile of latency needs."""
+        rounds = int(self.config.repeat)
+        if self.config.get("scenario") == "latency":
+            return max(rounds, math.ceil(samples_needed(99) / len(self.loader)))
+        return rounds
+
+    def _undeclared(self) -> str | None:
+        """The tested precision, if the vendor does not declare that the compiler supports it."""
+        precision: str = self.config.effective_precision
+        return None if self.compiler is None or precision in self.compiler.precisions else precision
+
+    def _listed(self) -> str:
+        """That a vendor's list says the opposite of what was seen."""
+        config, file = self.config, self.found.unsupported_file
+        case = f"{config.suite}/{config.case}"
+        listed = self.found.expects_unsupported(case, config.compiler, config.effective_precision)
+        return f", and remove it from {_short(file)}" if listed else ""
+
+    def _training_progress(self, **figures: Any) -> None:
+        self.report(phase="training embedded weights", **figures)
+        self.report(alive="calls" if figures["step"] < figures["steps"] else "setup")
+
+
+def _short(path: Path) -> Path:
+    """Relative to the working directory where it is below that."""
+    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path

@@ -1,0 +1,113 @@
+"""What the four switches leave of the seven steps, and which combinations cannot be run.
+
+Source: the FlagPerf inference specification, section 2.2.3. `compiler: null` ends after framework
+validation; `no_validation` skips the model, its validation and export and demands `exist_onnx_path`;
+`exist_onnx_path` skips export; `exist_compiler_path` skips compilation.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from proofmark.errors import Problem
+from proofmark.rules.config import EffectiveConfig
+from proofmark.vendor.engine import Compiler
+
+
+@dataclass
+class Plan:
+    """Which steps are skipped and why; `problems` is what makes the combination impossible."""
+
+    skipped: dict[str, str] = field(default_factory=dict)
+    problems: list[Problem] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+
+def make_plan(config: EffectiveConfig, compiler: Compiler | None) -> Plan:
+    """Plan a case run.
+
+    Args:
+        config: the effective configuration.
+        compiler: what the vendor declares of the compiler, None where `compiler` is null.
+    """
+    plan = Plan()
+    if config.no_validation:
+        plan.skipped["framework_validation"] = "no_validation is true"
+        plan.skipped["export"] = "no_validation is true"
+    if config.exist_onnx_path is not None:
+        plan.skipped["export"] = f"exist_onnx_path is {config.exist_onnx_path}"
+    if compiler is not None and compiler.consumes == "model":
+        plan.skipped.setdefault("export", f"compiler {config.compiler} takes the framework's model")
+    if config.exist_compiler_path is not None:
+        plan.skipped["compile"] = f"exist_compiler_path is {config.exist_compiler_path}"
+        plan.skipped.setdefault("export", "exist_compiler_path makes it unnecessary")
+    if compiler is None:
+        plan.skipped |= dict.fromkeys(("export", "compile", "engine_inference"), "compiler is null")
+        plan.warnings += [
+            f"{key} has no effect while compiler is null"
+            for key in ("exist_onnx_path", "exist_compiler_path")
+            if config[key] is not None
+        ]
+    plan.problems += _contradictions(config, compiler) + _missing_files(config, compiler)
+    return plan
+
+
+def _contradictions(config: EffectiveConfig, compiler: Compiler | None) -> list[Problem]:
+    where = f"case {config.case}"
+    problems = []
+    if config.no_validation and config.exist_onnx_path is None:
+        problems.append(Problem(where, "no_validation", "true demands exist_onnx_path: there is no model to export"))
+    if config.no_validation and compiler is None:
+        what = "true and compiler null leave nothing to measure; set one of them otherwise"
+        problems.append(Problem(where, "no_validation", what))
+    if config.no_validation and compiler is not None and compiler.consumes == "model":
+        what = f"true leaves no model, which compiler {config.compiler} takes; use a compiler that takes ONNX"
+        problems.append(Problem(where, "no_validation", what))
+    if config.exist_compiler_path is not None and compiler is not None and not compiler.loads_compiled:
+        what = f"compiler {config.compiler} cannot load a compiled engine; remove it"
+        problems.append(Problem(where, "exist_compiler_path", what))
+    return problems
+
+
+def _missing_files(config: EffectiveConfig, compiler: Compiler | None) -> list[Problem]:
+    """Files that the run will open. The ONNX path may be any word where no ONNX file is read."""
+    problems = []
+    reads_onnx = compiler is not None and compiler.consumes == "onnx" and config.exist_compiler_path is None
+    for key, read in (("exist_onnx_path", reads_onnx), ("exist_compiler_path", compiler is not None)):
+        if read and config[key] is not None and not Path(config[key]).is_file():
+            problems.append(Problem(f"case {config.case}", key, f"no such file: {config[key]}"))
+    return problems
+
+
+def host_problems(config: EffectiveConfig, here: bool = True) -> list[Problem]:
+    """What is wrong with where the user says that data and weights are.
+
+    The embedded profile brings its own data; any other measures a published task and needs the user's. Only the
+    directories themselves are looked at, and only if the case runs `here`: what lies in them is the case's matter.
+    """
+    host, profile = config.host, config.profile
+    if profile == "embedded" and host.data_dir:
+        return [Problem("--data-dir", "", "the embedded profile brings its own data; add --profile standard")]
+    problems = []
+    if profile != "embedded" and not host.data_dir:
+        problems.append(Problem("--data-dir", "", f"profile {profile} needs the data set: --data-dir DIR"))
+    # a training starts from fresh ones, and has no such switch
+    if profile != "embedded" and not host.weights and not config.get("no_validation", True):
+        what = f"profile {profile} needs trained weights: --weights DIR (a transformers model directory)"
+        problems.append(Problem("--weights", "", what))
+    for option, directory in (("--data-dir", host.data_dir), ("--weights", host.weights)):
+        if here and directory and (wrong := _unusable(Path(directory))):
+            problems.append(Problem(option, "", f"{wrong}: {directory}"))
+    return problems
+
+
+def _unusable(directory: Path) -> str | None:
+    try:
+        with os.scandir(directory) as entries:
+            return None if any(entries) else "nothing is in the directory"
+    except FileNotFoundError:
+        return "no such directory"
+    except OSError as error:
+        return f"cannot be read as a directory ({error.strerror})"

@@ -1,0 +1,123 @@
+"""The record of an inference case: its seven steps, what was measured, and what its engine was held to."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field, field_validator
+
+from proofmark.record.envelope import CaseRecord
+from proofmark.record.parts import Check, Contention, Flops, Host, Identity, Memory, Monitoring, Part, Rate
+
+STEPS = (
+    "init",
+    "data_and_model",
+    "framework_validation",
+    "export",
+    "compile",
+    "engine_inference",
+    "summary",
+)
+"""The seven steps of an inference case, in order."""
+
+StepStatus = Literal["done", "skipped", "failed", "not_reached"]
+
+
+class Step(Part):
+    """One of the seven steps. `reason` says why it was skipped or how it failed."""
+
+    name: str
+    status: StepStatus
+    seconds: float | None = None
+    reason: str | None = None
+    kind: Literal["unsupported", "error"] | None = None
+    detail: str | None = Field(default=None, description="the traceback of a failed step")
+
+
+class Round(Part):
+    """Whole passes over the data set. Seconds; `core` is the sum of the compute windows."""
+
+    items: int
+    passes: int = 1
+    batches: int
+    whole_seconds: float
+    core_seconds: float
+    evaluation_seconds: float
+    accuracy: float | None
+    started: float = Field(description="seconds since the epoch")
+    contention: Contention | None = Field(default=None, description="while it ran")
+
+
+class Measurement(Part):
+    """All timed rounds of the framework or of the engine. Throughputs are items per second."""
+
+    rounds: tuple[Round, ...]
+    warmup_batches: int
+    warmup_seconds: float
+    whole: Rate
+    core: Rate
+    loader: Rate | None = Field(description="the data loader alone, in rounds between the timed ones")
+    bound_by: Literal["loader", "compute", "evaluation"] | None = Field(
+        description="the slowest stage; null where the slowest two lie within the noise"
+    )
+    latency_ms: dict[str, float] = Field(
+        default_factory=dict, description="per batch: mean and the percentiles that the count supports"
+    )
+    latency_batches: int = 0
+    core_alone: float | None = Field(
+        default=None, description="items per second with nothing loaded beside it; null: nothing was"
+    )
+    repeated: tuple[str, ...] = Field(
+        default=(), description="what disturbed a first measurement, which this one took the place of"
+    )
+
+    @property
+    def core_lost(self) -> float | None:
+        """The share of the core throughput that went to loading beside it; None where nothing was loaded beside."""
+        return None if self.core_alone is None else max(0.0, 1 - self.core.value / self.core_alone)
+
+
+class Accuracy(Part):
+    """Scores of the metric, each the worst over its rounds. Null: that step did not run."""
+
+    metric: str
+    target: float
+    gate: float = Field(description="share of the framework's accuracy that the engine must keep")
+    framework_fp32: float | None = None
+    framework: float | None = None
+    engine: float | None = None
+
+
+class RunRecord(CaseRecord):
+    """Everything about one run of one inference case."""
+
+    host: Host
+    seed: int
+    flops: Flops
+    compiler: str | None
+    device: int | None = Field(None, description="index of the device that the case had; null if it had its pick")
+    weights: Identity | None = None
+    steps: tuple[Step, ...]
+    framework: Measurement | None = None
+    engine: Measurement | None = None
+    accuracy: Accuracy
+    memory: Memory = Memory()
+    dishonest: tuple[str, ...] = Field((), description="what an engine did that an honest one does not")
+    disturbed: tuple[str, ...] = Field((), description="what shows that the machine changed while it was timed")
+    checks: tuple[Check, ...] = ()
+    monitoring: Monitoring | None = None
+
+    @field_validator("steps")
+    @classmethod
+    def _are_the_seven(cls, steps: tuple[Step, ...]) -> tuple[Step, ...]:
+        if tuple(step.name for step in steps) != STEPS:
+            raise ValueError(f"expected the steps {', '.join(STEPS)}")
+        return steps
+
+    def measured(self) -> Measurement | None:
+        """The measurement that the case is ranked by: the engine's, or the framework's without one."""
+        return self.engine if self.compiler is not None else self.framework
+
+    def step(self, name: str) -> Step:
+        """The step called `name`."""
+        return next(step for step in self.steps if step.name == name)

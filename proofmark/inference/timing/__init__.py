@@ -1,0 +1,1 @@
+"""The timed loop of an inference case: rounds, the loader, honesty between them."""

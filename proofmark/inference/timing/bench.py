@@ -1,0 +1,72 @@
+"""What a case is measured with, all of its targets alike: its data, its evaluator, the vendor's device, and the log."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from proofmark.inference.timing.stages import Evaluate
+from proofmark.record.events import EventLog
+from proofmark.vendor.contract import Vendor
+
+if TYPE_CHECKING:
+    import torch
+
+    from proofmark.case import Loader
+    from proofmark.rules.config import EffectiveConfig
+
+Form = list[tuple[tuple[int, ...], bool]]
+"""Of each output: its shape without the batch, and whether it is a floating-point one."""
+
+
+@dataclass
+class Bench:
+    """Everything but the target.
+
+    Attributes:
+        first: the inputs of the data's first batch.
+        form: what the first target's answers look like; None before it has answered.
+        accused: whether the present target was seen to do what an honest one does not.
+        attempt: 0, or 1 where the present target is measured a second time.
+    """
+
+    config: EffectiveConfig
+    loader: Loader
+    first: list[torch.Tensor]
+    evaluator: Evaluate
+    vendor: Vendor
+    log: EventLog
+    report: Callable[..., None]
+    form: Form | None = field(default=None)
+    accused: bool = False
+    attempt: int = 0
+
+    @property
+    def remainder(self) -> int:
+        """Size of the data's last short batch; 0 if there is none, or no other."""
+        return len(self.loader.dataset) % len(self.first[0]) if len(self.loader) > 1 else 0
+
+    def accuse(self, name: str, what: str) -> None:
+        """Write down what the target called `name` did."""
+        self.accused = True
+        self.log.write("dishonest", what=f"the {name} {what}")
+
+    def strange(self, outputs: list[torch.Tensor]) -> list[str]:
+        """What is wrong with an answer, apart from its values."""
+        found = ["answers NaN" for output in outputs if output.is_floating_point() and output.isnan().any()]
+        if self.form is not None and form_of(outputs) != self.form:
+            seen, expected = _shown(form_of(outputs)), _shown(self.form)
+            found.append(f"answers in another form than expected: {seen}, not {expected}")
+        return found
+
+
+def form_of(outputs: list[torch.Tensor]) -> Form:
+    """What an answer looks like, whatever the size of its batch."""
+    return [(tuple(output.shape[1:]), output.is_floating_point()) for output in outputs]
+
+
+def _shown(form: Form) -> str:
+    return ", ".join(
+        f"{'float' if floating else 'integer'} (batch, {', '.join(map(str, shape))})" for shape, floating in form
+    )

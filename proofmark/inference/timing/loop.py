@@ -1,0 +1,113 @@
+"""The timed loop: loading, computing under the clock, evaluating.
+
+The clock is perf_counter_ns. `core` of a batch is its compute window, from an idle device to an answer on the
+host; `whole` of a round runs from its first touch of the loader to its last evaluated batch.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from proofmark.inference.timing.stages import Beside, Evaluate, InTurn, Score
+from proofmark.measuring.window import Compute, Synchronize, run_window, share_memory
+from proofmark.process.wall_clock import now
+
+if TYPE_CHECKING:
+    import torch
+
+    from proofmark.case import Loader
+
+
+@dataclass
+class TimedRound:
+    """Whole passes over the data. Times in nanoseconds."""
+
+    started: float
+    passes: int = 1
+    items: int = 0
+    whole_ns: int = 0
+    batch_ns: list[int] = field(default_factory=list)
+    score: Score = field(default_factory=Score)
+    foo_seconds: float = 0.0
+    reused_memory: bool = False
+
+    @property
+    def core_ns(self) -> int:
+        """The sum of the compute windows."""
+        return sum(self.batch_ns)
+
+    @property
+    def accuracy(self) -> float | None:
+        """The metric over the round; None if nothing was weighed."""
+        return self.score.total / self.score.weight if self.score.weight else None
+
+
+def timed_round(
+    loader: Loader,
+    compute: Compute,
+    synchronize: Synchronize,
+    evaluate: Evaluate,
+    progress: Callable[[int, int], None] = lambda batches, items: None,
+    *,
+    passes: int = 1,
+    beside: bool = True,
+) -> TimedRound:
+    """Run every batch of `loader` through `compute`, under the clock.
+
+    Args:
+        loader: yields (inputs, targets) on the CPU.
+        compute: takes the inputs, returns (outputs, foo_time in seconds).
+        synchronize: returns when the device is idle.
+        evaluate: scores one batch on the CPU.
+        progress: takes batches and items so far, after each batch.
+        passes: over the data.
+        beside: whether loading and evaluation run beside the compute, not in turn with it.
+
+    Raises:
+        StepError: what the engine returned is no answer to the whole batch.
+        Exception: whatever the loader, the engine or the evaluator raises.
+    """
+    result = TimedRound(started=now(), passes=passes)
+    clock = time.perf_counter_ns
+    begun = clock()
+    stages = (Beside if beside else InTurn)(loader, passes, evaluate)
+    result.score = stages.score
+    previous: list[torch.Tensor] = []
+    try:
+        for inputs, targets in stages.batches():
+            batch = len(inputs[0])
+            window = run_window(compute, inputs, synchronize)
+            result.batch_ns.append(window.nanoseconds)
+            result.foo_seconds += abs(window.foo_seconds)
+            result.reused_memory |= share_memory(previous, window.outputs)
+            previous = window.outputs
+            result.items += batch
+            if not stages.evaluate(window.answer, targets):
+                break
+            progress(len(result.batch_ns), result.items)
+        stages.finish()
+    finally:
+        stages.stop()
+    result.whole_ns = clock() - begun
+    return result
+
+
+def loader_round(loader: Loader, least_seconds: float, most_seconds: float = 20.0) -> tuple[int, float]:
+    """The loader alone: items, and the seconds of as many passes as take at least `least_seconds`.
+
+    A pass over much data is ended after `most_seconds`, or `least_seconds` if those are more.
+    """
+    items, seconds, begun = 0, 0.0, time.perf_counter()
+    while not items or seconds < least_seconds:
+        before = items
+        for inputs, _ in loader:
+            items += len(inputs[0])
+            if time.perf_counter() - begun > max(least_seconds, most_seconds):
+                break
+        seconds = time.perf_counter() - begun
+        if items == before:
+            break
+    return items, seconds

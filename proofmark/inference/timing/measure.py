@@ -1,0 +1,82 @@
+"""Measuring one target, the framework or the engine: warm-up, timed rounds, a honesty round; once more if disturbed."""
+
+from __future__ import annotations
+
+import random
+
+from proofmark.inference.record import Round
+from proofmark.inference.timing.bench import Bench
+from proofmark.inference.timing.rounds import core_of
+from proofmark.inference.timing.timing import Timing
+from proofmark.inference.timing.trial import Trial
+from proofmark.measuring.window import Compute
+from proofmark.process.memory import peak_resident_bytes, reset_peak
+from proofmark.rules.case_file import NOISE
+from proofmark.verdict.noise import noise_of
+
+
+def measure(
+    bench: Bench,
+    name: str,
+    compute: Compute,
+    rounds: int,
+    *,
+    ranked: bool = False,
+    probed: bool = False,
+    probed_with: Compute | None = None,
+) -> None:
+    """Measure `compute`, called `name` in the log.
+
+    Args:
+        bench: what it is measured with.
+        rounds: timed rounds, each of as many passes over the data as last `min_seconds` of compute.
+        ranked: whether a measurement that was disturbed is repeated once.
+        probed: whether a honesty round is slipped in.
+        probed_with: what its answers are compared with, the framework in float32, if there is a model.
+
+    Raises:
+        StepError: an answer that is none, or a round that lost samples.
+    """
+    reset_peak()
+    bench.attempt, bench.accused = 0, False
+    timing = Timing(bench, name, compute)
+    timing.warm_up()
+    trial = Trial(bench, name, compute, probed_with) if probed else None
+    noise = _rounds(bench, timing, rounds, trial)
+    if noise and ranked and not bench.accused:
+        # all of it anew, the honesty round too: it is held against rounds of the same minute
+        bench.log.write("repeated", of=name, what=noise)
+        bench.report(note=f"measuring again: {'; '.join(noise)}")
+        bench.attempt, timing.fastest = 1, float("inf")
+        trial = Trial(bench, name, compute, probed_with) if probed else None
+        _rounds(bench, timing, rounds, trial)
+    timing.time_alone()
+    if trial is not None:
+        trial.hold_pace(timing)
+    used, total = _device_memory(bench)
+    peak = peak_resident_bytes()
+    bench.log.write("memory", of=name, host_peak_bytes=peak, device_peak_bytes=used, device_total_bytes=total)
+
+
+def _rounds(bench: Bench, timing: Timing, rounds: int, trial: Trial | None) -> list[str]:
+    """All timed rounds, and the honesty round at a place among them that nobody can know; what disturbed them."""
+    secret = random.SystemRandom().randint(1, rounds + 1) if trial else 0
+    timed: list[Round] = []
+    for number in range(1, rounds + 1):
+        if trial and number == secret:
+            trial.probe()
+        timing.load()
+        timed.append(timing.time(number, rounds))
+    if trial and secret == rounds + 1:
+        trial.probe()
+    if not all(each.core_seconds > 0 for each in timed):
+        return []
+    return noise_of(timed, core_of(timed), bench.config.get("max_noise", NOISE))
+
+
+def _device_memory(bench: Bench) -> tuple[int | None, int | None]:
+    """What the vendor reads, where it can be true: bytes, and no more used than there are."""
+    used, total = bench.vendor.memory()
+    used = used if type(used) is int and 0 <= used < 2**63 else None
+    total = total if type(total) is int and 0 < total < 2**63 else None
+    return (None if used and total and used > total else used), total

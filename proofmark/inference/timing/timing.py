@@ -1,0 +1,173 @@
+"""The timed rounds of one target: as many passes over the data as last long enough, the loader alone between them."""
+
+from __future__ import annotations
+
+import gc
+import itertools
+import math
+import time
+from typing import TYPE_CHECKING
+
+from proofmark.errors import StepError
+from proofmark.inference.record import Round
+from proofmark.inference.timing.bench import Bench, form_of
+from proofmark.inference.timing.loop import TimedRound, loader_round, timed_round
+from proofmark.inference.timing.rounds import round_of
+from proofmark.measuring.window import Compute, run_window, share_memory
+from proofmark.monitoring.contention import ContentionMeter
+from proofmark.process.threads import one_thread
+from proofmark.record.parts import Contention
+
+if TYPE_CHECKING:
+    import torch
+
+LENGTHENINGS = 8
+"""Times that a round which was too short is run again with more passes."""
+
+MOST_LONGER = 1e4
+"""By how much a round is lengthened at once: what a first call says of a pass may be far from the truth."""
+
+MARGIN = 1.1
+"""By how much a round's passes are meant to last longer than they must."""
+
+HELD = 64
+"""Batches held in memory to be computed with nothing loaded beside them."""
+
+
+class Timing:
+    """Times the target called `name`, and writes its rounds to the log.
+
+    Attributes:
+        fastest: seconds of compute that a pass of the fastest round took.
+    """
+
+    def __init__(self, bench: Bench, name: str, compute: Compute) -> None:
+        self._bench, self._name, self._compute = bench, name, compute
+        self._least_seconds = float(bench.config.get("min_seconds", 0.0))
+        self._beside = not bench.vendor.runs_on_processor
+        self._passes = 1
+        self.fastest = float("inf")
+
+    def warm_up(self) -> None:
+        """Untimed calls at both batch sizes that the data has, so that nothing compiles under the clock."""
+        bench = self._bench
+        bench.report(alive="setup")
+        begun, fastest = time.perf_counter(), float("inf")
+        batches = [bench.first] * bench.config.warmup
+        if bench.remainder:
+            batches += [[tensor[: bench.remainder] for tensor in bench.first]] * 2
+        previous: list[torch.Tensor] = []
+        for number, inputs in enumerate(batches, 1):
+            window = run_window(self._compute, inputs, bench.vendor.synchronize)
+            if inputs is bench.first:  # a short last batch would make a pass look short
+                fastest = min(fastest, window.seconds)
+            bench.report(phase=f"{self._name} warm-up", step=number, steps=len(batches), items=0)
+            if share_memory(previous, window.outputs):
+                bench.accuse(self._name, "answers in the memory of its previous answer")
+            previous = window.outputs
+            if bench.form is None:
+                bench.form = form_of(window.answer)
+        self._passes = self._enough(fastest * len(bench.loader))
+        seconds = time.perf_counter() - begun
+        bench.log.write("warmup", of=self._name, batches=len(batches), seconds=seconds)
+
+    def load(self) -> None:
+        """The loader alone, right before a timed round, so that a machine that slows down slows both."""
+        with one_thread():
+            items, seconds = loader_round(self._bench.loader, self._least_seconds)
+        attempt = self._bench.attempt
+        self._bench.log.write("loader", of=self._name, attempt=attempt, items=items, seconds=seconds)
+
+    def time(self, number: int, rounds: int) -> Round:
+        """One timed round. One that turns out too short is run again, and longer; it does not count.
+
+        Raises:
+            StepError: an answer that is none, or a round that lost samples.
+        """
+        for _ in range(LENGTHENINGS):
+            meter = ContentionMeter()
+            result = self._run(number, rounds)
+            contention = meter.seen()
+            enough = self._enough(result.core_ns / 1e9)
+            if enough == self._passes:
+                break
+            self._passes = enough
+        self.fastest = min(self.fastest, result.core_ns / 1e9 / result.passes)
+        return self._log(number, result, contention)
+
+    def time_alone(self) -> None:
+        """The core with nothing loaded beside it: what the timed rounds have lost to the loader, if anything was."""
+        bench = self._bench
+        if not (self._beside or bench.config.get("num_workers")):
+            return
+        batches = [inputs for inputs, _ in itertools.islice(bench.loader, HELD)]
+        items = spent = 0
+        gc.collect()
+        while spent < self._least_seconds * 1e9 or not items:
+            for inputs in batches:
+                bench.report(alive="calls")
+                spent += run_window(self._compute, inputs, bench.vendor.synchronize).nanoseconds
+                items += len(inputs[0])
+        bench.log.write("alone", of=self._name, items_per_second=items / (spent / 1e9) if spent else None)
+
+    def _enough(self, took: float) -> int:
+        """How many passes last `min_seconds`, if those of now took so long."""
+        if took >= self._least_seconds:
+            return self._passes
+        return math.ceil(self._passes * min(MOST_LONGER, MARGIN * self._least_seconds / max(took, 1e-9)))
+
+    def _run(self, number: int, rounds: int) -> TimedRound:
+        gc.collect()
+        bench, strange = self._bench, set[str]()
+
+        def evaluate(outputs: list[torch.Tensor], targets: torch.Tensor) -> tuple[float, float]:
+            strange.update(bench.strange(outputs))
+            return bench.evaluator(outputs, targets)
+
+        phase, steps = f"{self._name} round {number}/{rounds}", len(bench.loader) * self._passes
+
+        def progress(batches: int, items: int) -> None:
+            bench.report(phase=phase, step=batches, steps=steps, items=items)
+            if batches % bench.config.log_freq == 0:
+                print(f"{phase}: {batches}/{steps} batches, {items} items", flush=True)
+
+        progress(0, 0)
+        result = timed_round(
+            bench.loader,
+            self._compute,
+            bench.vendor.synchronize,
+            evaluate,
+            progress,
+            passes=self._passes,
+            beside=self._beside,
+        )
+        self._look_at(number, result)
+        for what in sorted(strange):
+            bench.accuse(self._name, what)
+        return result
+
+    def _look_at(self, number: int, result: TimedRound) -> None:
+        """What a round shows beside its times, also one that does not count."""
+        items = len(self._bench.loader.dataset) * result.passes
+        if result.items != items:
+            raise StepError(f"round {number} ran {result.items} of {items} samples")
+        if result.reused_memory:
+            self._bench.accuse(self._name, "answers in the memory of its previous answer")
+        if result.foo_seconds:
+            seconds = f"{result.foo_seconds:.6g} s of foo_time in timed round {number}"
+            self._bench.accuse(self._name, f"reports {seconds}; expected 0.0")
+
+    def _log(self, number: int, result: TimedRound, contention: Contention) -> Round:
+        accuracy = result.accuracy
+        fields = {
+            "started": result.started,
+            "items": result.items,
+            "passes": result.passes,
+            "whole_ns": result.whole_ns,
+            "batch_ns": result.batch_ns,
+            "evaluation_ns": result.score.evaluation_ns,
+            "accuracy": accuracy if accuracy is not None and math.isfinite(accuracy) else None,
+            "contention": contention.model_dump(),
+        }
+        self._bench.log.write("round", of=self._name, number=number, attempt=self._bench.attempt, **fields)
+        return round_of(fields)

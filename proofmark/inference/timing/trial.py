@@ -1,0 +1,123 @@
+"""The honesty of one target: an honesty round among its timed ones, a second look at what it says, and the audit."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import asdict, replace
+
+from proofmark.inference.timing.bench import Bench
+from proofmark.inference.timing.timing import Timing
+from proofmark.measuring.honesty import Check, probe, recognition, timed_pace
+from proofmark.measuring.window import Compute
+from proofmark.monitoring.contention import ContentionMeter
+
+SECOND_CHANCES = 10
+"""Honesty rounds more, over some 10 s, before the timed rounds are doubted."""
+
+APPEALS = 3
+"""Times that two timed rounds and a honesty round are run again before an engine is accused of being faster then."""
+
+CROWDED = 0.1
+"""Share of the cores that others take from which on nobody can tell why an engine is slow."""
+
+
+class Trial:
+    """Probes the target called `name`, and writes the checks that it is held to to the log."""
+
+    def __init__(self, bench: Bench, name: str, compute: Compute, reference: Compute | None) -> None:
+        """`reference` is what answers are compared with: the framework in float32, if there is a model."""
+        self._bench, self._name, self._compute, self._reference = bench, name, compute, reference
+        self._fastest_new = float("inf")
+
+    def probe(self) -> None:
+        """The honesty round."""
+        begun = time.perf_counter()
+        self._hold(self._probed())
+        self._bench.log.write("probed", of=self._name, seconds=time.perf_counter() - begun)
+
+    def hold_pace(self, timing: Timing) -> None:
+        """The timed rounds against the honesty round.
+
+        That one may have met a busy machine: before it accuses, it is run again, its answers checked too.
+        """
+        meter, check = ContentionMeter(), self._pace(timing)
+        for attempt in range(SECOND_CHANCES):
+            if check.passed or self._bench.accused:
+                break
+            time.sleep(0.2 * attempt)
+            check = self._probed_again(timing)
+        if not check.passed and not self._bench.accused:
+            check = self._appeal(timing, check)
+        if not check.passed and not self._bench.accused:
+            check = self._excused(check, meter.seen().others)
+        self._hold([check])
+
+    def audit(self, other: Compute, reference: Compute) -> None:
+        """Compare the target with the same compiler's engine for a model with other weights."""
+        bench = self._bench
+        for _ in range(bench.config.warmup):
+            other(bench.first)
+        self._hold(recognition(bench.loader, self._compute, other, bench.vendor.synchronize))
+        Trial(bench, f"{self._name} of other weights", other, reference).hold_answers()
+
+    def hold_answers(self) -> None:
+        """The honesty round of an engine that is not timed."""
+        self._hold(self._probed(remainder=0))
+
+    def _probed(self, remainder: int | None = None) -> list[Check]:
+        bench = self._bench
+        short = bench.remainder if remainder is None else remainder
+        precision = str(bench.config.effective_precision)
+        checks, a_pass = probe(bench.loader, self._compute, bench.vendor.synchronize, self._reference, precision, short)
+        self._fastest_new = min(self._fastest_new, a_pass)
+        return checks
+
+    def _pace(self, timing: Timing) -> Check:
+        return timed_pace(self._fastest_new, timing.fastest, len(self._bench.loader))
+
+    def _probed_again(self, timing: Timing) -> Check:
+        self._hold([failed for failed in self._probed() if not failed.passed])
+        return self._pace(timing)
+
+    def _appeal(self, timing: Timing, check: Check) -> Check:
+        """The machine may have become busier since: then timed rounds take longer now, as long as new inputs do.
+
+        Two of them, so that there is one without new inputs right before it. They do not count, but where they clear
+        an engine there is no result: its speed could not be had a second time.
+        """
+        then, batches = timing.fastest, len(self._bench.loader)
+        again = Timing(self._bench, f"{self._name} once more", self._compute)
+        again.warm_up()
+        self._fastest_new = float("inf")
+        for _ in range(APPEALS):
+            for number in (1, 2):
+                again.time(number, 2)
+            check = self._probed_again(again)
+            if check.passed or self._bench.accused:
+                break
+        if check.passed:
+            now, before = (f"{seconds / batches * 1e3:.3g} ms" for seconds in (again.fastest, then))
+            what = f"timed again, the {self._name} took {now} a batch instead of {before}"
+            self._bench.log.write("disturbed", what=what)
+        return check
+
+    def _excused(self, check: Check, others: float) -> Check:
+        """On a machine that others use nobody can tell why an engine is slow: no accusation, and no result."""
+        if others < CROWDED:
+            return check
+        crowded = f"other processes took {others:.0%} of the cores"
+        what = f"{crowded} while the {self._name} took {check.figure:.3g} times as long untimed"
+        self._bench.log.write("disturbed", what=what)
+        return replace(check, passed=True, bound=None, meaning=f"no bound holds: {crowded}")
+
+    def _hold(self, checks: list[Check]) -> None:
+        """Log checks, and accuse the target of those that failed."""
+        for check in checks:
+            name = check.name if self._name == "engine" else f"{check.name} ({self._name})"
+            finite = check.figure is not None and math.isfinite(check.figure)
+            fields = asdict(check) | {"name": name, "figure": check.figure if finite else None}
+            self._bench.log.write("check", attempt=self._bench.attempt, **fields)
+            if not check.passed:
+                told = f"{check.meaning} ({check.figure:.3g}, bound {check.bound:.3g})"
+                self._bench.accuse(self._name, f"fails '{check.name}': {told}")

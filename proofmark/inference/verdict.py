@@ -1,0 +1,243 @@
+"""The verdict: a pure function of a run record. An old record gives the same verdict again."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from proofmark.inference.record import Measurement, RunRecord
+from proofmark.inference.timing.rounds import margin
+from proofmark.literal import literal
+from proofmark.measuring.statistics import samples_needed
+from proofmark.record.parts import Verdict, VerdictKind
+from proofmark.rules.case_file import NOISE
+from proofmark.verdict.noise import noise_of
+from proofmark.verdict.stages import (
+    as_expected,
+    damaged_lines,
+    decide,
+    disturbances,
+    illegalities,
+    impossible_utilisation,
+    missing_identity,
+    missing_utilisation,
+    parts_left_out,
+    wrong_flops,
+)
+
+EXIT_CODES = {
+    VerdictKind.PASS: 0,
+    VerdictKind.UNSUPPORTED: 10,
+    VerdictKind.AMBIGUOUS: 11,
+    VerdictKind.INSUFFICIENT: 12,
+    VerdictKind.FAIL_PERF: 13,
+    VerdictKind.FAIL_ACCURACY: 14,
+    VerdictKind.FAIL_HONESTY: 15,
+    VerdictKind.FAIL_LEGALITY: 16,
+    VerdictKind.ERROR: 17,
+}
+"""Exit codes above pytest's own (0 to 5), in rising order of gravity."""
+
+REQUIRED_CHECKS = frozenset(
+    {
+        "no memorised data",
+        "no cached answers",
+        "answers new inputs",
+        "waits for its device",
+        "leaves its inputs alone",
+        "no faster when timed",
+    }
+)
+"""Honesty checks without which an engine's figures count for nothing."""
+
+WITHHOLDS_SPEED = frozenset(VerdictKind) - {
+    VerdictKind.PASS,
+    VerdictKind.FAIL_PERF,
+    VerdictKind.AMBIGUOUS,
+    VerdictKind.INSUFFICIENT,
+}
+"""Accuracy first: a run with one of these verdicts has no speed to show."""
+
+
+def judge(record: RunRecord) -> Verdict:
+    """Judge a run: legality first, then whether it ran, then accuracy, then honesty, then what disturbed it.
+
+    The first stage with a complaint decides the kind; all its complaints are reasons.
+    """
+    verdict = decide(
+        (
+            (VerdictKind.FAIL_LEGALITY, illegalities(record)),
+            (VerdictKind.UNSUPPORTED, _unsupported(record)),
+            (VerdictKind.ERROR, _failed_steps(record)),
+            (VerdictKind.INSUFFICIENT, parts_left_out(record)),
+            (VerdictKind.ERROR, _missing_figures(record)),
+            (VerdictKind.ERROR, _impossible_figures(record)),
+            (VerdictKind.FAIL_ACCURACY, _accuracy_shortfalls(record)),
+            (VerdictKind.FAIL_HONESTY, _dishonesty(record)),
+            (VerdictKind.ERROR, [f"{what}: run again on a quiet machine" for what in record.disturbed]),
+            (VerdictKind.INSUFFICIENT, _too_little(record)),
+            (VerdictKind.AMBIGUOUS, disturbances(record.monitoring) + _noise(record)),
+        )
+    )
+    return as_expected(verdict, record)
+
+
+def exit_code(verdicts: Sequence[Verdict]) -> int:
+    """One exit code for a session: the gravest verdict's, without UNSUPPORTED that the vendor lists, beside a PASS."""
+    passed = any(verdict.kind is VerdictKind.PASS for verdict in verdicts)
+    return max((EXIT_CODES[verdict.kind] for verdict in verdicts if not (passed and verdict.expected)), default=0)
+
+
+def _unsupported(record: RunRecord) -> list[str]:
+    return [step.reason or step.name for step in record.steps if step.kind == "unsupported"]
+
+
+def _failed_steps(record: RunRecord) -> list[str]:
+    reasons = [
+        f"step {step.name} failed: {step.reason or 'no reason recorded'}"
+        for step in record.steps
+        if step.status == "failed" and step.name != record.interrupted
+    ]
+    if record.interrupted:
+        reasons.append(f"interrupted in step {record.interrupted}")
+    return reasons
+
+
+def _as_many_as_asked(record: RunRecord, count: int, asked: int) -> bool:
+    """A latency run may add rounds for the sake of its percentiles."""
+    return count == asked or (count > asked and record.config.get("scenario") == "latency")
+
+
+def _missing_figures(record: RunRecord) -> list[str]:
+    """Measurements that should be there and are not."""
+    reasons = []
+    measured, rounds = record.measured(), record.config.get("repeat")
+    if measured is None:
+        reasons.append("nothing was measured")
+    elif rounds is not None and not _as_many_as_asked(record, len(measured.rounds), rounds):
+        reasons.append(f"{len(measured.rounds)} of {rounds} rounds are in the record")
+    if measured is not None:
+        reasons += _too_short(measured, record.config.get("min_seconds", 0.0))
+        reasons += ["the loader was not measured"] if measured.loader is None else []
+        reasons += [
+            f"round {number} does not say what else the machine did (contention)"
+            for number, timed in enumerate(measured.rounds, 1)
+            if timed.contention is None
+        ]
+    reasons += [f"step {step.name} was not reached" for step in record.steps if step.status == "not_reached"]
+    reasons += damaged_lines(record, "the event log")
+    reasons += _missing_identity(record)
+    scores = record.accuracy
+    for name, step, score in (
+        ("fp32 framework", "framework_validation", scores.framework_fp32),
+        ("engine", "engine_inference", scores.engine),
+    ):
+        if record.step(step).status == "done" and (score is None or not math.isfinite(score)):
+            reasons.append(f"the {name}'s {scores.metric} is missing or not a number: {literal(score)}")
+    return reasons
+
+
+def _too_short(measured: Measurement, least: float) -> list[str]:
+    """Rounds of less compute than was asked for."""
+    return [
+        f"round {number} was timed for {timed.core_seconds:.3g} s of compute, {least:g} s are asked for (min_seconds)"
+        for number, timed in enumerate(measured.rounds, 1)
+        if 0 < timed.core_seconds < least
+    ]
+
+
+def _missing_identity(record: RunRecord) -> list[str]:
+    """What makes a figure one of this task: its data, weights and FLOPs, its checks, all of its samples."""
+    has_model = record.step("framework_validation").status == "done"
+    reasons = missing_identity(record.dataset, record.weights, weights_loaded=has_model)
+    if has_model and record.measured() is not None:
+        reasons += missing_utilisation(record.flops, record.utilisation, record.chip)
+    if record.engine is not None:
+        missing = sorted(REQUIRED_CHECKS - {check.name for check in record.checks})
+        reasons += [f"the honesty check '{name}' is missing" for name in missing]
+    size = record.dataset.items if record.dataset else None
+    for name, measurement in (("framework", record.framework), ("engine", record.engine)):
+        for number, timed in enumerate(measurement.rounds if measurement else (), 1):
+            if size is not None and timed.items != size * timed.passes:
+                reasons.append(f"{name} round {number} ran {timed.items} of {size * timed.passes} samples")
+    return reasons
+
+
+def _impossible_figures(record: RunRecord) -> list[str]:
+    """Figures that cannot be true, so that something was not measured as it should be."""
+    reasons = []
+    for name, measurement in (("framework", record.framework), ("engine", record.engine)):
+        reasons += _impossible_measurement(name, measurement) if measurement else []
+    reasons += wrong_flops(record.flops, record.item)
+    return reasons + impossible_utilisation(record.utilisation, record.chip)
+
+
+def _impossible_measurement(name: str, measurement: Measurement) -> list[str]:
+    reasons = []
+    for number, timed in enumerate(measurement.rounds, 1):
+        if not 0 < timed.core_seconds <= timed.whole_seconds:
+            reasons.append(
+                f"{name} round {number}: core time {timed.core_seconds:.6g} s is not within the whole "
+                f"{timed.whole_seconds:.6g} s"
+            )
+        if timed.accuracy is None or not math.isfinite(timed.accuracy):
+            reasons.append(f"{name} round {number}: accuracy is missing or not a number: {timed.accuracy}")
+    whole = measurement.whole
+    for stage, rate in (("loader", measurement.loader), ("core", measurement.core)):
+        if rate is not None and whole.value > rate.value * (1 + margin(whole, rate)):
+            reasons.append(
+                f"{name}: whole {whole.value:.4g} items/s is above {stage} {rate.value:.4g}, which it contains, by "
+                f"more than their noise"
+            )
+    return reasons
+
+
+def _accuracy_shortfalls(record: RunRecord) -> list[str]:
+    """The published gate: at least the target, and a share of what the framework reached."""
+    scores = record.accuracy
+    reasons = []
+    for name, score in (
+        ("fp32 framework", scores.framework_fp32),
+        ("engine" if record.compiler else "framework", scores.engine if record.compiler else scores.framework),
+    ):
+        if score is not None and score < scores.target:
+            reasons.append(f"{name} {scores.metric} {score:.5f} is below the target {scores.target}")
+    if scores.engine is not None and scores.framework_fp32 is not None:
+        floor = scores.gate * scores.framework_fp32
+        if scores.engine < floor:
+            reasons.append(
+                f"engine {scores.metric} {scores.engine:.5f} is below {scores.gate:.1%} of the fp32 framework's "
+                f"{scores.framework_fp32:.5f} ({floor:.5f})"
+            )
+    return reasons
+
+
+def _noise(record: RunRecord) -> list[str]:
+    """Rounds so far apart, or a machine so busy with something else, that their rate says little."""
+    measured = record.measured()
+    if measured is None:
+        return []
+    reasons = noise_of(measured.rounds, measured.core, record.config.get("max_noise", NOISE))
+    if reasons and measured.repeated:
+        reasons.append(f"it was measured twice; the first time {'; '.join(measured.repeated)}")
+    return [*reasons, "run again on a quiet machine, or longer (--min-seconds)"] if reasons else []
+
+
+def _dishonesty(record: RunRecord) -> list[str]:
+    """What the engine was seen to do, and checks that failed without a word about it."""
+    told = list(record.dishonest)
+    return told or [f"the honesty check '{check.name}' failed" for check in record.checks if not check.passed]
+
+
+def _too_little(record: RunRecord) -> list[str]:
+    """A latency run exists for its percentiles; and an engine without a reference could be of any model."""
+    measurement = record.engine
+    measured = record.measured()
+    if measured is not None and len(measured.rounds) == 1:
+        return ["one round says nothing of its own noise: --repeat 3 or more"]
+    if measurement is not None and record.framework is None:
+        return ["no framework validation: nothing says that the engine's model is the case's"]
+    if record.config.get("scenario") != "latency" or measurement is None or "p99" in measurement.latency_ms:
+        return []
+    needed = samples_needed(99)
+    return [f"a 99th percentile of latency needs {needed} samples, {measurement.latency_batches} were timed"]

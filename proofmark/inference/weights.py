@@ -1,0 +1,151 @@
+"""Weights that the suite trains itself, cached under a hash of everything that made them."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import importlib.metadata
+import importlib.util
+import json
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from proofmark.errors import StepError
+from proofmark.inference.embedded import Recipe, train
+from proofmark.inference.kept import cached_weights
+from proofmark.record.identity import identify
+from proofmark.record.parts import Identity
+
+if TYPE_CHECKING:
+    import torch
+
+    from proofmark.inference.case import InferenceCase
+    from proofmark.rules.config import EffectiveConfig
+
+Note = Callable[[str], None]
+
+TRAINED_BY = (
+    "proofmark.inference.embedded",
+    "proofmark.training.case",
+    *(f"proofmark.training.ranks.{name}" for name in ("batches", "loading", "own", "strategy", "trainer")),
+)
+"""Modules whose change makes other weights."""
+
+NOT_TRAINED_BY = frozenset({"target", "flops", "warmup"})
+"""Parameters by which a run is measured and judged. Training gets to see none of them, so they make nothing stale."""
+
+
+def embedded_weights(
+    case: InferenceCase,
+    model: torch.nn.Module,
+    config: EffectiveConfig,
+    note: Note,
+    progress: Callable[..., None],
+    rehearse: Callable[[], None] = lambda: None,
+) -> Identity:
+    """Put the embedded profile's weights into `model`: from the cache, or by training them now.
+
+    A cached entry that is stale (made by other code, parameters or versions) or corrupt is named
+    in a note and trained again, after `rehearse` found nothing wrong. Two runs at once train once.
+
+    Raises:
+        StepError: the case's profile has no recipe, or the training failed.
+        OSError: the weights are not in the cache, and it can't be written.
+    """
+    from safetensors.torch import load_file
+
+    if "training" not in config.parameters:
+        raise StepError(f"profile {config.profile} of case {config.case} has no 'training' parameters")
+    seen = {key: value for key, value in config.parameters.items() if key not in NOT_TRAINED_BY}
+    config = replace(config, parameters=seen)
+    entry = cached_weights(config).with_suffix("")
+    directory = entry.parent
+    key = _key(case, config)
+    with _locked(entry.with_suffix(".lock")) as unwritable:
+        wrong = _what_is_wrong(entry, key)
+        if wrong is None:
+            model.load_state_dict(load_file(entry.with_suffix(".safetensors")))
+            return identify(model, f"trained by the suite (cached as {key[:12]})")
+        if unwritable:
+            raise unwritable
+        note(wrong)
+        rehearse()
+        entry.with_suffix(".json").unlink(missing_ok=True)
+        recipe = Recipe.model_validate(dict(config.parameters["training"]))
+        with tempfile.TemporaryDirectory(prefix=f"{entry.name}-", dir=directory) as folder:
+            train(case, config, recipe, Path(folder), progress).replace(entry.with_suffix(".safetensors"))
+        model.load_state_dict(load_file(entry.with_suffix(".safetensors")))
+        draft = entry.with_suffix(".draft")
+        manifest = {"key": key, "sha256": _file_digest(entry.with_suffix(".safetensors"))}
+        draft.write_text(json.dumps(manifest) + "\n", encoding="utf-8")
+        draft.replace(entry.with_suffix(".json"))
+        return identify(model, f"trained by the suite (as {key[:12]})")
+
+
+def _key(case: InferenceCase, config: EffectiveConfig) -> str:
+    """A hash of what decides the weights: the parameters it sees, code of case and training, data, versions."""
+    loader = case.build_dataloader(config, "train")
+    made_by: dict[str, Any] = {
+        "parameters": config.as_dict()["parameters"],
+        "code": _sources(type(case).__module__.partition(".")[0]),
+        "training": {name: _source(name) for name in TRAINED_BY},
+        "data": loader.dataset.identity.sha256,
+        "versions": {name: importlib.metadata.version(name) for name in ("torch", "transformers", "numpy")},
+    }
+    return hashlib.sha256(json.dumps(made_by, sort_keys=True).encode()).hexdigest()
+
+
+def _source(module: str) -> str:
+    """A module's text, without importing it: that takes a second where nothing is to be trained."""
+    found = importlib.util.find_spec(module)
+    assert found is not None and found.origin is not None
+    return Path(found.origin).read_text(encoding="utf-8")
+
+
+def _sources(package: str) -> dict[str, str]:
+    """The source of every module of `package` that making the model and its data has imported."""
+    return {
+        name: Path(module.__file__).read_text(encoding="utf-8")
+        for name, module in sorted(sys.modules.items())
+        if name.partition(".")[0] == package and module.__file__
+    }
+
+
+def _what_is_wrong(entry: Path, key: str) -> str | None:
+    """Why a cached entry can't be used, or None."""
+    manifest, weights = entry.with_suffix(".json"), entry.with_suffix(".safetensors")
+    if not manifest.exists() and not weights.exists():
+        return f"no cached weights for {entry.name}: training them"
+    try:
+        content = json.loads(manifest.read_text(encoding="utf-8"))
+        if content["key"] != key:
+            return f"cached weights {weights} are stale (made by other code, parameters or versions): training again"
+        if content["sha256"] != _file_digest(weights):
+            return f"cached weights {weights} are corrupt (checksum differs): training again"
+    except (OSError, ValueError, KeyError, TypeError):
+        return f"cached weights {weights} are incomplete: training again"
+    return None
+
+
+def _file_digest(path: Path) -> str:
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[OSError | None]:
+    """Alone with the entry; with the reason where the cache can't be written, and then nobody changes it."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        stream = path.open("w")
+    except OSError as error:
+        yield error
+        return
+    with stream:
+        fcntl.flock(stream, fcntl.LOCK_EX)
+        yield None

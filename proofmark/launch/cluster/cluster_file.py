@@ -1,0 +1,156 @@
+"""`cluster.yaml`: which hosts, how they are reached, and what lies where on them."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Annotated, Any, Self
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+from proofmark.rules.case_file import load_model
+
+Port = Annotated[int, Field(ge=1, le=65535)]
+
+_HOST = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_.:%-]*[A-Za-z0-9_])?")
+_ONLY = {
+    "ssh": {"hosts", "port", "user", "key", "known_hosts"},
+    "slurm": {"partition", "account", "time_limit", "slurm_options"},
+}
+"""Keys that one launcher alone looks at."""
+
+_OWN_OPTIONS = ("--nodes", "--ntasks", "--ntasks-per-node", "--no-shell", "--jobid", "--kill-command")
+"""Options of salloc that decide how many nodes there are and how long they are held."""
+
+_FILE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*(/[A-Za-z0-9_][A-Za-z0-9_.-]*)*")
+_USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*\$?")
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+class Host(_Part):
+    """One host. What is null is as the file has it for all."""
+
+    address: str = Field(description="name or address, as ssh takes it, and as the other hosts reach it")
+    port: Port | None = None
+    user: str | None = None
+
+    @field_validator("address")
+    @classmethod
+    def _is_an_address(cls, address: str) -> str:
+        if not _HOST.fullmatch(address):
+            raise ValueError(f"{address!r} is no host's name or address")
+        return address
+
+    @field_validator("user")
+    @classmethod
+    def _is_a_user(cls, user: str | None) -> str | None:
+        if user is not None and not _USER.fullmatch(user):
+            raise ValueError(f"{user!r} is no user's name")
+        return user
+
+
+class Cluster(_Part):
+    """The keys of cluster.yaml."""
+
+    hosts: tuple[Host, ...] = Field(default=(), description="in the order of their node numbers; Slurm chooses its own")
+    port: Port = 22
+    user: str | None = Field(default=None, description="who logs in; null: as ssh's own configuration has it")
+    key: str | None = Field(default=None, description="a private key's file; null: ssh's own choice")
+    known_hosts: str | None = Field(default=None, description="a file of pinned host keys; null: ssh's own")
+    work_dir: str = Field(description="an absolute path on each host, for code and runs")
+    python: str = Field(default="python3", description="the interpreter on each host, with what the suite requires")
+    requirements: tuple[str, ...] = Field(
+        default=(),
+        description="files in the tree: what they name is installed on each host, apart",
+    )
+    interface: str | None = Field(default=None, description="the network interface that ranks talk over")
+    master_port: Port | None = Field(default=None, description="of node 0; null: a free one is found")
+    data_dir: str | None = Field(
+        default=None, description="where the published data lies on each host; null: as --data-dir says"
+    )
+    checkpoints: str | None = Field(default=None, description="a directory that all hosts share, for checkpoints")
+    clear_caches: bool = Field(default=False, description="have the kernel drop its caches before each run")
+    environment: dict[str, str] = Field(default_factory=dict, description="variables of all ranks, such as NCCL's")
+    partition: str | None = Field(default=None, description="Slurm's")
+    account: str | None = Field(default=None, description="Slurm's")
+    time_limit: str | None = Field(default=None, description="Slurm's, as `[days-]hours:minutes:seconds`")
+    slurm_options: tuple[str, ...] = Field(default=(), description="further options of salloc, such as --gres=gpu:8")
+
+    def left_aside(self, launcher: str) -> list[str]:
+        """Keys of the file that a launcher does not look at."""
+        others = set[str]().union(*(keys for name, keys in _ONLY.items() if name != launcher))
+        return [key for key in type(self).model_fields if key in others and key in self.model_fields_set]
+
+    @field_validator("hosts", mode="before")
+    @classmethod
+    def _names_are_hosts(cls, hosts: Any) -> Any:
+        if not isinstance(hosts, list):
+            raise ValueError("expected a list")
+        return tuple({"address": host} if isinstance(host, str) else host for host in hosts)
+
+    @model_validator(mode="after")
+    def _are_different(self) -> Self:
+        places = [(host.address, host.port or self.port) for host in self.hosts]
+        twice = sorted({address for address, port in places if places.count((address, port)) > 1})
+        if twice:
+            raise ValueError(f"hosts: named more than once: {', '.join(twice)}")
+        return self
+
+    @field_validator("environment", mode="before")
+    @classmethod
+    def _numbers_are_text(cls, variables: Any) -> Any:
+        if not isinstance(variables, dict):
+            return variables
+        return {key: str(v) if isinstance(v, int) and not isinstance(v, bool) else v for key, v in variables.items()}
+
+    @field_validator("requirements", mode="before")
+    @classmethod
+    def _are_in_the_tree(cls, files: Any) -> Any:
+        if not isinstance(files, list):
+            raise ValueError("expected a list")
+        for file in files:
+            if not isinstance(file, str) or not _FILE.fullmatch(file):
+                raise ValueError(f"expected a file's path relative to the suite's root, found {file!r}")
+        return tuple(files)
+
+    @field_validator("work_dir", "data_dir", "checkpoints")
+    @classmethod
+    def _is_absolute(cls, path: str | None) -> str | None:
+        if path is not None and not path.startswith("/"):
+            raise ValueError(f"expected an absolute path, found {path!r}")
+        return path
+
+    @field_validator("slurm_options", mode="before")
+    @classmethod
+    def _are_options(cls, options: Any) -> Any:
+        if not isinstance(options, list) or not all(isinstance(o, str) and o.startswith("--") for o in options):
+            raise ValueError("expected a list of options, each beginning with --")
+        for option in options:
+            name = option.partition("=")[0]
+            if any(own.startswith(name) for own in _OWN_OPTIONS):
+                raise ValueError(f"{name} is the suite's to say")
+        return tuple(options)
+
+    @field_validator("partition", "account", "time_limit", "interface", mode="before")
+    @classmethod
+    def _is_a_word(cls, word: Any) -> Any:
+        if isinstance(word, int):
+            raise ValueError("write it in quotes: without, YAML makes a number of it")
+        if isinstance(word, str) and not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.:@,-]*", word):
+            raise ValueError(f"{word!r} is no name")
+        return word
+
+
+def load_cluster(path: Path) -> Cluster:
+    """Read a cluster file. The files that it names are looked for from its own folder.
+
+    Raises:
+        ConfigurationError: with every problem in it.
+    """
+    cluster = load_model(path, Cluster)
+    files = {"key": cluster.key, "known_hosts": cluster.known_hosts}
+    found = {name: str(path.parent.absolute() / Path(file).expanduser()) for name, file in files.items() if file}
+    return cluster.model_copy(update=found)

@@ -1,0 +1,233 @@
+"""The near end: one host's pipe, its orders and answers."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import signal
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from proofmark.errors import ProofmarkError
+from proofmark.launch.cluster.node_logs import NodeLogs, printable
+from proofmark.launch.far_end.protocol import GREETING, PIECE
+
+SILENCE = 15.0
+"""Seconds without a beat after which a host has stopped answering; its own far end has given up before."""
+
+MOST_CHATTER = 64 * 1024
+"""Bytes that a login may print before the far end speaks."""
+
+NO_FAR_END = "something else answers: no far end spoke up"
+
+_UNANSWERED = 1
+"""Orders that may wait for their answer at once."""
+
+
+class HostError(ProofmarkError):
+    """A host that can't be reached, stopped answering, or refused an order. Its text does not name the host."""
+
+
+class Connection:
+    """A far end, and the process on this machine that leads to it. Used within one event loop."""
+
+    def __init__(self, logs: NodeLogs | None = None) -> None:
+        """Prepare; `logs` take what the far end sends of a job."""
+        self.logs = logs or NodeLogs(None)
+        """Of the job that it is used for now."""
+        self._process: asyncio.subprocess.Process | None = None
+        self._answers: asyncio.Queue[dict[str, Any]] = asyncio.Queue(_UNANSWERED)
+        self._tasks: list[asyncio.Task[None]] = []
+        self._errors = b""
+        self._heard = time.monotonic()
+        self.lost: str | None = None
+        """Why there is no far end any more."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether there is a far end."""
+        return self._process is not None and self.lost is None
+
+    async def open(self, command: Sequence[str], timeout: float) -> None:
+        """Start a far end.
+
+        Args:
+            command: what does, such as `ssh ... python3 -c SOURCE`.
+            timeout: seconds that it may take.
+
+        Raises:
+            HostError: it could not be started.
+        """
+        pipe = asyncio.subprocess.PIPE
+        try:
+            self._process = await asyncio.create_subprocess_exec(
+                *command, stdin=pipe, stdout=pipe, stderr=pipe, limit=2**20, start_new_session=True
+            )
+        except OSError as error:
+            self.lost = f"{command[0]}: {error.strerror}"
+            raise HostError(self.lost) from None
+        self._tasks.append(asyncio.create_task(self._listen_to_errors()))
+        try:
+            await asyncio.wait_for(self._greeting(), timeout)
+        except TimeoutError:
+            self.lost = f"no answer within {timeout:.0f} s"
+        except HostError as error:
+            self.lost = str(error)
+        except ValueError:  # a line without an end
+            self.lost = NO_FAR_END
+        if self.lost:
+            await self.close()
+            raise HostError(self.lost)
+        self._heard = time.monotonic()
+        self._tasks += [asyncio.create_task(self._listen()), asyncio.create_task(self._beat())]
+
+    async def ask(self, order: str, body: bytes | None = None, timeout: float = 60.0, **fields: Any) -> dict[str, Any]:
+        """Give an order and wait for its answer.
+
+        Raises:
+            HostError: it refused, or was lost meanwhile.
+        """
+        size = {} if body is None else {"size": len(body)}
+        await self._write(json.dumps({"order": order, **fields, **size}).encode() + b"\n" + (body or b""))
+        deadline = time.monotonic() + timeout
+        answer = asyncio.ensure_future(self._answers.get())
+        try:
+            while not answer.done():
+                if time.monotonic() > deadline:
+                    self._lose(f"no answer to '{order}' within {timeout:.0f} s")  # one that came now would be mistaken
+                if self.lost:
+                    raise HostError(self.lost)
+                await asyncio.wait([answer], timeout=0.5)
+            return _checked(answer.result())
+        finally:
+            answer.cancel()
+
+    def kill(self) -> None:
+        """End the process that leads to the far end, which ends without it."""
+        if self._process is not None:
+            with contextlib.suppress(ProcessLookupError):
+                self._process.kill()
+
+    async def close(self, patience: float = 12.0) -> None:
+        """End the far end, which ends what it started, and the process that led to it.
+
+        Args:
+            patience: seconds that it may take; one that was lost gets none.
+        """
+        if self._process is None:
+            return
+        for task in self._tasks[1:]:
+            task.cancel()
+        if self._process.stdin:
+            self._process.stdin.close()
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._drain(self._process), 0.1 if self.lost else patience)
+        self.kill()
+        await self._process.wait()
+        for task in self._tasks[:1]:
+            task.cancel()
+        self.lost = self.lost or "closed"
+
+    async def _drain(self, process: asyncio.subprocess.Process) -> None:
+        """Until it has ended. What it still says is read, so that it is not held up by a full pipe."""
+        with contextlib.suppress(RuntimeError):  # a cancelled reader's wait
+            while process.stdout and await process.stdout.read(2**16):
+                pass
+        await process.wait()
+
+    async def _greeting(self) -> None:
+        assert self._process and self._process.stdout
+        read = 0
+        while line := await self._process.stdout.readline():
+            if line.endswith(GREETING):
+                return
+            read += len(line)
+            if read > MOST_CHATTER:
+                raise HostError(NO_FAR_END)
+        raise HostError(await self._why_ended())
+
+    async def _listen(self) -> None:
+        """Take frames until there are none."""
+        assert self._process and self._process.stdout
+        stream = self._process.stdout
+        try:
+            while line := await stream.readline():
+                self._heard = time.monotonic()
+                frame = json.loads(line)
+                size = frame.get("size")
+                if size is not None and not (type(size) is int and 0 <= size <= PIECE):
+                    raise ValueError(size)
+                self._take(frame, b"" if size is None else (await stream.readexactly(size + 1))[:-1])
+            self._lose(await self._why_ended())
+        except (asyncio.IncompleteReadError, ConnectionError):
+            self._lose("the connection was cut")
+        except OSError as error:
+            self._lose(f"its logs cannot be written here: {error}")
+        except Exception:  # noqa: BLE001 (whatever a host may think of)
+            self._lose("it sent what is no frame")
+
+    def _take(self, frame: dict[str, Any], body: bytes) -> None:
+        if frame["frame"] == "answer":
+            self._answers.put_nowait(printable(frame))
+        elif frame["frame"] == "ended":
+            self.logs.end(frame)
+        elif frame["frame"] == "file":
+            self.logs.add(frame["name"], frame["offset"], body)
+
+    async def _beat(self) -> None:
+        """Tell the far end that this one lives, and notice when it doesn't."""
+        while not self.lost:
+            with contextlib.suppress(HostError):
+                await self._write(b'{"order": "beat"}\n')
+            if time.monotonic() - self._heard > SILENCE:
+                self._lose(f"stopped answering {SILENCE:.0f} s ago")
+            await asyncio.sleep(1)
+
+    async def _write(self, frame: bytes) -> None:
+        assert self._process and self._process.stdin
+        try:
+            self._process.stdin.write(frame)
+            await self._process.stdin.drain()
+        except (ConnectionError, RuntimeError):
+            await asyncio.sleep(0.1)  # the listener knows better why
+            raise HostError(self.lost or "the connection was cut") from None
+
+    async def _listen_to_errors(self) -> None:
+        assert self._process and self._process.stderr
+        while chunk := await self._process.stderr.read(4096):
+            self._errors = (self._errors + chunk)[-4096:]
+
+    async def _why_ended(self) -> str:
+        """What the process that led to the far end complained of, else its exit code, where it passes one on."""
+        assert self._process
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._process.wait(), 1)
+        await asyncio.sleep(0.05)  # for the last of its errors
+        code = self._process.returncode
+        if told := self._told():
+            return told
+        if not code:
+            return "the connection was closed"
+        killed = 128 < code <= 128 + signal.SIGRTMAX
+        return f"was killed by signal {code - 128}" if killed else f"ended with exit code {code}"
+
+    def give_up(self, why: str) -> None:
+        """Rely on this host no more."""
+        self._lose(why)
+
+    def _lose(self, why: str) -> None:
+        self.lost = self.lost or why
+
+    def _told(self) -> str:
+        """What the process that led to the far end complained of, in one line."""
+        lines = [line.strip() for line in self._errors.decode("utf-8", "replace").splitlines()]
+        kept = [line for line in lines if line.strip("@ ") and not line.startswith("debug")]
+        return "; ".join(dict.fromkeys(kept))[-600:]
+
+
+def _checked(answer: dict[str, Any]) -> dict[str, Any]:
+    if "error" in answer:
+        raise HostError(answer["error"])
+    return answer

@@ -1,0 +1,191 @@
+"""A container around a far end: docker or podman, which share a command line."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+import re
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from proofmark.errors import UsageError
+from proofmark.launch.cluster.cluster_file import Cluster
+from proofmark.launch.cluster.connection import HostError
+from proofmark.launch.cluster.node import Node
+from proofmark.rules.case_file import load_model
+from proofmark.vendor.registry import FoundVendor
+
+BUILD_TIMEOUT = 3600.0
+
+CONTAINERFILE, SETTINGS = "Containerfile", "container.yaml"
+
+
+Word = Annotated[str, Field(min_length=1)]
+Mount = Annotated[str, Field(pattern=r"^/[^:]*:/[^:]*(:[A-Za-z,]+)?$")]
+
+
+class ContainerSettings(BaseModel):
+    """The keys of a vendor's container.yaml: what its containers are given. All may be left out."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    devices: tuple[Word, ...] = Field(default=(), description="device files, as --device takes them")
+    mounts: tuple[Mount, ...] = Field(default=(), description="as -v takes them: /source:/target, or with :ro")
+    shm_size: str | None = Field(default=None, pattern=r"^\d+[bkmgBKMG]?$", description="size of /dev/shm, as 16g")
+    options: tuple[Word, ...] = Field(default=(), description="further options of docker's or podman's run")
+    privileged: bool = Field(default=False, description="all devices and capabilities of the host; the record says so")
+
+    @property
+    def is_privileged(self) -> bool:
+        """Whether a container gets all rights, by this key or by an option."""
+        return self.privileged or any(option.startswith("--privileged") for option in self.options)
+
+
+@dataclass(frozen=True)
+class Container:
+    """Which engine runs which image, with what given to it.
+
+    Attributes:
+        engine: the engine's command.
+        image: a name or an id that the engine knows.
+        settings: what the vendor's devices need.
+        containerfile: what the image is built from where a host lacks it; None: hosts must have it.
+    """
+
+    engine: str
+    image: str
+    settings: ContainerSettings
+    containerfile: bytes | None = None
+
+    def around(
+        self,
+        program: Sequence[str],
+        cluster: Cluster,
+        data_dir: str | None,
+        user: str,
+        name: str,
+        rootless: bool = False,
+    ) -> list[str]:
+        """The engine's command that runs `program` in container `name` as `user` (`uid:gid`).
+
+        Directories are at their own paths. A podman without root gives its user another id in there, who may not write
+        into them, unless it is told to keep it.
+        """
+        given = self.settings
+        mounts = [f"{path}:{path}" for path in (cluster.work_dir, cluster.checkpoints) if path]
+        mounts += [f"{data_dir}:{data_dir}:ro"] if data_dir else []
+        options = ["--rm", "-i", "--pull=never", "--network=host", *(["--userns=keep-id"] if rootless else [])]
+        options += [f"--volume={mount}" for mount in (*mounts, *given.mounts)]
+        options += [f"--device={device}" for device in given.devices]
+        options += [f"--shm-size={given.shm_size}"] if given.shm_size else []
+        options += ["--privileged"] if given.privileged else []
+        last = [f"--user={user}", f"--name={name}"]  # an engine takes the last of two: the record stays true
+        return [self.engine, "run", *options, *given.options, *last, self.image, *program]
+
+    async def prepare(self, node: Node, cluster: Cluster, data_dir: str | None) -> tuple[list[str], dict[str, Any]]:
+        """Have the image on a node.
+
+        Returns the command that runs a program there but for the program itself, and what a record should say.
+
+        Raises:
+            HostError: there is no engine, no image, or it can't be built.
+        """
+        user = re.search(r"uid=(\d+).*? gid=(\d+)", await _run(node, ["id"], "who the user is"))
+        if user is None:
+            raise HostError("`id` does not tell who the user is")
+        await _run(node, ["mkdir", "-p", cluster.work_dir], "making work_dir")  # else the engine would, as root
+        facts: dict[str, Any] = {
+            "engine": self.engine,
+            "image": self.image,
+            "id": await self._image_id(node),
+            "name": f"proofmark-{secrets.token_hex(8)}",
+            "user": f"{user[1]}:{user[2]}",
+            "rootless": user[1] != "0" and await self._is_rootless_podman(node),
+            "privileged": self.settings.is_privileged,
+        }
+        return self.around([], cluster, data_dir, facts["user"], facts["name"], facts["rootless"]), facts
+
+    async def _is_rootless_podman(self, node: Node) -> bool:
+        command = [self.engine, "info", "--format", "{{.Host.Security.Rootless}}"]
+        try:
+            return (await _run(node, command, "asking the engine whether it is rootless")).strip() == "true"
+        except _Refused:  # docker, which does not know the field
+            return False
+
+    async def remove(self, node: Node, name: str) -> None:
+        """Have a container gone that may have outlived the connection to it."""
+        with contextlib.suppress(HostError):
+            await _run(node, [self.engine, "rm", "-f", name], "removing the container", timeout=15)
+
+    async def _image_id(self, node: Node) -> str:
+        command = [self.engine, "image", "inspect", "--format", "{{.Id}}", self.image]
+        try:
+            return (await _run(node, command, "looking for the image")).strip()
+        except _Refused as error:
+            if self.containerfile is None:
+                raise HostError(f"{error}; have {self.engine} pull or load {self.image} there") from None
+        build = [self.engine, "build", "-q", "-t", self.image, "-"]
+        await _run(node, build, f"building {self.image}", self.containerfile, BUILD_TIMEOUT)
+        return (await _run(node, command, "looking for the image")).strip()
+
+
+class _Refused(HostError):
+    """A command that ran and failed."""
+
+
+async def _run(node: Node, command: list[str], what: str, given: bytes = b"", timeout: float = 60.0) -> str:
+    """The output of a command on a node.
+
+    Raises:
+        HostError: it can't be run, fails, or takes too long.
+    """
+    pipe = asyncio.subprocess.PIPE
+    try:
+        ran = await asyncio.create_subprocess_exec(
+            *node.command(command), stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True
+        )
+    except OSError as error:
+        raise HostError(f"{what}: {command[0]}: {error.strerror}") from None
+    try:
+        output, errors = await asyncio.wait_for(ran.communicate(given), timeout)
+    except TimeoutError:
+        raise HostError(f"{what}: no answer within {timeout:.0f} s") from None
+    finally:
+        if ran.returncode is None:
+            ran.kill()
+            await ran.wait()
+    if ran.returncode:
+        told = errors.decode("utf-8", "replace").strip().splitlines()[-1:] or [f"exit code {ran.returncode}"]
+        missing = ran.returncode in (126, 127, 255)  # the shell's, and ssh's own
+        raise (HostError if missing else _Refused)(f"{what}: {told[0]}")
+    return output.decode("utf-8", "replace")
+
+
+def container_of(found: FoundVendor, image: str, engine: str) -> Container:
+    """The container that a user asked for.
+
+    Args:
+        found: the vendor, in whose package Containerfile and container.yaml are.
+        image: an image's name, or 'vendor' for the one that the vendor's Containerfile makes.
+        engine: docker, podman, or a path.
+
+    Raises:
+        UsageError: there is no Containerfile.
+        ConfigurationError: container.yaml is wrong.
+    """
+    path, settings = found.directory / SETTINGS, ContainerSettings()
+    if path.exists():
+        settings = load_model(path, ContainerSettings, found.directory)
+    settings = settings.model_copy(update={"options": (*found.vendor.container_options, *settings.options)})
+    if image != "vendor":
+        return Container(engine, image, settings)
+    file = found.directory / CONTAINERFILE
+    if not file.is_file():
+        raise UsageError(f"--container vendor: vendor {found.name} has no {CONTAINERFILE}; name an image instead")
+    content = file.read_bytes()
+    return Container(engine, f"proofmark-{found.name}:{hashlib.sha256(content).hexdigest()[:16]}", settings, content)

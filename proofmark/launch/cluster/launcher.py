@@ -1,0 +1,240 @@
+"""One job over several hosts: code sent, hosts questioned, agents started, logs gathered, everything ended."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import secrets
+import threading
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from proofmark.launch.cluster.connection import HostError
+from proofmark.launch.cluster.controller import Controller
+from proofmark.launch.cluster.link import HostLink, Means, environment_on, free_port, make_ready
+from proofmark.launch.cluster.node import Tell
+from proofmark.launch.cluster.preflight import HostReport, ready
+from proofmark.launch.job import Job, Place, Status
+from proofmark.process import wall_clock
+from proofmark.process.lifetime import MARK
+
+PATIENCE = 10.0
+"""Seconds that the other nodes get to end, and to say why, after one has failed."""
+
+ENDING = 60.0
+"""Seconds that the other nodes get to end well after one has: ranks end together."""
+
+LAST_WORDS = 2.0
+"""Seconds in which a node that was lost, or whoever gave the nodes, says why all has ended."""
+
+
+class ClusterLauncher:
+    """Hosts over ssh, under Slurm, or in containers."""
+
+    def __init__(self, means: Means, controller: Controller) -> None:
+        self._means, self._controller = means, controller
+
+    def submit(self, job: Job) -> ClusterHandle:
+        """Have the controller begin, and return at once."""
+        for node in range(job.nnodes):
+            job.node_directory(node)
+        return ClusterHandle(self._means, self._controller, job)
+
+    def examine(self, count: int, tell: Tell) -> list[HostReport]:
+        """Connect to `count` hosts, send what they lack, and ask what they are. Nothing is started."""
+        looking = self._controller.lead(_examine(self._means, self._controller, count, tell))
+        try:
+            return looking.result()
+        except BaseException:
+            looking.cancel()
+            raise
+
+
+class ClusterHandle:
+    """A job on other hosts. The controller's thread leads it; everybody else looks at what that one says."""
+
+    def __init__(self, means: Means, controller: Controller, job: Job) -> None:
+        self._means, self._controller, self._job = means, controller, job
+        self._news: list[str] = []
+        self._stop = threading.Event()
+        self._status: Status = "running"
+        self._facts: dict[str, Any] = {"lost": []}
+        self._run_name = secrets.token_hex(8)
+        self._led = controller.lead(self._lead())
+
+    def status(self) -> Status:
+        """As the thread has it."""
+        return self._status
+
+    def news(self) -> list[str]:
+        """What was noted since the last call."""
+        told = self._news[:]
+        del self._news[: len(told)]  # the thread may add to it meanwhile
+        return told
+
+    def stop(self) -> None:
+        """Have everything ended, and wait until it has."""
+        self._stop.set()
+        with contextlib.suppress(TimeoutError):
+            self._led.result(60)
+
+    def facts(self) -> dict[str, Any]:
+        """Of each host its name, clock, chip and versions; and the nodes that were lost."""
+        return self._facts
+
+    async def _lead(self) -> None:
+        status: Status = "failed"
+        try:
+            status = await self._run()
+        except HostError as error:
+            if str(error):
+                self._lose(None, str(error))
+        except Exception as error:  # noqa: BLE001 (it would be lost)
+            self._lose(None, f"{type(error).__name__}: {error}")
+        self._status = status
+
+    def _lose(self, node: int | None, why: str) -> None:
+        self._facts["lost"].append({"node": node, "reason": why})
+
+    async def _run(self) -> Status:
+        means, links, status = self._means, list[HostLink](), "failed"
+        try:
+            nodes = await self._unless_stopped(means.nodes.take(self._job.nnodes, self._news.append))
+            links = await self._controller.links(means, nodes, self._job)
+            await self._prepare(links)
+            await self._start(links)
+            status = await self._follow(links)
+            return status
+        finally:
+            self._facts["hosts"] = [link.facts() for link in links]
+            await asyncio.gather(*(self._leave(link, well=status == "succeeded") for link in links))
+            await means.nodes.give_back()
+
+    async def _unless_stopped(self, work: Any) -> Any:
+        """What `work` gives, unless this is stopped before."""
+        task = asyncio.ensure_future(work)
+        while not task.done():
+            if self._stop.is_set():
+                task.cancel()
+                with contextlib.suppress(asyncio.CancelledError):
+                    await task
+                raise HostError("it was stopped before it began")
+            await asyncio.wait([task], timeout=0.2)
+        return task.result()
+
+    async def _prepare(self, links: Sequence[HostLink]) -> None:
+        """Everything in place on every host, or a table of what is not."""
+        await self._unless_stopped(make_ready(self._means, links, self._news.append))
+        wrong = [link.report for link in links if link.report.problems]
+        for report in wrong:
+            self._lose(report.node, f"{report.name}: {'; '.join(report.problems)}")
+        if wrong:
+            raise HostError("")  # who is not ready, and why, has been said
+        self._news.append(f"{ready(len(links), len(links))}; ranks start")
+
+    async def _start(self, links: Sequence[HostLink]) -> None:
+        """An agent on every node at once."""
+        master = None
+        if self._job.nnodes > 1:
+            port = self._means.cluster.master_port or await free_port(links[0].connection)
+            master = (links[0].node.address, port)
+        clearing = self._means.cluster.clear_caches
+        if clearing:
+            await asyncio.gather(*(self._ask(link, "drop_caches") for link in links))
+        self._facts |= {"started": wall_clock.now(), "caches_cleared": clearing}
+        await asyncio.gather(*(self._run_on(link, master) for link in links))
+
+    async def _run_on(self, link: HostLink, master: tuple[str, int] | None) -> None:
+        cluster, node, mark = self._means.cluster, link.report.node, secrets.token_hex(16)
+        run = self._run_directory(link)
+        place = Place(run, link.code, f"{link.work_dir}/cache", master)
+        await self._ask(
+            link,
+            "run",
+            command=[link.python, "-m", self._job.module, f"{run}/spec.json", str(node)],
+            environment={**environment_on(link, cluster), MARK: mark},
+            directory=f"{run}/noderank{node}",
+            spec=self._job.spec.moved(place).text(),
+            mark=mark,
+        )
+
+    async def _ask(self, link: HostLink, order: str, **fields: Any) -> None:
+        """Give an order; a host that refuses is named."""
+        try:
+            await link.connection.ask(order, **fields)
+        except HostError as error:
+            raise HostError(f"{link.node.name}: {error}") from None
+
+    async def _follow(self, links: Sequence[HostLink]) -> Status:
+        """Until all agents have ended; a node that failed or was lost takes the others with it."""
+        failed_at = first_end = None
+        while not self._stop.is_set():
+            now, ended = time.monotonic(), [link.connection.logs.ended for link in links]
+            taken = await self._means.nodes.gone()
+            first_end = first_end or (now if 0 in ended else None)
+            if first_end and now - first_end > ENDING:
+                self._give_up([link for link in links if link.connection.logs.ended is None])
+            lost = [link for link in links if link.connection.lost and link.connection.logs.ended is None]
+            lost += [link for link in links if link.connection.logs.incomplete and link.connection.logs.ended == 0]
+            if all(code == 0 for code in ended) and not lost:
+                return "succeeded"
+            if taken or lost or any(ended):
+                failed_at = failed_at or now
+                over = taken or lost or None not in ended
+                if now - failed_at > (LAST_WORDS if over else PATIENCE):
+                    self._name_the_lost(links, taken)
+                    return "failed"
+            await asyncio.sleep(0.1)
+        return "failed"
+
+    def _give_up(self, links: Sequence[HostLink]) -> None:
+        for link in links:
+            link.connection.give_up(f"its agent has not ended, {ENDING:.0f} s after another node's")
+
+    def _name_the_lost(self, links: Sequence[HostLink], taken: str | None) -> None:
+        """Nodes that brought the others down without a rank that could say so."""
+        if taken:
+            self._lose(None, taken)
+        for link in () if taken else links:
+            logs, why = link.connection.logs, None
+            if logs.ended is None:
+                why = link.connection.lost
+            elif logs.ended and logs.full:
+                why = f"its disk is full, {link.work_dir}"
+            elif logs.ended == 0:
+                why = logs.incomplete
+            if why:
+                self._lose(link.report.node, f"{link.name}: {why}")
+
+    async def _leave(self, link: HostLink, well: bool) -> None:
+        """End a host's agent, wait for its last words, and leave no run behind there."""
+        connection = link.connection
+        try:
+            if connection.lost is None and "started" in self._facts:
+                await connection.ask("stop", timeout=20)
+                for _ in range(50):
+                    if connection.logs.ended is not None or connection.lost:
+                        break
+                    await asyncio.sleep(0.1)
+                await connection.ask("remove")
+        except HostError:
+            well = False
+        await self._controller.release(self._means, link, well)
+
+    def _run_directory(self, link: HostLink) -> str:
+        """A node's own: hosts may share a disk."""
+        return f"{link.work_dir}/runs/{self._run_name}-{link.report.node}"
+
+
+async def _examine(means: Means, controller: Controller, count: int, tell: Tell) -> list[HostReport]:
+    links, looked = list[HostLink](), False
+    try:
+        links = await controller.links(means, await means.nodes.take(count, tell), None)
+        await make_ready(means, links, tell)
+        looked = True
+    finally:
+        well = [looked and not link.report.problems for link in links]
+        await asyncio.gather(*(controller.release(means, *each) for each in zip(links, well, strict=True)))
+        await means.nodes.give_back()
+    return [link.report for link in links]

@@ -1,0 +1,134 @@
+"""Before anything starts: is every host what it should be? All that is wrong with any of them, at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from proofmark.launch.cluster.connection import Connection, HostError
+from proofmark.process.wall_clock import now
+
+MOST_SKEW = 0.5
+"""Seconds that a host's clock may differ from this one's."""
+
+LEAST_FREE = 1 << 30
+"""Bytes that a run's logs may need."""
+
+PINGS = 4
+
+FACTS = {"hostname", "python", "versions", "free_bytes", "interface", "port_free", "data", "shared", "clears_caches"}
+"""What a host answers."""
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """What a run needs of its hosts."""
+
+    packages: tuple[str, ...]
+    interface: str | None = None
+    port: int | None = None
+    data_dir: str | None = None
+    shared: str | None = None
+    """A file that was written here, into a directory that all hosts are said to share."""
+    clear_caches: bool = False
+
+
+@dataclass
+class HostReport:
+    """What one host said of itself, and what is wrong with it.
+
+    `skew` is how far its clock is ahead of this one's, in seconds, known to half of `round_trip`.
+    """
+
+    node: int
+    name: str
+    facts: dict[str, Any] = field(default_factory=dict)
+    skew: float | None = None
+    round_trip: float | None = None
+    problems: list[str] = field(default_factory=list)
+
+
+async def question(connection: Connection, report: HostReport, wishes: Wishes) -> None:
+    """Ask a host whose code is in place, and note what is wrong with it alone."""
+    try:
+        await _ask_time(connection, report)
+        report.facts = await connection.ask(
+            "facts", **vars(wishes) | {"port": wishes.port if not report.node else None}
+        )
+    except HostError as error:
+        report.problems.append(str(error))
+        return
+    if absent := FACTS - report.facts.keys():
+        raise LookupError(", ".join(sorted(absent)))
+    lacking = [package for package, version in report.facts["versions"].items() if version is None]
+    if lacking:
+        report.problems.append(f"not installed: {', '.join(lacking)}; `requirements` in the cluster file has them so")
+    if report.skew is not None and not abs(report.skew) <= MOST_SKEW:
+        ahead = "ahead of" if report.skew > 0 else "behind"
+        report.problems.append(f"its clock is {abs(report.skew):.1f} s {ahead} this machine's: set it by NTP")
+    if report.facts["free_bytes"] < LEAST_FREE:
+        report.problems.append(f"{report.facts['free_bytes'] / 2**20:.0f} MiB are free in work_dir; 1 GiB is needed")
+    if report.facts["interface"] not in (None, "up", "loopback"):
+        report.problems.append(f"interface {wishes.interface} is {report.facts['interface']}")
+    if report.facts["port_free"] is False:
+        report.problems.append(f"port {wishes.port} (master_port) is taken")
+    if report.facts["shared"] is False:
+        report.problems.append(f"{wishes.shared} (`checkpoints`) was written here and is not there: not shared")
+    if report.facts["clears_caches"] is False:
+        report.problems.append("`clear_caches`: the user may not write /proc/sys/vm/drop_caches there")
+    if wishes.data_dir is not None and report.facts["data"] is None:
+        report.problems.append(f"there is no directory {wishes.data_dir}")
+
+
+async def _ask_time(connection: Connection, report: HostReport) -> None:
+    """The offset of the exchange that took least time."""
+    for _ in range(PINGS):
+        sent = now()
+        there = (await connection.ask("time"))["time"]
+        back = now()
+        if report.round_trip is None or back - sent < report.round_trip:
+            report.round_trip, report.skew = back - sent, there - (sent + back) / 2
+
+
+def compare(reports: Sequence[HostReport]) -> None:
+    """Note where a host differs from the first one that answered."""
+    answered = [report for report in reports if report.facts]
+    for other in answered[1:]:
+        first, facts = answered[0], other.facts
+        if facts["python"] != first.facts["python"]:
+            other.problems.append(f"Python is {facts['python']}, on {first.name} it is {first.facts['python']}")
+        for package, version in facts["versions"].items():
+            expected = first.facts["versions"][package]
+            if None not in (version, expected) and version != expected:
+                other.problems.append(f"{package} is {version}, on {first.name} it is {expected}")
+        if None not in (facts["data"], first.facts["data"]) and facts["data"] != first.facts["data"]:
+            other.problems.append(f"the files of the data directory are not those of {first.name}")
+        if "chip" in facts and facts["chip"] != first.facts["chip"]:
+            chips = [each["chip"]["name"] for each in (facts, first.facts)]
+            other.problems.append(f"its chip is {chips[0]}, on {first.name} it is {chips[1]}")
+
+
+def ready(ready: int, of: int) -> str:
+    """How many of how many hosts are ready, as a sentence begins."""
+    if ready == of:
+        return "the host is ready" if of == 1 else f"all {of} hosts are ready"
+    if of == 1:
+        return "the host is not ready"
+    return f"of {of} hosts {of - ready} {'is' if of - ready == 1 else 'are'} not ready"
+
+
+def signed(seconds: float | None) -> str:
+    """With its sign and three decimals, and no sign of a nothing that was rounded."""
+    return f"{round(seconds or 0.0, 3) + 0.0:+.3f}"
+
+
+def table(reports: Sequence[HostReport]) -> str:
+    """All hosts in order, each with its problems or with its facts."""
+    rows = []
+    for report in reports:
+        facts = report.facts
+        good = f"Python {facts['python']}, clock {signed(report.skew)} s" if facts else ""
+        rows += [(str(report.node), report.name, " ".join(told.split())) for told in report.problems or [f"ok: {good}"]]
+    widths = [max((len(row[column]) for row in rows), default=0) for column in (0, 1)]
+    return "\n".join(f"{node:>{widths[0]}}  {name:<{widths[1]}}  {told}" for node, name, told in rows)

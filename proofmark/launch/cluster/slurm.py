@@ -1,0 +1,153 @@
+"""Nodes of a Slurm allocation, held as long as a pipe is.
+
+`salloc` runs `cat` on a pipe of ours: when this process goes, whichever way, the pipe closes, and the allocation is
+given back. Each node's far end is then one step of `srun`, whose pipes lead to it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import re
+import shutil
+import signal
+
+from proofmark.errors import UsageError
+from proofmark.launch.cluster.cluster_file import Cluster
+from proofmark.launch.cluster.connection import HostError
+from proofmark.launch.cluster.node import Node, Tell
+from proofmark.process.lifetime import die_with_parent
+
+PROGRAMS = ("salloc", "srun", "scancel", "scontrol", "squeue")
+
+END = signal.SIGHUP
+"""What ends `salloc`, in the queue as well as after. A SIGTERM after the grant has it give the allocation back in its
+signal handler, while its other thread may reap `cat`: then `salloc` waits for `cat` forever, on a whole core."""
+
+POLL = 2.0
+"""Seconds between two looks at the queue."""
+
+_GRANTED = re.compile(r"Granted job allocation (\d+)")
+_PENDING = re.compile(r"Pending job allocation (\d+)")
+
+
+class Slurm:
+    """An allocation of as many nodes as a job has."""
+
+    stay = False
+
+    def __init__(self, cluster: Cluster) -> None:
+        """Queue up later.
+
+        Raises:
+            UsageError: Slurm's programs are not here.
+        """
+        missing = [name for name in PROGRAMS if shutil.which(name) is None]
+        if missing:
+            raise UsageError(
+                f"--launcher slurm: {', '.join(missing)} not found in PATH: run this where jobs are submitted"
+            )
+        self._cluster = cluster
+        self._holder: asyncio.subprocess.Process | None = None
+        self._reader: asyncio.Task[None] | None = None
+        self._said, self._job = "", ""
+
+    async def take(self, count: int, tell: Tell) -> list[Node]:
+        """Queue up, tell how that goes, and find out where the nodes are.
+
+        Raises:
+            HostError: Slurm refuses the job.
+        """
+        self._said, self._job = "", ""
+        self._holder = await asyncio.create_subprocess_exec(
+            *self._allocate(count),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.DEVNULL,
+            stderr=asyncio.subprocess.PIPE,
+            start_new_session=True,
+            preexec_fn=die_with_parent(END),
+        )
+        self._reader = asyncio.create_task(self._listen(self._holder))
+        told = ""
+        while not (granted := _GRANTED.search(self._said)):
+            if self._holder.returncode is not None:
+                await self._reader
+                raise HostError(f"Slurm gives no nodes: {_short(self._said)}")
+            if pending := _PENDING.search(self._said):
+                self._job = pending[1]
+                state = await _output("squeue", "-h", "-j", self._job, "-o", "%T (%r)")
+                if state and state != told:
+                    tell(f"Slurm job {self._job}: {state}")
+                    told = state
+            await asyncio.sleep(POLL if self._job else 0.05)
+        self._job = granted[1]
+        names = await _output("squeue", "-h", "-j", self._job, "-o", "%N")
+        nodes = (await _output("scontrol", "show", "hostnames", names)).split()
+        if len(nodes) != count:
+            raise HostError(f"Slurm gives {len(nodes)} nodes where {count} are wanted: {names}")
+        tell(f"Slurm job {self._job} runs on {', '.join(nodes)}")
+        return [await self._node(name) for name in nodes]
+
+    async def give_back(self) -> None:
+        """Close the pipe; a job that is still in the queue is cancelled."""
+        holder = self._holder
+        if holder is None:
+            return
+        if holder.stdin:
+            holder.stdin.close()
+        if holder.returncode is None and not _GRANTED.search(self._said):
+            holder.send_signal(END)
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(holder.wait(), 10)
+        if self._job:
+            await _output("scancel", self._job)  # for a holder that was killed; nothing to it where the job has ended
+        if holder.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                holder.kill()
+            await holder.wait()
+        if self._reader:
+            await self._reader
+        self._holder = None
+
+    async def gone(self) -> str | None:
+        """Slurm's reason for having ended the allocation."""
+        if self._holder is None or self._holder.returncode is None:
+            return None
+        if self._reader:
+            await self._reader  # for its last words
+        state = re.search(r"JobState=(\S+)", await _output("scontrol", "show", "job", "-o", self._job))
+        since = _GRANTED.split(self._said)[-1]
+        return f"Slurm ended job {self._job} ({state[1] if state else 'gone'}): {_short(since)}"
+
+    def _allocate(self, count: int) -> list[str]:
+        cluster = self._cluster
+        wishes = {"partition": cluster.partition, "account": cluster.account, "time": cluster.time_limit}
+        options = [f"--{name}={value}" for name, value in wishes.items() if value is not None]
+        whole = [f"--nodes={count}", "--ntasks-per-node=1", "--exclusive", "--mem=0"]
+        fixed = ["--job-name=proofmark", "--no-bell", "--kill-command=KILL"]
+        return ["salloc", *whole, *fixed, *options, *cluster.slurm_options, "cat"]
+
+    async def _node(self, name: str) -> Node:
+        told = await _output("scontrol", "show", "node", "-o", name)
+        address = re.search(r"NodeAddr=(\S+)", told)
+        step = ["srun", f"--jobid={self._job}", "--overlap", "-N1", "-n1", f"--nodelist={name}", "--quiet"]
+        return Node(name, address[1] if address else name, (*step, "--mpi=none", "--export=PATH,HOME,USER,LANG"))
+
+    async def _listen(self, holder: asyncio.subprocess.Process) -> None:
+        assert holder.stderr
+        while chunk := await holder.stderr.read(4096):
+            self._said = (self._said + chunk.decode("utf-8", "replace"))[-4096:]
+        await holder.wait()
+
+
+async def _output(*command: str) -> str:
+    """What a short command of Slurm's prints; nothing if it fails."""
+    pipe, nothing = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL
+    ran = await asyncio.create_subprocess_exec(*command, stdin=nothing, stdout=pipe, stderr=nothing)
+    output, _ = await ran.communicate()
+    return output.decode("utf-8", "replace").strip()
+
+
+def _short(said: str) -> str:
+    lines = [line.removeprefix("salloc: ").removeprefix("error: ") for line in said.splitlines() if line.strip()]
+    return "; ".join(lines)[-300:] or "salloc ended without a word"

@@ -1,0 +1,110 @@
+"""A node's agent, and the logs that it and its ranks write on their way home."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import subprocess
+import threading
+import time
+from pathlib import Path
+from typing import Protocol
+
+from proofmark.launch.far_end.child import Child
+from proofmark.launch.far_end.protocol import LOG_NAME, PIECE
+from proofmark.launch.far_end.store import temporary_directory
+
+
+class Send(Protocol):
+    """Sends a frame home."""
+
+    def __call__(self, kind: str, body: bytes | None = None, **fields: object) -> None:
+        """Send it.
+
+        Raises:
+            OSError: the near end is gone.
+        """
+
+
+class Run:
+    """One job's part on this host. Its directory is the parent of the one that its logs are written into."""
+
+    def __init__(self, logs: Path, send: Send) -> None:
+        self._logs, self._folder, self._send = logs, logs.parent, send
+        self._temporary: Path | None = None
+        self._child: Child | None = None
+
+    def start(self, command: list[str], environment: dict[str, str], code: Path, spec: str, mark: str) -> None:
+        """Start the agent, and follow it.
+
+        Its standard input stays open as long as this end lives; `mark` is in the environment of all that it starts.
+
+        Raises:
+            OSError: the directory is there already, or can't be written; or there is no such command.
+        """
+        self._logs.mkdir(parents=True)
+        (self._folder / "spec.json").write_text(spec)
+        self._temporary = temporary_directory(environment)
+        with (self._logs / "agent.log").open("ab") as log:
+            process = subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                stdout=log,
+                stderr=log,
+                cwd=code,
+                env={**os.environ, **environment, "TMPDIR": str(self._temporary)},
+                start_new_session=True,
+            )
+        self._child = Child(process, mark)
+        threading.Thread(target=self._follow, args=(self._child,), daemon=True).start()
+
+    def end(self, patience: float) -> None:
+        """End the agent, by its standard input first, and all that it has started."""
+        if self._child is not None:
+            self._child.end(patience)
+
+    def remove(self) -> None:
+        """Leave no file behind."""
+        self._remove_temporary()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def touch(self) -> None:
+        """Say that the directories are somebody's."""
+        for folder in filter(None, (self._folder, self._temporary)):
+            with contextlib.suppress(OSError):
+                os.utime(folder)
+
+    def _remove_temporary(self) -> None:
+        if self._temporary is not None:
+            shutil.rmtree(self._temporary, ignore_errors=True)
+
+    def _follow(self, child: Child) -> None:
+        sent: dict[str, int] = {}
+        unread: dict[str, str] = {}
+        with contextlib.suppress(OSError, ValueError):  # the near end is gone: the main thread ends
+            while not child.has_ended():
+                self._send_new(sent, unread)
+                time.sleep(0.2)
+            child.sweep()
+            self._remove_temporary()
+            code = child.wait()
+            self._send_new(sent, unread)
+            free = shutil.disk_usage(self._folder.parent).free
+            self._send("ended", code=code, sizes=sent, unread=unread, free_bytes=free)
+
+    def _send_new(self, sent: dict[str, int], unread: dict[str, str]) -> None:
+        """What was added to the logs since."""
+        for name in sorted(name for name in os.listdir(self._logs) if LOG_NAME.fullmatch(name)):
+            while name not in unread:
+                try:
+                    with (self._logs / name).open("rb") as stream:
+                        stream.seek(sent.get(name, 0))
+                        piece = stream.read(PIECE)
+                except OSError as error:
+                    unread[name] = error.strerror or type(error).__name__
+                    break
+                if not piece and name in sent:
+                    break
+                self._send("file", piece, name=name, offset=sent.get(name, 0))  # an empty one comes home too
+                sent[name] = sent.get(name, 0) + len(piece)

@@ -1,0 +1,159 @@
+"""Starting a job's agents on hosts, and ending them by identity on every way out."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, Protocol, TypeVar
+
+from proofmark.process.lifetime import MARK, end_group, end_marked, temporary_directory, wait_without_reaping
+
+Status = Literal["running", "succeeded", "failed"]
+
+S = TypeVar("S", bound="Spec")
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where things lie on a host, and node 0's address and port, None for a single node."""
+
+    directory: str
+    code: str
+    cache_dir: str
+    master: tuple[str, int] | None
+
+
+class Spec(Protocol):
+    """What a job's agents need to know: plain values, saved as a file."""
+
+    def save(self, path: Path) -> None:
+        """Write it down."""
+
+    def text(self) -> str:
+        """What `save` writes."""
+
+    def moved(self: S, place: Place) -> S:
+        """The same job where things lie elsewhere."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """One agent per node: `python -m MODULE SPEC NODE`.
+
+    Attributes:
+        spec: its `directory` is `directory`.
+        directory: on this machine; what node i leaves lies in `noderank<i>`, its agent's output in `agent.log` there.
+        sys_path: where this machine's Python finds the module.
+    """
+
+    module: str
+    spec: Spec
+    directory: Path
+    nnodes: int = 1
+    sys_path: Sequence[str] = ()
+
+    def node_directory(self, node: int) -> Path:
+        """Where a node's files are kept, made if it is not there."""
+        directory = self.directory / f"noderank{node}"
+        directory.mkdir(parents=True, exist_ok=True)
+        return directory
+
+
+class Handle(Protocol):
+    """A job that was submitted."""
+
+    def status(self) -> Status:
+        """Whether any node still runs, and if not, whether all succeeded."""
+
+    def news(self) -> list[str]:
+        """What a user waits for and has not been told yet, such as a place in a queue."""
+
+    def stop(self) -> None:
+        """End all of it; nothing to do for a job that has ended."""
+
+    def facts(self) -> dict[str, Any]:
+        """What is known of the hosts when all has ended; `lost` are the nodes that did not live to see it, and why."""
+
+
+class Launcher(Protocol):
+    """A back end."""
+
+    def submit(self, job: Job) -> Handle:
+        """Start a job.
+
+        Raises:
+            OSError: its directory can't be written.
+        """
+
+
+class LocalLauncher:
+    """This machine, without anything between."""
+
+    def submit(self, job: Job) -> LocalHandle:
+        """Start one process group; it ends when its standard input closes, so with this process."""
+        return LocalHandle(job)
+
+
+class LocalHandle:
+    """A job of one node on this machine."""
+
+    def __init__(self, job: Job) -> None:
+        self._mark = secrets.token_hex(16)
+        self._temporary = temporary_directory()
+        path = job.directory / "spec.json"
+        job.spec.save(path)
+        with (job.node_directory(0) / "agent.log").open("ab") as log:
+            self._agent = subprocess.Popen(
+                [sys.executable, "-m", job.module, str(path), "0"],
+                stdin=subprocess.PIPE,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+                env={
+                    **os.environ,
+                    "PYTHONPATH": os.pathsep.join(job.sys_path),
+                    "TMPDIR": self._temporary.name,
+                    MARK: self._mark,
+                },
+            )
+
+    def status(self) -> Status:
+        """Whether the agent still runs, and if not, whether it succeeded."""
+        if not wait_without_reaping(self._agent.pid, 0.02):
+            return "running"
+        self._reap()
+        return "succeeded" if self._agent.returncode == 0 else "failed"
+
+    def news(self) -> list[str]:
+        """A local job begins at once."""
+        return []
+
+    def stop(self) -> None:
+        """Ask by closing standard input, then kill."""
+        with contextlib.suppress(OSError):
+            if self._agent.stdin:
+                self._agent.stdin.close()
+        if self._agent.returncode is None:
+            wait_without_reaping(self._agent.pid, 10)
+        self._reap()
+
+    def facts(self) -> dict[str, Any]:
+        """This machine is known."""
+        return {}
+
+    def _reap(self) -> None:
+        """End the agent's group, and whatever it started that left that."""
+        if self._agent.returncode is not None:
+            return
+        end_group(self._agent)
+        if self._agent.stdin:
+            with contextlib.suppress(OSError):
+                self._agent.stdin.close()
+        end_marked(self._mark)
+        self._temporary.cleanup()

@@ -1,0 +1,128 @@
+"""The answers of an honesty round: every call's are looked at, a while after it, before it is dropped."""
+
+from __future__ import annotations
+
+import random
+from collections import deque
+from collections.abc import Callable, Sequence
+from itertools import cycle, islice
+from typing import TYPE_CHECKING
+
+from proofmark.measuring.probes import Call
+from proofmark.process.threads import one_thread
+
+if TYPE_CHECKING:
+    import torch
+
+Ask = Callable[["list[torch.Tensor]"], "list[torch.Tensor]"]
+"""Who says what the answers should be."""
+
+KEPT = 5
+"""Earlier calls whose answers are held, to be looked at when time has passed."""
+
+ROWS, BUDGET = 8, 192
+"""Rows of a call, chosen by chance when it is over, that are answered by another too; how many in all, before it is one
+row of each call."""
+
+AT_ONCE = 16
+"""Rows that are compared at once: enough to tell how far samples lie apart."""
+
+
+class Answers:
+    """What became of each call's answers and inputs, and some rows of them."""
+
+    def __init__(self) -> None:
+        self.changed = self.written = 0
+        self._held: deque[Call] = deque()
+        self._taken = 0
+        self._inputs: list[list[torch.Tensor]] = []
+        self._answers: list[list[torch.Tensor]] = []
+        self._chance = random.SystemRandom()
+
+    def hold(self, calls: Sequence[Call]) -> None:
+        """Take calls that are over, and look at those that are old enough."""
+        self._held.extend(calls)
+        self._look(KEPT)
+
+    def finish(self) -> None:
+        """Look at all that are left."""
+        self._look(0)
+
+    def _look(self, kept: int) -> None:
+        with one_thread():
+            while len(self._held) > kept:
+                call = self._held.popleft()
+                self.changed += _differing(call.outputs, call.answer)
+                self.written += _differing(call.inputs, call.before)
+                self._take_rows(call)
+
+    def _take_rows(self, call: Call) -> None:
+        count = len(call.before[0])
+        wanted = ROWS if self._taken < BUDGET else 1
+        rows = self._chance.sample(range(count), min(wanted, count))
+        self._taken += len(rows)
+        for row in rows:
+            self._inputs.append([tensor[row : row + 1].clone() for tensor in call.before])
+            self._answers.append([tensor[row : row + 1].clone() for tensor in call.answer])
+
+    def worst(self, ask: Ask, batch: int | None) -> float:
+        """The largest distance of any row's answer from what another answers to the same inputs.
+
+        Args:
+            ask: takes inputs, returns outputs on the host.
+            batch: rows that it must be asked at once; None if any number will do.
+        """
+        import torch
+
+        order = self._chance.sample(range(self._taken), self._taken)
+        size, worst = batch or AT_ONCE, 0.0
+        for start in range(0, len(order), size):
+            rows = list(islice(cycle(order), start, start + size))
+            wanted = ask([torch.cat(column) for column in zip(*(self._inputs[row] for row in rows), strict=True)])
+            worst = max(worst, _worst([self._answers[row] for row in rows], wanted))
+        return worst
+
+
+def _worst(answers: list[list[torch.Tensor]], wanted: list[torch.Tensor]) -> float:
+    """The largest distance over rows and outputs."""
+    import torch
+
+    forms = [tensor.shape[1:] for tensor in wanted]
+    if any([tensor.shape[1:] for tensor in row] != forms for row in answers):
+        return float("inf")
+    columns = (torch.cat(column) for column in zip(*answers, strict=True))
+    return max(map(distance, columns, wanted))
+
+
+def distance(answer: torch.Tensor, wanted: torch.Tensor) -> float:
+    """How far the worst row of `answer` is from `wanted`, in units of how far rows of `wanted` are from their mean.
+
+    Where those are all alike, in units of their length. Infinite for another shape or for what is not a number.
+    """
+    import torch
+
+    if answer.shape != wanted.shape:
+        return float("inf")
+    got, want = (tensor.to(torch.float64).reshape(len(tensor), -1) for tensor in (answer, wanted))
+    spread = float((want - want.mean(0)).norm(dim=1).mean()) or float(want.norm(dim=1).mean())
+    worst = float((got - want).norm(dim=1).max())
+    if worst == 0:
+        return 0.0
+    return worst / spread if spread > 0 and worst == worst else float("inf")
+
+
+def _differing(now: list[torch.Tensor], then: list[torch.Tensor]) -> int:
+    """How many tensors, on whatever device, are no longer what they were on the host."""
+    import torch
+
+    pairs = zip(now, then, strict=True)
+    return sum(not _same(torch.Tensor.to(torch.Tensor.detach(one), "cpu"), other) for one, other in pairs)
+
+
+def _same(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """Bit for bit, so that NaN equals itself."""
+    import torch
+
+    if one.shape != other.shape or one.dtype != other.dtype:
+        return False
+    return torch.equal(one.contiguous().reshape(-1).view(torch.uint8), other.contiguous().reshape(-1).view(torch.uint8))

@@ -1,0 +1,174 @@
+"""Is the engine that is timed the one that answers? Probes that an engine cannot tell from the timed work.
+
+One more, shorter round than asked is run, at a place that the engine cannot know. It mixes batches of the data, *new*
+ones, spliced from two samples each, which nobody can have seen, and repeats of a new one that was just answered, all
+under the same clock. What follows from them:
+
+- a new batch's answer agrees, row by row, with the framework's answer to the same inputs;
+- new batches are not slower than the data's (no memorised data), repeats not faster (no cached answers);
+- an answer stays what it was when the clock was stopped (nobody returned early);
+- inputs are left as they were.
+
+Every call's answers are looked at, those whose pace counts among them.
+"""
+
+from __future__ import annotations
+
+import random
+import statistics
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from proofmark.measuring.agreement import Answers, distance
+from proofmark.measuring.pace import GRACE, PACE, Paces
+from proofmark.measuring.probes import chains, pairs, timed_call
+from proofmark.measuring.window import Compute, Synchronize, run_window
+
+if TYPE_CHECKING:
+    import torch
+
+    from proofmark.case import Loader
+
+TIMED_PACE = 1.25
+"""By how much a pass at the pace of new inputs may take longer than the fastest timed one."""
+
+TOLERANCE = {"fp32": 0.0002, "tf32": 0.005, "fp16": 0.02, "bf16": 0.1, "int8": 0.2}
+"""Largest distance of a row's answer from the framework's, in units of the spread between samples.
+
+Worst rows of the embedded cases: engines in float32 up to 7e-7, inputs cut to 15 bits of mantissa 5e-5, float16 weights
+alone 3e-4 to 1.4e-3, tf32 5e-4 to 1.5e-3, float16 7e-4 to 2.3e-3, bfloat16 7e-3 to 3e-2, int8 (one scale per tensor)
+1.8e-2 to 7.3e-2, float8 (e4m3) 8e-2 to 1.8e-1. float16 within tf32's bound cannot be told from it: its mantissa is as
+long.
+"""
+
+
+@dataclass(frozen=True)
+class Check:
+    """One check of one engine: its figure, the bound that it is held to, and what a failure means."""
+
+    name: str
+    passed: bool
+    figure: float | None
+    bound: float | None
+    meaning: str
+
+
+def probe(
+    loader: Loader,
+    engine: Compute,
+    synchronize: Synchronize,
+    reference: Compute | None,
+    precision: str,
+    remainder: int = 0,
+) -> tuple[list[Check], float]:
+    """Run the honesty round; its checks, and the seconds that a pass over the data would take at its pace.
+
+    Args:
+        loader: the data; batches of its full size are used.
+        engine: what is timed.
+        synchronize: returns when the device is idle.
+        reference: the framework in float32 on the CPU; None without a model, and then an engine is held to
+            its own answer to the same rows in other company.
+        precision: the tested one; it decides how far answers may be apart.
+        remainder: size of the data's last short batch, which is answered anew too; 0 if there is none.
+    """
+    answers, full = Answers(), list[float]()
+    memorised, cached = Paces(), Paces()
+    chance = random.SystemRandom()
+    for data, other in pairs(loader, chance):
+        known, new = chains(data, other, chance)
+        order = [("known", known), ("new", new)]
+        chance.shuffle(order)
+        ran = {kind: [timed_call(engine, inputs, synchronize) for inputs in chain] for kind, chain in order}
+        answers.hold([*ran["known"], *ran["new"]])
+        (_, settled), (begun, first, again) = ran["known"], ran["new"]
+        full += [begun.seconds, first.seconds]
+        memorised.add(first.seconds, settled.seconds)
+        cached.add(first.seconds, again.seconds)
+        if memorised.clear and cached.clear:
+            break
+    last = [[tensor[-remainder:].clone() for tensor in inputs] for inputs in new[:2]] if remainder else []
+    short = [timed_call(engine, inputs, synchronize) for inputs in last]
+    answers.hold(short)
+    time.sleep(min(0.5, 3 * statistics.median(full)))
+    answers.finish()
+    checks = [
+        _pace_check("no memorised data", memorised, "inputs that it has not seen take it longer than the data set's"),
+        _pace_check("no cached answers", cached, "an input that it has just answered takes it less time"),
+        _agreement(answers, reference, engine, synchronize, precision, len(new[0][0])),
+        _none(
+            "waits for its device",
+            answers.changed,
+            "an answer changed after the device was said to be idle: it was not waited for",
+        ),
+        _none("leaves its inputs alone", answers.written, "it wrote into its inputs"),
+    ]
+    return checks, (len(loader) - len(short[:1])) * _brisk(full) + _brisk([call.seconds for call in short])
+
+
+def _brisk(seconds: list[float]) -> float:
+    """What a quarter of the calls took at most: so few are not made quick by answering wrongly; 0 without any."""
+    return sorted(seconds)[len(seconds) // 4] if seconds else 0.0
+
+
+def timed_pace(new: float, timed: float, batches: int) -> Check:
+    """Hold the fastest timed round, by the sum of its batches, against the pace of new inputs.
+
+    An engine that finds out when it is timed, or knows some of the data, is faster then.
+
+    Args:
+        new: seconds of a pass over the data, had all of it been new.
+        timed: seconds of compute that a pass of the fastest timed round took.
+        batches: calls in a pass.
+    """
+    ratio = new / (timed + batches * GRACE)
+    meaning = "the same work takes it longer outside the timed rounds"
+    return Check("no faster when timed", ratio <= TIMED_PACE, ratio, TIMED_PACE, meaning)
+
+
+def recognition(loader: Loader, engine: Compute, other: Compute, synchronize: Synchronize) -> list[Check]:
+    """Compare an engine with the one that the same compiler made of the model with other weights.
+
+    Other weights must change the answers, and must not change the speed.
+    """
+    paces = Paces()
+    closest = float("inf")
+    chance = random.SystemRandom()
+    for data, previous in pairs(loader, chance):
+        seconds, answers = {}, {}
+        engines = [("known", engine), ("other", other)]
+        chance.shuffle(engines)
+        for name, compute in engines:
+            timed_call(compute, previous, synchronize)
+            call = timed_call(compute, data, synchronize)
+            seconds[name], answers[name] = call.seconds, call.answer
+        paces.add(seconds["other"], seconds["known"])
+        closest = min(closest, *map(distance, answers["other"], answers["known"]))
+        if paces.clear:
+            break
+    return [
+        _pace_check("knows no weights", paces, "the same model with other weights takes it longer"),
+        Check("uses its weights", closest > 0, closest, 0.0, "other weights leave its answers as they were"),
+    ]
+
+
+def _pace_check(name: str, paces: Paces, meaning: str) -> Check:
+    return Check(name, not paces.accused, paces.mean, PACE, meaning)
+
+
+def _none(name: str, count: int, meaning: str) -> Check:
+    return Check(name, count == 0, float(count), 0.0, meaning)
+
+
+def _agreement(
+    answers: Answers, reference: Compute | None, engine: Compute, synchronize: Synchronize, precision: str, batch: int
+) -> Check:
+    """The largest distance of any row that was looked at, in units of the spread between samples."""
+
+    def ask(inputs: list[torch.Tensor]) -> list[torch.Tensor]:
+        return run_window(reference or engine, inputs, synchronize).answer
+
+    worst, bound = answers.worst(ask, None if reference else batch), TOLERANCE[precision]
+    whose = "the framework's answer to the same inputs" if reference else "its own answer to them in other company"
+    return Check("answers new inputs", worst <= bound, worst, bound, f"answers to new inputs differ from {whose}")

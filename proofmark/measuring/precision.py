@@ -1,0 +1,70 @@
+"""Numeric precisions of the framework's model."""
+
+from __future__ import annotations
+
+import copy
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import torch
+
+    from proofmark.measuring.window import Compute
+
+
+def framework_compute(model: torch.nn.Module, device: str, precision: str) -> Compute:
+    """A callable over a copy of `model` on `device` at `precision` (fp32, tf32, fp16, bf16).
+
+    Inputs are moved and floating-point ones converted inside the call: that is part of `core`,
+    as it is for an engine.
+    """
+    import torch
+
+    dtypes = {"fp16": torch.float16, "bf16": torch.bfloat16}
+    dtype = dtypes.get(precision, torch.float32)
+    if device != "cpu":
+        use_tf32(precision == "tf32")
+    placed = model if (dtype, device) == (torch.float32, "cpu") else copy.deepcopy(model).to(device, dtype)
+
+    @torch.inference_mode()
+    def compute(inputs: list[torch.Tensor]) -> tuple[list[torch.Tensor], float]:
+        moved = [i.to(device, dtype if i.is_floating_point() else None, non_blocking=True) for i in inputs]
+        output = placed(*moved)
+        return [output] if isinstance(output, torch.Tensor) else list(output), 0.0
+
+    return compute
+
+
+def use_tf32(allowed: bool) -> None:
+    """Whether float32 products and convolutions may round their factors to tf32. The default is mixed."""
+    import torch
+
+    torch.set_float32_matmul_precision("high" if allowed else "highest")
+    torch.backends.cudnn.allow_tf32 = allowed
+
+
+def count_flops(model: torch.nn.Module, inputs: list[torch.Tensor]) -> float:
+    """Floating-point operations of one item, a multiply-add as two, by torch's flop counter.
+
+    Args:
+        inputs: one batch; its first item is used.
+    """
+    import torch
+    from torch.utils.flop_counter import FlopCounterMode
+
+    counter = FlopCounterMode(display=False)
+    with torch.no_grad(), counter:
+        model(*(tensor[:1] for tensor in inputs))
+    return float(counter.get_total_flops())
+
+
+def perturbed(model: torch.nn.Module, seed: int) -> torch.nn.Module:
+    """A copy whose weights differ by normal noise of a twentieth of each tensor's spread: other answers, same work."""
+    import torch
+
+    other = copy.deepcopy(model)
+    generator = torch.Generator().manual_seed(seed + 1)
+    with torch.no_grad():
+        for weights in other.parameters():
+            if weights.numel() > 1:
+                weights.add_(0.05 * weights.std() * torch.randn(weights.shape, generator=generator))
+    return other

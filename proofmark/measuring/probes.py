@@ -1,0 +1,125 @@
+"""What an engine is called with in an honesty round, and what each call leaves behind."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from proofmark.measuring.audible_loader import AudibleLoader
+from proofmark.measuring.pace import FEWEST, MOST
+from proofmark.measuring.window import Compute, Synchronize, run_window
+from proofmark.process.threads import one_thread
+
+if TYPE_CHECKING:
+    import torch
+
+    from proofmark.case import Loader
+
+
+@dataclass
+class Call:
+    """One call of the engine and what it left behind.
+
+    Attributes:
+        seconds: its compute window.
+        inputs: what it was given.
+        before: the same as it was before the call.
+        outputs: what it returned.
+        answer: the same as it was when the clock was stopped.
+    """
+
+    seconds: float
+    inputs: list[torch.Tensor]
+    before: list[torch.Tensor]
+    outputs: list[torch.Tensor]
+    answer: list[torch.Tensor]
+
+
+def splice(one: list[torch.Tensor], other: list[torch.Tensor], share: float, shift: int) -> list[torch.Tensor]:
+    """Inputs that nobody has seen: of each row the left part of `one`, the right part of another row of `other`.
+
+    Shapes and types stay; tensors of one dimension are left as they are.
+
+    Args:
+        share: how much is the left part, 0 to 1.
+        shift: by how many rows `other` is rolled, so that the same two batches give something new each time.
+    """
+    import torch
+
+    spliced = []
+    for left, right in zip(one, other, strict=True):
+        if left.dim() < 2:
+            spliced.append(left.clone())
+            continue
+        middle = min(max(1, round(share * left.shape[-1])), left.shape[-1] - 1)
+        shifted = right[: len(left)].roll(shift, 0)
+        spliced.append(torch.cat([left[..., :middle], shifted[..., middle:]], -1))
+    return spliced
+
+
+def pairs(loader: Loader, chance: random.SystemRandom) -> Iterator[tuple[list[torch.Tensor], list[torch.Tensor]]]:
+    """MOST pairs of full batches from everywhere in the data."""
+    drawn = full_batches(loader, chance)
+    previous = next(drawn)
+    for _ in range(MOST):
+        inputs = next(drawn)
+        yield inputs, previous
+        previous = inputs
+
+
+def full_batches(loader: Loader, chance: random.SystemRandom) -> Iterator[list[torch.Tensor]]:
+    """The inputs of full batches as the loader makes them, from everywhere in the data, without end.
+
+    Where torch's DataLoader knows which items are in which batch, those that are drawn are loaded, and no others, in
+    this process. Any other loader is walked through.
+    """
+    from torch.utils.data import DataLoader, IterableDataset
+
+    plain = loader.silent if isinstance(loader, AudibleLoader) else loader
+    if (
+        isinstance(plain, DataLoader)
+        and type(plain).__init__ is DataLoader.__init__
+        and plain.batch_sampler is not None
+        and not isinstance(plain.dataset, IterableDataset)
+    ):
+        batches = list(plain.batch_sampler)
+        full = [batch for batch in batches if len(batch) == len(batches[0])]
+        while True:
+            chance.shuffle(full)
+            drawn = type(plain)(plain.dataset, batch_sampler=full, collate_fn=plain.collate_fn)
+            yield from (inputs for inputs, _ in (loader.audibly(drawn) if isinstance(loader, AudibleLoader) else drawn))
+    while True:
+        yield from _walked(loader, set(chance.sample(range(len(loader)), min(len(loader), FEWEST + 1))))
+
+
+def _walked(loader: Loader, wanted: set[int]) -> Iterator[list[torch.Tensor]]:
+    """Those batches of one walk over the data that are wanted and full."""
+    size = 0
+    for number, (inputs, _) in enumerate(loader):
+        size = size or len(inputs[0])
+        if number in wanted and len(inputs[0]) == size:
+            yield inputs
+        if number == max(wanted):
+            return
+
+
+def chains(data: list[torch.Tensor], other: list[torch.Tensor], chance: random.SystemRandom) -> tuple[Any, Any]:
+    """Two batches of the data; and two new ones, of which the second comes twice.
+
+    The figures are taken of calls that follow another call at once, so that no kind finds a warmer machine. All
+    inputs are made before the first call, a repeat in memory of its own.
+    """
+    most = max(1, len(data[0]) - 1)
+    with one_thread():
+        new = [splice(data, other, chance.uniform(0.25, 0.75), chance.randint(1, most)) for _ in range(2)]
+        return (other, data), (*new, [tensor.clone() for tensor in new[1]])
+
+
+def timed_call(engine: Compute, inputs: list[torch.Tensor], synchronize: Synchronize) -> Call:
+    """Call an engine as a timed round does, and keep what it was asked."""
+    with one_thread():
+        before = [tensor.clone() for tensor in inputs]
+    window = run_window(engine, inputs, synchronize)
+    return Call(window.seconds, inputs, before, window.outputs, window.answer)

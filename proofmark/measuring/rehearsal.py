@@ -1,0 +1,140 @@
+"""What can be known of a case before anything is trained or measured: its batch, its model's answers, their score, the
+loss, and the FLOPs. Two samples tell."""
+
+from __future__ import annotations
+
+import math
+import traceback
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from proofmark.errors import StepError
+from proofmark.measuring.window import check_outputs
+from proofmark.record.parts import Flops
+from proofmark.rules.case_file import numbers_of
+from proofmark.rules.strict_yaml import load_mapping
+from proofmark.verdict.stages import wrong_flops
+
+if TYPE_CHECKING:
+    import torch
+
+    from proofmark.case import Batch, Case, Loader
+    from proofmark.rules.config import EffectiveConfig
+
+SAMPLES = 2
+"""Of the first batch: with one, a model that answers for the batch as a whole could not be told."""
+
+
+def first_batch(loader: Loader) -> Batch:
+    """What the loader yields first.
+
+    Raises:
+        StepError: there is nothing in it, or it is no batch.
+    """
+    import torch
+
+    batch = next(iter(loader), None)
+    if batch is None or not len(loader.dataset):
+        raise StepError("the data set is empty")
+    if not (isinstance(batch, tuple | list) and len(batch) == 2):
+        raise StepError(f"build_dataloader: a batch is {_told(batch)}; expected (inputs, targets)")
+    inputs, targets = batch
+    if not (isinstance(inputs, tuple | list) and inputs and all(type(each) is torch.Tensor for each in inputs)):
+        raise StepError(f"build_dataloader: inputs are {_told(inputs)}; expected a list of tensors, one per argument")
+    if not isinstance(targets, torch.Tensor):
+        raise StepError(f"build_dataloader: targets are {_told(targets)}; expected a tensor")
+    rows = {each.shape[0] if each.dim() else None for each in (*inputs, targets)}
+    if len(rows) > 1 or rows & {0, None}:
+        raise StepError(
+            f"build_dataloader: inputs and targets are {_told([*inputs, targets])}; "
+            "expected the batch as the first dimension of all"
+        )
+    return list(inputs), targets
+
+
+def rehearse(case: Case, model: torch.nn.Module, batch: Batch) -> None:
+    """See that the model answers a batch of the loader's and that the evaluator can score the answer.
+
+    Raises:
+        StepError: it doesn't.
+    """
+    import torch
+
+    with torch.no_grad():
+        outputs, targets = _answered(model, batch)
+    try:
+        check_outputs(outputs, len(targets))
+    except StepError as error:
+        raise StepError(f"create_model: asked for {len(targets)} samples of build_dataloader: {error}") from None
+    scored = case.evaluator(outputs, targets)
+    try:
+        score, weight = map(float, scored)
+    except (TypeError, ValueError, RuntimeError):
+        raise StepError(f"evaluator: answers {_told(scored)}; expected two numbers, sum and count") from None
+    if not (math.isfinite(score) and math.isfinite(weight) and weight >= 0):
+        raise StepError(f"evaluator: answers ({score:g}, {weight:g}); expected finite numbers, the second at least 0")
+
+
+def rehearse_training(case: Case, model: torch.nn.Module, batch: Batch) -> None:
+    """See that there is a loss to train by.
+
+    Raises:
+        StepError: there is none.
+    """
+    import torch
+
+    outputs, targets = _answered(model, batch)
+    loss = case.loss(outputs, targets)
+    if not isinstance(loss, torch.Tensor) or loss.dim():
+        raise StepError(f"loss: answers {_told(loss)}; expected a tensor without dimensions")
+    if not loss.requires_grad:
+        raise StepError("loss: does not depend on any weight that could be trained")
+    if case.loss_weight(targets) and not math.isfinite(float(loss.detach())):
+        raise StepError(f"loss: is {float(loss.detach())} before training begins")
+
+
+def declared_and_counted(case: Case, config: EffectiveConfig, counted: float) -> None:
+    """Hold the FLOPs that the case declares against the counted ones.
+
+    Raises:
+        StepError: they are too far apart; where to mend it.
+    """
+    for told in wrong_flops(Flops(declared=config.flops, counted=counted), config.item):
+        where = _place(numbers_of(type(case)), config.profile, "flops")
+        raise StepError(f"{told}; if the model is as it should be, write {counted:.4g} in {where}")
+
+
+def _answered(model: torch.nn.Module, batch: Batch) -> Batch:
+    """What the model makes of the first samples, and their targets."""
+    import torch
+
+    inputs, targets = [tensor[:SAMPLES] for tensor in batch[0]], batch[1][:SAMPLES]
+    try:
+        output = model(*inputs)
+    except Exception as error:
+        traceback.print_exc()  # to worker.log
+        first = next(iter(str(error).strip().splitlines()), "")
+        told = f"{type(error).__name__}: {first} (traceback in worker.log)"
+        raise StepError(f"create_model: the model cannot take build_dataloader's {_told(inputs)}: {told}") from error
+    return [output] if isinstance(output, torch.Tensor) else list(output), targets
+
+
+def _place(path: Path, profile: str, key: str) -> str:
+    """Where in a case's YAML a parameter stands, the profile's own first; a host of a cluster may have no YAML."""
+    profiles = load_mapping(path).get("profiles") if path.is_file() else None
+    own = profiles.get(profile) if isinstance(profiles, dict) else None
+    parameters = own.get("parameters") if isinstance(own, dict) else None
+    within = f"profiles.{profile}." if isinstance(parameters, dict) and key in parameters else ""
+    shown = path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
+    return f"{shown}: {within}parameters.{key}"
+
+
+def _told(value: object) -> str:
+    """A value's kind, and the shapes of its tensors."""
+    import torch
+
+    if isinstance(value, torch.Tensor):
+        return f"a tensor {tuple(value.shape)}"
+    if isinstance(value, tuple | list):
+        return f"a {type(value).__name__} of {len(value)}" + (f" ({', '.join(map(_told, value[:4]))})" if value else "")
+    return f"a {type(value).__name__}"

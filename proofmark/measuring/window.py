@@ -1,0 +1,130 @@
+"""The compute window: one call of an engine under the referee's clock, and what counts as its answer.
+
+It runs from the moment the engine gets its inputs until its answer lies in the host's memory, in a copy of the
+referee's own. Whatever an engine or `synchronize()` puts off has been paid for by then. No code of the vendor's runs
+between two windows: the device is idle at the beginning of one since the one before ended with `synchronize()`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from proofmark.errors import StepError
+from proofmark.process.threads import one_thread
+
+if TYPE_CHECKING:
+    import torch
+
+Compute = Callable[["list[torch.Tensor]"], "tuple[list[torch.Tensor], float]"]
+Synchronize = Callable[[], None]
+
+
+@dataclass(frozen=True)
+class Window:
+    """One call and what came of it.
+
+    Attributes:
+        outputs: the engine's own tensors.
+        answer: copies of them on the host, as they were when the clock was stopped.
+        foo_seconds: what the engine reported as `foo_time`.
+        nanoseconds: from the call to the copied answer.
+    """
+
+    outputs: list[torch.Tensor]
+    answer: list[torch.Tensor]
+    foo_seconds: float
+    nanoseconds: int
+
+    @property
+    def seconds(self) -> float:
+        """The window's length."""
+        return self.nanoseconds / 1e9
+
+
+def run_window(compute: Compute, inputs: list[torch.Tensor], synchronize: Synchronize) -> Window:
+    """Call an engine with one batch, wait for the device, and copy the answer to the host, all under the clock.
+
+    Raises:
+        StepError: what it returned is no answer.
+    """
+    batch = len(inputs[0])  # before the engine has them in hand
+    clock = time.perf_counter_ns
+    start = clock()
+    returned = compute(inputs)
+    synchronize()
+    outputs, foo_seconds = check_answer(returned, batch)
+    answer = on_host(outputs)
+    return Window(outputs, answer, foo_seconds, clock() - start)
+
+
+def check_answer(returned: object, batch: int) -> tuple[list[torch.Tensor], float]:
+    """What an engine returned: exactly a tuple of outputs and a float.
+
+    Exactly these types, since a subclass may compute when it is walked, copied or compared.
+
+    Raises:
+        StepError: it is something else.
+    """
+    if type(returned) is not tuple or len(returned) != 2:
+        raise StepError(f"the engine returned {_named(returned)}; expected a tuple of outputs and foo_time")
+    outputs, foo_seconds = returned
+    if type(foo_seconds) is not float:
+        raise StepError(f"the engine's foo_time is {_named(foo_seconds)}; expected a float, 0.0")
+    return check_outputs(outputs, batch), foo_seconds
+
+
+def check_outputs(outputs: object, batch: int) -> list[torch.Tensor]:
+    """Outputs, in a list of our own: exactly a list of plain tensors, one row per sample.
+
+    Raises:
+        StepError: they are something else.
+    """
+    if type(outputs) is not list or not outputs:
+        raise StepError(f"the outputs are {_named(outputs)}; expected a list of tensors")
+    kept = [*outputs]
+    for index, output in enumerate(kept):
+        _check_tensor(index, output, batch)
+    return kept
+
+
+def _check_tensor(index: int, output: object, batch: int) -> None:
+    import torch
+
+    if type(output) is not torch.Tensor or output.layout is not torch.strided or output.is_meta:
+        raise StepError(f"output {index} is {_named(output)}; expected a plain, dense torch.Tensor")
+    own = [name for name in vars(output) if hasattr(torch.Tensor, name)]  # torch.compile leaves others, and nobody asks
+    if own:
+        names = ", ".join(own)
+        raise StepError(f"output {index} has methods of its own ({names}): return output.detach() in its place")
+    if output.ndim == 0 or output.shape[0] != batch:
+        raise StepError(f"output {index} has shape {tuple(output.shape)}; expected one row for each of {batch} samples")
+
+
+def _named(what: object) -> str:
+    """For a message: the type, and the length of what is one of the expected types."""
+    name = type(what).__name__
+    article = "an" if name[:1].lower() in "aeiou" else "a"
+    return f"{article} {name} of {len(what)}" if type(what) in (tuple, list) else f"{article} {name}"  # type: ignore[arg-type]
+
+
+def on_host(outputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+    """Copies on the host, also of what is there already: its owner may go on writing into it."""
+    import torch
+
+    with one_thread():
+        return [torch.Tensor.to(torch.Tensor.detach(output), "cpu", copy=True) for output in outputs]
+
+
+def share_memory(one: Sequence[torch.Tensor], other: Sequence[torch.Tensor]) -> bool:
+    """Whether two answers, both alive, lie in the same memory."""
+    held = {_address(tensor) for tensor in one} - {0}
+    return any(_address(tensor) in held for tensor in other)
+
+
+def _address(tensor: torch.Tensor) -> int:
+    import torch
+
+    return torch.Tensor.untyped_storage(tensor).data_ptr()

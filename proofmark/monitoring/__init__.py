@@ -1,0 +1,1 @@
+"""Readings of host and devices while something is timed: the sampler, its process, summaries, contention."""

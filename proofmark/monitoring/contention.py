@@ -1,0 +1,94 @@
+"""How much of this machine's cores others take from a session, and how much is left to it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import psutil
+
+from proofmark.record.parts import Contention
+
+UNUSED = {"idle", "iowait", "guest", "guest_nice"}
+"""Kinds of a core's time that nobody computes in, or that are counted among another kind."""
+
+FREQUENCIES = "devices/system/cpu/cpu*/cpufreq/scaling_cur_freq"
+"""Files below /sys, in kHz; a virtual machine has none."""
+
+
+class ContentionMeter:
+    """All that computes beside the session, from now on: beside this process's parent, and everything that it started.
+
+    A case's process is a child of the session's, as is its monitor.
+    """
+
+    def __init__(self, root: int | None = None) -> None:
+        self._root = os.getppid() if root is None else root
+        self._begun = time.monotonic()
+        self._busy, self._stolen = _machine()
+        self._ours = _of_tree(self._root)
+
+    def seen(self) -> Contention:
+        """Shares of all cores since the meter was made. What a host takes of a virtual machine is among the others'."""
+        capacity = (time.monotonic() - self._begun) * (os.cpu_count() or 1)
+        if capacity <= 0:
+            return Contention(others=0.0, stolen=0.0, idle=0.0, clock_mhz=clock_mhz())
+        busy, stolen = (now - then for now, then in zip(_machine(), (self._busy, self._stolen), strict=True))
+        others = busy - (_of_tree(self._root) - self._ours)
+        return Contention(
+            others=_share(others, capacity),
+            stolen=_share(stolen, capacity),
+            idle=_share(capacity - busy, capacity),
+            clock_mhz=clock_mhz(),
+        )
+
+
+def session_of_rank() -> int:
+    """The process that started this rank's agent: the session's, or the far end on another host."""
+    return int(psutil.Process(os.getppid()).ppid())
+
+
+def merged(parts: Sequence[tuple[float, Contention]]) -> Contention | None:
+    """Of several spans, each with its seconds, the shares over all of them; None of none."""
+    total = sum(seconds for seconds, _ in parts)
+    if not total:
+        return None
+    mean = {
+        name: sum(seconds * getattr(seen, name) for seconds, seen in parts) / total
+        for name in ("others", "stolen", "idle")
+    }
+    clocks = [seen.clock_mhz for _, seen in parts if seen.clock_mhz is not None]
+    return Contention(**mean, clock_mhz=min(clocks, default=None))
+
+
+def clock_mhz(sys: Path = Path("/sys")) -> float | None:
+    """The mean clock of the processor's cores at this moment; None where it can't be read."""
+    found = []
+    for path in sys.glob(FREQUENCIES):
+        with contextlib.suppress(OSError, ValueError):
+            found.append(int(path.read_text(encoding="ascii")) / 1000)
+    return sum(found) / len(found) if found else None
+
+
+def _share(seconds: float, capacity: float) -> float:
+    return min(1.0, max(0.0, seconds / capacity))
+
+
+def _machine() -> tuple[float, float]:
+    """Seconds since the machine was started: of all computing, and of those what a host took."""
+    times = psutil.cpu_times()._asdict()
+    return sum(seconds for kind, seconds in times.items() if kind not in UNUSED), times.get("steal", 0.0)
+
+
+def _of_tree(root: int) -> float:
+    """Of a process, its descendants, and those that they have waited for: none is lost when it is waited for."""
+    seconds = 0.0
+    with contextlib.suppress(psutil.Error):
+        top = psutil.Process(root)
+        for process in (top, *top.children(recursive=True)):
+            with contextlib.suppress(psutil.Error):  # gone just now
+                seconds += sum(process.cpu_times()[:4])
+    return seconds

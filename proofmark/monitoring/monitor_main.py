@@ -1,0 +1,123 @@
+"""The monitor's process: `python -m proofmark.monitoring.monitor_main`, its orders as one JSON line on standard input.
+
+It appends a JSON line per sample to a file, and ends when standard input closes, so with its parent.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import threading
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from proofmark.process.wall_clock import now
+from proofmark.vendor.readings import Monitor
+from proofmark.vendor.registry import find_vendor
+
+POWERCAP = Path("/sys/class/powercap")
+
+
+def main() -> None:
+    """Sample until told to stop."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    orders = json.loads(sys.stdin.buffer.readline())
+    told_to_stop = threading.Event()
+    threading.Thread(target=_watch_parent, args=(told_to_stop,), daemon=True).start()
+    with Path(orders["path"]).open("ab", buffering=0) as stream:
+        sampler = _Sampler(orders)
+        interval, due = orders["interval"], time.monotonic()
+        while True:
+            stream.write((json.dumps(sampler.sample()) + "\n").encode())
+            due = max(due + interval, time.monotonic())
+            if told_to_stop.wait(max(0.0, due - time.monotonic())):
+                break
+        stream.write((json.dumps(sampler.sample()) + "\n").encode())
+        sampler.close()
+
+
+def _watch_parent(told_to_stop: threading.Event) -> None:
+    """Standard input ends with the parent, however that ends. A sensor that hangs doesn't outlive it."""
+    sys.stdin.buffer.read()
+    told_to_stop.set()
+    time.sleep(8)  # longer than a parent that lives waits before it ends the group itself
+    os.killpg(0, signal.SIGKILL)
+
+
+class _Sampler:
+    """Host and devices at one moment. A failure to read is part of the sample."""
+
+    def __init__(self, orders: dict[str, Any]) -> None:
+        self._group: int = orders["group"]
+        self._devices: list[int] | None = orders["devices"]
+        self._monitor: Monitor | None = None
+        self._failure: str | None = None
+        psutil.cpu_percent()
+        try:
+            found = find_vendor(orders["vendor"], Path(orders["vendors_dir"]), orders["selected"])
+            self._monitor = found.vendor.monitor()
+        except Exception as error:  # noqa: BLE001 (a vendor's monitor may raise anything)
+            self._failure = f"{type(error).__name__}: {error}"
+
+    def sample(self) -> dict[str, Any]:
+        """One line of the log."""
+        failure, devices = self._failure, []
+        if self._monitor is not None:
+            try:
+                readings = self._monitor.sample()
+                devices = [
+                    asdict(reading) for reading in readings if self._devices is None or reading.device in self._devices
+                ]
+            except Exception as error:  # noqa: BLE001 (recorded; the next sample is tried all the same)
+                failure = f"{type(error).__name__}: {error}"
+        for device in devices:
+            device["foreign"] = self._foreign(device["processes"])
+        return {
+            "time": now(),
+            "cpu": psutil.cpu_percent() / 100,
+            "memory": psutil.virtual_memory().used,
+            "package_energy_j": package_energy(),
+            "devices": devices,
+            "failure": failure,
+        }
+
+    def _foreign(self, processes: tuple[int, ...] | None) -> list[int] | None:
+        """Those that neither are in the case's process group nor descend from its leader.
+
+        An id that this host doesn't know (a container's) says nothing.
+        """
+        return None if processes is None else [pid for pid in processes if _is_foreign(pid, self._group)]
+
+    def close(self) -> None:
+        """Let go of the devices."""
+        if self._monitor is not None:
+            self._monitor.close()
+
+
+def _is_foreign(pid: int, group: int) -> bool:
+    try:
+        return os.getpgid(pid) != group and all(parent.pid != group for parent in psutil.Process(pid).parents())
+    except (OSError, psutil.Error):
+        return False
+
+
+def package_energy() -> float | None:
+    """Joules that the processor packages have used since some moment; None where the kernel doesn't tell us."""
+    total = 0.0
+    try:
+        packages = [path for path in POWERCAP.glob("*rapl:*") if path.name.count(":") == 1]
+        for package in packages:
+            total += int((package / "energy_uj").read_text()) / 1e6
+    except (OSError, ValueError):
+        return None
+    return total if packages else None
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,128 @@
+"""From a monitor's log to what a record says of it."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from proofmark.record.parts import Monitoring, Series
+from proofmark.vendor.monitor_log import Sample, devices_of, read_samples
+
+Window = tuple[float, float]
+
+POINTS = 300
+"""Most points of a series in a record."""
+
+DEVICE_SERIES = {
+    "utilisation": ("utilization", "share"),
+    "power": ("power_w", "W"),
+    "temperature": ("temperature_c", "°C"),
+    "memory": ("memory_used_bytes", "B"),
+    "clock": ("clock_mhz", "MHz"),
+}
+
+
+def summarise(path: Path, window: Window | None, items: int, failures: Sequence[str]) -> Monitoring | None:
+    """What the monitor saw, for the record; None if there was no monitor.
+
+    Args:
+        path: the monitor's log.
+        window: first and last moment of the timed rounds, seconds since the epoch.
+        items: items run within the window.
+        failures: what was wrong with the monitor's process.
+    """
+    if not path.exists() and not failures:
+        return None
+    samples, rubbish = read_samples(path)
+    told = list(failures)
+    if rubbish:
+        told.append(f"{rubbish} lines of the monitor's log are no samples")
+    told += dict.fromkeys(f"devices could not be read: {s.failure}" for s in samples if s.failure)
+    told += dict.fromkeys(f"device {d.device} could not be read: {d.error}" for d in devices_of(samples) if d.error)
+    inside = [s for s in samples if window and window[0] <= s.time <= window[1]]
+    energy, method = _energy(samples, window)
+    return Monitoring(
+        samples=len(samples),
+        window=window,
+        series=tuple(_all_series(samples)),
+        energy_joules=energy,
+        energy_method=method,
+        energy_per_item=energy / items if energy is not None and items else None,
+        throttled=tuple(sorted({reason for d in devices_of(inside) for reason in d.throttled or ()})),
+        foreign_processes=tuple(sorted({pid for d in devices_of(inside) for pid in d.foreign or ()})),
+        failures=tuple(told),
+    )
+
+
+def _all_series(samples: Sequence[Sample]) -> Iterator[Series]:
+    for name, key, unit in (("host CPU", "cpu", "share"), ("host memory", "memory", "B")):
+        yield from _series(name, unit, None, samples, lambda sample, k=key: getattr(sample, k))  # type: ignore[misc]
+    for device in sorted({d.device for d in devices_of(samples)}):
+        for name, (key, unit) in DEVICE_SERIES.items():
+            yield from _series(name, unit, device, samples, lambda s, d=device, k=key: _of(s, d, k))  # type: ignore[misc]
+
+
+def _of(sample: Sample, device: int, key: str) -> Any:
+    return next((getattr(d, key) for d in sample.devices if d.device == device), None)
+
+
+def _series(
+    name: str, unit: str, device: int | None, samples: Sequence[Sample], value: Callable[[Sample], Any]
+) -> Iterator[Series]:
+    """At most POINTS points, each the largest of its stretch; nothing if no sample has a value."""
+    points = _points(samples, value)
+    if points:
+        stride = -(-len(points) // POINTS)
+        chosen = [max(points[i : i + stride], key=lambda p: p[1]) for i in range(0, len(points), stride)]
+        yield Series(
+            name=name, unit=unit, device=device, times=tuple(t for t, _ in chosen), values=tuple(v for _, v in chosen)
+        )
+
+
+def _energy(samples: Sequence[Sample], window: Window | None) -> tuple[float | None, str | None]:
+    """Joules within the window, summed over devices, and how they were read: counters first, then power."""
+    if window is None:
+        return None, None
+    indices = sorted({d.device for d in devices_of(samples)})
+    counted = [_counter(samples, window, lambda s, i=i: _of(s, i, "energy_j")) for i in indices]  # type: ignore[misc]
+    if indices and None not in counted:
+        return sum(filter(None, counted)), "device energy counter"
+    powered = [_integral(samples, window, lambda s, i=i: _of(s, i, "power_w")) for i in indices]  # type: ignore[misc]
+    if indices and None not in powered:
+        return sum(filter(None, powered)), "device power, integrated"
+    package = _counter(samples, window, lambda s: s.package_energy_j)
+    return package, "processor package counter" if package is not None else None
+
+
+def _points(samples: Sequence[Sample], value: Callable[[Sample], Any]) -> list[tuple[float, float]]:
+    return [(s.time, v) for s in samples if (v := value(s)) is not None]
+
+
+def _counter(samples: Sequence[Sample], window: Window, value: Callable[[Sample], Any]) -> float | None:
+    """The growth of a counter over the window, which readings must enclose; None if it ever fell."""
+    points = _points(samples, value)
+    if any(b[1] < a[1] for a, b in itertools.pairwise(points)):
+        return None
+    ends = [_interpolated(points, moment) for moment in window]
+    return ends[1] - ends[0] if ends[0] is not None and ends[1] is not None else None
+
+
+def _integral(samples: Sequence[Sample], window: Window, value: Callable[[Sample], Any]) -> float | None:
+    """The integral of power over the window by trapezia; None unless readings enclose it and two lie within."""
+    points = _points(samples, value)
+    inner = [point for point in points if window[0] <= point[0] <= window[1]]
+    start, end = (_interpolated(points, moment) for moment in window)
+    if start is None or end is None or len(inner) < 2:
+        return None
+    path = [(window[0], start), *inner, (window[1], end)]
+    return sum((b[0] - a[0]) * (a[1] + b[1]) / 2 for a, b in itertools.pairwise(path))
+
+
+def _interpolated(points: Sequence[tuple[float, float]], moment: float) -> float | None:
+    for before, after in itertools.pairwise(points):
+        if before[0] <= moment <= after[0]:
+            share = (moment - before[0]) / (after[0] - before[0]) if after[0] > before[0] else 0.0
+            return before[1] + share * (after[1] - before[1])
+    return None

@@ -1,0 +1,1 @@
+"""Child processes: their lifetime, their output, their silence, what they may use."""

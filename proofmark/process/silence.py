@@ -1,0 +1,67 @@
+"""How long a case's process may be silent, and the signs of life that it gives.
+
+What it does is either of unknown length (data, model, export, compilation, an engine's first calls), or one of the many
+steps of a loop that has begun: batches, calls, steps of a training. It says which with every sign.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+Doing = Literal["setup", "calls"]
+
+FACTOR = 3.0
+"""A step of a loop may take so many times the longest that one has taken before."""
+
+
+@dataclass(frozen=True)
+class Patience:
+    """Seconds of silence that are no hang: in a loop, and elsewhere."""
+
+    hang: float = float("inf")
+    setup: float = float("inf")
+
+
+class Listener:
+    """The parent's ear."""
+
+    def __init__(self, patience: Patience) -> None:
+        self._patience = patience
+        self._longest = 0.0
+        self.doing: Doing = "setup"
+        self._reached = ""
+        self._heard = time.monotonic()
+
+    def begin(self) -> None:
+        """A step is asked for."""
+        self.doing, self._reached, self._heard = "setup", "", time.monotonic()
+
+    def hear(self, message: Mapping[str, Any]) -> None:
+        """Take any message for a sign of life."""
+        now = time.monotonic()
+        if "phase" in message or message.get("alive") == self.doing == "calls":
+            self._longest = max(self._longest, now - self._heard)
+        self.doing = message.get("alive", self.doing)
+        if "phase" in message:
+            self._reached = f", last heard of in {message['phase']}: {message['step']}/{message['steps']}"
+        self._heard = now
+
+    @property
+    def silence(self) -> float:
+        """Seconds since the last sign."""
+        return time.monotonic() - self._heard
+
+    @property
+    def limit(self) -> float:
+        """Seconds of silence that are allowed now."""
+        if self.doing == "setup":
+            return self._patience.setup
+        return max(self._patience.hang, min(FACTOR * self._longest, self._patience.setup))
+
+    def told(self) -> str:
+        """What happened, where the limit has passed."""
+        option = "--setup-timeout" if self.doing == "setup" else "--hang-timeout"
+        return f"gave no sign of life for {self.silence:.0f} s and was ended ({option}){self._reached}"

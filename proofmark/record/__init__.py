@@ -1,0 +1,1 @@
+"""What was measured, written down: the envelope of every record, its parts, events, identities."""

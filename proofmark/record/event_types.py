@@ -1,0 +1,193 @@
+"""What an event must hold: the types of its fields, kind by kind, and the reader of a line.
+
+A line comes from a disk that others write to, from a process with a vendor's code in it, or from another host.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, NotRequired
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic_core import from_json
+from typing_extensions import TypedDict
+
+from proofmark.plain_json import first_of
+from proofmark.record.parts import (
+    Chip,
+    Host,
+    Identity,
+    OverrideEntry,
+    ProblemEntry,
+    Provenance,
+)
+from proofmark.rules.config import EffectiveConfig
+
+Event = dict[str, Any]
+
+Count = Annotated[int, Field(ge=0, lt=1 << 63)]
+Positive = Annotated[int, Field(ge=1, lt=1 << 20)]
+Seconds = Annotated[float, Field(ge=0, lt=1e12)]
+Moment = Annotated[float, Field(ge=-62_135_596_800, lt=253_402_300_800)]
+"""Seconds since the epoch, of the years 1 to 9999."""
+
+
+def _none_or_some(seconds: float) -> float:
+    if 0 < seconds < 1e-9:
+        raise ValueError("no clock tells so short a time")
+    return seconds
+
+
+Measured = Annotated[Seconds, AfterValidator(_none_or_some)]
+"""What something is divided by."""
+
+Rate = Annotated[float, Field(ge=0, lt=1e30)]
+Text = Annotated[str, Field(max_length=1 << 20)]
+
+
+class Fields(TypedDict):
+    """A mapping with typed fields. Those of no known type are let through: nobody reads them."""
+
+    __pydantic_config__ = ConfigDict(extra="allow", strict=True, allow_inf_nan=False)  # type: ignore[misc]
+
+
+class Typed(Fields):
+    """What every event has."""
+
+    event: Text
+    time: Moment
+    clock: Count
+
+
+_LONG_NUMBER = re.compile(rb"\d{19}")
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether all integers have 64 bits. Deeper than the parser goes nothing is nested."""
+    if isinstance(value, dict):
+        return all(map(_is_plain, value.values()))
+    if isinstance(value, list):
+        return all(map(_is_plain, value))
+    return not isinstance(value, int) or value.bit_length() < 64
+
+
+class EventReader:
+    """Reads lines of a log. An event of a kind that nobody knows needs to have no more than its moment."""
+
+    def __init__(self, kinds: Mapping[str, Any]) -> None:
+        """Take the events of `kinds`, each with its type."""
+        self.kinds = {name: TypeAdapter(kind).validator for name, kind in kinds.items()}
+        self._any = TypeAdapter(Typed).validator
+
+    def read(self, line: bytes) -> Event:
+        """One line's event.
+
+        Raises:
+            ValueError: it is none, or lacks a field, or has one of a wrong type; the text is one line.
+        """
+        try:
+            event = from_json(line, allow_inf_nan=False)
+        except ValueError:
+            raise ValueError("not JSON") from None
+        kind = event.get("event") if isinstance(event, dict) else None
+        if not isinstance(kind, str):
+            raise ValueError("no event")
+        if kind in self.kinds and _LONG_NUMBER.search(line) and not _is_plain(event):
+            raise ValueError(f"{kind}: an integer is larger than 64 bits can hold")
+        try:
+            return dict(self.kinds.get(kind, self._any).validate_python(event))
+        except ValidationError as error:
+            raise ValueError(f"{kind:.40}: {first_of(error)}") from None
+
+
+def fits(model: type[BaseModel]) -> AfterValidator:
+    """Holds a mapping, or those of its fields that the model has, to the types of a part of the record."""
+
+    def check(value: Any) -> Any:
+        try:
+            model.model_validate({key: value[key] for key in model.model_fields if key in value})
+        except ValidationError as error:
+            raise ValueError(first_of(error)) from None
+        return value
+
+    return AfterValidator(check)
+
+
+def configured(*names: str) -> AfterValidator:
+    """Holds a mapping to be a configuration that has these attributes."""
+
+    def check(values: Any) -> Any:
+        try:
+            config = EffectiveConfig.from_dict(values)
+            for name in ("hash", *names):
+                getattr(config, name)
+        except (TypeError, AttributeError, LookupError, ValueError) as error:
+            raise ValueError(f"no configuration: {error}") from None
+        return values
+
+    return AfterValidator(check)
+
+
+class _Parameters(Fields):
+    metric: Text
+    target: float
+    seed: Count
+    flops: Rate
+    item: Text
+    max_noise: NotRequired[Rate]
+    better: NotRequired[Literal["higher", "lower"]]
+    max_seq_length: NotRequired[Count | None]
+    eval_interval_samples: NotRequired[Count]
+    references: NotRequired[dict[str, list[Count]]]
+
+
+class _Configurations(Fields):
+    repeat: NotRequired[Count]
+    scenario: NotRequired[Text | None]
+    precision: NotRequired[Text | None]
+    fp16: NotRequired[bool]
+    compiler: NotRequired[Text | None]
+    global_batch_size: NotRequired[Positive]
+    gradient_accumulation_steps: NotRequired[Positive]
+    min_seconds: NotRequired[Seconds]
+
+
+class Configuration(Fields):
+    """What `EffectiveConfig.from_dict` takes, with what is computed with."""
+
+    suite: Text
+    case: Text
+    profile: Text
+    vendor: Text
+    parameters: _Parameters
+    configurations: _Configurations
+    overrides: list[Annotated[dict[str, Any], fits(OverrideEntry)]]
+    host: dict[str, Any]
+
+
+class RunBegin(Typed):
+    """What every suite's run begins with."""
+
+    precision: Text
+    versions: dict[str, str]
+    host: Annotated[dict[str, Any], fits(Host)]
+    chip: Annotated[dict[str, Any], fits(Chip)]
+    problems: list[Annotated[dict[str, Any], fits(ProblemEntry)]]
+    expected_unsupported: NotRequired[Text | None]
+    provenance: NotRequired[Annotated[dict[str, Any], fits(Provenance)]]
+
+
+class Counted(Typed):
+    """FLOPs per item."""
+
+    counted: Rate | None
+
+
+class InStep(Typed):
+    """A step by its name."""
+
+    step: Text
+
+
+IDENTITY = Annotated[Typed, fits(Identity)]

@@ -1,0 +1,210 @@
+"""The pieces that records of every suite are made of."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class Part(BaseModel):
+    """A frozen piece of a record: no unknown key, no NaN, no infinity."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+class VerdictKind(StrEnum):
+    """What the referee says of a case run."""
+
+    PASS = "PASS"  # noqa: S105
+    UNSUPPORTED = "UNSUPPORTED"
+    AMBIGUOUS = "AMBIGUOUS"
+    INSUFFICIENT = "INSUFFICIENT"
+    FAIL_PERF = "FAIL_PERF"
+    FAIL_ACCURACY = "FAIL_ACCURACY"
+    FAIL_HONESTY = "FAIL_HONESTY"
+    FAIL_LEGALITY = "FAIL_LEGALITY"
+    ERROR = "ERROR"
+
+
+class Verdict(Part):
+    """The kind, and every reason that led to it in full sentences."""
+
+    kind: VerdictKind
+    reasons: tuple[str, ...] = ()
+    expected: bool = Field(default=False, description="of UNSUPPORTED: the vendor's own file lists it")
+
+
+class OverrideEntry(Part):
+    """A legal override: what was in force, what took its place, and who asked."""
+
+    key: str
+    old: Any
+    new: Any
+    origin: str
+    kind: Literal["changed", "added"]
+    near: str | None = Field(default=None, description="the case's key that an added one may be a misspelling of")
+
+
+class ProblemEntry(Part):
+    """Something illegal about the configuration."""
+
+    where: str
+    key: str
+    what: str
+
+
+class Identity(Part):
+    """What a dataset or a set of weights is, whatever it is called and wherever it lies."""
+
+    name: str
+    sha256: str
+    items: int | None = None
+    origin: str | None = None
+
+
+class Peak(Part):
+    """A chip's dense peak at one precision, FLOP/s, for all units that the run may use."""
+
+    flops_per_second: float = Field(ge=1)
+    precision: str
+    source: str
+    achievable: float | None = None
+
+
+class Chip(Part):
+    """The chip that was detected. `peak` is null, with a reason, when the chip's file doesn't know it."""
+
+    name: str
+    units: int = 1
+    peak: Peak | None = None
+    peak_missing: str | None = None
+    memory_bandwidth: float | None = Field(default=None, description="bytes per second, of the chip whatever its units")
+
+
+class Known(Part):
+    """A fact that may not be known: null, with the reason."""
+
+    value: str | None = None
+    reason: str | None = None
+
+
+NOT_RECORDED = Known(reason="not recorded")
+
+
+class Host(Part):
+    """The machine of the run, and what its devices run with in the vendor's words."""
+
+    name: str
+    system: str
+    processor: str
+    cores: int
+    memory_bytes: int
+    kernel: Known = NOT_RECORDED
+    governor: Known = Field(default=NOT_RECORDED, description="what sets the CPU's clock")
+    container: Known = Field(default=NOT_RECORDED, description="the image that the session itself ran in")
+    driver: Known = NOT_RECORDED
+    runtime: Known = Field(default=NOT_RECORDED, description="CUDA, or the vendor's own")
+    firmware: Known = NOT_RECORDED
+
+
+class Provenance(Part):
+    """Which suite and which vendor's package made a result."""
+
+    commit: Known
+    clean: bool | None = Field(description="whether the suite's files were as in the commit; null where that is")
+    vendor_version: Known
+    vendor_sha256: Known = Field(description="over names and contents of the vendor's package")
+
+
+class Rate(Part):
+    """All items over all seconds, and beside it how far the rates of the single rounds (or runs) lie apart.
+
+    `stdev` is their sample standard deviation, null for one round.
+    """
+
+    value: float = Field(description="items per second")
+    stdev: float | None
+    min: float
+    max: float
+
+    @property
+    def noise(self) -> float | None:
+        """The standard deviation as a share of the value; None for one round."""
+        return self.stdev / self.value if self.stdev is not None and self.value > 0 else None
+
+
+class Contention(Part):
+    """Shares of all of a machine's cores over some time, 0 to 1."""
+
+    others: float = Field(description="taken by what the session did not start, a virtual machine's host included")
+    stolen: float = Field(description="the part that a virtual machine's host took")
+    idle: float
+    clock_mhz: float | None = Field(default=None, description="mean of all cores at the end; null: not readable")
+
+
+class Flops(Part):
+    """Floating-point operations per item, a multiply-add counted as two."""
+
+    declared: float
+    counted: float | None = None
+
+
+class Utilisation(Part):
+    """Model FLOPs utilisation: share of the chip's dense peak, or null with a reason."""
+
+    mfu: float | None = None
+    reason: str | None = None
+
+
+class Memory(Part):
+    """Bytes; null where nothing could read it."""
+
+    host_peak_bytes: int | None = None
+    device_peak_bytes: int | None = None
+    device_total_bytes: int | None = None
+
+
+class Series(Part):
+    """Readings over time. `device` is null for the host; times are seconds since the epoch."""
+
+    name: str
+    unit: str
+    device: int | None
+    node: int | None = Field(default=None, description="null where there is only one")
+    times: tuple[float, ...]
+    values: tuple[float, ...]
+
+
+class Monitoring(Part):
+    """What the monitor saw. `window` spans the timed rounds of the ranked measurement."""
+
+    samples: int
+    window: tuple[float, float] | None
+    series: tuple[Series, ...] = ()
+    energy_joules: float | None = Field(default=None, description="within the window, all devices")
+    energy_method: str | None = None
+    energy_per_item: float | None = Field(default=None, description="joules")
+    throttled: tuple[str, ...] = Field(
+        default=(), description="why a device ran slower than it could, within the window"
+    )
+    foreign_processes: tuple[int, ...] = Field(default=(), description="of others, on a device, within the window")
+    failures: tuple[str, ...] = Field(default=(), description="what was wrong with the monitor")
+
+
+class Check(Part):
+    """A check of the engine's honesty: its figure, and the bound that it is held to."""
+
+    name: str
+    passed: bool
+    figure: float | None = Field(description="null where it is no finite number")
+    bound: float | None
+    meaning: str
+
+
+class Kept(Part):
+    """Something that a failed run leaves to look at, or to go on from."""
+
+    what: str
+    path: str = Field(description="within the folder of the run, if it isn't absolute")

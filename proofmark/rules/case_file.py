@@ -1,0 +1,233 @@
+"""The typed form of a case's YAML: parameters, configurations, profiles."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, SerializeAsAny, ValidationError, field_validator, model_validator
+
+from proofmark.errors import ConfigurationError, MissingProfile, Problem
+from proofmark.literal import literal
+from proofmark.rules.arithmetic import parse_product
+from proofmark.rules.strict_yaml import load_mapping
+
+SettingType = Literal["bool", "int", "float", "str"]
+LayerType = TypeVar("LayerType", bound="Layer")
+NOISE = 0.05
+"""How far the core throughput of the rounds may scatter, where the case's `max_noise` says nothing else: standard
+deviation over all items over all seconds."""
+
+MOST = 40
+"""Problems of a file that are told."""
+
+M = TypeVar("M", bound=BaseModel)
+_PYTHON_TYPES: dict[str, type] = {"bool": bool, "int": int, "float": float, "str": str}
+
+
+class Setting(BaseModel):
+    """The declaration of one configuration: its type, its base value and its constraint."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    type: SettingType
+    value: Any = None
+    nullable: bool = False
+    min: float | None = None
+    max: float | None = None
+    choices: tuple[Any, ...] | None = None
+    raise_only: bool = Field(False, description="an override may not go below the base value")
+
+    @model_validator(mode="after")
+    def _base_value_is_legal(self) -> Setting:
+        problem = self.problem_with(self.value)
+        if problem:
+            raise ValueError(problem)
+        return self
+
+    def normalise(self, value: Any) -> Any:
+        """A whole number given for a float is that float; everything else is left alone."""
+        if self.type == "float" and type(value) is int:
+            return float(value)
+        return value
+
+    def problem_with(self, value: Any) -> str | None:
+        """What is wrong with `value` as a value of this setting, or None."""
+        if value is None:
+            return None if self.nullable else f"null is not allowed, expected {self.type}"
+        value = self.normalise(value)
+        if type(value) is not _PYTHON_TYPES[self.type]:
+            return f"expected {self.type}, found {type(value).__name__} {literal(value)}"
+        if isinstance(value, float) and not math.isfinite(value):
+            return f"expected a finite number, found {literal(value)}"
+        if self.choices is not None and value not in self.choices:
+            return f"expected one of {', '.join(map(str, self.choices))}, found {literal(value)}"
+        if self.min is not None and isinstance(value, int | float) and value < self.min:
+            return f"expected at least {self.min:g}, found {literal(value)}"
+        if self.max is not None and isinstance(value, int | float) and value > self.max:
+            return f"expected at most {self.max:g}, found {literal(value)}"
+        if self.raise_only and isinstance(value, int | float) and value < self.value:
+            return f"may only be raised, from {self.value:g}, found {literal(value)}"
+        return None
+
+
+class Parameters(BaseModel):
+    """The task itself. Every case of any suite has these; others (image_size, ...) are the case's own."""
+
+    model_config = ConfigDict(frozen=True, extra="allow", strict=True)
+
+    metric: str = Field(min_length=1)
+    target: float = Field(gt=0, allow_inf_nan=False)
+    seed: int = Field(ge=0)
+    flops: float = Field(ge=0, description="floating-point operations per item, a multiply-add counted as two")
+    item: str = Field(min_length=1, description="what one sample is called: image, sequence")
+    max_noise: float = Field(
+        NOISE, gt=0, allow_inf_nan=False, description="how far rates may scatter, as a share, before they say nothing"
+    )
+
+    @field_validator("flops", mode="before")
+    @classmethod
+    def _flops_is_a_product(cls, value: object) -> float:
+        return parse_product(value)
+
+    @field_validator("target", "max_noise", mode="before")
+    @classmethod
+    def _whole_number_is_a_float(cls, value: object) -> object:
+        return float(value) if type(value) is int else value
+
+
+class Layer(BaseModel):
+    """Values of one layer: a suite's common base, a case, or one of its profiles."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    parameters: dict[str, Any] = Field(default_factory=dict)
+    configurations: dict[str, Any] = Field(default_factory=dict)
+
+
+class CaseLayer(Layer):
+    """A case's YAML."""
+
+    profiles: dict[str, Layer] = Field(min_length=1)
+
+
+class CaseFile(BaseModel):
+    """A case with one of its profiles chosen: what overrides are held against."""
+
+    model_config = ConfigDict(frozen=True)
+
+    suite: str
+    case: str
+    profile: str
+    path: str
+    parameters: SerializeAsAny[Parameters]
+    settings: dict[str, Setting]
+
+
+def numbers_of(case: type) -> Path:
+    """`test_<case>.py` has its numbers in `<case>.yaml` beside it."""
+    module = Path(inspect.getfile(case))
+    return module.with_name(module.stem.removeprefix("test_") + ".yaml")
+
+
+def load_case_file(path: Path, suite: str, profile: str, common: Path, kind: type[Parameters]) -> CaseFile:
+    """Read a case's YAML over its suite's common base and choose a profile.
+
+    Args:
+        path: the case's YAML; its stem is the case's name.
+        suite: the suite's name, for the record.
+        profile: the profile to choose.
+        common: the suite's base: the declarations that all its cases share.
+        kind: what parameters a case of the suite has.
+
+    Raises:
+        MissingProfile: the case has no such profile.
+        ConfigurationError: with every problem found in the two files.
+    """
+    base = _read(Layer, common)
+    case = _read(CaseLayer, path)
+    if profile not in case.profiles:
+        what = f"has no profile '{profile}'; it has {', '.join(sorted(case.profiles))}"
+        raise MissingProfile([Problem(str(path), "profiles", what)])
+    chosen = case.profiles[profile]
+    problems: list[Problem] = []
+    settings = _settings(
+        [(common, base.configurations), (path, case.configurations), (path, chosen.configurations)], problems
+    )
+    parameters = _parameters(path, kind, base.parameters | case.parameters | chosen.parameters, problems)
+    for key in sorted(set(settings) & set(case.parameters | chosen.parameters)):
+        problems.append(Problem(str(path), key, "is both a parameter and a configuration; keep one"))
+    if problems or parameters is None:
+        raise ConfigurationError(problems)
+    return CaseFile(
+        suite=suite, case=path.stem, profile=profile, path=str(path), parameters=parameters, settings=settings
+    )
+
+
+def _read(model: type[LayerType], path: Path) -> LayerType:
+    try:
+        return model.model_validate(load_mapping(path, path.parent))
+    except ValidationError as error:
+        raise ConfigurationError(problems_of(error, str(path))) from None
+
+
+def _settings(layers: list[tuple[Path, dict[str, Any]]], problems: list[Problem]) -> dict[str, Setting]:
+    """Lay values over declarations: a mapping with `type` declares, anything else is a value."""
+    settings: dict[str, Setting] = {}
+    for path, values in layers:
+        for key, value in values.items():
+            try:
+                if isinstance(value, Mapping) and "type" in value:
+                    settings[key] = Setting.model_validate(value)
+                elif key not in settings:
+                    what = "is not declared; give it as {type: ..., value: ...}"
+                    problems.append(Problem(str(path), f"configurations.{key}", what))
+                else:
+                    settings[key] = Setting.model_validate(settings[key].model_dump() | {"value": value})
+            except ValidationError as error:
+                problems += problems_of(error, str(path), f"configurations.{key}")
+    return settings
+
+
+def _parameters(
+    path: Path, kind: type[Parameters], values: dict[str, Any], problems: list[Problem]
+) -> Parameters | None:
+    try:
+        return kind.model_validate(values)
+    except ValidationError as error:
+        problems += problems_of(error, str(path), "parameters")
+        return None
+
+
+def load_model(path: Path, model: type[M], root: Path | None = None) -> M:
+    """Read a YAML file as a typed model; `root` is as in `load_mapping`.
+
+    Raises:
+        ConfigurationError: with every problem in it.
+    """
+    values = load_mapping(path, root)
+    try:
+        return model.model_validate_json(json.dumps(values))  # as JSON: a list will do for a tuple
+    except ValidationError as error:
+        raise ConfigurationError(problems_of(error, str(path))) from None
+
+
+def problems_of(error: ValidationError, where: str, prefix: str = "") -> list[Problem]:
+    """Each complaint of pydantic as a problem with its key."""
+    problems = []
+    for detail in error.errors():
+        key = ".".join([prefix, *map(str, detail["loc"])]) if prefix else ".".join(map(str, detail["loc"]))
+        message = detail["msg"].removeprefix("Value error, ")
+        if detail["type"] == "extra_forbidden":
+            message = "unknown key"
+        elif detail["type"] == "missing":
+            message = "is required and missing"
+        elif detail["type"] != "value_error":
+            message = f"{message}, found {literal(detail['input'])[:80]}"
+        problems.append(Problem(where, key.strip("."), message))
+    more = len(problems) - MOST
+    return problems[:MOST] + ([Problem(where, "", f"and {more} problems more")] if more > 0 else [])

@@ -1,0 +1,191 @@
+"""From a case's file and its overrides to one frozen, hashed configuration."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from types import MappingProxyType
+from typing import Any
+
+from proofmark.errors import Problem
+from proofmark.literal import literal
+from proofmark.rules.case_file import CaseFile
+from proofmark.rules.legality import Override, OverrideLayer, hold_against
+
+
+@dataclass(frozen=True)
+class HostSettings:
+    """Where things are on this machine. Not part of the task: kept out of the hash.
+
+    `artifact_dir` is where a compiler may leave its compiled engine, `device` what --device asked of the vendor.
+    """
+
+    data_dir: str | None = None
+    weights: str | None = None
+    cache_dir: str = ".cache"
+    artifact_dir: str | None = None
+    device: str | None = None
+
+
+@dataclass(frozen=True)
+class EffectiveConfig(Mapping[str, Any]):
+    """What a case runs with. Immutable to the last list; every value is also an attribute.
+
+    `hash` identifies the task: suite, case, profile, vendor, parameters and configurations.
+    """
+
+    suite: str
+    case: str
+    profile: str
+    vendor: str
+    parameters: Mapping[str, Any]
+    configurations: Mapping[str, Any]
+    overrides: tuple[Override, ...] = ()
+    host: HostSettings = field(default_factory=HostSettings)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "parameters", _freeze(self.parameters))
+        object.__setattr__(self, "configurations", _freeze(self.configurations))
+
+    def __getitem__(self, key: str) -> Any:
+        return self.configurations[key] if key in self.configurations else self.parameters[key]
+
+    def __iter__(self) -> Iterator[str]:
+        yield from self.parameters
+        yield from self.configurations
+
+    def __len__(self) -> int:
+        return len(self.parameters) + len(self.configurations)
+
+    def __getattr__(self, key: str) -> Any:
+        if key.startswith("__"):
+            raise AttributeError(key)
+        try:
+            return self[key]
+        except KeyError:
+            raise AttributeError(f"case {self.case} has no parameter or configuration '{key}'") from None
+
+    __hash__ = object.__hash__
+
+    @property
+    def effective_precision(self) -> str:
+        """`precision` where it is given, otherwise what `fp16` says."""
+        return self.precision or ("fp16" if self.fp16 else "fp32")
+
+    @property
+    def hash(self) -> str:
+        """SHA-256 over the canonical JSON of the task, in hexadecimal."""
+        task = {key: value for key, value in self.as_dict().items() if key not in ("host", "overrides")}
+        canonical = json.dumps(task, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+        return hashlib.sha256(canonical.encode()).hexdigest()
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain JSON values, the inverse of `from_dict`."""
+        return {
+            "suite": self.suite,
+            "case": self.case,
+            "profile": self.profile,
+            "vendor": self.vendor,
+            "parameters": _thaw(self.parameters),
+            "configurations": _thaw(self.configurations),
+            "overrides": [vars(override) for override in self.overrides],
+            "host": vars(self.host),
+        }
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> EffectiveConfig:
+        """Rebuild what `as_dict` gave, on the other side of a process or a host."""
+        return cls(
+            **{
+                **values,
+                "overrides": tuple(Override(**override) for override in values["overrides"]),
+                "host": HostSettings(**values["host"]),
+            }
+        )
+
+
+@dataclass(frozen=True)
+class Resolution:
+    """A configuration and all that is illegal about how it was asked for.
+
+    Where `problems` is not empty the configuration holds the base values of the refused
+    keys; nothing may be run with it.
+    """
+
+    config: EffectiveConfig
+    problems: tuple[Problem, ...]
+    warnings: tuple[str, ...]
+
+
+def resolve(
+    case: CaseFile,
+    vendor: str,
+    layers: Sequence[OverrideLayer],
+    default_compiler: str | None = None,
+    host: HostSettings | None = None,
+) -> Resolution:
+    """Lay the vendor's and the user's overrides over a case, in order, and hold each to the rules.
+
+    `default_compiler` is what `compiler: default` comes to in the end, for a suite that has compilers.
+    """
+    parameters = case.parameters.model_dump()
+    values = {key: setting.value for key, setting in case.settings.items()}
+    overrides: list[Override] = []
+    problems: list[Problem] = []
+    for layer in layers:
+        held = hold_against(layer, values, case.settings, parameters, partial(_comes_to, default_compiler))
+        values.update({override.key: override.new for override in held.applied})
+        overrides += held.applied
+        problems += held.problems
+    if values.get("compiler") == "default":
+        overrides.append(Override("compiler", "default", default_compiler, f"vendor {vendor}", "changed"))
+        values["compiler"] = default_compiler
+    if values.get("scenario") == "latency" and values["batch_size"] != 1:
+        overrides.append(Override("batch_size", values["batch_size"], 1, "scenario latency", "changed"))
+        values["batch_size"] = 1
+    if values.get("fp16") and values.get("precision") not in (None, "fp16"):
+        what = f"contradicts fp16: true (precision is {literal(values['precision'])}); set one of them"
+        problems.append(Problem(case.path, "precision", what))
+    config = EffectiveConfig(
+        suite=case.suite,
+        case=case.case,
+        profile=case.profile,
+        vendor=vendor,
+        parameters=parameters,
+        configurations=values,
+        overrides=tuple(overrides),
+        host=host or HostSettings(),
+    )
+    return Resolution(config, tuple(problems), tuple(o.describe() for o in overrides if o.kind == "added"))
+
+
+def _comes_to(default_compiler: str | None, values: Mapping[str, Any]) -> Mapping[str, Any]:
+    """`values` with what stands for another value replaced by it, so that two ways to say the same are equal."""
+    settled = dict(values)
+    if settled.get("compiler") == "default" and default_compiler is not None:
+        settled["compiler"] = default_compiler
+    if settled.get("scenario") == "latency":
+        settled["batch_size"] = 1
+    if "fp16" in settled and not (settled["fp16"] and settled.get("precision") not in (None, "fp16")):
+        settled["precision"] = settled.get("precision") or ("fp16" if settled["fp16"] else "fp32")
+        settled["fp16"] = settled["precision"] == "fp16"
+    return settled
+
+
+def _freeze(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return MappingProxyType({key: _freeze(item) for key, item in value.items()})
+    if isinstance(value, list | tuple):
+        return tuple(_freeze(item) for item in value)
+    return value
+
+
+def _thaw(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _thaw(item) for key, item in value.items()}
+    if isinstance(value, tuple):
+        return [_thaw(item) for item in value]
+    return value

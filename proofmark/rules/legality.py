@@ -1,0 +1,207 @@
+"""What an override may do. One engine for files and the command line, for every suite.
+
+| an override                                                  | result                  |
+|--------------------------------------------------------------|-------------------------|
+| equal in type and value to what is in force, or to what that | error: it does nothing  |
+| stands for (compiler default, precision null)                |                         |
+| a different value of a configuration                         | applied, recorded       |
+| a key that the case does not have                            | applied with a warning  |
+|                                                              | (error where `closed`)  |
+| a parameter, host setting, reserved name, target or seed     | error                   |
+| compiler null or no_validation, in a vendor's own file       | error: the user's alone |
+| of the wrong type, or outside its constraint                 | error                   |
+| null                                                         | a value like any other  |
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from proofmark.errors import Problem
+from proofmark.literal import literal
+from proofmark.rules.case_file import Setting
+
+HOST_SETTINGS = frozenset(
+    "FLAGPERF_PATH FLAGPERF_LOG_PATH FLAGPERF_LOG_LEVEL LOG_CALL_INFORMATION VENDOR HOSTS SSH_PORT HOSTS_PORTS "
+    "MASTER_PORT SHM_SIZE ACCE_CONTAINER_OPT PIP_SOURCE CLEAR_CACHES ACCE_VISIBLE_DEVICE_ENV_NAME CASES".split()
+)
+"""The keys of the FlagPerf host.yaml."""
+
+RESERVED = {
+    "data_dir": "use --data-dir",
+    "log_dir": "use --results-dir",
+    "results_dir": "use --results-dir",
+    "cache_dir": "use --cache-dir",
+    "weights": "use --weights",
+    "vendor": "use --vendor",
+    "profile": "use --profile",
+    "host": "use --host-config",
+    "effective_precision": "use --precision",
+    "case": "choose cases with -k",
+    "suite": "choose a suite by its path: pytest suites/<suite>",
+    "framework": "the framework is pytorch",
+    "perf_dir": "nothing uses it here",
+} | dict.fromkeys(
+    "parameters configurations overrides hash as_dict from_dict keys items values get".split(), "choose another name"
+)
+"""Names that the referee itself gives a meaning, each with what to do instead."""
+
+ComesTo = Callable[[Mapping[str, Any]], Mapping[str, Any]]
+"""From values in force to what they stand for in the end."""
+
+
+@dataclass(frozen=True)
+class OverrideLayer:
+    """Overrides from one place, in the order in which places are laid over each other.
+
+    `closed` makes an unknown key an error (training: only the mutable list may be set). `vendors_own` is a file of the
+    vendor's: what would end a run before its engine is measured, or leave its model unknown, is the user's to ask for.
+    """
+
+    origin: str
+    values: Mapping[str, Any]
+    closed: bool = False
+    vendors_own: bool = False
+
+
+@dataclass(frozen=True)
+class Override:
+    """One legal override, for the record.
+
+    `kind` is 'changed' or 'added'; `near` is what an added key may be a misspelling of.
+    """
+
+    key: str
+    old: Any
+    new: Any
+    origin: str
+    kind: str
+    near: str | None = None
+
+    def describe(self) -> str:
+        """One line for a log: INFO for a change, WARNING for a key that the case does not have."""
+        if self.kind == "added":
+            told = f"WARNING {self.origin}: {self.key}: new key, the case does not have it; set to {literal(self.new)}"
+            return f"{told}; did you mean '{self.near}'?" if self.near else told
+        return f"INFO {self.origin}: {self.key}: {literal(self.old)} -> {literal(self.new)}"
+
+
+@dataclass(frozen=True)
+class Held:
+    """What came of one layer."""
+
+    applied: tuple[Override, ...]
+    problems: tuple[Problem, ...]
+
+
+def hold_against(
+    layer: OverrideLayer,
+    in_force: Mapping[str, Any],
+    settings: Mapping[str, Setting],
+    parameters: Mapping[str, Any],
+    comes_to: ComesTo = dict,
+) -> Held:
+    """Hold each override of `layer` to the rules; nothing stops at the first problem."""
+    applied: list[Override] = []
+    problems: list[Problem] = []
+    for key, value in layer.values.items():
+        setting = settings.get(key)
+        what = (
+            _forbidden(key, value, parameters)
+            or (_forbidden_to_vendors(key, value) if layer.vendors_own else None)
+            or _illegal_value(key, value, setting, in_force, layer.closed)
+            or _idle(key, setting.normalise(value) if setting else value, in_force, comes_to)
+        )
+        if what:
+            problems.append(Problem(layer.origin, key, what))
+            continue
+        new = setting.normalise(value) if setting else value
+        if key in in_force:
+            applied.append(Override(key, in_force[key], new, layer.origin, "changed"))
+        else:
+            near = difflib.get_close_matches(key, settings, 1)
+            applied.append(Override(key, None, new, layer.origin, "added", *near))
+    return Held(tuple(applied), tuple(problems))
+
+
+def _forbidden(key: str, value: Any, parameters: Mapping[str, Any]) -> str | None:
+    asked = f"(asked for {literal(value)})"
+    if key in parameters:
+        return f"is a parameter of the task ({literal(parameters[key])}) and may not be overridden {asked}"
+    if key in HOST_SETTINGS:
+        return f"is a host setting; give it in the host file {asked}"
+    if key in RESERVED:
+        return f"is a reserved name; {RESERVED[key]} {asked}"
+    words = key.lower().split("_")
+    if "target" in words or "seed" in words:
+        return f"names a target or a seed; nobody overrides those {asked}"
+    return None
+
+
+def _forbidden_to_vendors(key: str, value: Any) -> str | None:
+    if key == "compiler" and value is None:
+        return "null leaves the engine out, which a vendor's file may not; the user may, with --compiler null"
+    if key == "no_validation" and value is True:
+        return "leaves out whose model the engine is, which a vendor's file may not; the user may, with --set"
+    return None
+
+
+def _illegal_value(
+    key: str, value: Any, setting: Setting | None, in_force: Mapping[str, Any], closed: bool
+) -> str | None:
+    if setting is None:
+        return _illegal_new_key(key, value, in_force, closed)
+    wrong = setting.problem_with(value)
+    return f"{wrong} (the value in force is {literal(in_force[key])})" if wrong else None
+
+
+def _idle(key: str, new: Any, in_force: Mapping[str, Any], comes_to: ComesTo) -> str | None:
+    """What is wrong with an override that leaves everything as it is."""
+    if key not in in_force:
+        return None
+    does_nothing = f"so setting it to {literal(new)} does nothing; leave it out"
+    if _same(new, in_force[key]):
+        return f"is already {literal(in_force[key])}, {does_nothing}"
+    before, after = dict(comes_to(in_force)), dict(comes_to({**in_force, key: new}))
+    if _same(before, after):
+        return f"is {literal(in_force[key])}, which comes to {literal(before[key])} already, {does_nothing}"
+    return None
+
+
+def _illegal_new_key(key: str, value: Any, in_force: Mapping[str, Any], closed: bool) -> str | None:
+    near = difflib.get_close_matches(key, in_force, 1)
+    hint = f"; did you mean '{near[0]}'?" if near else ""
+    if closed and key not in in_force:
+        return f"is not one of the settings that may be overridden (asked for {literal(value)}){hint}"
+    if not key.isidentifier() or key.startswith("_"):
+        return f"is not a name (letters, digits, underscore){hint}"
+    if not _is_plain(value):
+        return (
+            f"expected a finite number, text, true, false, null, or a list or mapping of these, found {literal(value)}"
+        )
+    return None
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Equal in type and value: 1, 1.0 and true are three different things."""
+    if type(one) is not type(other):
+        return False
+    if isinstance(one, dict):
+        return one.keys() == other.keys() and all(_same(one[key], other[key]) for key in one)
+    if isinstance(one, list):
+        return len(one) == len(other) and all(map(_same, one, other))
+    return bool(one == other)
+
+
+def _is_plain(value: Any) -> bool:
+    if isinstance(value, dict):
+        return all(isinstance(key, str) and _is_plain(item) for key, item in value.items())
+    if isinstance(value, list):
+        return all(map(_is_plain, value))
+    if isinstance(value, float):
+        return math.isfinite(value)
+    return value is None or isinstance(value, bool | int | str)

@@ -1,0 +1,159 @@
+"""YAML as data: a safe loader that also refuses duplicate keys, other keys than text, and values that are not plain.
+
+Numbers are as people write them: 1e-4 and 1E5 are floats, as in YAML 1.2; YAML 1.1 asks for a dot and a sign in them.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+import stat
+from collections.abc import Hashable
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from proofmark.errors import ConfigurationError, Problem
+
+DEEPEST, MOST = 50, 100_000
+"""Levels and values that a file of ours may have."""
+
+LARGEST = 1 << 20
+"""Bytes that a file of ours may have."""
+
+_NEITHER = (yaml.YAMLError, RecursionError, ValueError, LookupError, AttributeError, TypeError, ArithmeticError)
+"""What PyYAML raises of text that is no YAML, or that has a tag which its value does not fit."""
+
+
+class _StrictLoader(yaml.SafeLoader):
+    """SafeLoader whose mappings have unique string keys."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
+        seen: set[str] = set()
+        for key_node, _ in node.value:
+            line = key_node.start_mark.line + 1
+            if not isinstance(key_node, yaml.ScalarNode) or key_node.tag != "tag:yaml.org,2002:str":
+                shown = f" {key_node.value}" if isinstance(key_node, yaml.ScalarNode) else ""
+                raise yaml.constructor.ConstructorError(
+                    None, None, f"key{shown} on line {line} is not a string", key_node.start_mark
+                )
+            key = str(self.construct_scalar(key_node))
+            if key in seen:
+                raise yaml.constructor.ConstructorError(
+                    None, None, f"duplicate key '{key}' on line {line}", key_node.start_mark
+                )
+            seen.add(key)
+        return super().construct_mapping(node, deep)
+
+
+_StrictLoader.add_implicit_resolver(
+    "tag:yaml.org,2002:float",
+    re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)[eE][-+]?[0-9]+$"),
+    list("-+.0123456789"),
+)
+
+
+def load_mapping(path: Path, root: Path | None = None) -> dict[str, Any]:
+    """Read the YAML mapping in `path`; an empty file is an empty mapping.
+
+    Args:
+        path: the file.
+        root: the tree that it must lie in, once links are followed; None of a file that the user names.
+
+    Raises:
+        ConfigurationError: unreadable, outside its tree, too large, not UTF-8, not YAML, a duplicate key, or not a
+            mapping.
+    """
+    where = str(path)
+    try:
+        text = _read(path, root)
+    except UnicodeDecodeError:
+        raise ConfigurationError([Problem(where, "", "cannot be read: it is not UTF-8")]) from None
+    except (OSError, ValueError, RuntimeError) as error:
+        told = getattr(error, "strerror", None) or error
+        raise ConfigurationError([Problem(where, "", f"cannot be read: {told}")]) from None
+    content = parse(text, where)
+    if content is None:
+        return {}
+    if not isinstance(content, dict):
+        what = f"expected a mapping of keys to values, found {type(content).__name__}"
+        raise ConfigurationError([Problem(where, "", what)])
+    return content
+
+
+def _read(path: Path, root: Path | None) -> str:
+    """A file's text. What lies elsewhere is not opened: its content would get into records and error messages.
+
+    Raises:
+        ValueError: it is outside its tree, no file, or too large.
+        OSError: it is not there, or not ours to read.
+    """
+    if root is not None and not path.resolve().is_relative_to(root.resolve()):
+        raise ValueError(f"it is a link out of {root}; put the file itself there")
+    with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as stream:  # a pipe without a writer blocks
+        if root is not None and not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
+            raise ValueError("it is no regular file")
+        os.set_blocking(stream.fileno(), True)
+        content = stream.read(LARGEST + 1)
+    if len(content) > LARGEST:
+        raise ValueError(f"it is larger than {LARGEST >> 20} MiB")
+    return content.decode("utf-8")
+
+
+def parse(text: str, where: str) -> Any:
+    """Parse one YAML document.
+
+    Raises:
+        ConfigurationError: not YAML, a duplicate key, nesting too deep to parse, or a value that is not plain: null,
+            true, false, a finite number, text, or a list or mapping of these.
+    """
+    try:
+        content = yaml.load(text, Loader=_StrictLoader)  # noqa: S506 (a SafeLoader)
+    except yaml.MarkedYAMLError as error:
+        line = f"line {error.problem_mark.line + 1}: " if error.problem_mark else ""
+        raise ConfigurationError([Problem(where, "", f"not valid YAML: {line}{error.problem}")]) from None
+    except _NEITHER as error:
+        known = isinstance(error, yaml.YAMLError | RecursionError | ValueError)
+        reason = str(error).splitlines()[0] if known and str(error) else "a value does not fit its tag"
+        raise ConfigurationError([Problem(where, "", f"not valid YAML: {reason}")]) from None
+    problem = _no_reader_takes(content, where)
+    if problem:
+        raise ConfigurationError([problem])
+    return content
+
+
+def _no_reader_takes(value: Any, where: str) -> Problem | None:
+    """The first value that is not plain, text that UTF-8 can't hold, and what aliases make endless or huge."""
+    left = [(value, 0, "")]
+    seen = 0
+    while left:
+        item, depth, key = left.pop()
+        seen += 1
+        if depth > DEEPEST or seen > MOST:
+            return Problem(where, "", "not valid YAML: it is nested too deeply, refers to itself, or is too large")
+        what = _not_plain(item)
+        if what:
+            return Problem(where, key, what)
+        if isinstance(item, dict):
+            left += [(each, depth + 1, f"{key}.{name}" if key else name) for name, each in item.items()]
+            left += [(name, depth + 1, key) for name in item]
+        elif isinstance(item, list):
+            left += [(each, depth + 1, key) for each in item]
+    return None
+
+
+def _not_plain(item: Any) -> str | None:
+    if isinstance(item, int) and item.bit_length() > 63:
+        return "an integer is larger than 64 bits can hold"
+    if isinstance(item, float) and not math.isfinite(item):
+        return f"expected a finite number, found {item}"
+    if isinstance(item, str):
+        try:
+            item.encode("utf-8")
+        except UnicodeEncodeError:
+            return "not valid YAML: text that UTF-8 cannot hold"
+    elif not isinstance(item, bool | int | float | list | dict | None):
+        return f"a {type(item).__name__} is no plain value; write it in quotes, or as a list"
+    return None

@@ -1,0 +1,139 @@
+"""From a run's folder to its record."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from proofmark.record.events import CORRUPT, NAMED, Event, read_events, seconds_between
+from proofmark.record.parts import Chip, Flops, Identity, Utilisation
+from proofmark.rules.config import EffectiveConfig
+from proofmark.training.event_types import AGENT_EVENTS, SESSION_EVENTS
+from proofmark.training.logs.rank_log import RankLog
+from proofmark.training.record import SeedRun, TrainingRecord
+from proofmark.training.seed_run import collect_run, olympic_mean, rates_over
+from proofmark.training.verdict import judge
+
+
+def collect(run_dir: Path, begun: Event | None = None) -> TrainingRecord:
+    """The judged record of what lies in `run_dir`, whole or not.
+
+    Args:
+        run_dir: the run's folder.
+        begun: the event that the run began with, for a log that has lost it.
+
+    Raises:
+        ValueError: nothing says what was run.
+    """
+    read = list(read_events(run_dir / "events.jsonl", SESSION_EVENTS))
+    events = [event for event in read if event["event"] != CORRUPT]
+    begin = next((event for event in events if event["event"] == "run_begin"), begun)
+    if begin is None:
+        raise ValueError(f"{run_dir / 'events.jsonl'} does not say what was run")
+    begin = begin | _of_hosts(events)
+    config = EffectiveConfig.from_dict(begin["config"])
+    runs, firsts = [], list[RankLog]()
+    damaged = [event["what"] for event in read if event["event"] == CORRUPT]
+    for event in (event for event in events if event["event"] == "round_begin"):
+        number = event["round"]
+        end = next((e for e in events if e["event"] == "round_end" and e["round"] == number), None)
+        run, ranks = collect_run(run_dir / f"round{number}", event, end, begin["nnodes"])
+        runs.append(run)
+        firsts += [log for log in ranks[:1] if log.rank == 0]
+        damaged += [f"round{number}/noderank{log.node}/{what}" for log in ranks for what in log.damaged()]
+    damaged += _damaged_agents(run_dir)
+    first = firsts[0] if firsts else RankLog(0)
+    facts = {key: begin[key] for key in ("scale", "nnodes", "nproc", "precision")}
+    facts |= {key: begin[key] for key in ("versions", "host", "chip", "problems")}
+    processes = begin["nnodes"] * begin["nproc"] * config.gradient_accumulation_steps
+    record = TrainingRecord(
+        **_identity_of(config),
+        **facts,
+        **_figures(runs, begin, config, first),
+        adapted=tuple(dict.fromkeys([*begin["adapted"], *_adapted(firsts)])),
+        started=begin["time"],
+        seconds=seconds_between(begin, [begin, *events][-1]),
+        overrides=begin["config"]["overrides"],
+        dataset=_identity(first, "dataset"),
+        weights=_identity(first, "weights"),
+        weights_given=config.host.weights is not None,
+        validation_items=first.last.get("dataset", {}).get("validation_items"),
+        optimizer=first.last.get("optimizer", {}).get("name"),
+        global_batch_size=config.global_batch_size,
+        train_batch_size=-(-config.global_batch_size // processes),
+        runs=tuple(runs),
+        unsupported=begin.get("unsupported"),
+        expected_unsupported=begin.get("expected_unsupported"),
+        provenance=begin.get("provenance"),
+        interrupted=next((event["step"] for event in events if event["event"] == "interrupted"), None),
+        corrupt_lines=len(damaged),
+        damaged=tuple(damaged[:NAMED]),
+        partial=any(event["event"] == "partial" for event in events),
+        ended=any(event["event"] == "run_end" for event in events),
+    )
+    return record.model_copy(update={"verdict": judge(record)})
+
+
+def _adapted(firsts: Iterable[RankLog]) -> Iterator[str]:
+    """What the vendor's code did its own way where it trained, whatever it said to the session."""
+    for log in firsts:
+        yield from log.last.get("adapted", {}).get("steps", ())
+
+
+def _of_hosts(events: Iterable[Event]) -> Event:
+    """The chip, the machine and the versions of the first host, where it is not the one that the session runs on."""
+    told = [event["hosts"][0] for event in events if event["event"] == "round_end" and event.get("hosts")]
+    return {key: told[0][key] for key in ("chip", "host", "versions") if key in told[0]} if told else {}
+
+
+def _damaged_agents(run_dir: Path) -> Iterator[str]:
+    for path in sorted(run_dir.glob("round*/noderank*/agent.jsonl")):
+        for event in read_events(path, AGENT_EVENTS):
+            if event["event"] == CORRUPT:
+                yield f"{path.parent.relative_to(run_dir)}/{event['what']}"
+
+
+def _identity_of(config: EffectiveConfig) -> dict[str, Any]:
+    """What was to be run."""
+    names = ("suite", "case", "profile", "vendor", "item", "seed", "metric", "target", "better")
+    values = {name: getattr(config, name) for name in names}
+    plain = config.as_dict()
+    task = {"config_hash": config.hash, "config": {**plain["parameters"], **plain["configurations"]}}
+    return {**values, **task, "repeats": config.repeat}
+
+
+def _figures(runs: list[SeedRun], begin: Event, config: EffectiveConfig, first: RankLog) -> dict[str, Any]:
+    """Rates over the runs that came to their end, and what follows from them."""
+    flops = Flops(declared=config.flops, counted=first.last.get("flops", {}).get("counted"))
+    rates = rates_over(runs)
+    if not rates:
+        return {"flops": flops, "utilisation": Utilisation(reason="nothing was measured")}
+    times = [math.inf if run.seconds_to_target is None else run.seconds_to_target for run in runs]
+    whole = rates["raw"].value
+    length = config.parameters.get("max_seq_length")
+    return {
+        "flops": flops,
+        "rates": rates,
+        "utilisation": _utilisation(Chip.model_validate(begin["chip"]), flops, begin["devices"], whole),
+        "seconds_to_target": _finite(olympic_mean(times)),
+        "items_per_second_per_device": whole / begin["devices"],
+        "tokens_per_second": whole * length if length else None,
+    }
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _utilisation(chip: Chip, flops: Flops, devices: int, rate: float) -> Utilisation:
+    """MFU: FLOPs of a sample's training step, counted or else declared, times samples per second, over all peaks."""
+    if chip.peak is None:
+        return Utilisation(reason=chip.peak_missing)
+    return Utilisation(mfu=(flops.counted or flops.declared) * rate / (chip.peak.flops_per_second * devices))
+
+
+def _identity(first: RankLog, name: str) -> Identity | None:
+    event = first.last.get(name)
+    return Identity.model_validate({key: event.get(key) for key in Identity.model_fields}) if event else None

@@ -1,0 +1,237 @@
+"""What the events of a training must hold: those of its session, of each node's agent, and of each rank."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, NotRequired
+
+from pydantic import Field
+
+from proofmark.record.event_types import (
+    IDENTITY,
+    Count,
+    Counted,
+    EventReader,
+    Fields,
+    InStep,
+    Moment,
+    Positive,
+    RunBegin,
+    Seconds,
+    Text,
+    Typed,
+    configured,
+    fits,
+)
+from proofmark.record.event_types import Configuration as _Configuration
+from proofmark.record.parts import Check, Chip, Contention, Host, Identity
+from proofmark.training.record import Launched
+
+Code = Annotated[int, Field(gt=-(1 << 31), lt=1 << 31)]
+Skew = Annotated[float, Field(gt=-1e12, lt=1e12)]
+
+
+class _TrainingBegin(RunBegin):
+    config: Annotated[
+        _Configuration, configured("better", "repeat", "global_batch_size", "gradient_accumulation_steps", "precision")
+    ]
+    scale: Text
+    nnodes: Positive
+    nproc: Positive
+    devices: Positive
+    adapted: list[str]
+    unsupported: NotRequired[Text | None]
+
+
+class _RoundBegin(Typed):
+    round: Count
+    seed: Count
+
+
+class _Launched(Fields):
+    node: Count
+    name: Text
+    skew: Skew | None
+    chip: NotRequired[Annotated[dict[str, Any], fits(Chip)]]
+    host: NotRequired[Annotated[dict[str, Any], fits(Host)]]
+    versions: NotRequired[dict[str, str]]
+
+
+class _Lost(Fields):
+    node: Count | None
+    reason: Text
+
+
+class _RoundEnd(Typed):
+    round: Count
+    status: Text
+    reason: NotRequired[Text | None]
+    started: NotRequired[Moment | None]
+    hosts: NotRequired[list[Annotated[_Launched, fits(Launched)]]]
+    lost: NotRequired[list[_Lost]]
+    caches_cleared: NotRequired[bool | None]
+
+
+SESSION_EVENTS = EventReader(
+    {
+        "run_begin": _TrainingBegin,
+        "round_begin": _RoundBegin,
+        "round_end": _RoundEnd,
+        "interrupted": InStep,
+        "partial": Typed,
+        "run_end": Typed,
+    }
+)
+"""Those of the process that leads a training."""
+
+
+class _Died(Typed):
+    rank: Count
+    code: Code
+    died: Moment
+
+
+class _Hang(Typed):
+    rank: Count
+    step: Count
+    phase: Text
+    seconds: Seconds
+    position: Annotated[list[int | bool], Field(min_length=3, max_length=3)]
+
+
+class _Reason(Typed):
+    reason: Text
+
+
+class _Watched(Typed):
+    least: Seconds
+    most: Seconds
+
+
+AGENT_EVENTS = EventReader(
+    {
+        "agent_begin": Annotated[Typed, fits(Host)],
+        "rank_died": _Died,
+        "hang": _Hang,
+        "stopped": Typed,
+        "monitor_failed": _Reason,
+        "watched": _Watched,
+    }
+)
+"""Those of a node's agent."""
+
+
+class _Rank(Typed):
+    rank: Count
+
+
+class _RankFailed(_Rank):
+    reason: Text
+
+
+class _Dataset(Typed):
+    validation_items: NotRequired[Count]
+
+
+class _Model(Typed):
+    parameters: Count
+
+
+class _Optimizer(Typed):
+    name: Text
+
+
+class _Epoch(Typed):
+    epoch: Count
+
+
+class _Adapted(Typed):
+    steps: list[Text]
+
+
+class _TrainBegin(Typed):
+    steps: Count
+    samples: Count
+    train_seconds: NotRequired[Seconds]
+
+
+class _Communication(Fields):
+    seconds: Seconds
+    of: Seconds
+    steps: Count
+    reason: Text | None
+
+
+class _Totals(Typed):
+    epoch: Count
+    step: Count
+    samples: Count
+    train_seconds: Seconds
+    data_seconds: Seconds
+    compute_seconds: Seconds
+    evaluation_seconds: Seconds
+    checkpoint_seconds: Seconds
+    confirmation_seconds: NotRequired[Seconds]
+    communication: _Communication | None
+
+
+class _Steps(_Totals):
+    first: Count
+    losses: Annotated[list[float | None], Field(min_length=1)]
+    learning_rate: float
+    total_steps: Count
+
+
+class _Evaluation(_Totals):
+    metric: float | None
+    took_seconds: Seconds
+
+
+class _TrainEnd(_Totals):
+    converged: bool
+
+
+class _Step(Typed):
+    step: Count
+
+
+class _Confirmation(_Step):
+    samples: Count
+    metric: float | None
+    took_seconds: Seconds
+
+
+class _Memory(Typed):
+    host_peak_bytes: Count | None
+    device_peak_bytes: Count | None
+    device_total_bytes: Count | None
+
+
+RANK_EVENTS = EventReader(
+    {
+        "rank_begin": _Rank,
+        "init_begin": Typed,
+        "dataset": Annotated[_Dataset, fits(Identity)],
+        "model": _Model,
+        "adapted": _Adapted,
+        "flops": Counted,
+        "weights": IDENTITY,
+        "optimizer": _Optimizer,
+        "init_end": Typed,
+        "contention": Annotated[Typed, fits(Contention)],
+        "train_begin": _TrainBegin,
+        "epoch_begin": _Epoch,
+        "steps": _Steps,
+        "evaluation": _Evaluation,
+        "check": Annotated[Typed, fits(Check)],
+        "confirmation_begin": _Step,
+        "confirmation": _Confirmation,
+        "checkpoint": _Step,
+        "resumed": _Step,
+        "diverged": _Step,
+        "train_end": _TrainEnd,
+        "memory": _Memory,
+        "rank_end": Typed,
+        "rank_failed": _RankFailed,
+    }
+)
+"""Those of a rank."""

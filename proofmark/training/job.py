@@ -1,0 +1,55 @@
+"""One training as a job: submitted, followed to its end."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from proofmark.launch.job import Handle, Job, Launcher
+from proofmark.record.events import Event
+from proofmark.training.logs.tail import Tail
+from proofmark.training.spec import TrainingSpec
+
+
+def submit(spec: TrainingSpec, launcher: Launcher) -> Handle:
+    """Start an agent per node.
+
+    Raises:
+        OSError: the run's folder can't be written.
+    """
+    return launcher.submit(
+        Job(
+            module="proofmark.training.node.agent",
+            spec=spec,
+            directory=Path(spec.directory),
+            nnodes=spec.nnodes,
+            sys_path=spec.sys_path,
+        )
+    )
+
+
+def follow(
+    handle: Handle, spec: TrainingSpec, timeout: float, tell: Callable[[Event], None], note: Callable[[str], None]
+) -> dict[str, Any]:
+    """Wait until the job has ended, or `timeout` seconds; pass on what rank 0 and the launcher tell meanwhile.
+
+    Returns the job's `status`, or 'stopped' with a `reason`; stopping it is the caller's.
+    """
+    deadline = time.monotonic() + timeout
+    tail = Tail(spec.node_directory(0) / "rank0.jsonl")
+    while True:
+        status = handle.status()
+        for news in handle.news():
+            note(news)
+        for event in tail.events():
+            tell(event)
+        if status != "running":
+            return {"status": status}
+        if time.monotonic() > deadline:
+            return {
+                "status": "stopped",
+                "reason": f"took longer than the {timeout:g} s of --step-timeout and was ended",
+            }
+        time.sleep(0.1)

@@ -1,0 +1,1 @@
+"""What ranks and agents wrote, read back: figures, failures, curves."""

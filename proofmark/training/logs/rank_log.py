@@ -1,0 +1,108 @@
+"""What of one rank's events a record needs."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from operator import itemgetter
+from typing import Any
+
+from proofmark.record.events import CORRUPT, NAMED, Event
+from proofmark.record.parts import Check
+from proofmark.training.checks import EVENT as CHECK
+from proofmark.training.logs.downsampled import Thinned
+from proofmark.training.record import Epoch
+
+_noted = itemgetter("step", "epoch", "samples", "time", "learning_rate")
+"""What is noted of a step, but for its loss, in the order of a NotedStep."""
+
+
+@dataclass
+class RankLog:
+    """What of one rank's events the record needs: the last of each kind, and rank 0's series, of bounded length."""
+
+    rank: int
+    node: int = 0
+    last: dict[str, Event] = field(default_factory=dict)
+    evaluations: Thinned[Event] = field(default_factory=Thinned)
+    losses: Thinned[tuple[int, float | None]] = field(default_factory=Thinned)
+    notes: Thinned[tuple[Any, ...]] = field(default_factory=Thinned)
+    epochs: Thinned[Epoch] = field(default_factory=Thinned)
+    checkpoints: Thinned[int] = field(default_factory=Thinned)
+    checks: dict[str, Check] = field(default_factory=dict)
+    corrupt: int = 0
+    _epoch: Event | None = None
+    _damaged: list[str] = field(default_factory=list)
+
+    def take(self, events: Iterable[Event]) -> RankLog:
+        """Read all events."""
+        for event in events:
+            kind = event["event"]
+            if kind == CORRUPT:
+                self.corrupt += 1
+                self._damaged += [event["what"]] if self.corrupt <= NAMED else []
+                continue
+            self.last[kind] = event
+            if kind == CHECK:
+                self._hold(event)
+            if self.rank == 0:
+                self._follow(kind, event)
+        return self
+
+    def _follow(self, kind: str, event: Event) -> None:
+        if kind == "steps":
+            self.losses.extend(list(enumerate(event["losses"], event["first"])))
+            self.notes.extend([(*_noted(event), event["losses"][-1])])
+        elif kind == "evaluation":
+            self.evaluations.extend([event])
+        elif kind in ("epoch_begin", "train_end"):
+            self._turn_epoch(event)
+        elif kind == "checkpoint":
+            self.checkpoints.extend([event["step"]])
+
+    def _hold(self, event: Event) -> None:
+        """A check that is made again must pass again."""
+        check = Check.model_validate({key: event[key] for key in Check.model_fields})
+        before = self.checks.get(check.name)
+        if before is None or before.passed:
+            self.checks[check.name] = check
+
+    def _turn_epoch(self, event: Event) -> None:
+        """An epoch lasts until the next begins or training ends."""
+        if self._epoch is not None:
+            ended = (self.ended() if event["event"] == "train_end" else None) or event["time"]
+            self.epochs.extend([Epoch(number=self._epoch["epoch"], began=self._epoch["time"], ended=ended)])
+        self._epoch = event if event["event"] == "epoch_begin" else None
+
+    def damaged(self) -> Iterator[str]:
+        """Each damaged line, the first of them by name."""
+        yield from self._damaged
+        yield from itertools.repeat("and more", self.corrupt - len(self._damaged))
+
+    def totals(self) -> Event | None:
+        """All parts of the clock as last written, None before training began."""
+        written = [self.last[kind] for kind in ("steps", "evaluation", "train_end") if kind in self.last]
+        return max(written, key=lambda event: event["clock"], default=None) if "train_begin" in self.last else None
+
+    def window(self) -> tuple[float, float] | None:
+        """First and last moment of training, seconds since the epoch; None if it did not come to its end."""
+        begin, end = self.last.get("train_begin"), self.ended()
+        return (begin["time"], end) if begin and end is not None else None
+
+    def ended(self) -> float | None:
+        """When training ended, seconds since the epoch: what the referee did after the last step is none of it."""
+        end, confirmation = self.last.get("train_end"), self.last.get("confirmation_begin")
+        if end and confirmation and confirmation["step"] == end["step"]:
+            return float(confirmation["time"])
+        return float(end["time"]) if end else None
+
+    def trained(self) -> int:
+        """Samples that all ranks trained on in this process's time; 0 if training did not come to its end."""
+        begin, end = self.last.get("train_begin"), self.last.get("train_end")
+        return int(end["samples"] - begin["samples"]) if begin and end else 0
+
+    def seconds(self, part: str) -> float | None:
+        """A part of the clock, as last written."""
+        totals = self.totals()
+        return None if totals is None else float(totals[f"{part}_seconds"])

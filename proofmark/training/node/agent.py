@@ -1,0 +1,194 @@
+"""A node's agent: `python -m proofmark.training.node.agent SPEC NODE` runs torchrun and watches over its ranks.
+
+It ends with its parent: standard input closes, whichever way that one goes. A rank that hangs is found by its beat;
+the stacks of all ranks are taken before they are ended. The node's monitor runs as long as it does.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+
+import psutil
+
+from proofmark.process.capped_log import CappedLog
+from proofmark.process.lifetime import leave, remove_own_temporary_directory, tidy_environment
+from proofmark.record.events import EventLog
+from proofmark.training.node.node_monitor import NodeMonitor
+from proofmark.training.node.stopwatch import Stopwatch
+from proofmark.training.ranks.heartbeat import PHASES, SETUP, Beat, read_beat
+from proofmark.training.spec import AGENT, OUTPUTS, TrainingSpec
+from proofmark.vendor.machine import describe_host, usable_cores
+
+WAITING = ("torch/distributed/", "torch/nn/parallel/", "torch/autograd/graph.py")
+"""Files of torch in which a rank waits for the others."""
+
+LENIENCY = {"checkpoint": 10.0}
+"""How much more silence than elsewhere is no hang: a checkpoint waits for a disk."""
+
+ELSEWHERE = 5.0
+"""Seconds that other nodes get to name their ranks at fault, when all of this one's wait."""
+
+FACTOR = 3.0
+"""A phase may take so many times the longest that it has taken before: a new shape is compiled anew."""
+
+
+def main() -> int:
+    """Run the node's ranks to their end; exit code 0 if all of them ended well."""
+    spec, node = TrainingSpec.load(Path(sys.argv[1])), int(sys.argv[2])
+    watch = Watch(spec, node)
+    watch.log.write("agent_begin", **describe_host().model_dump())
+    outputs = ",".join(str(output.descriptor) for output in watch.outputs.values())
+    os.environ |= {AGENT: str(os.getpid()), OUTPUTS: outputs, **_environment(spec)}
+    threading.Thread(target=watch.parent, daemon=True).start()
+    threading.Thread(target=watch.beats, daemon=True).start()
+    if node == 0:
+        threading.Thread(target=watch.stopwatch.run, daemon=True).start()
+    from torch.distributed import run as torchrun
+    from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
+
+    try:
+        torchrun.run(torchrun.parse_args(_arguments(spec, node)))  # type: ignore[no-untyped-call]
+    except ChildFailedError as error:
+        for rank, failure in sorted(error.failures.items()):
+            code = failure.exitcode
+            watch.log.write("rank_died", rank=rank, code=code, died=failure.timestamp)
+        return 1
+    finally:
+        watch.end_ranks()
+        watch.stopwatch.look()
+        watch.monitor.stop()
+        watch.end_outputs()
+    return 0
+
+
+def _environment(spec: TrainingSpec) -> dict[str, str]:
+    """Processes of one node share its cores, and torch's C++ keeps its warnings, unless the user says otherwise."""
+    share = str(max(1, usable_cores() // spec.nproc))
+    cache = Path(spec.config["host"]["cache_dir"])
+    defaults = {"OMP_NUM_THREADS": share, "TORCH_CPP_LOG_LEVEL": "ERROR"}
+    return {**defaults, **{key: os.environ[key] for key in defaults if key in os.environ}, **tidy_environment(cache)}
+
+
+def _arguments(spec: TrainingSpec, node: int) -> list[str]:
+    """torchrun's command line."""
+    network = ["--standalone", "--local-addr", "127.0.0.1"]
+    if spec.master is not None:
+        address, port = spec.master
+        static = ["--rdzv-backend", "static", "--master-addr", address, "--master-port", str(port)]
+        network = ["--nnodes", str(spec.nnodes), "--node-rank", str(node), *static]
+    network += ["--log-dir", os.devnull]  # ranks have logs of their own; torchrun would leave a folder in /tmp
+    return [*network, "--nproc-per-node", str(spec.nproc), "-m", "proofmark.training.ranks.rank", *sys.argv[1:3]]
+
+
+class Watch:
+    """The agent's eyes on its parent and its ranks."""
+
+    def __init__(self, spec: TrainingSpec, node: int) -> None:
+        self._directory = spec.node_directory(node)
+        self._ranks = range(node * spec.nproc, (node + 1) * spec.nproc)
+        self._nnodes, self._timeout, self._setup_timeout = spec.nnodes, spec.hang_timeout, spec.setup_timeout
+        self._longest: dict[str, float] = {}
+        self.outputs = {rank: CappedLog(self._directory / f"rank{rank}.log") for rank in self._ranks}
+        self._open = [output.descriptor for output in self.outputs.values()]
+        self._closing = threading.Lock()
+        self.log = EventLog(self._directory / "agent.jsonl")
+        self.stopwatch = Stopwatch(self._directory / "rank0.jsonl", self.log)
+        self.monitor = NodeMonitor(spec, self._directory, self.log)
+
+    def parent(self) -> None:
+        """End everything when the parent closes standard input or is gone."""
+        with contextlib.suppress(OSError):
+            while os.read(0, 4096):
+                pass
+        self.log.write("stopped")
+        self.end_ranks()
+        self.monitor.stop()
+        self.end_outputs()
+        remove_own_temporary_directory()
+        os.killpg(0, signal.SIGKILL)
+
+    def beats(self) -> None:
+        """Find ranks that make no progress, once; what hangs is named, shown and ended."""
+        before: dict[int, Beat] = {}
+        while True:
+            time.sleep(min(1.0, self._timeout / 4, self._setup_timeout / 4))
+            found = {rank: beat for rank in self._ranks if (beat := self._beat(rank)) is not None}
+            now = time.monotonic()
+            for rank, beat in before.items():
+                taken = found[rank].since - beat.since if rank in found else 0.0
+                self._longest[beat.phase] = max(self._longest.get(beat.phase, 0.0), taken)
+            before = found
+            watched = {rank: beat for rank, beat in found.items() if beat.phase != "end"}
+            if watched and all(now - beat.since > self._patience(beat) for beat in watched.values()):
+                self._end_hung(watched, now)
+                return
+
+    def _patience(self, beat: Beat) -> float:
+        """Seconds of silence that mean a hang in a phase: more than it has taken so far."""
+        if beat.phase in SETUP or beat.step == beat.first:
+            return self._setup_timeout
+        return max(LENIENCY.get(beat.phase, 1.0) * self._timeout, FACTOR * self._longest.get(beat.phase, 0.0))
+
+    def _end_hung(self, beats: dict[int, Beat], now: float) -> None:
+        """Note how far each rank came and whether it waits: those behind the others are at fault. On this node none may
+        be; then the other nodes' agents come first, since their ranks are not to die of these ones' end."""
+        before = {rank: self.outputs[rank].received for rank in beats}
+        for beat in beats.values():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(beat.pid, signal.SIGUSR1)
+        time.sleep(1)
+        stacks = {rank: self.outputs[rank].since(before[rank]).decode("utf-8", "replace") for rank in beats}
+        position = {rank: (beat.step, PHASES.index(beat.phase), waits(stacks[rank])) for rank, beat in beats.items()}
+        for rank, beat in beats.items():
+            told = {"step": beat.step, "phase": beat.phase, "seconds": now - beat.since}
+            self.log.write("hang", rank=rank, **told, position=position[rank])
+        if self._nnodes > 1 and all(waiting for _, _, waiting in position.values()):
+            time.sleep(ELSEWHERE)
+        self.end_ranks()
+
+    def end_ranks(self) -> None:
+        """Kill each rank's process group: its loader workers are in it."""
+        for rank in self._ranks:
+            beat = self._beat(rank)
+            if beat is not None and _is_ours(beat.pid):
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.killpg(beat.pid, signal.SIGKILL)
+
+    def end_outputs(self) -> None:
+        """Put the end of what each rank has printed into its log."""
+        with self._closing:
+            while self._open:
+                os.close(self._open.pop())
+        for output in self.outputs.values():
+            output.finish()
+
+    def _beat(self, rank: int) -> Beat | None:
+        return read_beat(self._directory / f"rank{rank}.beat")
+
+
+def waits(stack: str) -> bool:
+    """Whether a rank's main thread waits for others: it is inside torch's communication, or in a backward pass.
+
+    Args:
+        stack: what faulthandler wrote, the innermost frame of the current thread first.
+    """
+    innermost = stack.partition("Current thread")[2].splitlines()[1:2]
+    return any(place in frame for frame in innermost for place in WAITING)
+
+
+def _is_ours(pid: int) -> bool:
+    """Whether a rank's id still means that rank. While a group lives its id is not given to another process."""
+    try:
+        return bool(psutil.Process(pid).ppid() == os.getpid())
+    except psutil.NoSuchProcess:
+        return True
+
+
+if __name__ == "__main__":
+    leave(main())

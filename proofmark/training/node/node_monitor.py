@@ -1,0 +1,54 @@
+"""A node's monitor, as the node's agent runs it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+from pathlib import Path
+
+from proofmark.monitoring.monitor import MonitorProcess
+from proofmark.record.events import EventLog
+from proofmark.training.spec import TrainingSpec
+from proofmark.vendor.devices import usable_devices
+from proofmark.vendor.registry import find_vendor
+
+FAILED = "monitor_failed"
+"""The event in the agent's log that says what was wrong with it."""
+
+
+class NodeMonitor:
+    """Watches the host and the devices that the node's ranks have. Whatever becomes of it, the training goes on."""
+
+    def __init__(self, spec: TrainingSpec, directory: Path, log: EventLog) -> None:
+        """Start it, where the spec asks for one; it leaves `monitor.jsonl` and `monitor.err` in `directory`."""
+        self._log, self._lock = log, threading.Lock()
+        self._process: MonitorProcess | None = None
+        if spec.monitor_interval is None:
+            return
+        try:
+            self._process = _start(spec, spec.monitor_interval, directory)
+        except Exception as error:  # noqa: BLE001 (a vendor's code may raise anything)
+            self._tell(f"the monitor could not be started: {type(error).__name__}: {error}")
+
+    def stop(self) -> None:
+        """End it, and write down what was wrong with it. Any thread may ask, any number of times."""
+        with self._lock:
+            process, self._process = self._process, None
+            trouble = process.stop() if process else None
+            if trouble:
+                self._tell(trouble)
+
+    def _tell(self, trouble: str) -> None:
+        with contextlib.suppress(OSError):  # a full disk; the training has something to say of that itself
+            self._log.write(FAILED, reason=trouble)
+
+
+def _start(spec: TrainingSpec, interval: float, directory: Path) -> MonitorProcess:
+    """Its group is this process, which everything of the training on this node descends from."""
+    selected, vendors = spec.config["host"]["device"], Path(spec.vendors_dir)
+    found = find_vendor(spec.vendor, vendors, selected)
+    names = usable_devices(found.vendor)[: spec.nproc]
+    devices = [int(name) for name in names] if all(map(str.isdecimal, names)) else None
+    path = directory / "monitor.jsonl"
+    return MonitorProcess(spec.vendor, vendors, os.getpid(), devices, path, interval, selected)

@@ -1,0 +1,82 @@
+"""What the nodes' monitors saw of one training, as one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from proofmark.monitoring.summary import Window, summarise
+from proofmark.record.parts import Monitoring, Series
+
+NODES = 16
+"""Whose readings over time are in a record; the others' are in their monitors' logs alone."""
+
+
+def monitored(
+    directory: Path,
+    windows: Mapping[int, Window | None],
+    items: int,
+    failures: Mapping[int, Sequence[str]],
+    skews: Sequence[float] = (),
+) -> Monitoring | None:
+    """What all monitors of a run saw; None if no node had one.
+
+    Args:
+        directory: the run's folder.
+        windows: of every node by its number, first and last moment of training by its own clock.
+        items: items that training went through, over all nodes.
+        failures: what was wrong with a node's monitor, as its agent wrote it down.
+        skews: seconds that each node's clock is ahead; empty for none. Series are laid over those of the first node.
+    """
+    seen: dict[int, Monitoring | None] = {}
+    for node, window in windows.items():
+        found = _seen(directory / f"noderank{node}" / "monitor.jsonl", window, items, failures.get(node, ()))
+        ahead = skews[node] - skews[0] if node < len(skews) else 0.0
+        seen[node] = found if found is None or len(windows) == 1 else _one_of_many(node, found, ahead)
+    return _together(seen, items)
+
+
+def _seen(path: Path, window: Window | None, items: int, failures: Sequence[str]) -> Monitoring | None:
+    try:
+        return summarise(path, window, items, failures)
+    except (ValueError, OverflowError, OSError) as error:
+        reason = f"the monitor's log cannot be used: {str(error).splitlines()[0]}"
+        return Monitoring(samples=0, window=window, failures=(*failures, reason))
+
+
+def _together(seen: Mapping[int, Monitoring | None], items: int) -> Monitoring | None:
+    """Energy is the sum over nodes, and unknown where one node's is; the window is the first node's."""
+    known = {node: each for node, each in seen.items() if each is not None}
+    if not known or len(seen) == 1:
+        return next(iter(known.values()), None)
+    joules = [each.energy_joules if each else None for each in seen.values()]
+    energy = None if None in joules else sum(filter(None, joules))
+    methods = dict.fromkeys(each.energy_method for each in known.values() if each.energy_method)
+    return Monitoring(
+        samples=sum(each.samples for each in known.values()),
+        window=next(iter(known.values())).window,
+        series=tuple(series for each in known.values() for series in each.series),
+        energy_joules=energy,
+        energy_method=", ".join(methods) if energy is not None else None,
+        energy_per_item=energy / items if energy is not None and items else None,
+        throttled=tuple(sorted({reason for each in known.values() for reason in each.throttled})),
+        foreign_processes=tuple(sorted({pid for each in known.values() for pid in each.foreign_processes})),
+        failures=tuple(_failures(seen)),
+    )
+
+
+def _one_of_many(node: int, seen: Monitoring, ahead: float) -> Monitoring:
+    """With its number at its series, by the first node's clock as the events of training are; or without them:
+    thousands of devices' would be a record of 100 MB."""
+    kept = [series for series in seen.series if node < NODES]
+    return seen.model_copy(update={"series": tuple(_laid(series, node, ahead) for series in kept)})
+
+
+def _laid(series: Series, node: int, ahead: float) -> Series:
+    return series.model_copy(update={"node": node, "times": tuple(moment - ahead for moment in series.times)})
+
+
+def _failures(seen: Mapping[int, Monitoring | None]) -> Iterator[str]:
+    for node, each in seen.items():
+        told = ("it left no monitor's log",) if each is None else each.failures
+        yield from (f"node {node}: {reason}" for reason in told)

@@ -1,0 +1,1 @@
+"""One rank of a training: data, model, loop, evaluation, checkpoints, and the referee beside them."""

@@ -1,0 +1,239 @@
+"""Checkpoints: by torch.distributed.checkpoint as safetensors, written aside, whole or not at all, with checksums.
+
+A finished checkpoint is a folder `step-<n>` with the ranks' tensor shards, `progress.json` (all that is no tensor) and
+`manifest.json` (XXH3 of every file, 128 bits: it is held against damage, and a tenth of SHA-256's work). Until it is
+finished its name ends in `.draft`. Nothing is ever unpickled.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.distributed as dist
+import xxhash
+from torch.distributed.checkpoint.api import CheckpointException
+from torch.distributed.checkpoint.hf_storage import HuggingFaceStorageReader, HuggingFaceStorageWriter
+from torch.distributed.checkpoint.metadata import Metadata, MetadataIndex
+from torch.distributed.checkpoint.planner import SavePlan, SavePlanner
+from torch.distributed.checkpoint.staging import BlockingAsyncStager
+from torch.distributed.checkpoint.state_dict import (
+    StateDictOptions,
+    get_state_dict,
+    set_model_state_dict,
+    set_optimizer_state_dict,
+)
+from torch.distributed.checkpoint.state_dict_loader import load
+from torch.distributed.checkpoint.state_dict_saver import async_save
+from torch.distributed.checkpoint.storage import WriteResult
+
+from proofmark.errors import StepError
+from proofmark.training.ranks.shard_file import write_safetensors
+
+KEEP = 2
+"""How many finished checkpoints stay."""
+
+_ALL = "state"  # one dictionary of all: the library logs each of the outermost ones' entries apart
+_OPTIONS = StateDictOptions(flatten_optimizer_state_dict=True)
+
+
+class Checkpoints:
+    """A run's checkpoints. Every rank calls every method."""
+
+    def __init__(self, directory: Path, rank: int) -> None:
+        self.directory = directory
+        self._rank = rank
+        self._group = dist.new_group(backend="gloo")
+        self._pending: Any = None
+        self._stager = _Stager()
+
+    def save(
+        self, step: int, model: torch.nn.Module, optimizer: torch.optim.Optimizer, progress: dict[str, Any]
+    ) -> None:
+        """Copy the state and go on; it is written meanwhile. Waits for the one before.
+
+        Raises:
+            OSError: the one before, or this one, can't be written.
+        """
+        self.wait()
+        tensors, plain = _state(model, optimizer)
+        tensors |= _random_states()
+        draft = self.directory / f"step-{step:09d}.draft"
+        if self._rank == 0:
+            shutil.rmtree(draft, ignore_errors=True)
+            draft.mkdir(parents=True)
+            (draft / "progress.json").write_text(json.dumps(progress | {"plain": plain}), encoding="utf-8")
+        dist.barrier(self._group)
+        self._pending = async_save(
+            {_ALL: tensors}, storage_writer=_Writer(draft), process_group=self._group, async_stager=self._stager
+        )
+
+    def wait(self) -> None:
+        """Return when what was begun is finished.
+
+        Raises:
+            OSError: it can't be written.
+        """
+        pending, self._pending = self._pending, None
+        if pending is not None:
+            try:
+                pending.result()
+            except (Exception, CheckpointException) as error:
+                raise OSError(f"the checkpoint cannot be written: {_first_line(error)}") from error
+
+    @staticmethod
+    def load(path: Path, model: torch.nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Any]:
+        """Put a finished checkpoint back, random states included, and return its progress.
+
+        Raises:
+            StepError: it is damaged or of another model.
+        """
+        verify(path)
+        progress: dict[str, Any] = json.loads((path / "progress.json").read_text(encoding="utf-8"))
+        tensors, _ = _state(model, optimizer)
+        tensors |= _random_states()
+        try:
+            load({_ALL: tensors}, storage_reader=HuggingFaceStorageReader(str(path)))
+        except (Exception, CheckpointException) as error:
+            raise StepError(f"checkpoint {path.name} does not fit this run: {_first_line(error)}") from error
+        model_state = {k.removeprefix("model."): v for k, v in tensors.items() if k.startswith("model.")}
+        optimizer_state = {k.removeprefix("optimizer."): v for k, v in tensors.items() if k.startswith("optimizer.")}
+        set_model_state_dict(model, model_state)
+        set_optimizer_state_dict(model, optimizer, optimizer_state | progress.pop("plain"), options=_OPTIONS)
+        torch.set_rng_state(tensors[_random_key("cpu")])
+        if torch.accelerator.is_available():
+            _device_module().set_rng_state(tensors[_random_key("device")])
+        return progress
+
+
+class _Stager(BlockingAsyncStager):
+    """Copies into the same memory each time, with CUDA pinned. The library's default one keeps a tensor's strides too,
+    and safetensors takes contiguous tensors alone."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._form: dict[str, Any] = {}
+
+    def stage(self, state_dict: dict[str, Any]) -> dict[str, Any]:
+        """The state on the host."""
+        form = {name: (tensor.shape, tensor.dtype) for name, tensor in state_dict[_ALL].items()}
+        if form != self._form:  # a parameter's first gradient gives its optimizer a state
+            self._form, self.state_dict_cache = form, None
+            self.cache_staged_state_dict = torch.cuda.is_available()
+        staged: dict[str, Any] = super().stage(state_dict)
+        if not self.cache_staged_state_dict:
+            self.cache_staged_state_dict, self.state_dict_cache = True, staged
+        return staged
+
+
+class _Writer(HuggingFaceStorageWriter):
+    """The library's files by a writer of our own. The library's copies all tensors as bytes with the interpreter
+    locked: while it did, training could not go on."""
+
+    def __init__(self, draft: Path) -> None:
+        super().__init__(str(draft), save_distributed=True)
+        self._draft = draft
+
+    def write_data(self, plan: SavePlan, planner: SavePlanner) -> torch.futures.Future[list[WriteResult]]:
+        """One file of all tensors that this rank saves, with each one's place in its whole; its name and digest."""
+        written: torch.futures.Future[list[WriteResult]] = torch.futures.Future()
+        tensors, places = {}, {}
+        for item in plan.items:
+            tensor = planner.resolve_data(item)
+            assert isinstance(tensor, torch.Tensor) and item.tensor_data is not None  # `_state` has nothing else
+            tensors[item.index.fqn] = tensor
+            places[item.index.fqn] = {"saved_offsets": list(item.tensor_data.chunk.offsets)}
+        results = []
+        if tensors:
+            path = self._draft / f"shard-{plan.storage_data['shard_index']:05d}-model-00001-of-00001.safetensors"
+            told = {"DCP_SHARDING_INFO": json.dumps(places), "DCP_VERSION": "1.0", "format": "pt"}
+            digest = write_safetensors(path, tensors, told)
+            results = [WriteResult(MetadataIndex(path.name), path.stat().st_size, digest)]
+        written.set_result(results)
+        return written
+
+    def finish(self, metadata: Metadata, results: list[list[WriteResult]]) -> None:
+        """At rank 0 when all ranks have written: checksums, the final name, and older ones removed.
+
+        Raises:
+            OSError: what another rank wrote isn't here.
+        """
+        for result in (result for rank in results for result in rank):
+            shard = self._draft / result.index.fqn
+            with shard.open("rb") as stream:  # opened, a network's file system asks anew
+                if os.fstat(stream.fileno()).st_size != result.size_in_bytes:
+                    raise OSError(f"{shard} does not have the {result.size_in_bytes} bytes that were written")
+        manifest = {"progress.json": _digest(self._draft / "progress.json")}
+        manifest |= {result.index.fqn: result.storage_data for rank in results for result in rank}
+        (self._draft / "manifest.json").write_text(json.dumps(manifest, indent=1), encoding="utf-8")
+        for name in ("progress.json", "manifest.json"):  # an older checkpoint goes only when this one is on the disk
+            with (self._draft / name).open("rb") as stream:
+                os.fsync(stream.fileno())
+        final = self._draft.with_suffix("")
+        shutil.rmtree(final, ignore_errors=True)
+        self._draft.rename(final)
+        for old in sorted(final.parent.glob("step-*[0-9]"))[:-KEEP]:
+            shutil.rmtree(old, ignore_errors=True)
+
+
+def verify(path: Path) -> None:
+    """Hold every file of a checkpoint against its manifest.
+
+    Raises:
+        StepError: a file is missing, was changed, or isn't of this checkpoint.
+    """
+    try:
+        manifest = json.loads((path / "manifest.json").read_text(encoding="utf-8"))
+        wrong = sorted(name for name, digest in manifest.items() if _digest(path / name) != digest)
+    except (OSError, ValueError, AttributeError) as error:
+        raise StepError(f"checkpoint {path.name} is corrupt: {error}; remove it to go on from the one before") from None
+    wrong += sorted({file.name for file in path.iterdir()} - set(manifest) - {"manifest.json"})
+    if wrong:
+        what = f"{', '.join(wrong)} differ from the manifest"
+        raise StepError(f"checkpoint {path.name} is corrupt: {what}; remove it to go on from the one before")
+
+
+def _first_line(error: BaseException) -> str:
+    if isinstance(error, CheckpointException):  # the library's, of all ranks: the first cause says more
+        error = next(iter(error.failures.values()), (error, None))[0]
+    return next(iter(str(error).splitlines()), type(error).__name__)
+
+
+def _state(model: torch.nn.Module, optimizer: torch.optim.Optimizer) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Tensors of model and optimizer under flat names, and what of the optimizer is no tensor."""
+    of_model, of_optimizer = get_state_dict(model, optimizer, options=_OPTIONS)
+    tensors = {f"model.{name}": value for name, value in of_model.items()}
+    plain = {}
+    for name, value in of_optimizer.items():
+        if isinstance(value, torch.Tensor):
+            tensors[f"optimizer.{name}"] = value
+        else:
+            plain[name] = value
+    return tensors, plain
+
+
+def _random_key(kind: str) -> str:
+    return f"random.{kind}.{dist.get_rank()}"
+
+
+def _random_states() -> dict[str, torch.Tensor]:
+    states = {_random_key("cpu"): torch.get_rng_state()}
+    if torch.accelerator.is_available():
+        states[_random_key("device")] = _device_module().get_rng_state()
+    return states
+
+
+def _device_module() -> Any:
+    accelerator = torch.accelerator.current_accelerator()
+    assert accelerator is not None
+    return torch.get_device_module(accelerator)
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, xxhash.xxh3_128).hexdigest()

@@ -1,0 +1,83 @@
+"""Training's clock: all of it and its parts, over resumptions."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+PARTS = ("data", "compute", "evaluation", "checkpoint")
+"""What training time is divided into; the rest is the referee's own."""
+
+
+class Part:
+    """The time within it is added to its part; what ends in an exception is not. Entered at every step, so that it is
+    no generator: those take several microseconds."""
+
+    __slots__ = ("_name", "_parts", "_started", "_synchronize")
+
+    def __init__(self, parts: dict[str, int], name: str, synchronize: Callable[[], None] | None) -> None:
+        self._parts, self._name, self._synchronize = parts, name, synchronize
+        self._started = 0
+
+    def __enter__(self) -> None:
+        if self._synchronize is not None:
+            self._synchronize()
+        self._started = time.perf_counter_ns()
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        if kind is not None:
+            return
+        if self._synchronize is not None:
+            self._synchronize()
+        self._parts[self._name] += time.perf_counter_ns() - self._started
+
+
+class Clock:
+    """Stands at 0 until `start`; `parts` are in nanoseconds.
+
+    Args:
+        synchronize: returns when the device is idle.
+    """
+
+    def __init__(self, synchronize: Callable[[], None]) -> None:
+        self._synchronize = synchronize
+        self._started: int | None = None
+        self._before, self._parts_before = 0, dict.fromkeys(PARTS, 0)
+        self._paused = 0
+        self.parts = dict(self._parts_before)
+
+    def start(self) -> None:
+        """Training begins, or goes on from where `resume` said."""
+        self.parts = dict(self._parts_before)
+        self._started = time.perf_counter_ns()
+
+    def part(self, name: str) -> Part:
+        """Time one part of training, synchronised with the device on both sides; loading needs no device."""
+        return Part(self.parts, name, None if name == "data" else self._synchronize)
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Leave out what is no part of training: the referee's own work."""
+        self._synchronize()
+        started = time.perf_counter_ns()
+        yield
+        self._synchronize()
+        self._paused += time.perf_counter_ns() - started
+
+    def seconds(self) -> dict[str, float]:
+        """Training and each of its parts, since it began, and what was left out of it."""
+        parts = {f"{part}_seconds": ns / 1e9 for part, ns in self.parts.items()}
+        return {"train_seconds": self._trained() / 1e9, **parts, "confirmation_seconds": self._paused / 1e9}
+
+    def state(self) -> dict[str, Any]:
+        """For `resume`."""
+        return {"train_ns": self._trained(), "parts_ns": self.parts}
+
+    def resume(self, state: dict[str, Any]) -> None:
+        """Before the start: go on from a `state`."""
+        self._before, self._parts_before = state["train_ns"], state["parts_ns"]
+
+    def _trained(self) -> int:
+        return self._before + (0 if self._started is None else time.perf_counter_ns() - self._started - self._paused)

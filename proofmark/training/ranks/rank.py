@@ -1,0 +1,108 @@
+"""One rank: `python -m proofmark.training.ranks.rank SPEC NODE`, started by torchrun."""
+
+from __future__ import annotations
+
+import contextlib
+import faulthandler
+import importlib
+import os
+import resource
+import signal
+import sys
+import traceback
+from pathlib import Path
+from typing import NoReturn
+
+from proofmark.errors import ProofmarkError
+from proofmark.process.lifetime import die_with_parent
+from proofmark.record.events import EventLog
+from proofmark.rules.config import EffectiveConfig
+from proofmark.training.ranks.heartbeat import BeatWriter
+from proofmark.training.spec import AGENT, OUTPUTS, TrainingSpec
+from proofmark.vendor.registry import find_vendor
+
+
+def main() -> None:
+    """Train, and leave behind why not, if not."""
+    _die_with(int(os.environ[AGENT]))
+    spec, rank = TrainingSpec.load(Path(sys.argv[1])), int(os.environ["RANK"])
+    node = spec.node_directory(int(sys.argv[2]))
+    _write_output_to(os.environ[OUTPUTS].split(",")[int(os.environ["LOCAL_RANK"])])
+    faulthandler.enable()
+    faulthandler.register(signal.SIGUSR1, all_threads=True)
+    beat = BeatWriter(node / f"rank{rank}.beat")
+    log = EventLog(node / f"rank{rank}.jsonl")
+    log.write("rank_begin", rank=rank, pid=os.getpid())
+    try:
+        _train(spec, rank, log, beat)
+    except BaseException as error:  # noqa: BLE001 (written down, then torchrun ends the others)
+        if not isinstance(error, ProofmarkError):
+            traceback.print_exc()
+        told = str(error) if isinstance(error, ProofmarkError) else f"{type(error).__name__}: {error}"
+        with contextlib.suppress(OSError):  # a full disk may be what failed; then this process's output says so
+            log.write("rank_failed", rank=rank, reason=next(iter(told.strip().splitlines()), type(error).__name__))
+        _leave(1)
+    _leave(0)
+
+
+def _train(spec: TrainingSpec, rank: int, log: EventLog, beat: BeatWriter) -> None:
+    import torch
+    import torch.distributed as dist
+
+    from proofmark.measuring.precision import use_tf32
+    from proofmark.training.ranks.loading import Data
+    from proofmark.training.ranks.own import make_fresh
+    from proofmark.training.ranks.strategy import Place
+    from proofmark.training.ranks.trainer import Trainer
+
+    config = EffectiveConfig.from_dict(spec.config)
+    beat(0, "init")
+    case = getattr(importlib.import_module(spec.case[0]), spec.case[1])()
+    fresh = make_fresh(case, config, spec.seed)  # no vendor's code has run here yet
+    vendor = find_vendor(spec.vendor, Path(spec.vendors_dir), config.host.device).vendor
+    local_rank = int(os.environ["LOCAL_RANK"])
+    device = torch.device(vendor.torch_device())
+    if device.type != "cpu":
+        device = torch.device(device.type, local_rank)
+        torch.accelerator.set_device_index(local_rank)
+    use_tf32(config.precision == "tf32")
+    data = Data.of(case, config, pin=device.type != "cpu")
+    dist.init_process_group(vendor.distributed_backend, device_id=None if device.type == "cpu" else device)
+    place = Place(rank, local_rank, dist.get_world_size(), device)
+    Trainer(case, data, config, spec, vendor, place, log, beat, fresh).run()
+    used, total = vendor.memory()
+    host = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    log.write("memory", host_peak_bytes=host, device_peak_bytes=used, device_total_bytes=total)
+    log.write("rank_end", rank=rank)
+    dist.destroy_process_group()
+
+
+def _leave(code: int) -> NoReturn:
+    """End without the interpreter's own end: it would wait for an exchange that never comes, or abort over threads of
+    torch that still run."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
+
+
+def _die_with(parent: int) -> None:
+    """End this process when the agent ends, however that happens."""
+    die_with_parent(signal.SIGKILL)()
+    if os.getppid() != parent:
+        os._exit(1)
+
+
+def _write_output_to(pipe: str) -> None:
+    """Linux: all that this process and its libraries print goes to the agent, which keeps the rank's log.
+
+    torchrun hands no descriptors on: the agent's own is opened once more. Elsewhere the output stays in agent.log.
+    """
+    if sys.platform == "linux":
+        descriptor = os.open(f"/proc/{os.environ[AGENT]}/fd/{pipe}", os.O_WRONLY)
+        os.dup2(descriptor, 1)
+        os.dup2(descriptor, 2)
+        os.close(descriptor)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,112 @@
+"""How a model is spread over ranks and made faster: DDP or FSDP2, autocast, torch.compile, recomputation."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+import torch.distributed as dist
+from torch.distributed.algorithms._checkpoint.checkpoint_wrapper import apply_activation_checkpointing
+from torch.nn.parallel import DistributedDataParallel
+
+if TYPE_CHECKING:
+    from proofmark.case import Batch
+    from proofmark.rules.config import EffectiveConfig
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a rank is."""
+
+    rank: int
+    local_rank: int
+    world: int
+    device: torch.device
+
+
+def prepare(model: torch.nn.Module, config: EffectiveConfig, place: Place) -> torch.nn.Module:
+    """The model as it is trained: on its device, recomputing, sharded or replicated, compiled, as configured."""
+    model = placed(model, config, place, recomputing=config.activation_checkpointing)
+    if config.compile:
+        model = torch.compile(model)  # type: ignore[assignment]
+    if config.parallel == "ddp" and place.world > 1:
+        devices = None if place.device.type == "cpu" else [place.device]
+        model = DistributedDataParallel(model, device_ids=devices)
+    return model
+
+
+def placed(model: torch.nn.Module, config: EffectiveConfig, place: Place, recomputing: bool = False) -> torch.nn.Module:
+    """The model on its device in the memory layout that is configured, and sharded where it is."""
+    model = model.to(place.device)
+    if config.channels_last:
+        model = model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    if recomputing:
+        blocks = set(_blocks(model))
+        apply_activation_checkpointing(model, check_fn=lambda module: module in blocks)
+    if config.parallel == "fsdp":
+        from torch.distributed.fsdp import fully_shard  # a second, which other ways of training don't need to wait
+
+        for block in _blocks(model):
+            fully_shard(block)
+        fully_shard(model)
+    return model
+
+
+def on_device(batch: Batch, config: EffectiveConfig, place: Place) -> Batch:
+    """A batch beside the model, images in the memory layout that is configured."""
+    inputs, targets = batch
+    inputs = [tensor.to(place.device, non_blocking=True) for tensor in inputs]
+    if config.channels_last:
+        inputs = [image.to(memory_format=torch.channels_last) if image.dim() == 4 else image for image in inputs]
+    return inputs, targets.to(place.device, non_blocking=True)
+
+
+def unwrapped(model: torch.nn.Module) -> torch.nn.Module:
+    """The model to evaluate, compiled where it is: without DDP, which would exchange buffers at each call."""
+    return model.module if isinstance(model, DistributedDataParallel) else model
+
+
+def exchange(model: torch.nn.Module, last: bool) -> AbstractContextManager[None]:
+    """Exchange gradients only with the last micro-batch of a step."""
+    inner: Any = getattr(model, "_orig_mod", model)
+    if hasattr(inner, "set_requires_gradient_sync"):  # fully sharded
+        inner.set_requires_gradient_sync(last)
+    elif isinstance(inner, DistributedDataParallel) and not last:
+        alone: AbstractContextManager[None] = inner.no_sync()
+        return alone
+    return nullcontext()
+
+
+def summed(values: list[float], place: Place) -> list[float]:
+    """Each value's sum over the ranks."""
+    if place.world == 1:
+        return values
+    sums = torch.tensor(values, dtype=torch.float64, device=place.device)
+    dist.all_reduce(sums)
+    return list(sums.tolist())
+
+
+def largest(value: float, place: Place) -> float:
+    """The largest of the ranks' values."""
+    if place.world == 1:
+        return value
+    most = torch.tensor(value, dtype=torch.float64, device=place.device)
+    dist.all_reduce(most, dist.ReduceOp.MAX)
+    return float(most)
+
+
+def share_buffers(model: torch.nn.Module, place: Place) -> None:
+    """Give all ranks rank 0's buffers (running statistics), so that all evaluate the same model."""
+    if place.world > 1:
+        for buffer in model.buffers():
+            dist.broadcast(buffer, 0)
+
+
+def _blocks(model: torch.nn.Module) -> list[torch.nn.Module]:
+    """The repeated parts of a model: elements of its outermost ModuleLists."""
+    found: list[torch.nn.Module] = []
+    for child in model.children():
+        found += list(child) if isinstance(child, torch.nn.ModuleList) else _blocks(child)
+    return found

@@ -1,0 +1,235 @@
+"""A training case at one scale, from its directory to its record. The parent's side."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from proofmark.errors import Problem
+from proofmark.launch.job import Launcher
+from proofmark.record.events import Event, EventLog
+from proofmark.rules.config import EffectiveConfig, Resolution
+from proofmark.rules.legality import Override
+from proofmark.rules.scale import Scale
+from proofmark.training.collect import collect
+from proofmark.training.job import follow, submit
+from proofmark.training.kept import of_training
+from proofmark.training.logs.failure import diverged
+from proofmark.training.record import TrainingRecord
+from proofmark.training.spec import TrainingSpec
+from proofmark.vendor.chips import describe_chip
+from proofmark.vendor.machine import describe_host, installed_versions
+from proofmark.vendor.provenance import device_software, provenance_of
+from proofmark.vendor.registry import FoundVendor
+
+PACKAGES = ("torch", "transformers", "numpy", "pytest", "pytest-benchmark")
+
+Progress = Callable[[dict[str, Any]], None]
+
+
+@dataclass(frozen=True)
+class TrainingOptions:
+    """What the user decides about a run, beside its configuration.
+
+    `timeout`, `hang_timeout`, `setup_timeout` and `monitor_interval` (None for no monitor) are in seconds; `resume` is
+    the folder of an earlier session whose checkpoints to go on from; `checkpoints` a folder that all hosts of a cluster
+    share.
+    """
+
+    timeout: float = 86400.0
+    hang_timeout: float = 30.0
+    setup_timeout: float = 1800.0
+    monitor_interval: float | None = 1.0
+    resume: Path | None = None
+    checkpoints: Path | None = None
+
+
+def at_scale(resolution: Resolution, scale: Scale, path: str) -> Resolution:
+    """Settle the batch: what a process takes at once, or what all take together, whichever was not given.
+
+    `train_batch_size` wins over the base's `global_batch_size`, as an override on record; both overridden must agree.
+    """
+    config = resolution.config
+    each = config.train_batch_size
+    if each is None:
+        return resolution
+    together = each * scale.world * config.gradient_accumulation_steps
+    asked = any(override.key == "global_batch_size" for override in config.overrides)
+    if together == config.global_batch_size:
+        return resolution
+    if asked:
+        told = f"{each} x {scale.world} processes x {config.gradient_accumulation_steps} accumulations is {together}"
+        problem = Problem(path, "train_batch_size", f"{told}, but global_batch_size is {config.global_batch_size}")
+        return replace(resolution, problems=(*resolution.problems, problem))
+    settled = Override(
+        "global_batch_size", config.global_batch_size, together, f"train_batch_size at scale {scale}", "changed"
+    )
+    changed = replace(
+        config,
+        configurations={**config.configurations, "global_batch_size": together},
+        overrides=(*config.overrides, settled),
+    )
+    return replace(resolution, config=changed)
+
+
+class ScaleRun:
+    """Runs a case's training as often as its `repeat` says; `finish` turns what happened into a record."""
+
+    def __init__(
+        self,
+        config: EffectiveConfig,
+        problems: Sequence[Problem],
+        scale: Scale,
+        found: FoundVendor,
+        case: tuple[str, str],
+        run_dir: Path,
+        launcher: Launcher,
+        options: TrainingOptions,
+        on_progress: Progress,
+    ) -> None:
+        self.config = config
+        self.run_dir = run_dir
+        self.record: TrainingRecord | None = None
+        self.problems, self._scale, self._found, self._case = tuple(problems), scale, found, case
+        self._launcher, self._options, self._on_progress = launcher, options, on_progress
+        self._unsupported = _unsupported(config.precision, found)
+        self._refused = bool(self.problems or self._unsupported)
+        self._log = EventLog(run_dir / "events.jsonl")
+        self._begun: Event | None = None
+        self._trained = False
+
+    def begin(self) -> None:
+        """Write down what is to be run."""
+        if self._begun is None:
+            self._begun = self._log.write("run_begin", **self._facts())
+
+    def train(self) -> None:
+        """All runs, one after another, unless the configuration is illegal or the precision none of the vendor's.
+
+        An interrupt ends the run, and goes on.
+        """
+        self.begin()
+        if self._trained or self._refused:
+            return
+        self._trained = True
+        for number in range(1, self.config.repeat + 1):
+            if not self._round(number):
+                return
+
+    def so_far(self) -> TrainingRecord:
+        """What the logs say at this moment, without ending anything."""
+        self.begin()
+        return collect(self.run_dir, self._begun)
+
+    def finish(self) -> TrainingRecord:
+        """Collect the logs, judge, and save the record.
+
+        Raises:
+            OSError: the record can't be written.
+        """
+        if self.record is None:
+            self.begin()
+            if not self._trained and not self._refused:
+                self._log.write("partial")
+            self._log.write("run_end")
+            record = collect(self.run_dir, self._begun)
+            shared = self._options.checkpoints
+            beyond = shared / Path(*self.run_dir.parts[-4:]) if shared else None
+            self.record = record.model_copy(update={"kept": of_training(record, self.run_dir, beyond)})
+            self.record.save(self.run_dir / "record.json")
+            self._log.close()
+        return self.record
+
+    def _round(self, number: int) -> bool:
+        """One run; whether another seed is worth it: all ranks came to their end, or failed in their numbers alone."""
+        directory = self.run_dir / f"round{number}"
+        directory.mkdir()
+        spec = self._spec(directory, number)
+        self._log.write("round_begin", round=number, seed=spec.seed, resume_from=spec.resume_from)
+        handle = submit(spec, self._launcher)
+        end: dict[str, Any] = {"status": "stopped"}
+        try:
+            end = follow(handle, spec, self._options.timeout, partial(self._tell, number), self._note)
+        except KeyboardInterrupt:
+            self._log.write("interrupted", step=f"round {number}")
+            raise
+        finally:
+            handle.stop()
+            end |= handle.facts()
+            self._log.write("round_end", round=number, **end)
+        return bool(end["status"] == "succeeded") or diverged(directory, end)
+
+    def _note(self, note: str) -> None:
+        self._on_progress({"note": note})
+
+    def _tell(self, number: int, event: Event) -> None:
+        """Rank 0's progress."""
+        if event["event"] == "steps":
+            phase = f"training, run {number}/{self.config.repeat}" if self.config.repeat > 1 else "training"
+            told = {"phase": phase, "step": event["step"], "steps": event["total_steps"], "items": event["samples"]}
+            self._on_progress({**told, "loss": event["losses"][-1], "may_end_early": True})
+        elif event["event"] == "evaluation" and event["metric"] is not None:
+            seconds = f"{event['train_seconds']:.0f} s"
+            told_metric = f"{self.config.metric} {event['metric']:.4f}, target {self.config.target:g}"
+            self._on_progress({"note": f"{told_metric}, after {event['samples']} samples, {seconds}"})
+        elif event["event"] == "resumed":
+            self._on_progress({"note": f"goes on from step {event['step']}"})
+
+    def _spec(self, directory: Path, number: int) -> TrainingSpec:
+        resume, shared = None, self._options.checkpoints
+        if self._options.resume is not None:
+            same = Path(*directory.parts[-4:])
+            earlier = shared / self._options.resume.name / same if shared else self._options.resume / same
+            resume = max((earlier if shared else earlier / "checkpoints").glob("step-*[0-9]"), default=None)
+            if resume is None:
+                self._on_progress({"note": f"no finished checkpoint in {earlier}: it is trained from the beginning"})
+        return TrainingSpec(
+            case=self._case,
+            vendor=self._found.name,
+            vendors_dir=str(self._found.vendors_dir),
+            config=self.config.as_dict(),
+            directory=str(directory),
+            checkpoints=str(shared / Path(*directory.parts[-5:])) if shared else None,
+            sys_path=tuple(sys.path),
+            nnodes=self._scale.nnodes,
+            nproc=self._scale.nproc,
+            seed=self.config.seed + number - 1,
+            resume_from=str(resume) if resume else None,
+            hang_timeout=self._options.hang_timeout,
+            monitor_interval=self._options.monitor_interval,
+            setup_timeout=self._options.setup_timeout,
+        )
+
+    def _facts(self) -> dict[str, Any]:
+        vendor, precision = self._found.vendor, self.config.precision
+        chip = describe_chip(vendor.chip(), vendor.chip_units(), precision, self._found.chips_file)
+        return {
+            "config": self.config.as_dict(),
+            "scale": str(self._scale),
+            "nnodes": self._scale.nnodes,
+            "nproc": self._scale.nproc,
+            "precision": precision,
+            "devices": self._scale.nnodes if vendor.torch_device() == "cpu" else self._scale.world,
+            "adapted": self._found.adapted,
+            "problems": [vars(problem) for problem in self.problems],
+            "unsupported": self._unsupported,
+            "versions": installed_versions(PACKAGES),
+            "provenance": provenance_of(self._found).model_dump(),
+            "host": describe_host(device_software(vendor)).model_dump(),
+            "chip": chip.model_dump(),
+            "expected_unsupported": self._found.expects_unsupported(
+                f"{self.config.suite}/{self.config.case}", None, precision
+            ),
+        }
+
+
+def _unsupported(precision: str, found: FoundVendor) -> str | None:
+    """Why the vendor does not train at a precision, None if it does."""
+    declared = found.vendor.training_precisions
+    if precision in declared:
+        return None
+    return f"vendor {found.name} does not train at {precision}: it declares {', '.join(sorted(declared))}"

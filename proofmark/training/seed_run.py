@@ -1,0 +1,268 @@
+"""From what a run's ranks and agents wrote to its record. Reads logs of any length in constant memory."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from proofmark.measuring.statistics import rate
+from proofmark.record.events import CORRUPT, Event, read_events, seconds_between
+from proofmark.record.parts import Check, Contention, Host, Monitoring, Rate
+from proofmark.training.checks import keeps_time
+from proofmark.training.event_types import AGENT_EVENTS, RANK_EVENTS
+from proofmark.training.logs.failure import failure_of
+from proofmark.training.logs.rank_log import RankLog
+from proofmark.training.node.node_monitor import FAILED
+from proofmark.training.node.nodes import monitored
+from proofmark.training.node.stopwatch import EVENT as WATCHED
+from proofmark.training.record import (
+    Communication,
+    Confirmation,
+    Evaluation,
+    Launched,
+    NotedStep,
+    Rank,
+    Rates,
+    SeedRun,
+    Split,
+)
+
+SHORTEST = 1e-9
+"""Seconds: what took less was not measured."""
+
+
+def collect_run(directory: Path, begin: Event, end: Event | None, nnodes: int) -> tuple[SeedRun, list[RankLog]]:
+    """One run's figures and its ranks' logs.
+
+    Args:
+        directory: the run's folder.
+        begin: the parent's `round_begin`.
+        end: the parent's `round_end`, None if there is none.
+        nnodes: how many nodes it ran on.
+    """
+    ranks = _read_ranks(directory)
+    agents = {node: _agent(directory / f"noderank{node}") for node in range(nnodes)}
+    first = ranks[0] if ranks and ranks[0].rank == 0 else RankLog(0)
+    last, finished = first.totals() or {}, first.last.get("train_end")
+    failure = failure_of(directory, ranks, list(chain(*agents.values())), end)
+    launched = (end or {}).get("hosts", [])
+    since = _Since(begin, end)
+    times = _times(first, ranks, since)
+    run = SeedRun(
+        seed=begin["seed"],
+        started=begin["time"],
+        converged=finished["converged"] if finished and failure is None else None,
+        metric=_metric(first),
+        steps=last.get("step", 0),
+        samples=last.get("samples", 0),
+        e2e_seconds=since.end(event for log in ranks for event in log.last.values()),
+        **times,
+        rates=_rates(first, times),
+        parameters=first.last.get("model", {}).get("parameters"),
+        train_began=first.last.get("train_begin", {}).get("time"),
+        train_ended=first.ended(),
+        **_series(first),
+        ranks=tuple(_figures(log) for log in ranks),
+        launched=tuple(Launched(**{k: host[k] for k in Launched.model_fields if k in host}) for host in launched),
+        caches_cleared=(end or {}).get("caches_cleared"),
+        nodes=tuple(_host(events) for events in agents.values()),
+        resumed_from=first.last.get("resumed", {}).get("step"),
+        failure=failure,
+        contention=_contention(ranks),
+        monitoring=_monitoring(directory, ranks, agents, [host["skew"] or 0.0 for host in launched]),
+        checks=(*first.checks.values(), *_clock(first, agents.get(0, ()))),
+        confirmation=_confirmation(first),
+    )
+    return run, ranks
+
+
+def _contention(ranks: Sequence[RankLog]) -> Contention | None:
+    """All ranks wait for the slowest, so the node counts where others took most."""
+    found = [
+        Contention(**{k: e[k] for k in Contention.model_fields}) for log in ranks if (e := log.last.get("contention"))
+    ]
+    return max(found, key=lambda seen: seen.others, default=None)
+
+
+def _metric(first: RankLog) -> float | None:
+    """Of the last evaluation: where the case's own model was asked too, its answer counts."""
+    evaluated, confirmed = first.last.get("evaluation"), first.last.get("confirmation")
+    if evaluated and confirmed and confirmed["step"] == evaluated["step"]:
+        evaluated = confirmed
+    return evaluated["metric"] if evaluated else None
+
+
+def _confirmation(first: RankLog) -> Confirmation | None:
+    event = first.last.get("confirmation")
+    return (
+        Confirmation(samples=event["samples"], metric=event["metric"], seconds=event["took_seconds"]) if event else None
+    )
+
+
+def _clock(first: RankLog, agent: Sequence[Event]) -> Iterator[Check]:
+    """Rank 0's clock up to the evaluation at the target, or to the end, against the first node's agent's."""
+    begin, end = (first.last.get(kind) for kind in ("train_begin", "train_end"))
+    seen = next((event for event in agent if event["event"] == WATCHED), None)
+    if begin and end and seen and "train_seconds" in begin:
+        last = first.last.get("evaluation", end) if end["converged"] else end
+        yield keeps_time(last["train_seconds"] - begin["train_seconds"], seen["least"], seen["most"])
+
+
+class _Since:
+    """Seconds since a run began: by the monotonic clock where all of it was on this machine.
+
+    No queue and no sending of code is the training's: where a launcher has noted when its agents started, that is the
+    beginning, and a host's clock is read as what it shows, less how far it is ahead.
+    """
+
+    def __init__(self, begin: Event, end: Event | None) -> None:
+        self._begin, self._end = begin, end
+        self._started: float | None = (end or {}).get("started")
+        self._skew = next((host["skew"] or 0.0 for host in (end or {}).get("hosts", ())), 0.0)
+
+    def rank(self, event: Event) -> float:
+        """To an event of the first node."""
+        if self._end is not None and self._started is None:
+            return seconds_between(self._begin, event)
+        return float(max(0.0, event["time"] - self._skew - (self._started or self._begin["time"])))
+
+    def end(self, events: Iterable[Event]) -> float:
+        """To the run's end, else to the last of its ranks' events."""
+        if self._end is None:
+            return max(map(self.rank, events), default=0.0)
+        if self._started is None:
+            return seconds_between(self._begin, self._end)
+        return float(max(0.0, self._end["time"] - self._started))
+
+
+def _series(first: RankLog) -> dict[str, Any]:
+    """What happened over and over, as rank 0 wrote it down."""
+    notes = (dict(zip(NotedStep.model_fields, note, strict=True)) for note in first.notes.kept())
+    return {
+        "epochs": first.epochs.kept(),
+        "evaluations": tuple(_evaluation(event) for event in first.evaluations.kept()),
+        "losses": first.losses.kept(),
+        "notes": tuple(NotedStep(**note) for note in notes),
+        "checkpoints": first.checkpoints.kept(),
+    }
+
+
+def _evaluation(event: Event) -> Evaluation:
+    fields = {"samples": event["samples"], "seconds": event["train_seconds"], "metric": event["metric"]}
+    return Evaluation.model_validate({**fields, "began": event["time"] - event["took_seconds"], "ended": event["time"]})
+
+
+def _agent(directory: Path) -> list[Event]:
+    """What a node's agent wrote; damaged lines are counted elsewhere."""
+    events = read_events(directory / "agent.jsonl", AGENT_EVENTS)
+    return [event for event in events if event["event"] != CORRUPT]
+
+
+def _read_ranks(directory: Path) -> list[RankLog]:
+    return sorted((_read_rank(path) for path in directory.glob("noderank*/rank*.jsonl")), key=lambda log: log.rank)
+
+
+def _read_rank(path: Path) -> RankLog:
+    rank, node = (re.fullmatch(r"\D+(\d+)", name) for name in (path.stem, path.parent.name))
+    return RankLog(int(rank[1]) if rank else -1, int(node[1]) if node else -1).take(read_events(path, RANK_EVENTS))
+
+
+def _times(first: RankLog, ranks: Sequence[RankLog], since: _Since) -> dict[str, Any]:
+    """Initialisation, training, training without evaluations, compute: each the slowest rank's; and rank 0's split."""
+    started, own = first.last.get("init_end"), first.totals()
+    init = since.rank(started) if started else None
+    nothing = dict.fromkeys(("train_seconds", "no_eval_seconds", "pure_compute_seconds", "split"))
+    if own is None or init is None:
+        return nothing | {"init_seconds": init}
+    parts = {part: own[f"{part}_seconds"] for part in ("data", "compute", "evaluation", "checkpoint")}
+    totals = [total for log in ranks if (total := log.totals())]
+    return {
+        "init_seconds": init,
+        "train_seconds": max(total["train_seconds"] for total in totals),
+        "no_eval_seconds": max(total["train_seconds"] - total["evaluation_seconds"] for total in totals),
+        "pure_compute_seconds": max(total["compute_seconds"] for total in totals),
+        "split": Split(
+            init=init,
+            other=max(0.0, own["train_seconds"] - sum(parts.values())),
+            communication=_figures(first).communication_seconds,
+            confirmation=own.get("confirmation_seconds") or None,
+            **parts,
+        ),
+    }
+
+
+def _rates(first: RankLog, times: dict[str, Any]) -> Rates | None:
+    """Samples over each of the times; None before training came to its end."""
+    end = first.last.get("train_end")
+    seconds = [times[f"{name}_seconds"] for name in ("train", "no_eval", "pure_compute")]
+    if end is None or end["samples"] <= 0 or not all(each and each > SHORTEST for each in seconds):
+        return None
+    raw, no_eval, pure = (end["samples"] / each for each in seconds)
+    return Rates(raw=raw, no_eval=no_eval, pure_compute=pure)
+
+
+def _figures(log: RankLog) -> Rank:
+    memory = {key: log.last.get("memory", {}).get(key) for key in Rank.model_fields if key.endswith("_bytes")}
+    compute, data = log.seconds("compute"), log.seconds("data")
+    return Rank(
+        rank=log.rank,
+        node=log.node,
+        steps=log.last["train_end"]["step"] if {"train_end", "rank_end"} <= log.last.keys() else None,
+        compute_seconds=compute,
+        data_seconds=data,
+        communication=_communication(log),
+        **memory,
+    )
+
+
+def _host(events: Sequence[Event]) -> Host | None:
+    """A node as its agent described it."""
+    begin = next((event for event in events if event["event"] == "agent_begin"), None)
+    return Host.model_validate({key: begin[key] for key in Host.model_fields if key in begin}) if begin else None
+
+
+def _communication(log: RankLog) -> Communication | None:
+    found = (log.totals() or {}).get("communication")
+    if found is None:
+        return None
+    steps, reason = found["steps"], found["reason"]
+    if not steps or not found["of"]:
+        return Communication(share=None, steps=0, reason=reason or "the training had no step that it is measured on")
+    return Communication(share=min(1.0, found["seconds"] / found["of"]), steps=steps)
+
+
+def _monitoring(
+    directory: Path, ranks: Sequence[RankLog], agents: Mapping[int, Sequence[Event]], skews: Sequence[float]
+) -> Monitoring | None:
+    """What the nodes' monitors saw, each in its window from the beginning of its first rank's training to its end."""
+    firsts = {log.node: log for log in reversed(ranks)}
+    windows = {node: firsts[node].window() if node in firsts else None for node in agents}
+    trained = next((log.trained() for log in ranks if log.rank == 0), 0)
+    failures = {node: [e["reason"] for e in events if e["event"] == FAILED] for node, events in agents.items()}
+    return monitored(directory, windows, trained, failures, skews)
+
+
+def rates_over(runs: Sequence[SeedRun]) -> dict[str, Rate]:
+    """All samples over all seconds of the runs that came to their end: those rates that each of them has.
+
+    A log of others may not say how many samples; its runs count alike.
+    """
+    measured = [run for run in runs if run.rates is not None]
+    found = {}
+    for name in Rates.model_fields:
+        known = [(run.samples or 1, each) for run in measured if (each := getattr(run.rates, name) or 0) > 0]
+        if known and len(known) == len(measured):
+            found[name] = rate([samples for samples, _ in known], [samples / each for samples, each in known])
+    return found
+
+
+def olympic_mean(values: Sequence[float]) -> float:
+    """The mean without the largest and the smallest from five values on; otherwise the plain mean.
+
+    A run that missed its target took infinitely long.
+    """
+    kept = sorted(values)[1:-1] if len(values) >= 5 else values
+    return sum(kept) / len(kept)

@@ -1,0 +1,224 @@
+"""The verdict on a training record: a pure function of it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from proofmark.record.parts import Verdict, VerdictKind
+from proofmark.rules.case_file import NOISE
+from proofmark.training.checks import required
+from proofmark.training.record import Rates, SeedRun, TrainingRecord
+from proofmark.verdict.noise import contention_of
+from proofmark.verdict.stages import (
+    as_expected,
+    damaged_lines,
+    decide,
+    disturbances,
+    illegalities,
+    impossible_utilisation,
+    missing_identity,
+    missing_utilisation,
+    parts_left_out,
+    wrong_flops,
+)
+
+CONFIDENCE = 0.95
+"""One-sided, that a run which converged sooner than this bound is no run of the reference's kind."""
+
+
+def judge(record: TrainingRecord) -> Verdict:
+    """Judge a training: legality first, then whether it could run and did, then honesty, then the target, then what
+    disturbed it. A training that was not the case's has no figures that could be missing, nor a target to miss."""
+    verdict = decide(
+        (
+            (VerdictKind.FAIL_LEGALITY, illegalities(record)),
+            (VerdictKind.UNSUPPORTED, [record.unsupported] if record.unsupported else []),
+            (VerdictKind.ERROR, _failures(record)),
+            (VerdictKind.INSUFFICIENT, parts_left_out(record)),
+            (VerdictKind.FAIL_HONESTY, _dishonesty(record)),
+            (VerdictKind.ERROR, [*_missing_figures(record), *_impossible_figures(record)]),
+            (VerdictKind.FAIL_ACCURACY, _shortfalls(record)),
+            (VerdictKind.INSUFFICIENT, ["read from a log: Proofmark has not measured it"] if record.read_from else []),
+            (
+                VerdictKind.AMBIGUOUS,
+                [*_untrained(record), *_too_fast(record), *_disturbances(record), *_contention(record)],
+            ),
+        )
+    )
+    return as_expected(verdict, record)
+
+
+def _named(record: TrainingRecord, run: SeedRun) -> str:
+    return f"seed {run.seed}: " if record.repeats > 1 else ""
+
+
+def _failures(record: TrainingRecord) -> list[str]:
+    reasons = [
+        f"{_named(record, run)}{cause}"
+        for run in record.runs
+        if run.failure is not None and not run.failure.diverged
+        for cause in run.failure.cause.splitlines()
+    ]
+    return [f"interrupted in {record.interrupted}"] if record.interrupted else reasons
+
+
+def _dishonesty(record: TrainingRecord) -> list[str]:
+    """What of a run shows that it was not the case that was trained, or not in the time that it says."""
+    return [f"{_named(record, run)}{check.meaning}" for run in record.runs for check in run.checks if not check.passed]
+
+
+def _missing_figures(record: TrainingRecord) -> list[str]:
+    reasons = []
+    if len(record.runs) != record.repeats:
+        reasons.append(f"{len(record.runs)} of {record.repeats} runs are in the record")
+    for run in record.runs:
+        missing = _missing_in_log(run) if record.read_from else _missing_in_run(record, run)
+        reasons += [f"{_named(record, run)}{what}" for what in missing]
+    if not record.ended:
+        reasons.append("the event log has no end: whoever wrote it was killed before")
+    reasons += damaged_lines(record, "the event logs")
+    return reasons if record.read_from else reasons + _missing_of_task(record)
+
+
+def _missing_of_task(record: TrainingRecord) -> list[str]:
+    """What makes it a training of this case: its target, its scale, its data, weights and FLOPs."""
+    reasons = missing_identity(record.dataset, record.weights, weights_loaded=record.weights_given)
+    if record.target is None:
+        reasons.append("the record has no target")
+    if record.world is None:
+        reasons.append("the record does not say how many processes there were")
+    if any(run.rates for run in record.runs):
+        reasons += missing_utilisation(record.flops, record.utilisation, record.chip)
+    return reasons
+
+
+def _missing_in_run(record: TrainingRecord, run: SeedRun) -> list[str]:
+    """Of a run that Proofmark measured; one whose loss was no number any more came to no figures."""
+    if run.failure is not None:
+        return []
+    reasons = []
+    if run.metric is None or run.converged is None:
+        reasons.append(f"the last evaluation has no {record.metric}")
+    elif run.converged and run.seconds_to_target is None:
+        reasons.append("it is said to have converged, but no evaluation says when")
+    if run.rates is None or run.rates.no_eval is None or run.rates.pure_compute is None:
+        reasons.append("a throughput is missing" if run.rates else "nothing was measured")
+    if run.contention is None:
+        reasons.append("nothing says what else its machines did (contention)")
+    told = [rank for rank in run.ranks if rank.compute_seconds is not None]
+    if record.world is not None and [rank.rank for rank in told] != list(range(record.world)):
+        reasons.append(f"{len({rank.rank for rank in told})} of {record.world} ranks left their figures")
+    broken = [str(rank.rank) for rank in told if rank.steps is None or rank.steps != run.steps]
+    if broken:
+        reasons.append(f"the log of rank {', '.join(broken[:16])} has no end, or another than rank 0's")
+    missing = required(bool(record.adapted), bool(run.converged)) - {check.name for check in run.checks}
+    return reasons + [f"the honesty check '{name}' is missing" for name in sorted(missing)]
+
+
+def _missing_in_log(run: SeedRun) -> list[str]:
+    """What a log of others must say, if it is to be believed at all: they have no ranks' figures, nor all rates."""
+    if run.converged is None:
+        return ["its log does not say whether it converged"]
+    return ["its log does not say how well the model does"] if run.converged and run.metric is None else []
+
+
+def _impossible_figures(record: TrainingRecord) -> list[str]:
+    reasons = []
+    for run in record.runs:
+        known = run.rates.model_dump(exclude_none=True) if run.rates else {}
+        speeds = [known[name] for name in reversed(Rates.model_fields) if name in known]
+        if speeds != sorted(speeds, reverse=True) or any(speed <= 0 for speed in speeds):
+            names = {"pure_compute": "core", "no_eval": "no eval", "raw": "whole"}
+            what = ", ".join(f"{told} {known[name]:.4g}" for name, told in names.items() if name in known)
+            reasons.append(f"{_named(record, run)}throughputs must fall in this order: {what}")
+        if run.converged and run.metric is not None and record.target is not None and not _reached(record, run.metric):
+            reasons.append(f"{_named(record, run)}it is said to have converged, but {_shortfall(record, run)}")
+    reasons += wrong_flops(record.flops, f"{record.item} and step")
+    return reasons + impossible_utilisation(record.utilisation, record.chip)
+
+
+def _shortfalls(record: TrainingRecord) -> list[str]:
+    """Every run must reach the target; of five or more, one in five may fail."""
+    short = [run for run in record.runs if not run.converged or run.failure is not None]
+    if len(short) <= len(record.runs) // 5:
+        return []
+    return [f"{_named(record, run)}{_shortfall(record, run)}" for run in short]
+
+
+def _reached(record: TrainingRecord, metric: float) -> bool:
+    return record.target is None or (metric >= record.target if record.better == "higher" else metric <= record.target)
+
+
+def _shortfall(record: TrainingRecord, run: SeedRun) -> str:
+    if run.failure is not None:
+        return run.failure.cause
+    if run.metric is None or record.target is None:
+        return "it did not converge"
+    sign = "below" if record.better == "higher" else "above"
+    return f"{record.metric} {run.metric:.5f} is {sign} the target {record.target:g} after {run.samples} samples"
+
+
+def _untrained(record: TrainingRecord) -> list[str]:
+    """A model that is at the target before its first step has nothing to be timed for."""
+    return [
+        f"{_named(record, run)}the model was at the target before it was trained"
+        for run in record.runs
+        for first in run.evaluations[:1]
+        if first.samples == 0 and first.metric is not None and _reached(record, first.metric)
+    ]
+
+
+def _too_fast(record: TrainingRecord) -> list[str]:
+    """Converging sooner than reference runs of the same global batch ever would is a change of the task."""
+    samples = reference_samples(record)
+    floor = soonest(samples, _interval(record)) if samples else None
+    return [
+        f"{_named(record, run)}converged after {run.samples_to_target} samples, sooner than the reference runs"
+        f" ({', '.join(map(str, samples))}) allow ({floor:.0f})"
+        for run in record.runs
+        if floor is not None and run.samples_to_target is not None and run.samples_to_target < floor
+    ]
+
+
+def reference_samples(record: TrainingRecord) -> list[int]:
+    """Samples to target of the reference runs at this global batch; empty if there are none."""
+    references = record.config.get("references") or {}
+    return list(references.get(str(record.global_batch_size), ()))
+
+
+def soonest(samples: Sequence[int], interval: float) -> float:
+    """The fewest samples in which one more run of the reference's kind may converge.
+
+    The lower end of a one-sided prediction interval over the reference runs (Student's t), but always at least one
+    evaluation interval below their mean: references that agree exactly must not forbid the next step.
+    """
+    mean, count = sum(samples) / len(samples), len(samples)
+    slack = interval
+    if count > 1:
+        from scipy.stats import t
+
+        stdev = math.sqrt(sum((value - mean) ** 2 for value in samples) / (count - 1))
+        slack = max(interval, float(t.ppf(CONFIDENCE, count - 1)) * stdev * math.sqrt(1 + 1 / count))
+    return mean - slack
+
+
+def _interval(record: TrainingRecord) -> float:
+    """Samples between two evaluations."""
+    every = record.config.get("eval_interval_samples")
+    items = record.dataset.items if record.dataset else None
+    return float(every or items or 0)
+
+
+def _contention(record: TrainingRecord) -> list[str]:
+    """Others on the cores that the training needed."""
+    bound = record.config.get("max_noise", NOISE)
+    return [
+        f"{_named(record, run)}{reason}: run again on a quiet machine"
+        for run in record.runs
+        for reason in contention_of(run.contention, bound)
+    ]
+
+
+def _disturbances(record: TrainingRecord) -> list[str]:
+    return [f"{_named(record, run)}{what}" for run in record.runs for what in disturbances(run.monitoring)]

@@ -1,0 +1,122 @@
+"""Peaks of chips, looked up by the detected name. An unknown chip has no peak, never a default."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from proofmark.errors import ConfigurationError, Problem
+from proofmark.record.parts import Chip, Peak
+from proofmark.rules.arithmetic import parse_product
+from proofmark.rules.case_file import problems_of
+from proofmark.rules.strict_yaml import load_mapping
+
+MOST = 1e19
+"""FLOP/s that no chip of this decade reaches: a peak above it has a unit wrong."""
+
+Precision = Literal["fp64", "fp32", "tf32", "fp16", "bf16", "fp8", "int8", "fp4"]
+
+
+class PeakEntry(BaseModel):
+    """A dense peak of one unit of a chip, FLOP/s (or integer OP/s for int8)."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    flops: float = Field(gt=0, lt=MOST)
+    source: str = Field(min_length=1)
+    achievable: float | None = Field(None, gt=0, lt=MOST, description="measured, FLOP/s")
+
+    @field_validator("flops", "achievable", mode="before")
+    @classmethod
+    def _product(cls, value: Any) -> Any:
+        return None if value is None else parse_product(value)
+
+
+class ChipEntry(BaseModel):
+    """One chip. `match` is a regular expression searched for in the detected name."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str = Field(min_length=1)
+    match: str = Field(min_length=1)
+    peaks: dict[Precision, PeakEntry]
+    memory_bandwidth: float | None = Field(None, gt=0, description="bytes per second, of the whole chip")
+    link_bandwidth: float | None = Field(None, gt=0, description="bytes per second, all links, both directions")
+    tdp: float | None = Field(None, gt=0, description="watts")
+    source: str | None = Field(None, description="of bandwidths and power")
+
+    @field_validator("memory_bandwidth", "link_bandwidth", "tdp", mode="before")
+    @classmethod
+    def _product(cls, value: Any) -> Any:
+        return None if value is None else parse_product(value)
+
+    @field_validator("match")
+    @classmethod
+    def _is_a_pattern(cls, value: str) -> str:
+        try:
+            re.compile(value)
+        except re.error as error:
+            raise ValueError(f"not a regular expression: {error}") from None
+        return value
+
+
+class _ChipsFile(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    chips: tuple[ChipEntry, ...]
+
+
+def load_chips(path: Path) -> tuple[ChipEntry, ...]:
+    """Read a vendor's `chips.yaml`; no file is no chips.
+
+    Raises:
+        ConfigurationError: with every problem in it.
+    """
+    if not path.is_file():
+        return ()
+    try:
+        chips = _ChipsFile.model_validate(load_mapping(path, path.parent)).chips
+    except ValidationError as error:
+        raise ConfigurationError(problems_of(error, str(path))) from None
+    names = [chip.name for chip in chips]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise ConfigurationError([Problem(str(path), name, "is there more than once") for name in twice])
+    return chips
+
+
+def find_chip(detected: str, chips: tuple[ChipEntry, ...]) -> ChipEntry | None:
+    """The first entry whose pattern is found in the detected name, ignoring case."""
+    return next((chip for chip in chips if re.search(chip.match, detected, re.IGNORECASE)), None)
+
+
+def describe_chip(detected: str, units: int, precision: str, path: Path) -> Chip:
+    """The detected chip with its peak at `precision`, or with the reason why there is none.
+
+    Raises:
+        ConfigurationError: `path` is wrong.
+    """
+    if type(units) is not int or units < 1:
+        what = f"expected a whole number of at least 1 from chip_units(), found {units!r}"
+        raise ConfigurationError([Problem(str(path.with_name("__init__.py")), "chip_units", what)])
+    entry = find_chip(detected, load_chips(path))
+    if entry is None:
+        return Chip(name=detected, units=units, peak_missing=f"{path.name} of this vendor doesn't know '{detected}'")
+    peak = next((value for key, value in entry.peaks.items() if key == precision), None)
+    if peak is None:
+        missing = f"{path.name} has no {precision} peak for {entry.name}"
+        return Chip(name=detected, units=units, peak_missing=missing, memory_bandwidth=entry.memory_bandwidth)
+    return Chip(
+        name=detected,
+        units=units,
+        peak=Peak(
+            flops_per_second=peak.flops * units,
+            precision=precision,
+            source=peak.source,
+            achievable=peak.achievable * units if peak.achievable else None,
+        ),
+        memory_bandwidth=entry.memory_bandwidth,
+    )

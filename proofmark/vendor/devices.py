@@ -1,0 +1,83 @@
+"""Which device a case gets, and where one was looked for that is not there."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from proofmark.vendor.contract import Vendor
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """A device for one case: what to set in its process's environment, and whose readings are its own.
+
+    `index` is None where it can't be known, because the user chose devices by another name than their number.
+    """
+
+    environment: dict[str, str]
+    index: int | None
+
+
+def usable_devices(vendor: Vendor) -> list[str]:
+    """Names of the devices that this session may use, as the vendor's visible-devices variable takes them.
+
+    What the user has put into that variable limits them.
+    """
+    variable = vendor.visible_devices_variable
+    chosen = os.environ.get(variable) if variable else None
+    if chosen is not None:
+        return [name.strip() for name in chosen.split(",") if name.strip()]
+    return [str(device.index) for device in vendor.devices()]
+
+
+def assign(vendor: Vendor, worker: int) -> Assignment:
+    """The device of the session's `worker`-th process, from 0. Without devices there is nothing to assign."""
+    names = usable_devices(vendor)
+    if worker >= len(names):
+        return Assignment({}, None)
+    name, variable = names[worker], vendor.visible_devices_variable
+    return Assignment({variable: name} if variable else {}, int(name) if name.isdecimal() else None)
+
+
+def no_device(name: str, vendor: Vendor, where: str) -> str:
+    """That a vendor has no device here, and what was looked for and found, a line each."""
+    sought = [*vendor.devices_sought(), _told_of_variable(vendor), _told_of_container(vendor)]
+    lines = [f"vendor {name} finds no device on this machine ({where}). What was looked for:", *filter(None, sought)]
+    return "\n  ".join(" ".join(line.split()) for line in lines)
+
+
+def _told_of_variable(vendor: Vendor) -> str | None:
+    variable = vendor.visible_devices_variable
+    if variable is None:
+        return None
+    chosen = os.environ.get(variable)
+    if chosen is None:
+        return f"{variable}: not set, so it hides none"
+    return f"{variable}: set to {chosen!r}, so that no other device is seen; unset it to see all"
+
+
+def _told_of_container(vendor: Vendor) -> str | None:
+    kind = container_kind()
+    if kind is None:
+        return "container: this is none that is known"
+    options = " ".join(vendor.container_options)
+    hint = (
+        f"it has the devices if it was started with {options}" if options else "it may not have been given the devices"
+    )
+    return f"container: this is one ({kind}); {hint}"
+
+
+def container_kind(root: Path = Path("/")) -> str | None:
+    """What container this process is in, as far as a container tells; None outside."""
+    for name, kind in (("run/.containerenv", "podman"), (".dockerenv", "docker")):
+        if (root / name).exists():
+            return kind
+    if "KUBERNETES_SERVICE_HOST" in os.environ:
+        return "kubernetes"
+    try:
+        groups = (root / "proc/1/cgroup").read_text(encoding="utf-8")
+    except OSError:
+        return None
+    return next((kind for kind in ("kubepods", "docker", "containerd", "lxc") if kind in groups), None)

@@ -1,0 +1,70 @@
+"""What a vendor's compiler module takes and makes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, Protocol
+
+from proofmark.rules.config import EffectiveConfig
+
+if TYPE_CHECKING:
+    import torch
+
+
+@dataclass(frozen=True)
+class Compiler:
+    """What a compiler module takes and can do.
+
+    Attributes:
+        precisions: those it declares support for. Any other is UNSUPPORTED, strictly: the run
+            tries all the same, and an undeclared precision that works is an error.
+        consumes: 'onnx' if it compiles the ONNX file, 'model' if it compiles the torch module.
+        loads_compiled: whether it can start from `exist_compiler_path`.
+        package: the distribution whose version the record names.
+    """
+
+    precisions: frozenset[str]
+    consumes: Literal["onnx", "model"]
+    loads_compiled: bool = False
+    package: str | None = None
+
+
+class InferModel(Protocol):
+    """A compiled model: one class of this name per compiler module, with the `__init__` for what that consumes."""
+
+    def __call__(self, inputs: list[torch.Tensor]) -> tuple[list[torch.Tensor], float]:
+        """Run one batch: CPU tensors in, (outputs, foo_time) out.
+
+        The answer is a `tuple` of a `list` of `torch.Tensor`s and a `float`, exactly these types: a subclass, or a
+        tensor with a method of its own, ends the run. Outputs are new tensors at every call, on the device or on
+        the host, one row per sample. The referee copies them to the host before it stops the clock: the way back from
+        the device is part of `core`, as the way there is. `foo_time` is the part of the call, in seconds, that is not
+        inference; it must be 0.0 in timed rounds.
+        """
+
+
+class InferFromModel(InferModel, Protocol):
+    """An `InferModel` whose compiler consumes 'model': there always is one."""
+
+    def __init__(self, config: EffectiveConfig, onnx_path: Path | None, model: torch.nn.Module) -> None:
+        """Compile, or load `config.exist_compiler_path`. Untimed.
+
+        Args:
+            config: the frozen configuration.
+            onnx_path: None.
+            model: a copy of the framework's model in float32 on the CPU, the engine's own to change.
+        """
+
+
+class InferFromOnnx(InferModel, Protocol):
+    """An `InferModel` whose compiler consumes 'onnx'."""
+
+    def __init__(self, config: EffectiveConfig, onnx_path: Path | None, model: torch.nn.Module | None) -> None:
+        """Compile, or load `config.exist_compiler_path`. Untimed.
+
+        Args:
+            config: the frozen configuration.
+            onnx_path: the exported or given ONNX file; None where `config.exist_compiler_path` makes it unnecessary.
+            model: a copy of the framework's model in float32 on the CPU; None with `no_validation`.
+        """

@@ -1,0 +1,113 @@
+"""The child's end of a vendor's introduction: `python -m proofmark.vendor.introduced ANSWER_FD`.
+
+Each line of the answer names what is asked next; the last one has all that was answered, or why there is nothing.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import json
+import os
+import signal
+import sys
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from proofmark.errors import ProofmarkError
+from proofmark.process.lifetime import die_with_parent, leave
+from proofmark.vendor.adapter import adapted_steps
+from proofmark.vendor.contract import Software, Vendor
+from proofmark.vendor.provenance import device_software
+from proofmark.vendor.registry import FoundVendor, find_vendor
+
+Note = Callable[[str], None]
+
+
+def main() -> None:
+    """Import the vendor that standard input names, ask it, and say what it answered."""
+    die_with_parent(signal.SIGKILL)()
+    faulthandler.enable()
+    descriptor = int(sys.argv[1])
+    os.set_inheritable(descriptor, False)
+    orders = json.loads(sys.stdin.buffer.readline())
+
+    def send(**line: Any) -> None:
+        os.write(descriptor, (json.dumps(line, default=repr) + "\n").encode())
+
+    def note(what: str) -> None:
+        send(asking=what)
+
+    note("its import")
+    try:
+        found = find_vendor(orders["vendor"], Path(orders["vendors_dir"]), orders["selected"])
+        send(answers=_declared(found) | _asked(found, note))
+    except ProofmarkError as error:
+        send(error=str(error))
+
+
+def _declared(found: FoundVendor) -> dict[str, Any]:
+    vendor = found.vendor
+    compilers = {
+        name: asdict(compiler) | {"precisions": sorted(compiler.precisions)}
+        for name, compiler in vendor.compilers.items()
+    }
+    return {
+        "module": found.package.__name__,
+        "file": found.package.__file__,
+        "distribution": found.distribution,
+        "compilers": compilers,
+        "default_compiler": vendor.default_compiler,
+        "framework_precisions": sorted(vendor.framework_precisions),
+        "training_precisions": sorted(vendor.training_precisions),
+        "visible_devices_variable": vendor.visible_devices_variable,
+        "runs_on_processor": vendor.runs_on_processor,
+        "distributed_backend": vendor.distributed_backend,
+        "training_scales": list(vendor.training_scales),
+        "container_options": list(vendor.container_options),
+    }
+
+
+def _asked(found: FoundVendor, note: Note) -> dict[str, Any]:
+    """What the vendor's methods say, each with its failure in its place."""
+    vendor = found.vendor
+    calls: dict[str, Callable[[], Any]] = {
+        "chip": vendor.chip,
+        "chip_units": vendor.chip_units,
+        "torch_device": vendor.torch_device,
+        "training_adapter": lambda: adapted_steps(vendor.training_adapter()),
+        "devices": lambda: [[device.index, device.name] for device in vendor.devices()],
+    }
+    answers: dict[str, Any] = {"failures": {}}
+    for name, call in calls.items():
+        note(f"{name}()")
+        try:
+            answers[name] = call()
+        except (Exception, SystemExit) as error:  # noqa: BLE001 (a vendor may raise anything)
+            first = next(iter(str(error).strip().splitlines()), "")
+            answers["failures"][name] = f"{type(error).__name__}: {first}"
+    note("software()")
+    answers["software"] = _software(vendor)
+    if not answers.get("devices"):
+        note("devices_sought()")
+        answers["devices_sought"] = _sought(vendor)
+    return answers
+
+
+def _software(vendor: Vendor) -> dict[str, Any]:
+    told = device_software(vendor)
+    reason = next((known.reason for known in told.values() if known.reason), Software.reason)
+    return {name: known.value for name, known in told.items()} | {"reason": reason}
+
+
+def _sought(vendor: Vendor) -> list[str]:
+    try:
+        return [str(line) for line in vendor.devices_sought()]
+    except (Exception, SystemExit) as error:  # noqa: BLE001 (a vendor may raise anything)
+        return [f"devices_sought() failed: {type(error).__name__}: {error}"]
+
+
+if __name__ == "__main__":
+    main()
+    leave(0)

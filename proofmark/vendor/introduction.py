@@ -1,0 +1,207 @@
+"""A vendor as it introduces itself: imported and asked in a process of its own, so that pytest's runs none of its code.
+
+Whatever its package does when it is imported or asked (ends the process, hangs, crashes in a driver), the session goes
+on and says so.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import selectors
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from types import ModuleType
+from typing import IO, Any
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from proofmark.errors import UsageError
+from proofmark.process.lifetime import end_group
+from proofmark.rules.case_file import problems_of
+from proofmark.vendor.contract import Device, Software, Vendor
+from proofmark.vendor.engine import Compiler
+from proofmark.vendor.registry import FoundVendor
+
+PATIENCE = 120.0
+"""Seconds that a vendor may take for its import, and for each answer."""
+
+LONGEST = 1 << 20
+"""Bytes of an answer."""
+
+
+class Answers(BaseModel):
+    """What `proofmark.vendor.introduced` sends."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
+
+    module: str
+    file: str
+    distribution: str | None
+    compilers: dict[str, Compiler]
+    default_compiler: str
+    framework_precisions: frozenset[str]
+    training_precisions: frozenset[str]
+    visible_devices_variable: str | None
+    runs_on_processor: bool
+    distributed_backend: str
+    training_scales: tuple[str, ...]
+    container_options: tuple[str, ...]
+    chip: str = ""
+    chip_units: int = 1
+    torch_device: str = "cpu"
+    training_adapter: tuple[str, ...] = ()
+    devices: tuple[tuple[int, str], ...] = ()
+    devices_sought: tuple[str, ...] = ()
+    software: Software = Software()
+    failures: dict[str, str]
+
+
+class IntroducedVendor(Vendor):
+    """A vendor's answers in its place. It can't compute, and isn't asked to."""
+
+    def __init__(self, name: str, answers: Answers) -> None:
+        self._name, self._answers = name, answers
+        self.compilers = answers.compilers
+        self.default_compiler = answers.default_compiler
+        self.framework_precisions = answers.framework_precisions
+        self.training_precisions = answers.training_precisions
+        self.visible_devices_variable = answers.visible_devices_variable
+        self.runs_on_processor = answers.runs_on_processor
+        self.distributed_backend = answers.distributed_backend
+        self.training_scales = answers.training_scales
+        self.container_options = answers.container_options
+
+    def devices(self) -> list[Device]:
+        """As answered.
+
+        Raises:
+            UsageError: it could not tell.
+        """
+        if failure := self._answers.failures.get("devices"):
+            raise UsageError(f"vendor '{self._name}': devices() failed: {failure} ({self._answers.file})")
+        return [Device(*each) for each in self._answers.devices]
+
+    def devices_sought(self) -> list[str]:
+        """As answered; nothing where there are devices."""
+        return list(self._answers.devices_sought)
+
+    def software(self) -> Software:
+        """As answered."""
+        return self._answers.software
+
+    def synchronize(self) -> None:
+        """Nothing is given to its devices here."""
+
+    def torch_device(self) -> str:
+        """As answered."""
+        return self._answers.torch_device
+
+    def chip(self) -> str:
+        """As answered."""
+        return self._answers.chip
+
+    def chip_units(self) -> int:
+        """As answered."""
+        return self._answers.chip_units
+
+
+def introduce(name: str, vendors_dir: Path, device: str | None = None) -> FoundVendor:
+    """Find a vendor as `find_vendor` does, in a process of its own.
+
+    Raises:
+        UsageError: as of `find_vendor`; or it ended its process, took too long, or an answer is not what the contract
+            asks for.
+    """
+    orders = {"vendor": name, "vendors_dir": str(vendors_dir), "selected": device}
+    answers = _understood(name, _ask(name, orders))
+    failures = {what: told for what, told in answers.failures.items() if what != "devices"}  # asked for where needed
+    if failures:
+        told = "; ".join(f"{what}() failed: {failure}" for what, failure in failures.items())
+        raise UsageError(f"vendor '{name}': {told} ({answers.file})")
+    package = ModuleType(answers.module)
+    package.__file__ = answers.file
+    vendor = IntroducedVendor(name, answers)
+    return FoundVendor(name, package, vendor, vendors_dir, answers.distribution, answers.training_adapter)
+
+
+def _understood(name: str, line: dict[str, Any]) -> Answers:
+    if "error" in line:
+        raise UsageError(line["error"])
+    try:
+        return Answers.model_validate(line["answers"])
+    except ValidationError as error:
+        problems = problems_of(error, f"vendor '{name}' ({line['answers'].get('file')})")
+        raise UsageError("\n".join(map(str, problems))) from None
+
+
+def _ask(name: str, orders: dict[str, Any]) -> dict[str, Any]:
+    """The last line of the child's answer.
+
+    Raises:
+        UsageError: there is none.
+    """
+    answer_read, answer_write = os.pipe()
+    with tempfile.TemporaryFile() as printed, os.fdopen(answer_read, "rb", buffering=0) as stream:
+        try:
+            process = subprocess.Popen(
+                [sys.executable, "-P", "-m", "proofmark.vendor.introduced", str(answer_write)],
+                stdin=subprocess.PIPE,
+                stdout=printed,
+                stderr=printed,
+                pass_fds=[answer_write],
+                start_new_session=True,
+                env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+            )
+        finally:
+            os.close(answer_write)
+        try:
+            assert process.stdin is not None
+            with process.stdin:
+                process.stdin.write((json.dumps(orders) + "\n").encode())
+            return _last_line(name, process, stream, printed)
+        finally:
+            end_group(process)
+
+
+def _last_line(name: str, process: subprocess.Popen[bytes], stream: IO[bytes], printed: IO[bytes]) -> dict[str, Any]:
+    asking, buffer, deadline = "its import", b"", time.monotonic() + PATIENCE
+    with selectors.DefaultSelector() as selector:
+        selector.register(stream, selectors.EVENT_READ)
+        while len(buffer) <= LONGEST:
+            if not selector.select(max(0.0, deadline - time.monotonic())):
+                raise UsageError(f"vendor '{name}': {asking} did not end within {PATIENCE:g} s")
+            chunk = stream.read(65536)
+            if not chunk:
+                raise UsageError(f"vendor '{name}': {asking} {_ended(process)}{_last_words(printed)}")
+            buffer += chunk
+            while b"\n" in buffer:
+                raw, buffer = buffer.split(b"\n", 1)
+                line: dict[str, Any] = json.loads(raw)
+                if "asking" not in line:
+                    return line
+                asking, deadline = line["asking"], time.monotonic() + PATIENCE
+    raise UsageError(f"vendor '{name}': {asking} gave more than {LONGEST} bytes")
+
+
+def _ended(process: subprocess.Popen[bytes]) -> str:
+    """How a child came to its end before its time."""
+    try:
+        code = process.wait(5)
+    except subprocess.TimeoutExpired:
+        return "closed what it should have answered on"
+    if code < 0:
+        names = {each.value: each.name for each in signal.Signals}
+        return f"crashed with {names.get(-code, f'signal {-code}')}"
+    return f"ended the process with exit code {code}"
+
+
+def _last_words(printed: IO[bytes]) -> str:
+    printed.seek(0)
+    lines = printed.read()[-2000:].decode("utf-8", "replace").split("\n")
+    last = next((line.strip() for line in reversed(lines) if line.strip()), "")
+    return f": {last}" if last else ""

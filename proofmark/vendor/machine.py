@@ -1,0 +1,110 @@
+"""What machine this is, and which versions of what run on it."""
+
+from __future__ import annotations
+
+import os
+import platform
+import socket
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+import psutil
+
+from proofmark import __version__
+from proofmark.record.parts import Host, Known
+
+
+def usable_cores() -> int:
+    """Cores that this process may run on."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def processor_name() -> str:
+    """The CPU's name as the kernel gives it, with family and model where x86 has them."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return platform.processor() or platform.machine()
+    fields: dict[str, str] = {}
+    for line in lines:
+        key, _, value = line.partition(":")
+        fields.setdefault(key.strip(), value.strip())
+    name = fields.get("model name") or platform.processor() or platform.machine()
+    if "cpu family" in fields:
+        name += f" (family {fields['cpu family']} model {fields.get('model', '?')})"
+    return name
+
+
+def microcode(root: Path = Path("/")) -> str | None:
+    """The processor's firmware, as x86 has it."""
+    text = _read(root / "proc/cpuinfo") or ""
+    found = next((line.partition(":")[2].strip() for line in text.splitlines() if line.startswith("microcode")), None)
+    return f"microcode {found}" if found else None
+
+
+def governor(root: Path = Path("/")) -> Known:
+    """What sets the clock of the CPU's cores; where they differ, each with how many have it."""
+    files = (root / "sys/devices/system/cpu").glob("cpu[0-9]*/cpufreq/scaling_governor")
+    found = Counter(text.strip() for file in files if (text := _read(file)))
+    if not found:
+        return Known(reason="the kernel shows none (no cpufreq): as in most virtual machines")
+    if len(found) == 1:
+        return Known(value=next(iter(found)))
+    return Known(value=", ".join(f"{name} ({count} cores)" for name, count in sorted(found.items())))
+
+
+def container(root: Path = Path("/")) -> Known:
+    """The image that this process runs in, as far as an engine tells those within."""
+    podman = _read(root / "run/.containerenv")
+    if podman is not None:
+        told = dict(line.partition("=")[::2] for line in podman.splitlines())
+        image, identity = (told.get(key, "").strip().strip('"') for key in ("image", "imageid"))
+        if image:
+            return Known(value=f"{image} {identity}".strip())
+    groups = _read(root / "proc/1/cgroup") or ""
+    inside = podman is not None or (root / ".dockerenv").exists()
+    inside = inside or any(name in groups for name in ("docker", "kubepods", "containerd", "libpod"))
+    if inside:
+        return Known(reason="in a container whose engine does not tell those within which image it is")
+    return Known(reason="not in a container")
+
+
+def kernel() -> Known:
+    """Release and build."""
+    found = platform.uname()
+    return Known(value=f"{found.system} {found.release} {found.version}".strip())
+
+
+def _read(path: Path) -> str | None:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return None
+
+
+def describe_host(software: Mapping[str, Known] | None = None) -> Host:
+    """The machine for the record, with driver, runtime and firmware of its devices where they were asked for."""
+    return Host(
+        name=socket.gethostname(),
+        system=f"{platform.system()} {platform.release()}",
+        processor=processor_name(),
+        cores=usable_cores(),
+        memory_bytes=psutil.virtual_memory().total,
+        kernel=kernel(),
+        governor=governor(),
+        container=container(),
+        **(software or {}),
+    )
+
+
+def installed_versions(packages: Iterable[str]) -> dict[str, str]:
+    """Versions of Proofmark, Python and those of `packages` that are installed. Imports none of them."""
+    versions = {"proofmark": __version__, "python": platform.python_version()}
+    for package in packages:
+        try:
+            versions[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return versions

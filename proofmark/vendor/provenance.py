@@ -1,0 +1,117 @@
+"""What a result was made with, beside versions of packages: the suite's commit, the vendor's package, its driver."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from proofmark.record.parts import Known, Provenance
+from proofmark.vendor.contract import Vendor
+from proofmark.vendor.registry import FoundVendor
+
+SUITE = Path(__file__).resolve().parents[2]
+
+PATIENCE = 20.0
+"""Seconds that git may take."""
+
+MOST_FILES, MOST_BYTES = 10_000, 1 << 30
+"""Of a vendor's package that is hashed."""
+
+
+def provenance_of(found: FoundVendor) -> Provenance:
+    """Of this session's suite and vendor. Nothing of it changes while a session runs: it is looked at once."""
+    commit, clean = commit_of(SUITE)
+    return Provenance(
+        commit=commit,
+        clean=clean,
+        vendor_version=_vendor_version(found),
+        vendor_sha256=content_of(found.directory),
+    )
+
+
+def device_software(vendor: Vendor) -> dict[str, Known]:
+    """Driver, runtime and firmware in the vendor's words; what it raises is the reason why there are none."""
+    names = ("driver", "runtime", "firmware")
+    try:
+        told = vendor.software()
+        values = {name: getattr(told, name) for name in names}
+        reason = told.reason
+    except (Exception, SystemExit) as error:  # noqa: BLE001 (a vendor may raise anything)
+        values, reason = dict.fromkeys(names), f"software() failed: {type(error).__name__}: {error}"
+    return {
+        name: Known(value=str(value)) if value is not None else Known(reason=reason) for name, value in values.items()
+    }
+
+
+@cache
+def commit_of(root: Path) -> tuple[Known, bool | None]:
+    """The commit that a tree's files are of, and whether they are unchanged."""
+    try:
+        tracked = _git(root, "ls-files", "--error-unmatch", "proofmark/__init__.py")
+        if tracked.returncode:
+            told = tracked.stderr.strip().splitlines()[:1] or ["not under git's control"]
+            return Known(reason=told[0]), None
+        commit, status = _git(root, "rev-parse", "HEAD"), _git(root, "status", "--porcelain")
+    except FileNotFoundError:
+        return Known(reason="there is no git on this machine"), None
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return Known(reason=f"git did not answer: {error}"), None
+    if commit.returncode or status.returncode:
+        told = (commit.stderr or status.stderr).strip().splitlines()[:1] or ["git failed"]
+        return Known(reason=told[0]), None
+    return Known(value=commit.stdout.strip()), not status.stdout.strip()
+
+
+def _git(root: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """A question to git, without a lock on its index and whatever the caller's environment says of other trees.
+
+    Raises:
+        FileNotFoundError: there is none.
+    """
+    git = shutil.which("git")
+    if git is None:
+        raise FileNotFoundError("git")
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("GIT_")}
+    return subprocess.run(
+        [git, "--no-optional-locks", "-C", str(root), *arguments],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        env={**environment, "LC_ALL": "C"},
+        timeout=PATIENCE,
+    )
+
+
+def _vendor_version(found: FoundVendor) -> Known:
+    if found.distribution is None:
+        return Known(reason="not an installed package: the suite's commit and the hash of its content say which it is")
+    try:
+        return Known(value=f"{found.distribution} {version(found.distribution)}")
+    except PackageNotFoundError:
+        return Known(reason=f"{found.distribution} does not tell its version")
+
+
+@cache
+def content_of(directory: Path) -> Known:
+    """SHA-256 over names and contents of a package's files, in order; compiled Python is none of them."""
+    digest, count, size = hashlib.sha256(), 0, 0
+    try:
+        for path in sorted(path for path in directory.rglob("*") if "__pycache__" not in path.parts and path.is_file()):
+            count, size = count + 1, size + path.stat().st_size
+            if count > MOST_FILES or size > MOST_BYTES:
+                return Known(reason=f"{directory} has more than {MOST_FILES} files or {MOST_BYTES >> 30} GiB")
+            digest.update(
+                f"{path.relative_to(directory).as_posix()}\0{path.stat().st_size}\0".encode("utf-8", "replace")
+            )
+            with path.open("rb") as stream:
+                while chunk := stream.read(1 << 20):
+                    digest.update(chunk)
+    except OSError as error:
+        return Known(reason=f"{directory} cannot be read: {error.strerror}")
+    return Known(value=digest.hexdigest())

@@ -1,0 +1,214 @@
+"""Finding a vendor by name: a folder under vendors/, or an entry point of an installed package."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import importlib.util
+import traceback
+from collections.abc import Callable, Collection
+from importlib.metadata import entry_points
+from pathlib import Path
+from types import ModuleType
+
+from proofmark.errors import Problem, StepError, UsageError
+from proofmark.rules.scale import Scale
+from proofmark.vendor.adapter import adapted_steps
+from proofmark.vendor.contract import Vendor
+from proofmark.vendor.engine import Compiler, InferModel
+from proofmark.vendor.unsupported import expected_reason, load_expected
+
+GROUP = "proofmark.vendors"
+
+
+class FoundVendor:
+    """A vendor with the place it came from."""
+
+    def __init__(
+        self,
+        name: str,
+        package: ModuleType,
+        vendor: Vendor,
+        vendors_dir: Path,
+        distribution: str | None = None,
+        adapted: Collection[str] | None = None,
+    ) -> None:
+        self.name = name
+        self.distribution = distribution
+        """The installed package that it came with; None of a folder under vendors/."""
+        self.vendors_dir = vendors_dir
+        self._adapted = adapted
+        self.package = package
+        self.vendor = vendor
+        self.directory = Path(package.__file__ or ".").resolve().parent
+
+    @property
+    def unsupported_file(self) -> Path:
+        """What the vendor expects not to work; need not exist."""
+        return self.directory / "unsupported.yaml"
+
+    def expects_unsupported(self, case: str, compiler: str | None, precision: str) -> str | None:
+        """Why the vendor expects `<suite>/<case>` not to run like this; None where it does not.
+
+        Raises:
+            ConfigurationError: its list is wrong.
+        """
+        return expected_reason(load_expected(self.unsupported_file), case, compiler, precision)
+
+    @property
+    def adapted(self) -> list[str]:
+        """Names of the steps of training that the vendor does otherwise."""
+        return list(adapted_steps(self.vendor.training_adapter()) if self._adapted is None else self._adapted)
+
+    @property
+    def chips_file(self) -> Path:
+        """Peaks of the vendor's chips."""
+        return self.directory / "chips.yaml"
+
+    def overrides_file(self, suite: str, case: str) -> Path:
+        """Where the vendor's overrides of one case are; need not exist."""
+        return self.directory / "configs" / suite / f"{case}.yaml"
+
+    def scale_files(self, case: str) -> list[Path]:
+        """The vendor's overrides of one training case, a file per scale: `<chip>x<nnodes>x<nproc>.yaml`."""
+        return sorted((self.directory / "configs" / "training" / case).glob("*.yaml"))
+
+    def stray_overrides(self, cases: Collection[str]) -> list[Problem]:
+        """Files among the vendor's overrides that no case will ever read, whatever they are.
+
+        Args:
+            cases: all there are, as `<suite>/<case>`.
+        """
+        configs = self.directory / "configs"
+        known = [f"{case}.yaml" for case in cases if not case.startswith("training/")]
+        files = (path for path in sorted(configs.rglob("*")) if path.is_symlink() or not path.is_dir())
+        names = {path: path.relative_to(configs).as_posix() for path in files if "__pycache__" not in path.parts}
+        return [
+            Problem(str(path), "", _expected(name, known, cases))
+            for path, name in names.items()
+            if name not in known and not _names_a_scale(name, cases) and path.name != ".gitkeep"
+        ]
+
+    @property
+    def is_local(self) -> bool:
+        """Whether it lives beside the suites, and not in an installed package."""
+        return self.directory.parent == self.vendors_dir.resolve()
+
+    def compiler(self, name: str) -> tuple[str, Compiler]:
+        """Resolve a compiler's name, `default` included.
+
+        Raises:
+            UsageError: the vendor has none of that name.
+        """
+        resolved = self.vendor.default_compiler if name == "default" else name
+        if resolved not in self.vendor.compilers:
+            known = ", ".join(sorted(self.vendor.compilers))
+            raise UsageError(
+                f"unknown compiler '{name}' of vendor {self.name}: it has {known}{_hint(name, self.vendor.compilers)}"
+            )
+        return resolved, self.vendor.compilers[resolved]
+
+    def infer_model(self, compiler: str) -> Callable[..., InferModel]:
+        """The InferModel class of a compiler's module.
+
+        Raises:
+            UsageError: the module can't be imported or holds no such class.
+        """
+        module = _import(f"{self.package.__name__}.{compiler}", f"compiler '{compiler}' of vendor {self.name}")
+        found = getattr(module, "InferModel", None)
+        if not isinstance(found, type) or "__call__" not in dir(found):
+            raise UsageError(f"{module.__file__}: expected a class InferModel with __init__ and __call__")
+        return found
+
+
+def available_vendors(vendors_dir: Path) -> list[str]:
+    """All names that `find_vendor` knows, broken ones included."""
+    local = {path.parent.name for path in vendors_dir.glob("*/__init__.py")}
+    return sorted(local | {entry.name for entry in entry_points(group=GROUP)})
+
+
+def find_vendor(name: str, vendors_dir: Path, device: str | None = None) -> FoundVendor:
+    """Import a vendor, let it select `device` where one is asked for, and check that it fulfils the contract.
+
+    Raises:
+        UsageError: unknown, ambiguous, broken on import, without such a device, or not what the contract asks for.
+    """
+    entries = [entry for entry in entry_points(group=GROUP) if entry.name == name]
+    local = (vendors_dir / name / "__init__.py").is_file() and name.isidentifier()
+    if len(entries) + local > 1:
+        places = [str(vendors_dir / name)] * local + [entry.value for entry in entries]
+        raise UsageError(f"vendor '{name}' is there more than once: {', '.join(places)}; remove all but one")
+    if not local and not entries:
+        known = available_vendors(vendors_dir)
+        raise UsageError(f"unknown vendor '{name}': there are {', '.join(known)}{_hint(name, known)}")
+    target = f"vendors.{name}" if local else entries[0].value.partition(":")[0]
+    package = _import(target, f"vendor '{name}'")
+    distribution = None if local or entries[0].dist is None else entries[0].dist.name
+    return FoundVendor(name, package, _checked(package, name, device), vendors_dir, distribution)
+
+
+def _names_a_scale(name: str, cases: Collection[str]) -> bool:
+    """Whether a file is a training case's at some scale: `training/<case>/<scale>.yaml`."""
+    folder, _, file = name.rpartition("/")
+    return folder.startswith("training/") and folder in cases and Scale.is_named(file.removesuffix(".yaml"))
+
+
+def _expected(name: str, known: Collection[str], cases: Collection[str]) -> str:
+    """What is wrong with a file under `configs/`, and what would be read in its place."""
+    folder, _, file = name.rpartition("/")
+    stem, dot, ending = file.rpartition(".")
+    scale = stem.removeprefix("config_")
+    if ending == "py" and Scale.is_named(scale):
+        case = folder if folder in cases else "training/<case>"
+        return f"is read by nobody: FlagPerf's settings at a scale are expected as YAML, in {case}/{scale}.yaml"
+    trainings = [case for case in (folder, f"{folder}/{stem}") if case in cases and case.startswith("training/")]
+    if trainings and ending == "yaml":
+        expected = f"{trainings[0]}/<scale>.yaml, as A100x1x8.yaml"
+        return f"is named after no scale, so that none would read it: expected {expected}"
+    if dot and ending == "yaml":
+        return f"is named after no case, so that none would read it{_hint(name, known)}"
+    own = f"{folder}/{stem}.yaml"
+    if own in known or _names_a_scale(own, cases):
+        return f"is read by nobody: expected YAML in {own}"
+    return "is read by nobody: expected <suite>/<case>.yaml or training/<case>/<scale>.yaml and no other file"
+
+
+def _import(target: str, what: str) -> ModuleType:
+    try:
+        return importlib.import_module(target)
+    except (Exception, SystemExit) as error:  # noqa: BLE001 (a vendor's module may raise anything)
+        frames = traceback.extract_tb(error.__traceback__)
+        file, line = (frames[-1].filename, frames[-1].lineno) if frames else (target, 0)
+        if isinstance(error, SyntaxError):
+            file, line = error.filename or file, error.lineno or line
+        reason = str(error).splitlines()[0] if str(error) else ""
+        raise UsageError(f"{what} cannot be imported: {type(error).__name__}: {reason} ({file}:{line})") from None
+
+
+def _checked(package: ModuleType, name: str, device: str | None) -> Vendor:
+    where = f"{package.__file__}: vendor '{name}'"
+    candidate = getattr(package, "vendor", None)
+    if isinstance(candidate, type) and issubclass(candidate, Vendor):
+        raise UsageError(f"{where}: 'vendor' is a class; expected an instance of it: vendor = {candidate.__name__}()")
+    if not isinstance(candidate, Vendor):
+        raise UsageError(f"{where}: expected an attribute 'vendor', an instance of proofmark.vendor.Vendor")
+    if device is not None:
+        try:
+            candidate.select(device)
+        except StepError as error:
+            raise UsageError(f"vendor '{name}': --device {device}: {error}") from None
+    compilers = candidate.compilers
+    if not isinstance(compilers, dict) or not all(isinstance(value, Compiler) for value in compilers.values()):
+        raise UsageError(f"{where}: 'compilers' must be a dict of names to proofmark.vendor.Compiler")
+    if getattr(candidate, "default_compiler", None) not in compilers:
+        raise UsageError(f"{where}: 'default_compiler' must be one of {', '.join(sorted(compilers)) or '(none)'}")
+    directory = Path(package.__file__ or ".").parent
+    for compiler in compilers:
+        if not (directory / f"{compiler}.py").is_file():
+            raise UsageError(f"{where}: compiler '{compiler}' has no module {directory / compiler}.py")
+    return candidate
+
+
+def _hint(name: str, known: object) -> str:
+    near = difflib.get_close_matches(name, list(known), 1)  # type: ignore[call-overload]
+    return f"; did you mean '{near[0]}'?" if near else ""

@@ -1,0 +1,63 @@
+"""What makes a measurement another one than the device's alone: rounds far apart, and a machine that others use."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from proofmark.monitoring.contention import merged
+from proofmark.record.parts import Contention, Rate
+
+CONTENDED = 0.5
+"""Share of the bound that others may take of all cores: an engine on all cores of two waits for the slower one."""
+
+SPARE = 0.25
+"""Share of all cores that must have been idle, if what others took is not to have been missed."""
+
+
+class Timed(Protocol):
+    """Something that was timed while the machine was watched."""
+
+    @property
+    def whole_seconds(self) -> float:
+        """How long it took."""
+
+    @property
+    def contention(self) -> Contention | None:
+        """What else the machine did."""
+
+
+def noise_of(rounds: Sequence[Timed], core: Rate, bound: float) -> list[str]:
+    """What speaks against a measurement's core throughput, in sentences; empty if nothing does.
+
+    Args:
+        rounds: the timed ones.
+        core: their core throughput.
+        bound: the case's `max_noise`.
+    """
+    reasons = []
+    if core.noise is not None and core.noise > bound:
+        reasons.append(
+            f"the core throughput of the {len(rounds)} rounds scatters by {core.noise:.1%}, more than {bound:.1%}"
+        )
+    seen = merged([(timed.whole_seconds, timed.contention) for timed in rounds if timed.contention is not None])
+    reasons += contention_of(seen, bound)
+    return [*reasons, *_clock_changes(rounds)] if reasons else []
+
+
+def contention_of(seen: Contention | None, bound: float) -> list[str]:
+    """What others took of the cores while nothing was spare, where it is more than the bound allows."""
+    if seen is None or seen.others <= CONTENDED * bound or seen.idle > SPARE:
+        return []
+    stolen = f", of them {seen.stolen:.1%} the host of this virtual machine" if seen.stolen > 0.001 else ""
+    return [
+        f"contention: others took {seen.others:.1%} of the cores{stolen} while it was timed, more than "
+        f"{CONTENDED * bound:.1%}, and {seen.idle:.1%} were idle"
+    ]
+
+
+def _clock_changes(rounds: Sequence[Timed]) -> list[str]:
+    clocks = [timed.contention.clock_mhz for timed in rounds if timed.contention and timed.contention.clock_mhz]
+    if not clocks or max(clocks) <= 1.1 * min(clocks):
+        return []
+    return [f"the processor's clock went from {max(clocks):.0f} to {min(clocks):.0f} MHz"]

@@ -1,0 +1,100 @@
+"""Stages of a verdict that every suite shares: each gives its complaints about a record, none where all is well."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from proofmark.errors import Problem
+from proofmark.record.envelope import CaseRecord
+from proofmark.record.parts import Chip, Flops, Identity, Monitoring, Utilisation, Verdict, VerdictKind
+
+Stage = tuple[VerdictKind, Sequence[str]]
+
+FLOPS_TOLERANCE = 0.05
+"""How far the declared FLOPs may be from the counted ones, as a share of the counted."""
+
+
+def decide(stages: Iterable[Stage]) -> Verdict:
+    """The first stage with a complaint decides the kind; all its complaints are reasons. Without any it is a PASS."""
+    for kind, reasons in stages:
+        if reasons:
+            return Verdict(kind=kind, reasons=tuple(reasons))
+    return Verdict(kind=VerdictKind.PASS)
+
+
+def as_expected(verdict: Verdict, record: CaseRecord) -> Verdict:
+    """An UNSUPPORTED that the vendor's own file lists says so."""
+    if verdict.kind is not VerdictKind.UNSUPPORTED or record.expected_unsupported is None:
+        return verdict
+    told = f"the vendor expects it: {record.expected_unsupported}"
+    return verdict.model_copy(update={"reasons": (*verdict.reasons, told), "expected": True})
+
+
+def illegalities(record: CaseRecord) -> list[str]:
+    """What was wrong with the configuration."""
+    return [str(Problem(problem.where, problem.key, problem.what)) for problem in record.problems]
+
+
+def parts_left_out(record: CaseRecord) -> list[str]:
+    """That not all of the case was run."""
+    return ["only some tests of the case were selected"] if record.partial else []
+
+
+def damaged_lines(record: CaseRecord, log: str) -> list[str]:
+    """How many lines of the run's log are no events, and which."""
+    if not record.corrupt_lines:
+        return []
+    told = f"{record.corrupt_lines} lines of {log} are damaged"
+    return [f"{told}: {'; '.join(record.damaged)}" if record.damaged else told]
+
+
+def missing_identity(dataset: Identity | None, weights: Identity | None, weights_loaded: bool) -> list[str]:
+    """What makes a figure one of this task and no other: its data, and its weights where any were loaded."""
+    reasons = [] if dataset else ["nothing identifies the data set"]
+    return reasons + (["nothing identifies the weights"] if weights_loaded and not weights else [])
+
+
+def missing_utilisation(flops: Flops | None, utilisation: Utilisation, chip: Chip) -> list[str]:
+    """Figures that there must be where a model was measured: its counted FLOPs, and MFU where the peak is known."""
+    reasons = [] if flops and flops.counted is not None else ["the FLOPs were not counted"]
+    if utilisation.mfu is None and chip.peak is not None:
+        reasons.append("MFU is missing, though the chip's peak is known")
+    return reasons
+
+
+def wrong_flops(flops: Flops | None, item: str) -> list[str]:
+    """Declared FLOPs that are not those of the model, by more than FLOPS_TOLERANCE."""
+    if flops is None or flops.counted is None:
+        return []
+    if flops.counted > 0 and abs(flops.declared - flops.counted) <= FLOPS_TOLERANCE * flops.counted:
+        return []
+    told = f"the case declares {flops.declared:.4g} FLOPs per {item}, counted were {flops.counted:.4g}"
+    return [f"{told}: more than {FLOPS_TOLERANCE:.0%} of the counted apart"]
+
+
+def impossible_utilisation(utilisation: Utilisation, chip: Chip) -> list[str]:
+    """An MFU that no device reaches: not above 0, above its peak, or above what was ever measured on it."""
+    mfu, peak = utilisation.mfu, chip.peak
+    if mfu is None:
+        return []
+    if mfu <= 0:
+        return [f"MFU {mfu:.1%} is not above 0: the FLOPs, the peak or the clock are wrong"]
+    if mfu > 1:
+        return [f"MFU {mfu:.1%} is above 100 %: wrong FLOPs, a wrong peak, or a device that was not waited for"]
+    if peak and peak.achievable is not None and mfu * peak.flops_per_second > peak.achievable:
+        reached = f"{mfu * peak.flops_per_second:.4g} FLOP/s"
+        return [f"MFU {mfu:.1%}, {reached}, is above the chip's measured achievable {peak.achievable:.4g} FLOP/s"]
+    return []
+
+
+def disturbances(seen: Monitoring | None) -> list[str]:
+    """What made a device another one than the chip alone, while it was timed."""
+    if seen is None:
+        return []
+    reasons = []
+    if seen.throttled:
+        reasons.append(f"a device was throttled while it was timed: {', '.join(seen.throttled)}")
+    if seen.foreign_processes:
+        who = ", ".join(map(str, seen.foreign_processes))
+        reasons.append(f"other processes were on a device while it was timed: {who}")
+    return reasons
