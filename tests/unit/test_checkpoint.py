@@ -14,7 +14,7 @@ import torch.distributed as dist
 from torch import nn
 
 from proofmark.errors import StepError
-from proofmark.training import checkpoint
+from proofmark.training.ranks import checkpoint
 from proofmark.training.ranks.checkpoint import Checkpoints
 
 

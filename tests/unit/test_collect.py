@@ -64,6 +64,7 @@ def a_round(of: str, number: int, **changes: Any) -> dict[str, Any]:
         "batch_ns": [10_000_000] * 3,
         "evaluation_ns": 1_000_000,
         "accuracy": 0.95 + number / 1000,
+        "contention": {"others": 0.0, "stolen": 0.0, "idle": 0.0},
         **changes,
     }
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from proofmark.inference import kept
+from proofmark.record.kept import NO_FAILURE
 from proofmark.inference.record import RunRecord
 from proofmark.record.parts import Verdict, VerdictKind
 from proofmark.rules.config import HostSettings
@@ -55,7 +56,7 @@ def test_weights_that_were_trained_are_named_where_the_cache_has_them(run_dir: P
     assert (first.what, first.path) == ("the trained weights", str(path))
 
 
-@pytest.mark.parametrize("kind", sorted(kept.NO_FAILURE))
+@pytest.mark.parametrize("kind", sorted(NO_FAILURE))
 def test_of_one_that_did_not_fail_nothing(run_dir: Path, kind: VerdictKind) -> None:
     assert names(judged(kind), run_dir) == {}
 
