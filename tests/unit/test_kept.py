@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from proofmark.inference import kept
-from proofmark.record.kept import NO_FAILURE
 from proofmark.inference.record import RunRecord
+from proofmark.record.kept import NO_FAILURE
 from proofmark.record.parts import Verdict, VerdictKind
 from proofmark.rules.config import HostSettings
 from proofmark.training.kept import of_training
