@@ -34,9 +34,9 @@ def judged(*runs: SeedRun, **changes: Any) -> tuple[str, str]:
     [
         (0.3, 0.0, None, "AMBIGUOUS"),
         (0.3, 0.0, 0.7, "PASS"),
-        (0.0249, 0.0, None, "PASS"),
-        (0.026, 0.25, None, "AMBIGUOUS"),
-        (0.3, 0.26, None, "PASS"),
+        (0.0099, 0.0, None, "PASS"),
+        (0.011, 0.5, None, "AMBIGUOUS"),
+        (0.3, 0.51, None, "PASS"),
     ],
 )
 def test_others_on_the_cores(others: float, idle: float, max_noise: float | None, kind: str) -> None:

@@ -99,7 +99,7 @@ GOOD: dict[str, dict[str, Any]] = {
     "rounds as long as is asked for": {"engine": scattered(0.5, 0.5, 0.5), "config": {"repeat": 3, "min_seconds": 0.5}},
     "several passes": {"engine": measurement(*[{"items": 700, "passes": 7}] * 3)},
     "others on a machine that is nearly idle": {"engine": beside(others=0.2, idle=0.75)},
-    "others take next to nothing": {"engine": beside(others=0.0249, idle=0.0)},
+    "others take next to nothing": {"engine": beside(others=0.0099, idle=0.0)},
     "whole at the loader's rate": {"engine": loaded([100] * 3, 1.5)},
     "whole above the loader, within its noise": {"engine": loaded([70, 100, 40], 1.5)},
     "a framework that isn't ranked": {"framework": scattered(1.0, 2.0, 3.0)},
@@ -148,9 +148,9 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str]] = {
         "others took 30.0% of the cores",
     ),
     "others on the cores that are left": (
-        {"engine": beside(others=0.026, idle=0.25)},
+        {"engine": beside(others=0.011, idle=0.5)},
         "AMBIGUOUS",
-        "2.6% of the cores while it was timed, more than 2.5%, and 25.0% were idle",
+        "1.1% of the cores while it was timed, more than 1.0%, and 50.0% were idle",
     ),
     "a host that takes the cores": (
         {"engine": beside(others=0.1, stolen=0.1, idle=0.0)},
