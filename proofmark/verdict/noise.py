@@ -9,7 +9,7 @@ from proofmark.monitoring.contention import merged
 from proofmark.record.parts import Contention, Rate
 
 CONTENDED = 0.2
-"""Share of the bound that others may take of all cores. An engine on all cores waits for the slowest one: where others took
+"""Share of the bound that others may take of all cores. An engine on all cores waits for the slowest: where others took
 2.3 % of two cores, its core throughput was 6 % lower."""
 
 SPARE = 0.5
