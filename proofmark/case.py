@@ -54,6 +54,9 @@ class Case(ABC):
 
     parameters_type: ClassVar[type[Parameters]]
 
+    packages: ClassVar[tuple[str, ...]] = ()
+    """Those that its processes need, whose versions are recorded."""
+
     @abstractmethod
     def create_model(self, config: EffectiveConfig) -> torch.nn.Module:
         """The model: called with tensors, returns a tensor or a tuple of tensors.

@@ -24,7 +24,7 @@ from typing import Any, NoReturn
 
 from proofmark.process.answers import LONGEST, read_answer
 from proofmark.process.capped_log import CappedLog
-from proofmark.process.lifetime import MARK, end_group, end_marked, temporary_directory, wait_without_reaping
+from proofmark.process.lifetime import end_group, end_marked, marked, temporary_directory, wait_without_reaping
 from proofmark.process.silence import Listener, Patience
 
 LOOK_EVERY = 1.0
@@ -78,7 +78,7 @@ class CaseWorker:
         answer_read, answer_write = os.pipe()
         self._log = CappedLog(Path(spec.run_dir) / "worker.log")
         self._mark = secrets.token_hex(16)
-        marked = {MARK: self._mark, "PYTHONPATH": os.pathsep.join(spec.sys_path)}
+        own = {**marked(self._mark), "PYTHONPATH": os.pathsep.join(spec.sys_path)}
         try:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "proofmark.inference.worker_main", str(answer_write)],
@@ -87,7 +87,7 @@ class CaseWorker:
                 stderr=self._log.descriptor,
                 pass_fds=[answer_write],
                 start_new_session=True,
-                env={**os.environ, **(environment or {}), **marked, "TMPDIR": self._temporary.name},
+                env={**os.environ, **(environment or {}), **own, "TMPDIR": self._temporary.name},
             )
         finally:
             os.close(answer_write)
@@ -95,6 +95,11 @@ class CaseWorker:
         self._answers = os.fdopen(answer_read, "rb", buffering=0)
         self._buffer = b""
         self._send(asdict(spec))
+
+    @property
+    def mark(self) -> str:
+        """By which all that it starts is known."""
+        return self._mark
 
     @property
     def group(self) -> int:

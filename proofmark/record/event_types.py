@@ -178,6 +178,17 @@ class RunBegin(Typed):
     provenance: NotRequired[Annotated[dict[str, Any], fits(Provenance)]]
 
 
+class OnHost(Fields):
+    """What is known of a host that a launcher found."""
+
+    node: Count
+    name: Text
+    skew: Annotated[float, Field(gt=-1e12, lt=1e12)] | None
+    chip: NotRequired[Annotated[dict[str, Any], fits(Chip)]]
+    host: NotRequired[Annotated[dict[str, Any], fits(Host)]]
+    versions: NotRequired[dict[str, str]]
+
+
 class Counted(Typed):
     """FLOPs per item."""
 

@@ -70,6 +70,9 @@ class Means:
     packages: tuple[str, ...]
     described: Described
     data_dir: str | None = None
+    weights: str | None = None
+    launcher: str = "local"
+    """Its name, for a job's file."""
     container: Container | None = None
 
     async def far_end(self, node: Node, python: str) -> tuple[list[str], dict[str, Any]]:
@@ -81,7 +84,8 @@ class Means:
         program = [python, "-u", "-c", PROGRAM]
         if self.container is None:
             return node.command(program), {}
-        lead, facts = await self.container.prepare(node, self.cluster, self.data_dir)
+        read = [path for path in (self.data_dir, self.weights) if path]
+        lead, facts = await self.container.prepare(node, self.cluster, read)
         return node.command([*lead, *program]), facts
 
     @property
