@@ -45,7 +45,7 @@ def collect(events_file: Path, begun: Event | None = None) -> RunRecord:
     if begin is None or last is None:
         raise ValueError(f"{events_file}: no run_begin event")
     launched = _last(events, "launched")
-    begin = begin | _of_host(launched)
+    begin = begin | _of_host(launched, begin)
     config = EffectiveConfig.from_dict(begin["config"])
     engine, framework = _measurement(events, "engine"), _measurement(events, "framework")
     flops = Flops(declared=config.flops, counted=_last(events, "flops").get("counted"))
@@ -104,8 +104,8 @@ def _launched(host: Event) -> Launched:
     return Launched.model_validate({key: host[key] for key in Launched.model_fields if key in host})
 
 
-def _of_host(launched: Event) -> Event:
-    """The chip, the machine, the versions and the device of the host that it ran on, where that is another."""
+def _of_host(launched: Event, begin: Event) -> Event:
+    """Chip, machine, versions, device and the vendor's package of the host that it ran on, where that is another."""
     if not launched.get("hosts"):
         return {}
     host = launched["hosts"][0]
@@ -113,6 +113,8 @@ def _of_host(launched: Event) -> Event:
     if "versions" in host:  # the suite's own code was sent there
         own = {"proofmark": __version__, "python": str(host.get("python"))}
         found["versions"] = own | host["versions"]
+    if begin.get("provenance") and "package" in host:
+        found["provenance"] = begin["provenance"] | host["package"]
     return {"device": launched["device"], **found}
 
 

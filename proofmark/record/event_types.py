@@ -18,6 +18,7 @@ from proofmark.record.parts import (
     Chip,
     Host,
     Identity,
+    Known,
     OverrideEntry,
     ProblemEntry,
     Provenance,
@@ -187,6 +188,7 @@ class OnHost(Fields):
     chip: NotRequired[Annotated[dict[str, Any], fits(Chip)]]
     host: NotRequired[Annotated[dict[str, Any], fits(Host)]]
     versions: NotRequired[dict[str, str]]
+    package: NotRequired[dict[Literal["vendor_version", "vendor_sha256"], Annotated[dict[str, Any], fits(Known)]]]
 
 
 class Counted(Typed):

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from proofmark import jobs
 from proofmark.inference.node import remote
 from tests.cluster.conftest import Campus
 from tests.cluster.test_ssh import COUNTING, cut_link, one_line_table, rebooted
@@ -50,7 +51,6 @@ def test_two_cases_on_the_first_host(campus: Campus, tmp_path: Path) -> None:
         assert record.corrupt_lines == 0 and set(ran.steps(case).values()) <= {"done", "skipped"}
         assert {path.name for path in (ran.case_dir(case) / "noderank0").iterdir()} == set(remote.LEAVES)
         assert record.kept == ()
-    assert first.name in ran.output or first.hostname in ran.output
     nothing_is_left(campus)
     assert any((first.work / "cache" / "weights").rglob("*.safetensors")), "trained there once"
 
@@ -109,6 +109,22 @@ def test_an_end_of_the_session_leaves_nothing_there(campus: Campus, number: sign
     assert campus.house.becomes_empty(5)
     if number is signal.SIGINT:
         assert ran.record().interrupted == "data_and_model"
+
+
+def test_a_case_there_is_stopped_by_the_id_of_its_job(campus: Campus, capsys: pytest.CaptureFixture[str]) -> None:
+    def asked(*arguments: str) -> tuple[int, str]:
+        code = jobs.main(["--cache-dir", str(campus.house.cache), *arguments])
+        return code, capsys.readouterr().out
+
+    session = campus.start_inference(trouble="tiny.data=sleep")
+    campus.house.wait_for_trouble(session)
+    (line,) = [line for line in asked("list")[1].splitlines() if campus.hosts.hosts[0].name in line]
+    job = line.split()[0]
+    assert asked("status", job)[0] == 0 and " ssh " in line and " inference/tiny " in line
+    assert asked("stop", job) == (0, f"{job}  failed\n")
+    ran = campus.house.end(session, timeout=60)
+    assert broken(ran, "data_and_model") == f"job {job} was stopped by its id", ran.output
+    nothing_is_left(campus)
 
 
 def test_what_a_failed_run_left_comes_home(campus: Campus) -> None:

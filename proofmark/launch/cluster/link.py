@@ -120,7 +120,7 @@ class HostLink:
 
     def facts(self) -> dict[str, Any]:
         """For the run's record."""
-        report, kept = self.report, ("hostname", "python", "versions", "chip", "host", "devices")
+        report, kept = self.report, ("hostname", "python", "versions", "chip", "host", "devices", "package")
         facts = {key: report.facts[key] for key in kept if key in report.facts}
         facts |= {"container": self.container} if self.container else {}
         return {"node": report.node, "name": report.name, "skew": report.skew, "round_trip": report.round_trip, **facts}
