@@ -66,8 +66,9 @@ if spec["case_class"] == "Stays": time.sleep(60)
 @pytest.fixture
 def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """Workers whose child is the script above; all are gone afterwards."""
-    (tmp_path / "proofmark").mkdir()
-    (tmp_path / "proofmark/__init__.py").write_text("")
+    (tmp_path / "proofmark/inference").mkdir(parents=True)
+    for package in ("proofmark", "proofmark/inference"):
+        (tmp_path / package / "__init__.py").write_text("")
     (tmp_path / "proofmark/inference/worker_main.py").write_text(CHILD)
     made: list[CaseWorker] = []
 
@@ -333,7 +334,7 @@ def test_the_real_child_ends_with_its_parent(tmp_path: Path) -> None:
     """The real worker_main: its command pipe closes, and the group ends, whatever runs in it."""
     from proofmark.inference import worker_main
 
-    root = str(Path(worker_main.__file__).parents[1])
+    root = str(Path(worker_main.__file__).parents[2])
     read, write = os.pipe()
     code = (
         f"import os, sys; sys.argv[1:] = ['{write}']\n"
