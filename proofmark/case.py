@@ -54,8 +54,8 @@ class Case(ABC):
 
     parameters_type: ClassVar[type[Parameters]]
 
-    packages: ClassVar[tuple[str, ...]] = ()
-    """Those that its processes need, whose versions are recorded."""
+    imports: ClassVar[tuple[str, ...]] = ()
+    """Large modules that it will import, torch aside: cases of a session that name the same pay for it once."""
 
     @abstractmethod
     def create_model(self, config: EffectiveConfig) -> torch.nn.Module:

@@ -14,7 +14,6 @@ from proofmark.record.event_types import (
     InStep,
     Measured,
     Moment,
-    OnHost,
     Rate,
     RunBegin,
     Seconds,
@@ -23,7 +22,7 @@ from proofmark.record.event_types import (
     configured,
     fits,
 )
-from proofmark.record.parts import Check, Contention, Launched, Memory
+from proofmark.record.parts import Check, Contention, Memory
 
 
 class _CaseBegin(RunBegin):
@@ -76,11 +75,6 @@ class _Round(_Of):
     accuracy: float | None
 
 
-class _Launch(Typed):
-    hosts: list[Annotated[OnHost, fits(Launched)]]
-    device: Count | None
-
-
 class _What(Typed):
     what: Text
 
@@ -92,7 +86,6 @@ class _Precision(Typed):
 CASE_EVENTS = EventReader(
     {
         "run_begin": _CaseBegin,
-        "launched": _Launch,
         "step_begin": InStep,
         "step_end": _StepEnd,
         "interrupted": InStep,

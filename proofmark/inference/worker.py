@@ -14,18 +14,18 @@ import os
 import secrets
 import selectors
 import signal
-import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
 
 from proofmark.process.answers import LONGEST, read_answer
 from proofmark.process.capped_log import CappedLog
-from proofmark.process.lifetime import end_group, end_marked, marked, temporary_directory, wait_without_reaping
+from proofmark.process.lifetime import MARK, end_group, end_marked, temporary_directory, wait_without_reaping
 from proofmark.process.silence import Listener, Patience
+from proofmark.process.warm import start_module
 
 LOOK_EVERY = 1.0
 """Seconds between two looks at whether a silent child lives."""
@@ -71,23 +71,26 @@ class CaseWorker:
     """The parent's end of a case's process."""
 
     def __init__(
-        self, spec: WorkerSpec, environment: Mapping[str, str] | None = None, patience: Patience | None = None
+        self,
+        spec: WorkerSpec,
+        environment: Mapping[str, str] | None = None,
+        patience: Patience | None = None,
+        imports: Sequence[str] = (),
     ) -> None:
         self._listener = Listener(patience or Patience())
         self._temporary = temporary_directory()
         answer_read, answer_write = os.pipe()
         self._log = CappedLog(Path(spec.run_dir) / "worker.log")
         self._mark = secrets.token_hex(16)
-        own = {**marked(self._mark), "PYTHONPATH": os.pathsep.join(spec.sys_path)}
+        marked = {MARK: self._mark, "PYTHONPATH": os.pathsep.join(spec.sys_path)}
         try:
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", "proofmark.inference.worker_main", str(answer_write)],
-                stdin=subprocess.PIPE,
-                stdout=self._log.descriptor,
-                stderr=self._log.descriptor,
-                pass_fds=[answer_write],
-                start_new_session=True,
-                env={**os.environ, **(environment or {}), **own, "TMPDIR": self._temporary.name},
+            self._process = start_module(
+                "proofmark.inference.worker_main",
+                (),
+                [answer_write],
+                self._log.descriptor,
+                {**os.environ, **(environment or {}), **marked, "TMPDIR": self._temporary.name},
+                imports,
             )
         finally:
             os.close(answer_write)
@@ -95,11 +98,6 @@ class CaseWorker:
         self._answers = os.fdopen(answer_read, "rb", buffering=0)
         self._buffer = b""
         self._send(asdict(spec))
-
-    @property
-    def mark(self) -> str:
-        """By which all that it starts is known."""
-        return self._mark
 
     @property
     def group(self) -> int:

@@ -9,21 +9,17 @@ import gc
 import os
 import shutil
 import signal
-import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NoReturn
+from typing import IO, NoReturn, Protocol
 
 import psutil
 
 MARK = "PROOFMARK_RUN_ID"
 """The environment variable by which a process that left its group is known: a random value per child."""
-
-WITHIN = "PROOFMARK_WITHIN_RUN"
-"""That of the process that started it, so that who ends one ends the other: a host's far end, or an agent's parent."""
 
 TEMPORARY = "proofmark-"
 """How the names of temporary directories begin, those of a far end too."""
@@ -33,9 +29,18 @@ PR_SET_PDEATHSIG = 1
 SOCKET_BASE = 107 - len("/proofmark-01234567/pymp-01234567/listener-01234567")
 
 
-def marked(mark: str) -> dict[str, str]:
-    """The environment by which a child is known, and all that it starts: as itself, and as its parent's."""
-    return {MARK: mark, WITHIN: os.environ.get(MARK, "")}
+class Child(Protocol):
+    """What is needed of a child process, be it a `Popen` or not."""
+
+    pid: int
+    stdin: IO[bytes] | None
+
+    @property
+    def returncode(self) -> int | None:
+        """Its exit code once it was waited for, negative for a signal."""
+
+    def wait(self) -> int:
+        """Until it has ended; its exit code."""
 
 
 def die_with_parent(signal_number: int) -> Callable[[], None]:
@@ -120,7 +125,7 @@ def tidy_environment(cache: Path) -> dict[str, str]:
     return {key: os.environ.get(key, value) for key, value in ours.items()}
 
 
-def end_group(process: subprocess.Popen[bytes]) -> None:
+def end_group(process: Child) -> None:
     """Kill the group that `process` leads. The leader is reaped last, so that its id can't have gone to another."""
     if process.returncode is None:
         with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -146,6 +151,6 @@ def end_marked(mark: str, patience: float = 5.0) -> None:
 
 def _carries(process: psutil.Process, mark: str) -> bool:
     try:
-        return process.pid != os.getpid() and mark in map(process.environ().get, (MARK, WITHIN))
+        return process.pid != os.getpid() and process.environ().get(MARK) == mark
     except (psutil.Error, OSError):  # another user's, or gone
         return False

@@ -15,7 +15,6 @@ from proofmark.record.events import Event, EventLog
 from proofmark.rules.config import EffectiveConfig, Resolution
 from proofmark.rules.legality import Override
 from proofmark.rules.scale import Scale
-from proofmark.training.case import TrainingCase
 from proofmark.training.collect import collect
 from proofmark.training.job import follow, submit
 from proofmark.training.kept import of_training
@@ -27,7 +26,7 @@ from proofmark.vendor.machine import describe_host, installed_versions
 from proofmark.vendor.provenance import device_software, provenance_of
 from proofmark.vendor.registry import FoundVendor
 
-PACKAGES = TrainingCase.packages
+PACKAGES = ("torch", "transformers", "numpy", "pytest", "pytest-benchmark")
 
 Progress = Callable[[dict[str, Any]], None]
 

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 class TestBert(InferenceContract):
     """Accuracy on hidden words of a seeded grammar (embedded) or hidden tokens of text files (standard)."""
 
+    imports = ("transformers.models.bert.modeling_bert",)
+
     input_names = ("input_ids", "attention_mask")
 
     def build_dataloader(self, config: EffectiveConfig, split: str = "validation") -> Loader:

@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import psutil
 import pytest
@@ -19,6 +19,7 @@ import yaml
 
 from proofmark.inference.record import RunRecord
 from proofmark.training.record import TrainingRecord
+from tests.e2e.forked_session import fork_session
 
 ROOT = Path(__file__).parents[2]
 TEMPLATE = Path(__file__).parent / "house"
@@ -74,6 +75,7 @@ class House:
 
     def __init__(self, root: Path, cache: Path | None = None) -> None:
         self.root = root
+        self.started_as_users_do = False
         self.cache = cache or root / ".cache"
         shutil.copytree(TEMPLATE, root)
         for name in BORROWED:
@@ -128,15 +130,19 @@ class House:
         self, *options: str, trouble: str = "", suite: str = "inference", before: tuple[str, ...] = (), **popen: Any
     ) -> subprocess.Popen[str]:
         """Begin a session over all cases, in a process group of its own; `before` is what starts it, as nohup would."""
-        command = [*before, sys.executable, "-m", "pytest", f"suites/{suite}", "--cache-dir", str(self.cache), *options]
+        arguments = [f"suites/{suite}", "--cache-dir", str(self.cache), *options]
         environment = {
             key: value for key, value in os.environ.items() if not key.startswith(("PYTEST_", "COV_", "COVERAGE_"))
         }
         environment |= {"HOUSE": str(self.root), "TROUBLE": trouble, "TROUBLE_MARK": str(self.mark)}
         environment |= {"OMP_NUM_THREADS": "1", "COLUMNS": "200"}
         environment["PYTEST_ADDOPTS"] = "-p no:hypothesispytest"  # users do not have it; to import it takes a second
+        if not (before or popen or self.started_as_users_do):
+            forked = fork_session(self.root, arguments, environment)
+            if forked is not None:
+                return cast(subprocess.Popen[str], forked)
         return subprocess.Popen(
-            command,
+            [*before, sys.executable, "-m", "pytest", *arguments],
             cwd=self.root,
             env=environment,
             text=True,
@@ -175,7 +181,8 @@ class House:
 
     def _is_ours(self, process: psutil.Process) -> bool:
         try:
-            return process.environ().get("HOUSE") == str(self.root) and process.status() != psutil.STATUS_ZOMBIE
+            ours = process.environ().get("HOUSE") == str(self.root) or process.cwd() == str(self.root)
+            return ours and process.status() != psutil.STATUS_ZOMBIE
         except psutil.Error:
             return False
 

@@ -17,7 +17,6 @@ from proofmark.launch.cluster.node_logs import NodeLogs
 from proofmark.launch.cluster.preflight import HostReport, Wishes, compare, question, table
 from proofmark.launch.cluster.program import PROGRAM
 from proofmark.rules.scale import Scale
-from proofmark.training.job import LEAVES
 
 FACTS: dict[str, Any] = {
     "hostname": "a",
@@ -199,7 +198,7 @@ def test_a_host_may_only_send_logs(name: str, tmp_path: Path) -> None:
     )
 
     async def lost() -> str | None:
-        connection = Connection(NodeLogs(tmp_path / "home", LEAVES))
+        connection = Connection(NodeLogs(tmp_path / "home"))
         await connection.open([sys.executable, "-uc", hostile], 30)
         for _ in range(100):
             if connection.lost:

@@ -67,8 +67,8 @@ if spec["case_class"] == "Stays": time.sleep(60)
 def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """Workers whose child is the script above; all are gone afterwards."""
     (tmp_path / "proofmark/inference").mkdir(parents=True)
-    for package in ("proofmark", "proofmark/inference"):
-        (tmp_path / package / "__init__.py").write_text("")
+    for folder in ("proofmark", "proofmark/inference"):
+        (tmp_path / folder / "__init__.py").write_text("")
     (tmp_path / "proofmark/inference/worker_main.py").write_text(CHILD)
     made: list[CaseWorker] = []
 

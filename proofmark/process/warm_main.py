@@ -1,0 +1,130 @@
+"""The warm process: `python -m proofmark.process.warm_main CONTROL MODULES...` imports, and forks on orders.
+
+A fork's orders come over a socket, with its descriptors. It is made by way of a process in between, whose end leaves it
+to the session, which adopts it; the answer is its id, or 0 where there is none.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import gc
+import importlib
+import json
+import os
+import runpy
+import signal
+import socket
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+from proofmark.process.lifetime import MARK, die_with_parent
+
+LONGEST = 1 << 20
+"""Bytes of orders."""
+
+ENVIRONMENT_BEGINS = 47
+"""Which field of /proc/self/stat after the name is the address of the environment."""
+
+PLACEHOLDER = "0" * 32
+"""As long as a mark: a process's own takes its place."""
+
+
+def _import(modules: Sequence[str]) -> None:
+    for module in modules:
+        with contextlib.suppress(Exception):  # who needs it will see why
+            importlib.import_module(module)
+    gc.collect()
+    gc.freeze()  # what a collection does not touch stays shared
+
+
+def _is_alone() -> bool:
+    """Whether this process has one thread, after a fork: before one, a library with threads that heed it ends them."""
+    pid = os.fork()
+    if pid == 0:
+        os._exit(0)
+    os.waitpid(pid, 0)
+    return len(os.listdir("/proc/self/task")) == 1
+
+
+def serve(control: socket.socket) -> NoReturn:
+    """Fork until the session closes its end of `control`. What is forked runs its module to its end."""
+    orders = _wait_for_birth(control)
+    runpy.run_module(orders["module"], run_name="__main__", alter_sys=True)
+    sys.exit()
+
+
+def _wait_for_birth(control: socket.socket) -> dict[str, Any]:
+    """Returns in what was forked, and there only: its orders."""
+    fit = _is_alone()
+    while True:
+        message, descriptors, _, _ = socket.recv_fds(control, LONGEST, 16)
+        if not message:
+            os._exit(0)
+        orders: dict[str, Any] = json.loads(message)
+        if any(module not in sys.modules for module in orders["imports"]):
+            _import(orders["imports"])
+            fit = _is_alone()
+        if not fit:
+            control.send(b"0")
+            os._exit(0)
+        answer_read, answer_write = os.pipe()
+        if (between := os.fork()) == 0:
+            if _has_forked():  # its end leaves its child to the session
+                os._exit(0)
+            control.close()
+            os.close(answer_read)
+            os.setsid()
+            _become(orders, descriptors)
+            os.write(answer_write, str(os.getpid()).encode())
+            os.close(answer_write)
+            return orders
+        for descriptor in (*descriptors, answer_write):
+            os.close(descriptor)
+        os.waitpid(between, 0)
+        with os.fdopen(answer_read, "rb") as answer:
+            control.send(answer.read() or b"0")
+
+
+def _has_forked() -> bool:
+    """Whether this process is done: it has forked, or could not."""
+    try:
+        return os.fork() != 0
+    except OSError:
+        return True
+
+
+def _become(orders: Mapping[str, Any], descriptors: Sequence[int]) -> None:
+    """Take on what a new process would have begun with."""
+    environment: dict[str, str] = orders["environment"]
+    for number, descriptor in enumerate(descriptors[:3]):
+        os.dup2(descriptor, number)
+        os.close(descriptor)
+    os.environ.clear()
+    os.environ.update(environment)
+    _wear(environment.get(MARK, PLACEHOLDER))
+    path = environment.get("PYTHONPATH", "").split(os.pathsep)
+    sys.path[1:] = dict.fromkeys((*path, *sys.path[1:]))
+    sys.argv = ["", *orders["arguments"], *map(str, descriptors[3:])]
+    tempfile.tempdir = None
+    if "numpy" in sys.modules:  # its chance is not to be that of all the others
+        sys.modules["numpy"].random.seed()
+
+
+def _wear(mark: str) -> None:
+    """Others see the environment that a process began with, in its place: the mark goes there."""
+    begun_with = Path("/proc/self/environ").read_bytes()
+    place = begun_with.find(f"{MARK}=".encode())
+    if place >= 0 and len(mark) == len(PLACEHOLDER):
+        start = int(Path("/proc/self/stat").read_text().rpartition(")")[2].split()[ENVIRONMENT_BEGINS])
+        ctypes.memmove(start + place + len(MARK) + 1, mark.encode(), len(mark))
+
+
+if __name__ == "__main__":
+    die_with_parent(signal.SIGKILL)()
+    own_end = socket.socket(fileno=int(sys.argv[1]))
+    _import(sys.argv[2:])
+    serve(own_end)

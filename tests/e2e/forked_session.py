@@ -1,0 +1,150 @@
+"""A session that is forked from a process that has imported pytest, torch and what else is not ours: to start it so
+takes a tenth of a second, and to start it as a user does two to five.
+
+Everything of ours is imported anew, from the house. Its own warm process is forked too, before anything else.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import runpy
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+
+from proofmark.process import warm
+from proofmark.process.lifetime import leave
+
+MODULES = (
+    "pytest execnet allure_commons cpuinfo attr yaml pydantic psutil numpy unittest.mock xml.etree.ElementTree "
+    "torch torch.utils.data torch.utils.flop_counter torch._dynamo"
+).split()
+
+OURS = ("proofmark", "fixtures", "reports", "suites", "vendors", "tests")
+
+READ_EARLY = ("HOME", "LD_", "MALLOC", "MKL_", "OMP_", "OPENBLAS_", "PYTHONHASHSEED", "PYTHONUTF8", "TORCH", "XDG_")
+"""How the names of variables begin that an import looks at: with others a session is started as users do."""
+
+_made_with: dict[str, str] = {}
+_parent: warm.Warm | None = None
+
+
+class ForkedSession:
+    """What tests use of a `Popen`."""
+
+    def __init__(self, pid: int, output: int) -> None:
+        self.pid = pid
+        self.returncode: int | None = None
+        self.stdout = io.TextIOWrapper(os.fdopen(output, "rb"), errors="replace")
+
+    def poll(self) -> int | None:
+        if self.returncode is None:
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            self.returncode = os.waitstatus_to_exitcode(status) if pid else None
+        return self.returncode
+
+    def wait(self, timeout: float | None = None) -> int:
+        ended = threading.Event()
+        for _ in range(round((timeout or 86400) / 0.01)):
+            if (code := self.poll()) is not None:
+                return code
+            ended.wait(0.01)
+        raise subprocess.TimeoutExpired("a session", timeout or 0)
+
+    def communicate(self, timeout: float | None = None) -> tuple[str, None]:
+        texts: list[str] = []
+        reader = threading.Thread(target=lambda: texts.append(self.stdout.read()), daemon=True)
+        reader.start()
+        reader.join(timeout)
+        if reader.is_alive():
+            raise subprocess.TimeoutExpired("a session", timeout or 0)
+        self.wait(timeout)
+        self.stdout.close()
+        return texts[0], None
+
+    def send_signal(self, number: int) -> None:
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+
+def fork_session(root: Path, arguments: list[str], environment: Mapping[str, str]) -> ForkedSession | None:
+    """Begin `python -m pytest ARGUMENTS` in a house; None where it has to be started as a user does."""
+    global _parent
+    if _parent is None:
+        _made_with.update(_early(environment))
+        _parent = _start(environment)
+    if _early(environment) != _made_with:
+        return None
+    nothing, (read, write) = os.open(os.devnull, os.O_RDONLY), os.pipe()
+    try:
+        pid = _parent.fork(__name__, [str(root), *arguments], (nothing, write, write), environment, MODULES)
+    finally:
+        os.close(nothing)
+        os.close(write)
+    if pid is None:
+        os.close(read)
+        _parent = None
+        return None
+    return ForkedSession(pid, read)
+
+
+def _early(environment: Mapping[str, str]) -> dict[str, str]:
+    return {key: value for key, value in environment.items() if key.startswith(READ_EARLY)}
+
+
+def _start(environment: Mapping[str, str]) -> warm.Warm:
+    before = dict(os.environ)
+    os.environ.update(_made_with)
+    try:
+        return warm.Warm.start(MODULES)
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+
+
+def main(root: str, arguments: list[str]) -> None:
+    """In the fork: be `python -m pytest` in the house."""
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    os.chdir(root)
+    own = [entry for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry]
+    installed = [entry for entry in sys.path if entry.startswith((sys.prefix, sys.base_prefix))]
+    sys.path[:] = [root, *own, *(entry for entry in installed if entry not in own)]
+    for name in [name for name in sys.modules if name.partition(".")[0] in OURS]:
+        del sys.modules[name]
+    ours, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    pid = os.fork()
+    if pid == 0:
+        _serve(ours, its)
+    its.close()
+    from proofmark.process import warm
+
+    warm._warm = warm.Warm(ours, warm._Forked(pid, None))
+    sys.argv = ["pytest", *arguments]
+    try:
+        runpy.run_module("pytest", run_name="__main__", alter_sys=True)
+    except SystemExit as end:
+        leave(int(end.code or 0))
+
+
+def _serve(ours: socket.socket, its: socket.socket) -> None:
+    ours.close()
+    os.setsid()
+    for number in range(3):
+        os.dup2(os.open(os.devnull, os.O_RDWR), number)
+    from proofmark.process.lifetime import die_with_parent
+    from proofmark.process.warm_main import serve
+
+    die_with_parent(signal.SIGKILL)()
+    serve(its)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2:])

@@ -1,0 +1,27 @@
+"""What the cases of a session share: one process that has imported what each of them needs."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.e2e.conftest import House
+
+NOTES = """
+import os, sys
+if "PROOFMARK_RUN_ID" in os.environ:
+    with open(os.environ["HOUSE"] + "/notes", "a") as notes:
+        print(os.getppid(), "torch" in sys.modules, "torch._dynamo" in sys.modules, file=notes)
+"""
+
+
+@pytest.mark.parametrize("as_users_do", [True, False])
+def test_no_case_pays_for_the_imports_of_another(house: House, as_users_do: bool) -> None:
+    house.started_as_users_do = as_users_do
+    house.add_case("second")
+    module = house.case_yaml.with_name("test_tiny.py")
+    module.write_text(module.read_text() + NOTES)
+    session = house.start("--vendor=fake")
+    ran = house.end(session)
+    assert ran.code == 0, ran.output
+    assert (house.root / "notes").read_text().splitlines() == [f"{session.pid} True True"] * 2
+    assert house.becomes_empty(1)

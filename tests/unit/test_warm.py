@@ -1,0 +1,250 @@
+"""The warm process: what it forks is as if it had been started anew, less the imports; and nothing of it is left."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from proofmark.process import warm
+from proofmark.process.lifetime import MARK, Child, end_group, end_marked, wait_without_reaping
+
+CHILD = """
+import json, os, random, signal, sys, tempfile, threading
+import numpy
+facts = {
+    "pid": os.getpid(), "parent": os.getppid(), "group": os.getpgid(0), "session": os.getsid(0),
+    "arguments": sys.argv[1:-1], "loaded": getattr(sys.modules.get("large"), "made_by", None),
+    "environment": dict(os.environ), "temporary": tempfile.gettempdir(), "path": sys.path,
+    "chance": [random.random(), float(numpy.random.random())], "threads": threading.active_count(),
+    "module": sys.modules["__main__"].__spec__.name, "descriptors": len(os.listdir("/proc/self/fd")),
+}
+os.write(int(sys.argv[-1]), json.dumps(facts).encode() + b"\\n")
+print("printed", flush=True)
+for line in sys.stdin:
+    what, _, how = line.strip().partition(" ")
+    if what == "exit": sys.exit(int(how))
+    if what == "signal": os.kill(os.getpid(), getattr(signal, how))
+    if what == "raise": raise ValueError(how)
+    if what == "daemon" and os.fork() == 0:
+        os.setsid()
+        signal.pause()
+    os.write(int(sys.argv[-1]), b"{}\\n")
+"""
+
+
+class Started:
+    """A child with its end of a pipe."""
+
+    def __init__(self, directory: Path, mark: str, *imports: str, **environment: str) -> None:
+        read, write = os.pipe()
+        with (directory / "output").open("wb") as output:
+            variables = {**os.environ, **environment, MARK: mark}
+            self.child: Child = warm.start_module("child", ["a", "b"], [write], output.fileno(), variables, imports)
+        os.close(write)
+        self._answers = os.fdopen(read, "rb")
+        self.facts: dict[str, Any] = self.next()
+
+    def next(self) -> dict[str, Any]:
+        return dict(json.loads(self._answers.readline()))
+
+    def tell(self, line: str) -> None:
+        assert self.child.stdin is not None
+        self.child.stdin.write(f"{line}\n".encode())
+        self.child.stdin.flush()
+
+    @property
+    def is_forked(self) -> bool:
+        return not isinstance(self.child, subprocess.Popen)
+
+    def close(self) -> None:
+        end_group(self.child)
+        self._answers.close()
+        if self.child.stdin:
+            self.child.stdin.close()
+
+
+@pytest.fixture
+def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """Children of a warm process of the test's own."""
+    if sys.platform != "linux":
+        pytest.skip("there is no warm process")
+    (tmp_path / "child.py").write_text(CHILD)
+    (tmp_path / "large.py").write_text("import os\nmade_by = os.getpid()\n")
+    (tmp_path / "broken.py").write_text("raise RuntimeError('broken')\n")
+    (tmp_path / "threads.py").write_text(
+        "import threading, time\nthreading.Thread(target=time.sleep, args=(60,), daemon=True).start()\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
+    monkeypatch.setattr(warm, "_warm", None)
+    made: list[Started] = []
+
+    def make(*imports: str, mark: str = "f" * 32, **environment: str) -> Started:
+        made.append(Started(tmp_path, mark, *imports, **environment))
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.close()
+    if warm._warm:
+        warm._warm.close()
+
+
+def living(processes: list[psutil.Process]) -> list[psutil.Process]:
+    return [each for each in processes if each.is_running() and each.status() != psutil.STATUS_ZOMBIE]
+
+
+def warm_pid() -> int:
+    assert warm._warm is not None
+    return warm._warm.pid
+
+
+def test_the_second_pays_for_no_import(start: Any) -> None:
+    warm.warm_up(["large"])
+    one, two = start(), start()
+    assert one.is_forked and two.is_forked
+    assert one.facts["loaded"] == two.facts["loaded"] == warm_pid()
+
+
+def test_what_one_asks_for_is_there_for_the_next_too(start: Any) -> None:
+    warm.warm_up([])
+    assert [start().facts["loaded"], start("large").facts["loaded"], start().facts["loaded"]] == [
+        None, warm_pid(), warm_pid(),
+    ]  # fmt: skip
+
+
+def test_it_is_as_if_it_had_been_started_anew(start: Any, tmp_path: Path) -> None:
+    cold = start(TMPDIR=str(tmp_path), OWN="1").facts
+    warm.warm_up(["large", "numpy"])
+    one = start(TMPDIR=str(tmp_path), OWN="1").facts
+    two = start(mark="e" * 32).facts
+    alike = ("arguments", "environment", "path", "temporary", "threads", "module", "descriptors", "parent")
+    assert {key: one[key] for key in alike} == {key: cold[key] for key in alike}
+    assert one["parent"] == os.getpid() and one["temporary"] == str(tmp_path)
+    assert one["pid"] == one["group"] == one["session"] != two["pid"]
+    assert len({*one["chance"], *two["chance"], *cold["chance"]}) == 6
+    assert "OWN" not in two["environment"] and "OWN" not in os.environ
+    assert (tmp_path / "output").read_text() == "printed\n"
+
+
+@pytest.mark.parametrize(
+    "order, code", [("exit 0", 0), ("exit 7", 7), ("raise x", 1), ("signal SIGSEGV", -11), ("signal SIGKILL", -9)]
+)
+def test_its_end_is_its_parents_to_know(start: Any, tmp_path: Path, order: str, code: int) -> None:
+    warm.warm_up([])
+    started = start()
+    started.tell(order)
+    assert wait_without_reaping(started.child.pid, 60)
+    assert started.is_forked and started.child.wait() == started.child.returncode == code
+    assert ("ValueError: x" in (tmp_path / "output").read_text()) == (order == "raise x")
+
+
+def test_what_it_forks_in_turn_is_known_by_its_mark(start: Any) -> None:
+    warm.warm_up([])
+    one, other = start(mark="1" * 32), start(mark="2" * 32)
+    for each in (one, other):
+        each.tell("daemon")
+        each.next()
+    daemons = [child for each in (one, other) for child in psutil.Process(each.child.pid).children()]
+    assert len(daemons) == 2
+    end_marked("1" * 32)
+    assert living(daemons) == [daemons[1]]
+    end_marked("2" * 32)
+
+
+def test_where_it_has_died_another_way_is_found(start: Any) -> None:
+    warm.warm_up(["large"])
+    os.kill(warm_pid(), signal.SIGKILL)
+    started = start()
+    assert not started.is_forked and started.facts["loaded"] is None
+    warm.warm_up(["large"])
+    assert start().is_forked
+
+
+@pytest.mark.parametrize("modules", [["threads"], []])
+def test_with_a_thread_it_is_not_fit(start: Any, modules: list[str]) -> None:
+    warm.warm_up(modules)
+    assert not start("threads").is_forked
+
+
+def test_what_cannot_be_imported_is_left_to_who_needs_it(start: Any) -> None:
+    warm.warm_up(["nonesuch", "broken", "large"])
+    started = start("nonesuch.either")
+    assert started.is_forked and started.facts["loaded"] == warm_pid()
+
+
+def test_other_surroundings_want_another(start: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    warm.warm_up([])
+    first = warm_pid()
+    monkeypatch.setenv("OMP_NUM_THREADS", "7")
+    assert not start().is_forked
+    warm.warm_up([])
+    assert warm_pid() != first and not psutil.pid_exists(first)
+    assert start().facts["environment"]["OMP_NUM_THREADS"] == "7"
+
+
+def test_it_is_not_where_torch_has_extensions(start: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(warm, "entry_points", lambda group: [group] if group == "torch.backends" else [])
+    warm.warm_up([])
+    assert warm._warm is None and not start().is_forked
+
+
+def test_an_interrupted_start_leaves_it_unused(start: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "slow.py").write_text("import time\ntime.sleep(60)\n")
+    warm.warm_up(["slow"])
+    pid = warm_pid()
+
+    def interrupt(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(warm.json, "dumps", lambda orders: signal.raise_signal(signal.SIGALRM) or "")
+    before = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            start()
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    monkeypatch.undo()
+    assert not psutil.pid_exists(pid)
+
+
+SESSION = """
+import os, signal, sys, time
+from proofmark.process import warm
+warm.warm_up([sys.argv[1]])
+print(warm._warm.pid, flush=True)
+if sys.argv[1] == "json":
+    read, write = os.pipe()
+    child = warm.start_module("child", [], [write], 2, dict(os.environ))
+    os.read(read, 65536)
+    print(child.pid, flush=True)
+signal.pause()
+"""
+
+
+@pytest.mark.parametrize("module", ["json", "slow"])
+def test_it_ends_with_its_session_even_while_it_imports(tmp_path: Path, module: str) -> None:
+    (tmp_path / "slow.py").write_text("import time\ntime.sleep(60)\n")
+    (tmp_path / "child.py").write_text(CHILD)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])}
+    command = [sys.executable, "-c", SESSION, module]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment) as session:
+        assert session.stdout is not None
+        pids = [int(session.stdout.readline()) for _ in range(1 if module == "slow" else 2)]
+        processes = [psutil.Process(pid) for pid in pids]
+        time.sleep(0.2)
+        session.kill()
+    deadline = time.monotonic() + 10
+    while living(processes) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert not living(processes)
