@@ -54,6 +54,9 @@ class Case(ABC):
 
     parameters_type: ClassVar[type[Parameters]]
 
+    packages: ClassVar[tuple[str, ...]] = ()
+    """Those that its processes need, whose versions are recorded."""
+
     imports: ClassVar[tuple[str, ...]] = ()
     """Large modules that it will import, torch aside: cases of a session that name the same pay for it once."""
 

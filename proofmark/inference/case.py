@@ -25,6 +25,8 @@ class InferenceCase(Case):
 
     parameters_type = InferenceParameters
 
+    packages = ("torch", "transformers", "onnx", "numpy", "pytest", "pytest-benchmark")
+
     input_names: tuple[str, ...] = ("input",)
     """Names of the model's inputs in the exported ONNX file."""
 

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterator
 from pathlib import Path
 
+from proofmark import __version__
 from proofmark.inference.event_types import CASE_EVENTS
+from proofmark.inference.kept import home_of
 from proofmark.inference.record import STEPS, Accuracy, Measurement, RunRecord, Step
 from proofmark.inference.timing.rounds import measurement_of
 from proofmark.inference.verdict import judge
 from proofmark.monitoring.summary import summarise
 from proofmark.record.events import CORRUPT, NAMED, Event, read_events, seconds_between
-from proofmark.record.parts import Check, Flops, Identity, Memory, Monitoring, Utilisation
+from proofmark.record.parts import Check, Flops, Identity, Launched, Memory, Monitoring, Utilisation
 from proofmark.rules.config import EffectiveConfig
 
 Events = dict[str, list[Event]]
+
+SESSIONS_OWN = frozenset({"run_begin", "launched", "interrupted", "partial", "monitor_failed", "step_begin"})
+"""Events that are the session's to write."""
 
 
 def collect(events_file: Path, begun: Event | None = None) -> RunRecord:
@@ -28,14 +34,18 @@ def collect(events_file: Path, begun: Event | None = None) -> RunRecord:
         ValueError: nothing says what was run.
     """
     events: Events = defaultdict(list)
+    for event in _on_host(events_file.parent):
+        events[event["event"]].append(event)
     last = begun
-    for event in read_events(events_file, CASE_EVENTS):
+    for event in read_events(events_file, CASE_EVENTS):  # after those: what the session saw itself is the last word
         events[event["event"]].append(event)
         if "clock" in event and (last is None or event["clock"] > last["clock"]):
             last = event
     begin = next(iter(events["run_begin"]), begun)
     if begin is None or last is None:
         raise ValueError(f"{events_file}: no run_begin event")
+    launched = _last(events, "launched")
+    begin = begin | _of_host(launched, begin)
     config = EffectiveConfig.from_dict(begin["config"])
     engine, framework = _measurement(events, "engine"), _measurement(events, "framework")
     flops = Flops(declared=config.flops, counted=_last(events, "flops").get("counted"))
@@ -68,11 +78,44 @@ def collect(events_file: Path, begun: Event | None = None) -> RunRecord:
         corrupt_lines=len(events[CORRUPT]),
         damaged=tuple(event["what"] for event in events[CORRUPT][:NAMED]),
         interrupted=_last(events, "interrupted").get("step"),
+        launched=tuple(
+            Launched(**{k: h[k] for k in Launched.model_fields if k in h}) for h in launched.get("hosts", ())
+        ),
         **facts,
     )
     record = record.model_copy(update={"monitoring": _monitoring(record, events, events_file)})
     record = record.model_copy(update={"utilisation": _utilisation(record)})
     return record.model_copy(update={"verdict": judge(record)})
+
+
+def _on_host(run_dir: Path) -> Iterator[Event]:
+    """What the case's process wrote on another host, without what only the session can say."""
+    home = home_of(run_dir)
+    if home == run_dir:
+        return
+    for event in read_events(home / "events.jsonl", CASE_EVENTS):
+        if event["event"] == CORRUPT:
+            yield event | {"what": f"{home.name}/{event['what']}"}
+        elif event["event"] not in SESSIONS_OWN:
+            yield event
+
+
+def _launched(host: Event) -> Launched:
+    return Launched.model_validate({key: host[key] for key in Launched.model_fields if key in host})
+
+
+def _of_host(launched: Event, begin: Event) -> Event:
+    """Chip, machine, versions, device and the vendor's package of the host that it ran on, where that is another."""
+    if not launched.get("hosts"):
+        return {}
+    host = launched["hosts"][0]
+    found = {key: host[key] for key in ("chip", "host") if key in host}
+    if "versions" in host:  # the suite's own code was sent there
+        own = {"proofmark": __version__, "python": str(host.get("python"))}
+        found["versions"] = own | host["versions"]
+    if begin.get("provenance") and "package" in host:
+        found["provenance"] = begin["provenance"] | host["package"]
+    return {"device": launched["device"], **found}
 
 
 def _checks(events: Events) -> tuple[Check, ...]:
@@ -165,7 +208,7 @@ def _monitoring(record: RunRecord, events: Events, events_file: Path) -> Monitor
     items = sum(timed.items for timed in measurement.rounds) if measurement else 0
     failures = [event["what"] for event in events["monitor_failed"]]
     try:
-        return summarise(events_file.with_name("monitor.jsonl"), window, items, failures)
+        return summarise(home_of(events_file.parent) / "monitor.jsonl", window, items, failures)
     except (ValueError, OverflowError, OSError) as error:
         reason = f"the monitor's log cannot be used: {str(error).splitlines()[0]}"
         return Monitoring.model_validate({"samples": 0, "window": window, "failures": (*failures, reason)})

@@ -14,6 +14,7 @@ from proofmark.record.event_types import (
     InStep,
     Measured,
     Moment,
+    OnHost,
     Rate,
     RunBegin,
     Seconds,
@@ -22,7 +23,7 @@ from proofmark.record.event_types import (
     configured,
     fits,
 )
-from proofmark.record.parts import Check, Contention, Memory
+from proofmark.record.parts import Check, Contention, Launched, Memory
 
 
 class _CaseBegin(RunBegin):
@@ -75,6 +76,11 @@ class _Round(_Of):
     accuracy: float | None
 
 
+class _Launch(Typed):
+    hosts: list[Annotated[OnHost, fits(Launched)]]
+    device: Count | None
+
+
 class _What(Typed):
     what: Text
 
@@ -86,6 +92,7 @@ class _Precision(Typed):
 CASE_EVENTS = EventReader(
     {
         "run_begin": _CaseBegin,
+        "launched": _Launch,
         "step_begin": InStep,
         "step_end": _StepEnd,
         "interrupted": InStep,

@@ -25,12 +25,13 @@ class Plan:
     warnings: list[str] = field(default_factory=list)
 
 
-def make_plan(config: EffectiveConfig, compiler: Compiler | None) -> Plan:
+def make_plan(config: EffectiveConfig, compiler: Compiler | None, here: bool = True) -> Plan:
     """Plan a case run.
 
     Args:
         config: the effective configuration.
         compiler: what the vendor declares of the compiler, None where `compiler` is null.
+        here: whether it runs on this machine, so that its files must be here.
     """
     plan = Plan()
     if config.no_validation:
@@ -50,7 +51,8 @@ def make_plan(config: EffectiveConfig, compiler: Compiler | None) -> Plan:
             for key in ("exist_onnx_path", "exist_compiler_path")
             if config[key] is not None
         ]
-    plan.problems += _contradictions(config, compiler) + _missing_files(config, compiler)
+    plan.problems += _contradictions(config, compiler)
+    plan.problems += _missing_files(config, compiler) if here else []
     return plan
 
 

@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import Field, field_validator
 
 from proofmark.record.envelope import CaseRecord
-from proofmark.record.parts import Check, Contention, Flops, Host, Identity, Memory, Monitoring, Part, Rate
+from proofmark.record.parts import Check, Contention, Flops, Host, Identity, Launched, Memory, Monitoring, Part, Rate
 
 STEPS = (
     "init",
@@ -106,6 +106,7 @@ class RunRecord(CaseRecord):
     disturbed: tuple[str, ...] = Field((), description="what shows that the machine changed while it was timed")
     checks: tuple[Check, ...] = ()
     monitoring: Monitoring | None = None
+    launched: tuple[Launched, ...] = Field((), description="the host that it ran on; empty: the session's own machine")
 
     @field_validator("steps")
     @classmethod

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from proofmark.errors import Problem
+from proofmark.inference.case import InferenceCase
 from proofmark.inference.collect import collect
-from proofmark.inference.kept import of_case, remove_artifacts
+from proofmark.inference.kept import ARTIFACTS, WEIGHTS_OF_A_MODEL, of_case, remove_artifacts
+from proofmark.inference.node.processes import CaseProcesses, Ending, ProcessesHere
+from proofmark.inference.node.remote import RemoteProcesses
+from proofmark.inference.node.spec import CaseSpec
 from proofmark.inference.plan import Plan
 from proofmark.inference.record import RunRecord
-from proofmark.inference.worker import CaseWorker, Progress, WorkerLost, WorkerSpec
-from proofmark.monitoring.monitor import MonitorProcess
-from proofmark.process.lifetime import tidy_environment
+from proofmark.inference.worker import Progress, WorkerLost
+from proofmark.launch.job import Launcher
+from proofmark.launch.job_file import index_in
 from proofmark.process.silence import Patience
 from proofmark.process.warm import warm_up
 from proofmark.record.events import Event, EventLog
+from proofmark.record.kept import failed
 from proofmark.rules.config import EffectiveConfig
 from proofmark.vendor.chips import describe_chip
 from proofmark.vendor.devices import Assignment
@@ -28,7 +34,7 @@ from proofmark.vendor.registry import FoundVendor
 IMPORTED = ("torch.utils.data", "torch.utils.flop_counter", "torch._dynamo", "proofmark.inference.pipeline")
 """What every case's process imports; counting FLOPs needs the third."""
 
-PACKAGES = ("torch", "transformers", "onnx", "numpy", "pytest", "pytest-benchmark")
+PACKAGES = InferenceCase.packages
 
 
 @dataclass(frozen=True)
@@ -60,8 +66,10 @@ class CaseRun:
         device: Assignment,
         options: RunOptions,
         on_progress: Progress,
+        launcher: Launcher | None = None,
         imports: Sequence[str] = (),
     ) -> None:
+        """Prepare; with a `launcher` the case's processes are on a host that it finds, else here on `device`."""
         self.config = config
         self.run_dir = run_dir
         self.record: RunRecord | None = None
@@ -74,16 +82,16 @@ class CaseRun:
         self._on_progress = on_progress
         self._imports = imports
         self._outcomes: dict[str, dict[str, Any]] = {}
-        self._worker: CaseWorker | None = None
-        self._monitor: MonitorProcess | None = None
+        self._launcher = launcher
+        self._processes: CaseProcesses | None = None
         self._log = EventLog(run_dir / "events.jsonl")
         self._begun: Event | None = None
 
     def begin(self) -> dict[str, Any]:
-        """Step 1: write down what is to be run, and start the case's process unless it is illegal."""
+        """Step 1: write down what is to be run, and start the case's processes unless it is illegal."""
         if "init" in self._outcomes:
             return self._outcomes["init"]
-        if not self._problems:
+        if not self._problems and self._launcher is None:
             warm_up(IMPORTED)  # while the facts are gathered
         self._begun = self._log.write("run_begin", **self._facts())
         self._log.write("step_begin", step="init")
@@ -92,18 +100,21 @@ class CaseRun:
         if self._problems:
             lines = "\n".join(map(str, self._problems))
             return self._end("init", {"status": "failed", "reason": lines, "kind": None})
-        (self.run_dir / "engine").mkdir()
-        self._worker = CaseWorker(self._spec(), self._environment(), self._options.patience, self._imports)
-        if self._options.monitor_interval is not None:
-            self._monitor = MonitorProcess(
-                self._found.name,
-                self._found.vendors_dir,
-                self._worker.group,
-                None if self._device.index is None else [self._device.index],
-                self.run_dir / "monitor.jsonl",
-                self._options.monitor_interval,
-                self.config.host.device,
+        if self._launcher is None:
+            self._processes = ProcessesHere(
+                self._spec(), self.run_dir, self._device, index_in(self.config.host.cache_dir)
             )
+            return self._end("init", {"status": "done"})
+        launcher = self._launcher
+        return self._noting_interrupts("init", lambda: self._begin_there(launcher))
+
+    def _begin_there(self, launcher: Launcher) -> dict[str, Any]:
+        """Processes on a host, and what that one is."""
+        self._processes = there = RemoteProcesses(self._spec(), launcher)
+        try:
+            self._log.write("launched", **there.begin(self._on_progress))
+        except WorkerLost as lost:
+            return self._end("init", {"status": "failed", "reason": str(lost), "kind": "error", "detail": lost.detail})
         return self._end("init", {"status": "done"})
 
     def step(self, name: str) -> dict[str, Any]:
@@ -120,21 +131,29 @@ class CaseRun:
             return {"status": "not_reached", "reason": reason, "kind": self._outcomes[broken]["kind"]}
         if name in self._plan.skipped:
             return self._end(name, {"status": "skipped", "reason": self._plan.skipped[name]})
-        assert self._worker is not None
         self._log.write("step_begin", step=name)
+        return self._noting_interrupts(name, lambda: self._run(name))
+
+    def _run(self, name: str) -> dict[str, Any]:
+        assert self._processes is not None
         try:
-            outcome = self._worker.run(name, self._options.step_timeout, self._on_progress)
+            outcome = self._outcomes[name] = self._processes.run(name, self._on_progress)
         except WorkerLost as lost:
             return self._end(name, {"status": "failed", "reason": str(lost), "kind": "error", "detail": lost.detail})
+        return outcome
+
+    def _noting_interrupts(self, name: str, work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+        """What `work` returns; an interrupt is noted, ends the process, and goes on."""
+        try:
+            return work()
         except BaseException:
             self._outcomes[name] = {"status": "failed", "reason": "interrupted", "kind": "error"}
             try:
                 self._log.write("interrupted", step=name)  # first: another interrupt may come
             finally:
-                self._worker.kill()
+                if self._processes:
+                    self._processes.kill()
             raise
-        self._outcomes[name] = outcome
-        return outcome
 
     def audit(self) -> dict[str, Any]:
         """The honesty checks that need a second compilation; not possible without the framework's model."""
@@ -159,8 +178,8 @@ class CaseRun:
                 self._conclude({"status": "done"})
         except KeyboardInterrupt:
             if self.record is None:
-                if self._worker:
-                    self._worker.kill()
+                if self._processes:
+                    self._processes.kill()
                 self._log.write("interrupted", step="summary")
                 self._conclude({"status": "failed", "reason": "interrupted", "kind": "error"})
             raise
@@ -168,26 +187,38 @@ class CaseRun:
         return self.record
 
     def _conclude(self, outcome: Mapping[str, Any]) -> None:
-        if self._monitor:
-            failure = self._monitor.stop()
-            self._monitor = None
-            if failure:
-                self._log.write("monitor_failed", what=failure)
-        if self._worker:
-            self._worker.close()
+        ending = self._processes.close() if self._processes else Ending()
+        if ending.monitor_failure:
+            self._log.write("monitor_failed", what=ending.monitor_failure)
         if "init" not in self._outcomes:
             self._begun = self._log.write("run_begin", **self._facts())
             self._log.write("interrupted", step="init")
-        elif "engine_inference" not in self._outcomes and all(o["status"] != "failed" for o in self._outcomes.values()):
+        elif "engine_inference" not in self._outcomes and self._is_well():
             self._log.write("partial")
+        if ending.lost and outcome["status"] == "done" and self._is_well():
+            outcome = {"status": "failed", "reason": ending.lost, "kind": "error"}
         self._end("summary", outcome)
-        record = collect(self.run_dir / "events.jsonl", self._begun)
-        record = record.model_copy(update={"kept": of_case(record, self.config, self.run_dir)})
-        if not self._options.keep_artifacts and not record.kept:
-            remove_artifacts(self.run_dir)
+        record = self._with_kept(self.so_far())
         record.save(self.run_dir / "record.json")
         self.record = record
         self._log.close()
+
+    def _is_well(self) -> bool:
+        """Whether no step has failed."""
+        return all(outcome["status"] != "failed" for outcome in self._outcomes.values())
+
+    def _with_kept(self, record: RunRecord) -> RunRecord:
+        """What a run that failed left is brought here and listed, and without need removed; its host is let go of."""
+        if self._processes and (self._options.keep_artifacts or failed(record)):
+            wrong = self._processes.fetch((*ARTIFACTS, WEIGHTS_OF_A_MODEL))
+            if wrong and self._launcher:
+                self._on_progress({"note": f"WARNING what it left there is lost: {wrong}"})
+        kept = of_case(record, self.config, self.run_dir, here=self._launcher is None)
+        if not self._options.keep_artifacts and not kept:
+            remove_artifacts(self.run_dir)
+        if self._processes:
+            self._processes.release(self._is_well())
+        return record.model_copy(update={"kept": kept})
 
     def _end(self, step: str, outcome: Mapping[str, Any]) -> dict[str, Any]:
         full = {"reason": None, "kind": None, "detail": None, **outcome}
@@ -221,16 +252,18 @@ class CaseRun:
             ),
         }
 
-    def _environment(self) -> dict[str, str]:
-        return tidy_environment(Path(self.config.host.cache_dir)) | self._device.environment
-
-    def _spec(self) -> WorkerSpec:
-        return WorkerSpec(
-            case_module=self._case[0],
-            case_class=self._case[1],
+    def _spec(self) -> CaseSpec:
+        return CaseSpec(
+            case=self._case,
             vendor=self._found.name,
             vendors_dir=str(self._found.vendors_dir),
             compiler=self.config.compiler,
             config=self.config.as_dict(),
-            run_dir=str(self.run_dir),
+            directory=str(self.run_dir),
+            sys_path=tuple(sys.path),
+            step_timeout=self._options.step_timeout,
+            hang_timeout=self._options.patience.hang,
+            setup_timeout=self._options.patience.setup,
+            monitor_interval=self._options.monitor_interval,
+            imports=tuple(self._imports),
         )

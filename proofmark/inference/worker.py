@@ -23,7 +23,7 @@ from typing import Any, NoReturn
 
 from proofmark.process.answers import LONGEST, read_answer
 from proofmark.process.capped_log import CappedLog
-from proofmark.process.lifetime import MARK, end_group, end_marked, temporary_directory, wait_without_reaping
+from proofmark.process.lifetime import end_group, end_marked, marked, temporary_directory, wait_without_reaping
 from proofmark.process.silence import Listener, Patience
 from proofmark.process.warm import start_module
 
@@ -82,14 +82,14 @@ class CaseWorker:
         answer_read, answer_write = os.pipe()
         self._log = CappedLog(Path(spec.run_dir) / "worker.log")
         self._mark = secrets.token_hex(16)
-        marked = {MARK: self._mark, "PYTHONPATH": os.pathsep.join(spec.sys_path)}
+        own = {**marked(self._mark), "PYTHONPATH": os.pathsep.join(spec.sys_path)}
         try:
             self._process = start_module(
                 "proofmark.inference.worker_main",
                 (),
                 [answer_write],
                 self._log.descriptor,
-                {**os.environ, **(environment or {}), **marked, "TMPDIR": self._temporary.name},
+                {**os.environ, **(environment or {}), **own, "TMPDIR": self._temporary.name},
                 imports,
             )
         finally:
@@ -98,6 +98,11 @@ class CaseWorker:
         self._answers = os.fdopen(answer_read, "rb", buffering=0)
         self._buffer = b""
         self._send(asdict(spec))
+
+    @property
+    def mark(self) -> str:
+        """By which all that it starts is known."""
+        return self._mark
 
     @property
     def group(self) -> int:

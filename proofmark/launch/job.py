@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypeVar
 
+from proofmark.launch.job_file import JobFile
+from proofmark.process.identity import ProcessIdentity
 from proofmark.process.lifetime import MARK, end_group, end_marked, temporary_directory, wait_without_reaping
 
 Status = Literal["running", "succeeded", "failed"]
@@ -47,16 +49,26 @@ class Job:
     """One agent per node: `python -m MODULE SPEC NODE`.
 
     Attributes:
+        name: of what it is a run, for people.
         spec: its `directory` is `directory`.
         directory: on this machine; what node i leaves lies in `noderank<i>`, its agent's output in `agent.log` there.
+        leaves: patterns of the names that its agents' and ranks' logs have; those come home while it runs.
         sys_path: where this machine's Python finds the module.
+        begins: what its hosts do when all are ready, for people.
+        index: the folder in which it is remembered, None for nowhere.
+        held: keep the hosts when all agents have ended, so that files can be fetched, until it is stopped.
     """
 
+    name: str
     module: str
     spec: Spec
     directory: Path
+    leaves: Sequence[str]
     nnodes: int = 1
     sys_path: Sequence[str] = ()
+    index: Path | None = None
+    held: bool = False
+    begins: str = "ranks start"
 
     def node_directory(self, node: int) -> Path:
         """Where a node's files are kept, made if it is not there."""
@@ -73,6 +85,15 @@ class Handle(Protocol):
 
     def news(self) -> list[str]:
         """What a user waits for and has not been told yet, such as a place in a queue."""
+
+    def tell(self, line: str) -> None:
+        """Write a line to each agent's standard input; nothing to do where it reads no more."""
+
+    def fetch(self, leaves: Sequence[str]) -> str | None:
+        """Bring home files and folders of those names that a held job, whose agents have ended, left beside its logs.
+
+        Returns what went wrong.
+        """
 
     def stop(self) -> None:
         """End all of it; nothing to do for a job that has ended."""
@@ -122,6 +143,14 @@ class LocalHandle:
                     MARK: self._mark,
                 },
             )
+        self._file = JobFile.begin(
+            job.index,
+            job.name,
+            "local",
+            job.directory,
+            agent=ProcessIdentity.of(self._agent.pid),
+            mark=self._mark,
+        )
 
     def status(self) -> Status:
         """Whether the agent still runs, and if not, whether it succeeded."""
@@ -133,6 +162,17 @@ class LocalHandle:
     def news(self) -> list[str]:
         """A local job begins at once."""
         return []
+
+    def tell(self, line: str) -> None:
+        """Write a line to its standard input."""
+        with contextlib.suppress(OSError, ValueError):  # it has ended
+            if self._agent.stdin:
+                self._agent.stdin.write(line.encode() + b"\n")
+                self._agent.stdin.flush()
+
+    def fetch(self, leaves: Sequence[str]) -> str | None:
+        """All is here."""
+        return None
 
     def stop(self) -> None:
         """Ask by closing standard input, then kill."""
@@ -157,3 +197,4 @@ class LocalHandle:
                 self._agent.stdin.close()
         end_marked(self._mark)
         self._temporary.cleanup()
+        self._file = self._file.end("succeeded" if self._agent.returncode == 0 else "failed")

@@ -21,6 +21,9 @@ import psutil
 MARK = "PROOFMARK_RUN_ID"
 """The environment variable by which a process that left its group is known: a random value per child."""
 
+WITHIN = "PROOFMARK_WITHIN_RUN"
+"""That of the process that started it, so that who ends one ends the other: a host's far end, or an agent's parent."""
+
 TEMPORARY = "proofmark-"
 """How the names of temporary directories begin, those of a far end too."""
 
@@ -41,6 +44,11 @@ class Child(Protocol):
 
     def wait(self) -> int:
         """Until it has ended; its exit code."""
+
+
+def marked(mark: str) -> dict[str, str]:
+    """The environment by which a child is known, and all that it starts: as itself, and as its parent's."""
+    return {MARK: mark, WITHIN: os.environ.get(MARK, "")}
 
 
 def die_with_parent(signal_number: int) -> Callable[[], None]:
@@ -151,6 +159,6 @@ def end_marked(mark: str, patience: float = 5.0) -> None:
 
 def _carries(process: psutil.Process, mark: str) -> bool:
     try:
-        return process.pid != os.getpid() and process.environ().get(MARK) == mark
+        return process.pid != os.getpid() and mark in map(process.environ().get, (MARK, WITHIN))
     except (psutil.Error, OSError):  # another user's, or gone
         return False

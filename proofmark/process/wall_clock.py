@@ -22,15 +22,15 @@ def now() -> float:
 
 def _epoch() -> int:
     """As the starting process said, if it runs on this machine; else as the clock shows now."""
-    boot, _, told = os.environ.get(EPOCH, "").rpartition(" ")
-    if boot == _boot() and told.isdecimal():
+    told_boot, _, told = os.environ.get(EPOCH, "").rpartition(" ")
+    if told_boot == boot() and told.isdecimal():
         return int(told)
     epoch = time.time_ns() - time.perf_counter_ns()
-    os.environ[EPOCH] = f"{_boot()} {epoch}"
+    os.environ[EPOCH] = f"{boot()} {epoch}"
     return epoch
 
 
-def _boot() -> str:
+def boot() -> str:
     """What this machine's monotonic clock counts from."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()

@@ -18,6 +18,7 @@ from proofmark.record.parts import (
     Chip,
     Host,
     Identity,
+    Known,
     OverrideEntry,
     ProblemEntry,
     Provenance,
@@ -176,6 +177,18 @@ class RunBegin(Typed):
     problems: list[Annotated[dict[str, Any], fits(ProblemEntry)]]
     expected_unsupported: NotRequired[Text | None]
     provenance: NotRequired[Annotated[dict[str, Any], fits(Provenance)]]
+
+
+class OnHost(Fields):
+    """What is known of a host that a launcher found."""
+
+    node: Count
+    name: Text
+    skew: Annotated[float, Field(gt=-1e12, lt=1e12)] | None
+    chip: NotRequired[Annotated[dict[str, Any], fits(Chip)]]
+    host: NotRequired[Annotated[dict[str, Any], fits(Host)]]
+    versions: NotRequired[dict[str, str]]
+    package: NotRequired[dict[Literal["vendor_version", "vendor_sha256"], Annotated[dict[str, Any], fits(Known)]]]
 
 
 class Counted(Typed):

@@ -109,6 +109,28 @@ class Host(Part):
     firmware: Known = NOT_RECORDED
 
 
+class Container(Part):
+    """What a node's processes ran in."""
+
+    engine: str
+    image: str = Field(description="its name")
+    id: str = Field(description="of the image, as the node's engine has it")
+    name: str
+    user: str = Field(description="uid:gid")
+    rootless: bool = Field(default=False, description="podman ran it without root")
+    privileged: bool = Field(description="it had all devices and capabilities of the host")
+
+
+class Launched(Part):
+    """A node of a run on other hosts, as its launcher found it."""
+
+    name: str
+    skew: float | None = Field(description="seconds that its clock is ahead of the session's, known to half of:")
+    round_trip: float | None = Field(description="seconds")
+    container: Container | None = None
+    host: Host | None = None
+
+
 class Provenance(Part):
     """Which suite and which vendor's package made a result."""
 

@@ -61,6 +61,8 @@ class TrainingCase(Case):
 
     parameters_type = TrainingParameters
 
+    packages = ("torch", "transformers", "numpy", "pytest", "pytest-benchmark")
+
     @abstractmethod
     def build_dataset(self, config: EffectiveConfig, split: str) -> TrainingData:
         """The data of a split: 'train' or 'validation'.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, NotRequired
+from typing import Annotated, NotRequired
 
 from pydantic import Field
 
@@ -14,6 +14,7 @@ from proofmark.record.event_types import (
     Fields,
     InStep,
     Moment,
+    OnHost,
     Positive,
     RunBegin,
     Seconds,
@@ -23,11 +24,9 @@ from proofmark.record.event_types import (
     fits,
 )
 from proofmark.record.event_types import Configuration as _Configuration
-from proofmark.record.parts import Check, Chip, Contention, Host, Identity
-from proofmark.training.record import Launched
+from proofmark.record.parts import Check, Contention, Host, Identity, Launched
 
 Code = Annotated[int, Field(gt=-(1 << 31), lt=1 << 31)]
-Skew = Annotated[float, Field(gt=-1e12, lt=1e12)]
 
 
 class _TrainingBegin(RunBegin):
@@ -47,15 +46,6 @@ class _RoundBegin(Typed):
     seed: Count
 
 
-class _Launched(Fields):
-    node: Count
-    name: Text
-    skew: Skew | None
-    chip: NotRequired[Annotated[dict[str, Any], fits(Chip)]]
-    host: NotRequired[Annotated[dict[str, Any], fits(Host)]]
-    versions: NotRequired[dict[str, str]]
-
-
 class _Lost(Fields):
     node: Count | None
     reason: Text
@@ -66,7 +56,7 @@ class _RoundEnd(Typed):
     status: Text
     reason: NotRequired[Text | None]
     started: NotRequired[Moment | None]
-    hosts: NotRequired[list[Annotated[_Launched, fits(Launched)]]]
+    hosts: NotRequired[list[Annotated[OnHost, fits(Launched)]]]
     lost: NotRequired[list[_Lost]]
     caches_cleared: NotRequired[bool | None]
 

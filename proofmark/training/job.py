@@ -8,9 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from proofmark.launch.job import Handle, Job, Launcher
+from proofmark.launch.job_file import index_in
 from proofmark.record.events import Event
 from proofmark.training.logs.tail import Tail
 from proofmark.training.spec import TrainingSpec
+
+LEAVES = ("agent.jsonl", "agent.log", "monitor.jsonl", "monitor.err", "rank[0-9]*.jsonl", "rank[0-9]*.log")
+"""What a node's agent, its monitor and its ranks write."""
 
 
 def submit(spec: TrainingSpec, launcher: Launcher) -> Handle:
@@ -21,9 +25,12 @@ def submit(spec: TrainingSpec, launcher: Launcher) -> Handle:
     """
     return launcher.submit(
         Job(
+            name=f"{spec.config['suite']}/{spec.config['case']}/{spec.nnodes}x{spec.nproc}",
             module="proofmark.training.node.agent",
             spec=spec,
             directory=Path(spec.directory),
+            leaves=LEAVES,
+            index=index_in(spec.config["host"]["cache_dir"]),
             nnodes=spec.nnodes,
             sys_path=spec.sys_path,
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from proofmark.record.envelope import CaseRecord
-from proofmark.record.parts import Check, Contention, Host, Identity, Monitoring, Part, Rate
+from proofmark.record.parts import Check, Contention, Host, Identity, Launched, Monitoring, Part, Rate
 
 
 class Evaluation(Part):
@@ -103,34 +103,12 @@ class Failure(Part):
     last_lines: str = Field(default="", description="of the logs of those ranks; Python stacks where they hung")
 
 
-class Container(Part):
-    """What a node's ranks ran in."""
-
-    engine: str
-    image: str = Field(description="its name")
-    id: str = Field(description="of the image, as the node's engine has it")
-    name: str
-    user: str = Field(description="uid:gid")
-    rootless: bool = Field(default=False, description="podman ran it without root")
-    privileged: bool = Field(description="it had all devices and capabilities of the host")
-
-
 class Confirmation(Part):
     """The final weights in the case's own model, evaluated by the referee: that decides. Null: no finite number."""
 
     samples: int = Field(description="after which training ended with them")
     metric: float | None
     seconds: float = Field(description="that it took, outside of training")
-
-
-class Launched(Part):
-    """A node of a training on other hosts, as its launcher found it."""
-
-    name: str
-    skew: float | None = Field(description="seconds that its clock is ahead of the session's, known to half of:")
-    round_trip: float | None = Field(description="seconds")
-    container: Container | None = None
-    host: Host | None = None
 
 
 class SeedRun(Part):

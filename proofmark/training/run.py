@@ -15,6 +15,7 @@ from proofmark.record.events import Event, EventLog
 from proofmark.rules.config import EffectiveConfig, Resolution
 from proofmark.rules.legality import Override
 from proofmark.rules.scale import Scale
+from proofmark.training.case import TrainingCase
 from proofmark.training.collect import collect
 from proofmark.training.job import follow, submit
 from proofmark.training.kept import of_training
@@ -26,7 +27,7 @@ from proofmark.vendor.machine import describe_host, installed_versions
 from proofmark.vendor.provenance import device_software, provenance_of
 from proofmark.vendor.registry import FoundVendor
 
-PACKAGES = ("torch", "transformers", "numpy", "pytest", "pytest-benchmark")
+PACKAGES = TrainingCase.packages
 
 Progress = Callable[[dict[str, Any]], None]
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from proofmark.measuring.statistics import rate
 from proofmark.record.events import CORRUPT, Event, read_events, seconds_between
-from proofmark.record.parts import Check, Contention, Host, Monitoring, Rate
+from proofmark.record.parts import Check, Contention, Host, Launched, Monitoring, Rate
 from proofmark.training.checks import keeps_time
 from proofmark.training.event_types import AGENT_EVENTS, RANK_EVENTS
 from proofmark.training.logs.failure import failure_of
@@ -22,7 +22,6 @@ from proofmark.training.record import (
     Communication,
     Confirmation,
     Evaluation,
-    Launched,
     NotedStep,
     Rank,
     Rates,

@@ -29,9 +29,13 @@ def provenance_of(found: FoundVendor) -> Provenance:
     return Provenance(
         commit=commit,
         clean=clean,
-        vendor_version=_vendor_version(found),
-        vendor_sha256=content_of(found.directory),
+        **vendor_package(found),
     )
+
+
+def vendor_package(found: FoundVendor) -> dict[str, Known]:
+    """The part of it that a host knows as well: which vendor's package it has."""
+    return {"vendor_version": _vendor_version(found), "vendor_sha256": content_of(found.directory)}
 
 
 def device_software(vendor: Vendor) -> dict[str, Known]:

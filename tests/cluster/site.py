@@ -1,4 +1,4 @@
-"""A house and a cluster file: what trainings of the tiny case elsewhere begin from."""
+"""A house and a cluster file: what runs of the tiny case elsewhere begin from."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MIDWAY = "tiny.pause=0.05, tiny.rank1.step20="
 
 
 class Site:
-    """How a house's trainings get somewhere: the options and the cluster file."""
+    """How a house's runs get somewhere: the options and the cluster file."""
 
     def __init__(self, house: House, folder: Path, options: tuple[str, ...], content: dict[str, Any]) -> None:
         self.house, self.options, self._content = house, options, content
@@ -30,6 +30,18 @@ class Site:
         variables = {"HOUSE": str(self.house.root), "OMP_NUM_THREADS": "1"}
         common = {"work_dir": str(self.work), "python": sys.executable, "environment": variables}
         self.file.write_text(yaml.safe_dump(common | self._content | changes))
+
+    def start_inference(
+        self, *options: str, trouble: str = "", vendor: str = "fake", **changes: Any
+    ) -> subprocess.Popen[str]:
+        """Begin a session over the house's inference cases."""
+        variables = {"HOUSE": str(self.house.root), "OMP_NUM_THREADS": "1", "TROUBLE": trouble}
+        self.write(environment={**variables, "TROUBLE_MARK": str(self.house.mark)}, **changes)
+        return self.house.start("--vendor", vendor, *self.options, "--cluster", str(self.file), *options)
+
+    def infer(self, *options: str, trouble: str = "", vendor: str = "fake", **changes: Any) -> Ran:
+        """A whole session over them."""
+        return self.house.end(self.start_inference(*options, trouble=trouble, vendor=vendor, **changes), timeout=150)
 
     def start(self, *options: str, trouble: str = "", scale: str = "2x1", **changes: Any) -> subprocess.Popen[str]:
         """Begin a training of the tiny case, with trouble there."""

@@ -16,6 +16,7 @@ from proofmark.launch.cluster.node import Node
 from proofmark.launch.cluster.node_logs import NodeLogs
 from proofmark.launch.cluster.program import PROGRAM
 from proofmark.launch.far_end.protocol import GREETING, SILENCE
+from proofmark.training.job import LEAVES
 
 MEGABYTE = 1 << 20
 
@@ -54,7 +55,7 @@ async def stream(folder: Path, megabytes: int) -> tuple[int | None, int, int]:
 
 async def run(connection: Connection, home: Path, megabytes: int) -> int | None:
     """The exit code of an agent whose log came home."""
-    connection.logs = NodeLogs(home)
+    connection.logs = NodeLogs(home, LEAVES)
     work = (await connection.ask("open", work_dir=str(home.parent / "work")))["work_dir"]
     sha, directory = hashlib.sha256(AGENT).hexdigest(), f"{work}/runs/{home.name}/noderank0"
     await connection.ask("lack", json.dumps({"agent.py": sha}).encode(), tree="one")
@@ -63,7 +64,13 @@ async def run(connection: Connection, home: Path, megabytes: int) -> int | None:
     command = [sys.executable, "agent.py", f"{directory}/rank0.log", str(megabytes)]
     environment = {"TMPDIR": str(home.parent)}
     await connection.ask(
-        "run", command=command, environment=environment, directory=directory, spec="{}", mark=str(home)
+        "run",
+        command=command,
+        environment=environment,
+        directory=directory,
+        leaves=LEAVES,
+        spec="{}",
+        mark=str(home),
     )
     while connection.logs.ended is None and connection.lost is None:
         await asyncio.sleep(0.05)

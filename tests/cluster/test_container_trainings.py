@@ -1,4 +1,4 @@
-"""Trainings in real containers: images found and built, rights on record, and no container left behind."""
+"""Runs in real containers: images found and built, rights on record, and no container left behind."""
 
 from __future__ import annotations
 
@@ -26,9 +26,10 @@ class Contained(Site):
         self.give(house)
 
     def give(self, house: House, **changes: Any) -> None:
-        """Write the vendor's container.yaml: the machine's own programs, and where the house is."""
+        """Write the vendors' container.yaml: the machine's own programs, and where the house is."""
         mounts = [f"{path}:{path}:ro" for path in self.engine.mounts] + [f"{house.root}:{house.root}"]
-        (house.root / "vendors/cpu/container.yaml").write_text(yaml.safe_dump({"mounts": mounts} | changes))
+        for vendor in ("cpu", "fake"):
+            (house.root / f"vendors/{vendor}/container.yaml").write_text(yaml.safe_dump({"mounts": mounts} | changes))
 
     @property
     def containerfile(self) -> Path:
@@ -133,6 +134,39 @@ def test_a_container_that_is_killed_is_named(contained: Contained, engine: Engin
 
 def test_no_container_outlives_its_session(contained: Contained, engine: Engine) -> None:
     session = contained.start("--container", engine.image, trouble=MIDWAY + "hang", scale="1x2")
+    contained.house.wait_for_trouble(session)
+    session.kill()
+    contained.house.end(session)
+    nothing_is_left(engine)
+    assert contained.house.becomes_empty(5)
+
+
+def test_inference_in_the_vendors_container(contained: Contained, engine: Engine) -> None:
+    (contained.house.root / "vendors/fake/Containerfile").write_text("FROM scratch\nLABEL made=here\n")
+    ran = contained.infer("--container", "vendor")
+    assert ran.code == 0, ran.output
+    record = ran.record()
+    assert record.verdict is not None and record.verdict.kind == "PASS"
+    (host,) = record.launched
+    assert host.container is not None and host.container.image.startswith("proofmark-fake:")
+    assert record.monitoring is not None and record.monitoring.samples and record.device == 0
+    nothing_is_left(engine)
+    assert list((contained.work / "runs").iterdir()) == []
+
+
+def test_a_container_that_is_killed_in_the_middle_of_inference_is_named(contained: Contained, engine: Engine) -> None:
+    session = contained.start_inference("--container", engine.image, trouble="tiny.data=sleep")
+    contained.house.wait_for_trouble(session)
+    (name,) = engine.containers()
+    engine.ask("kill", name)
+    ran = contained.house.end(session, timeout=60)
+    reason = ran.record().step("data_and_model").reason
+    assert ran.code == 17 and reason == f"this machine, container {name}: was killed by signal 9", ran.output
+    nothing_is_left(engine)
+
+
+def test_no_container_outlives_its_inference_session(contained: Contained, engine: Engine) -> None:
+    session = contained.start_inference("--container", engine.image, trouble="tiny.data=hang")
     contained.house.wait_for_trouble(session)
     session.kill()
     contained.house.end(session)

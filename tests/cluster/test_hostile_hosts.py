@@ -11,6 +11,7 @@ import pytest
 from proofmark.launch.cluster.connection import Connection, HostError
 from proofmark.launch.cluster.node_logs import NodeLogs
 from proofmark.launch.cluster.preflight import HostReport, Wishes, question, table
+from proofmark.training.job import LEAVES
 
 GREETING = """
 import os, sys, time
@@ -25,7 +26,7 @@ def heard(program: str, home: Path) -> Connection:
     """A connection, after a hostile far end has had its say."""
 
     async def listen() -> Connection:
-        connection = Connection(NodeLogs(home))
+        connection = Connection(NodeLogs(home, LEAVES))
         await connection.open([sys.executable, "-c", GREETING + program], 20)
         try:
             await connection.ask("time", timeout=1)
@@ -49,6 +50,8 @@ def file(name: str, size: object, offset: int = 0) -> str:
         file("rank0.log", "true"),
         file("rank0.log", 1, offset=5) + "x\n",
         file("../rank0.log", 1) + "x\n",
+        file("/rank0.log", 1) + "x\n",
+        file("rank0.log/../../x", 1) + "x\n",
         file("rankx.jsonl", 1) + "x\n",
         file("core dump\\n.log", 1) + "x\n",
         "[]\n",

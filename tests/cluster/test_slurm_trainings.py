@@ -1,4 +1,4 @@
-"""Trainings under a real Slurm: jobs that wait, that are taken away, and that never outlive their session."""
+"""Runs under a real Slurm: jobs that wait, that are taken away, and that never outlive their session."""
 
 from __future__ import annotations
 
@@ -119,3 +119,41 @@ def test_what_slurm_refuses_is_told(site: Site, slurm: Slurm, tmp_path: Path, mo
     with monkeypatch.context() as patched:
         patched.setenv("PATH", str(tmp_path))
         one_line_answer(site.run(), "salloc, srun", "not found in PATH")
+
+
+def test_inference_on_a_node_that_was_waited_for(site: Site, slurm: Slurm) -> None:
+    for node in slurm.nodes:
+        slurm.drain(node)
+    session = site.start_inference()
+    until(lambda: [job.state for job in slurm.jobs()] == ["PENDING"], "a job in the queue", 60)
+    slurm.resume(*slurm.nodes, idle=False)
+    ran = site.house.end(session, timeout=150)
+    assert ran.code == 0 and ": PENDING (" in ran.output, ran.output
+    record = ran.record()
+    assert record.verdict is not None and record.verdict.kind == "PASS"
+    assert [host.name for host in record.launched] == ["n1"] and record.monitoring is not None
+    nothing_is_left(slurm)
+    assert list((site.work / "runs").iterdir()) == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL], ids=lambda number: number.name)
+def test_an_end_of_an_inference_session_leaves_no_job(site: Site, slurm: Slurm, number: signal.Signals) -> None:
+    session = site.start_inference(trouble="tiny.data=hang")
+    site.house.wait_for_trouble(session)
+    os.kill(session.pid, number)
+    site.house.end(session, timeout=30)
+    nothing_is_left(slurm)
+    assert site.house.becomes_empty(5)
+
+
+def test_slurms_reason_for_an_end_of_inference_is_told(site: Site, slurm: Slurm) -> None:
+    session = site.start_inference(trouble="tiny.data=sleep")
+    site.house.wait_for_trouble(session)
+    slurm.cancel_all()
+    ran = site.house.end(session, timeout=60)
+    reason = ran.record().step("data_and_model").reason
+    assert ran.code == 17 and reason is not None and "(CANCELLED)" in reason, ran.output
+    refused = site.infer(partition="nope")
+    told = refused.record().step("init").reason
+    assert refused.code == 17 and told is not None and "invalid partition specified: nope" in told, refused.output
+    nothing_is_left(slurm)

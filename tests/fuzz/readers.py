@@ -25,6 +25,7 @@ from proofmark.rules.config import resolve
 from proofmark.rules.legality import OverrideLayer
 from proofmark.rules.strict_yaml import load_mapping, parse
 from proofmark.training.collect import collect as collect_training
+from proofmark.training.job import LEAVES
 from proofmark.training.record import TrainingRecord
 from proofmark.vendor.chips import describe_chip
 from reports import junit, training
@@ -118,7 +119,7 @@ def _answer(folder: Path, line: bytes) -> None:
 
 
 def _end_of_node(folder: Path, line: bytes) -> None:
-    logs = NodeLogs(folder)
+    logs = NodeLogs(folder, LEAVES)
     logs.end(json.loads(line))
     assert logs.incomplete is None or logs.incomplete.isprintable()
 

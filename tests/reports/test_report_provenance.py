@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from proofmark.record.parts import Host, Known, Provenance
-from proofmark.training.record import Launched
+from proofmark.record.parts import Host, Known, Launched, Provenance
 from reports.provenance import identity_rows
 from tests.training_records import make_run, make_training
 

@@ -147,17 +147,17 @@ def test_a_containers_command_line() -> None:
         devices=("/dev/x",), mounts=("/opt/x:/opt/x:ro",), shm_size="16g", options=("--gpus", "all")
     )
     cluster = Cluster(work_dir="/work", checkpoints="/shared")
-    command = Container("podman", "image", given).around(["python3", "-c", "x y"], cluster, "/data", "7:8", "me")
+    command = Container("podman", "image", given).around(["python3", "-c", "x y"], cluster, ["/data"], "7:8", "me")
     assert command == [
         *("podman", "run", "--rm", "-i", "--pull=never", "--network=host"),
         *("--volume=/work:/work", "--volume=/shared:/shared", "--volume=/data:/data:ro"),
         *("--volume=/opt/x:/opt/x:ro", "--device=/dev/x", "--shm-size=16g", "--gpus", "all"),
         *("--user=7:8", "--name=me", "image", "python3", "-c", "x y"),
     ]
-    rootless = Container("podman", "image", given).around([], cluster, None, "7:8", "me", rootless=True)
+    rootless = Container("podman", "image", given).around([], cluster, [], "7:8", "me", rootless=True)
     assert "--userns=keep-id" in rootless
     privileged = Container("podman", "image", ContainerSettings(privileged=True))
-    assert "--privileged" in privileged.around([], cluster, None, "7:8", "me")
+    assert "--privileged" in privileged.around([], cluster, [], "7:8", "me")
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from proofmark.launch.cluster.node_logs import NodeLogs
 from proofmark.launch.cluster.preflight import HostReport, Wishes, compare, question, table
 from proofmark.launch.cluster.program import PROGRAM
 from proofmark.rules.scale import Scale
+from proofmark.training.job import LEAVES
 
 FACTS: dict[str, Any] = {
     "hostname": "a",
@@ -198,7 +199,7 @@ def test_a_host_may_only_send_logs(name: str, tmp_path: Path) -> None:
     )
 
     async def lost() -> str | None:
-        connection = Connection(NodeLogs(tmp_path / "home"))
+        connection = Connection(NodeLogs(tmp_path / "home", LEAVES))
         await connection.open([sys.executable, "-uc", hostile], 30)
         for _ in range(100):
             if connection.lost:

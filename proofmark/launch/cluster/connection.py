@@ -39,6 +39,7 @@ class Connection:
         """Of the job that it is used for now."""
         self._process: asyncio.subprocess.Process | None = None
         self._answers: asyncio.Queue[dict[str, Any]] = asyncio.Queue(_UNANSWERED)
+        self._asking = asyncio.Lock()
         self._tasks: list[asyncio.Task[None]] = []
         self._errors = b""
         self._heard = time.monotonic()
@@ -89,6 +90,10 @@ class Connection:
         Raises:
             HostError: it refused, or was lost meanwhile.
         """
+        async with self._asking:
+            return await self._ask(order, body, timeout, fields)
+
+    async def _ask(self, order: str, body: bytes | None, timeout: float, fields: dict[str, Any]) -> dict[str, Any]:
         size = {} if body is None else {"size": len(body)}
         await self._write(json.dumps({"order": order, **fields, **size}).encode() + b"\n" + (body or b""))
         deadline = time.monotonic() + timeout

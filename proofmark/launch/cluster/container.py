@@ -66,19 +66,19 @@ class Container:
         self,
         program: Sequence[str],
         cluster: Cluster,
-        data_dir: str | None,
+        read: Sequence[str],
         user: str,
         name: str,
         rootless: bool = False,
     ) -> list[str]:
         """The engine's command that runs `program` in container `name` as `user` (`uid:gid`).
 
-        Directories are at their own paths. A podman without root gives its user another id in there, who may not write
-        into them, unless it is told to keep it.
+        Directories are at their own paths, those too that are only `read`. A podman without root gives its user
+        another id in there, who may not write into them, unless it is told to keep it.
         """
         given = self.settings
         mounts = [f"{path}:{path}" for path in (cluster.work_dir, cluster.checkpoints) if path]
-        mounts += [f"{data_dir}:{data_dir}:ro"] if data_dir else []
+        mounts += [f"{path}:{path}:ro" for path in dict.fromkeys(read)]
         options = ["--rm", "-i", "--pull=never", "--network=host", *(["--userns=keep-id"] if rootless else [])]
         options += [f"--volume={mount}" for mount in (*mounts, *given.mounts)]
         options += [f"--device={device}" for device in given.devices]
@@ -87,7 +87,7 @@ class Container:
         last = [f"--user={user}", f"--name={name}"]  # an engine takes the last of two: the record stays true
         return [self.engine, "run", *options, *given.options, *last, self.image, *program]
 
-    async def prepare(self, node: Node, cluster: Cluster, data_dir: str | None) -> tuple[list[str], dict[str, Any]]:
+    async def prepare(self, node: Node, cluster: Cluster, read: Sequence[str]) -> tuple[list[str], dict[str, Any]]:
         """Have the image on a node.
 
         Returns the command that runs a program there but for the program itself, and what a record should say.
@@ -108,7 +108,7 @@ class Container:
             "rootless": user[1] != "0" and await self._is_rootless_podman(node),
             "privileged": self.settings.is_privileged,
         }
-        return self.around([], cluster, data_dir, facts["user"], facts["name"], facts["rootless"]), facts
+        return self.around([], cluster, read, facts["user"], facts["name"], facts["rootless"]), facts
 
     async def _is_rootless_podman(self, node: Node) -> bool:
         command = [self.engine, "info", "--format", "{{.Host.Security.Rootless}}"]

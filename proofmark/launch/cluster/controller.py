@@ -74,7 +74,7 @@ class Controller:
         return await asyncio.gather(*(self._link(means, node, number, job) for number, node in enumerate(nodes)))
 
     async def _link(self, means: Means, node: Node, number: int, job: Job | None) -> HostLink:
-        logs = NodeLogs(job.node_directory(number) if job else None)
+        logs = NodeLogs(job.node_directory(number), job.leaves) if job else NodeLogs(None)
         report, kept = HostReport(number, node.name), self._kept.pop(node, None)
         if kept and kept.connection.is_open:
             kept.connection.logs = logs

@@ -16,6 +16,7 @@ from proofmark.launch.cluster.link import HostLink, Means, environment_on, free_
 from proofmark.launch.cluster.node import Tell
 from proofmark.launch.cluster.preflight import HostReport, ready
 from proofmark.launch.job import Job, Place, Status
+from proofmark.launch.job_file import JobFile
 from proofmark.process import wall_clock
 from proofmark.process.lifetime import MARK
 
@@ -24,6 +25,9 @@ PATIENCE = 10.0
 
 ENDING = 60.0
 """Seconds that the other nodes get to end well after one has: ranks end together."""
+
+FETCHING = 3600.0
+"""Seconds that what a job left may take to come home."""
 
 LAST_WORDS = 2.0
 """Seconds in which a node that was lost, or whoever gave the nodes, says why all has ended."""
@@ -61,6 +65,8 @@ class ClusterHandle:
         self._status: Status = "running"
         self._facts: dict[str, Any] = {"lost": []}
         self._run_name = secrets.token_hex(8)
+        self._links: list[HostLink] = []
+        self._file = JobFile.begin(job.index, job.name, means.launcher, job.directory)
         self._led = controller.lead(self._lead())
 
     def status(self) -> Status:
@@ -72,6 +78,14 @@ class ClusterHandle:
         told = self._news[:]
         del self._news[: len(told)]  # the thread may add to it meanwhile
         return told
+
+    def tell(self, line: str) -> None:
+        """Write a line to each agent's standard input. A host that is lost meanwhile says so by its connection."""
+        self._controller.lead(self._tell(line)).result()
+
+    def fetch(self, leaves: Sequence[str]) -> str | None:
+        """Bring home what agents that have ended left; of the first host where that fails, why."""
+        return self._controller.lead(self._fetch(leaves)).result()
 
     def stop(self) -> None:
         """Have everything ended, and wait until it has."""
@@ -92,6 +106,7 @@ class ClusterHandle:
                 self._lose(None, str(error))
         except Exception as error:  # noqa: BLE001 (it would be lost)
             self._lose(None, f"{type(error).__name__}: {error}")
+        self._file = self._file.end(status)
         self._status = status
 
     def _lose(self, node: int | None, why: str) -> None:
@@ -101,21 +116,29 @@ class ClusterHandle:
         means, links, status = self._means, list[HostLink](), "failed"
         try:
             nodes = await self._unless_stopped(means.nodes.take(self._job.nnodes, self._news.append))
-            links = await self._controller.links(means, nodes, self._job)
+            links = self._links = await self._controller.links(means, nodes, self._job)
             await self._prepare(links)
             await self._start(links)
             status = await self._follow(links)
+            await self._hold(status)
             return status
         finally:
             self._facts["hosts"] = [link.facts() for link in links]
             await asyncio.gather(*(self._leave(link, well=status == "succeeded") for link in links))
             await means.nodes.give_back()
 
+    def _is_stopped(self) -> bool:
+        """Whether the session wants no more of it, or somebody else who knows its id."""
+        if not self._stop.is_set() and self._file.is_asked_to_stop():
+            self._lose(None, f"job {self._file.id} was stopped by its id")
+            self._stop.set()
+        return self._stop.is_set()
+
     async def _unless_stopped(self, work: Any) -> Any:
         """What `work` gives, unless this is stopped before."""
         task = asyncio.ensure_future(work)
         while not task.done():
-            if self._stop.is_set():
+            if self._is_stopped():
                 task.cancel()
                 with contextlib.suppress(asyncio.CancelledError):
                     await task
@@ -131,7 +154,9 @@ class ClusterHandle:
             self._lose(report.node, f"{report.name}: {'; '.join(report.problems)}")
         if wrong:
             raise HostError("")  # who is not ready, and why, has been said
-        self._news.append(f"{ready(len(links), len(links))}; ranks start")
+        self._facts["hosts"] = [link.facts() for link in links]
+        self._file = self._file.note(hosts=tuple(link.name for link in links))
+        self._news.append(f"{ready(len(links), len(links))}; {self._job.begins}")
 
     async def _start(self, links: Sequence[HostLink]) -> None:
         """An agent on every node at once."""
@@ -155,9 +180,33 @@ class ClusterHandle:
             command=[link.python, "-m", self._job.module, f"{run}/spec.json", str(node)],
             environment={**environment_on(link, cluster), MARK: mark},
             directory=f"{run}/noderank{node}",
+            leaves=list(self._job.leaves),
             spec=self._job.spec.moved(place).text(),
             mark=mark,
         )
+
+    async def _hold(self, status: Status) -> None:
+        """Keep the hosts of a job whose agents have ended, until it is stopped."""
+        self._status = status
+        while self._job.held and not self._stop.is_set():
+            await asyncio.sleep(0.05)
+
+    async def _tell(self, line: str) -> None:
+        with contextlib.suppress(HostError):
+            await asyncio.gather(*(link.connection.ask("say", line=line) for link in self._links))
+
+    async def _fetch(self, leaves: Sequence[str]) -> str | None:
+        for link in self._links:
+            logs = link.connection.logs
+            logs.expect(leaves)
+            try:
+                answer = await link.connection.ask("fetch", timeout=FETCHING, leaves=list(leaves))
+                wrong = logs.lacking(answer["sizes"])
+            except (HostError, LookupError, TypeError, AttributeError) as error:
+                wrong = str(error)
+            if wrong:
+                return f"{link.name}: {wrong}"
+        return None
 
     async def _ask(self, link: HostLink, order: str, **fields: Any) -> None:
         """Give an order; a host that refuses is named."""
@@ -169,7 +218,7 @@ class ClusterHandle:
     async def _follow(self, links: Sequence[HostLink]) -> Status:
         """Until all agents have ended; a node that failed or was lost takes the others with it."""
         failed_at = first_end = None
-        while not self._stop.is_set():
+        while not self._is_stopped():
             now, ended = time.monotonic(), [link.connection.logs.ended for link in links]
             taken = await self._means.nodes.gone()
             first_end = first_end or (now if 0 in ended else None)

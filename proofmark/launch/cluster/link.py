@@ -70,6 +70,9 @@ class Means:
     packages: tuple[str, ...]
     described: Described
     data_dir: str | None = None
+    weights: str | None = None
+    launcher: str = "local"
+    """Its name, for a job's file."""
     container: Container | None = None
 
     async def far_end(self, node: Node, python: str) -> tuple[list[str], dict[str, Any]]:
@@ -81,7 +84,8 @@ class Means:
         program = [python, "-u", "-c", PROGRAM]
         if self.container is None:
             return node.command(program), {}
-        lead, facts = await self.container.prepare(node, self.cluster, self.data_dir)
+        read = [path for path in (self.data_dir, self.weights) if path]
+        lead, facts = await self.container.prepare(node, self.cluster, read)
         return node.command([*lead, *program]), facts
 
     @property
@@ -116,7 +120,7 @@ class HostLink:
 
     def facts(self) -> dict[str, Any]:
         """For the run's record."""
-        report, kept = self.report, ("hostname", "python", "versions", "chip", "host", "devices")
+        report, kept = self.report, ("hostname", "python", "versions", "chip", "host", "devices", "package")
         facts = {key: report.facts[key] for key in kept if key in report.facts}
         facts |= {"container": self.container} if self.container else {}
         return {"node": report.node, "name": report.name, "skew": report.skew, "round_trip": report.round_trip, **facts}

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from proofmark.launch.far_end.protocol import LOG_NAME
+from proofmark.launch.far_end.protocol import goes_home
 
 FULL = 1 << 20
 """Bytes on a disk below which it is full."""
 
+MOST = 64 << 30
+"""Bytes that a node may send home of one job."""
+
 
 class NodeLogs:
-    """One node's logs of one job. Nothing that a host says of them is believed before it was looked at."""
+    """What one node leaves of one job. Nothing that a host says of it is believed before it was looked at."""
 
-    def __init__(self, home: Path | None) -> None:
-        """Keep them in `home`; nothing is kept without one."""
-        self._home = home
+    def __init__(self, home: Path | None, leaves: Sequence[str] = ()) -> None:
+        """Keep files that the job says it leaves in `home`; nothing is kept without one."""
+        self._home, self._leaves, self._received = home, tuple(leaves), 0
         self.ended: int | None = None
         """The exit code of the agent."""
         self.full = False
@@ -24,33 +28,45 @@ class NodeLogs:
         self.incomplete: str | None = None
         """Which log has not come whole, and why, after the agent's end."""
 
+    def expect(self, leaves: Sequence[str]) -> None:
+        """Take more files, which were asked for."""
+        self._leaves += tuple(leaves)
+
     def add(self, name: str, offset: int, piece: bytes) -> None:
-        """Add what follows of a log.
+        """Add what follows of a file.
 
         Raises:
-            ValueError: it is no log, or something else follows.
+            ValueError: the job leaves none of that name, something else follows, or it is too much.
             OSError: it can't be written here.
         """
         if self._home is None:
             return
-        if not LOG_NAME.fullmatch(name):
+        self._received += len(piece)
+        if not goes_home(name, self._leaves) or self._received > MOST:
             raise ValueError(name)
-        with (self._home / name).open("ab") as stream:
+        path = self._home / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("ab") as stream:
             if stream.tell() != offset:
                 raise ValueError(offset)
             stream.write(piece)
 
     def end(self, told: dict[str, Any]) -> None:
         """Take the agent's end, which counts if all of its logs have come."""
-        for name, size in told["sizes"].items():
-            if self._home is not None and LOG_NAME.fullmatch(name):
-                here = self._home / name
-                if not here.is_file() or here.stat().st_size != size:
-                    self.incomplete = f"{name} has not come home whole"
+        self.incomplete = self.lacking(told["sizes"])
         for name, why in printable(told["unread"]).items():
             self.incomplete = f"{name} cannot be read there: {why}"
         self.full = told["free_bytes"] < FULL
         self.ended = int(told["code"])
+
+    def lacking(self, sizes: dict[str, int]) -> str | None:
+        """Which of some files is not here as long as it is there."""
+        for name, size in sizes.items():
+            if self._home is not None and goes_home(name, self._leaves):
+                here = self._home / name
+                if not here.is_file() or here.stat().st_size != size:
+                    return f"{name} has not come home whole"
+        return None
 
 
 def printable(value: Any) -> Any:

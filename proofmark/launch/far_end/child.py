@@ -23,6 +23,16 @@ class Child:
         except ChildProcessError:
             return True
 
+    def say(self, line: str) -> None:
+        """Write a line to its standard input.
+
+        Raises:
+            OSError: it reads no more.
+        """
+        if self._process.stdin is not None:
+            self._process.stdin.write(line.encode() + b"\n")
+            self._process.stdin.flush()
+
     def wait(self, seconds: float | None = None) -> int:
         """Its exit code."""
         return self._process.wait(seconds)

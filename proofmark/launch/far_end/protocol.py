@@ -8,6 +8,8 @@ Each order is answered by one frame `answer`. Either side sends a beat each seco
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+from fnmatch import fnmatchcase
 from typing import Any
 
 Frame = dict[str, Any]
@@ -17,5 +19,11 @@ SILENCE = 10.0
 PIECE = 256 * 1024
 """Bytes that follow a frame at most."""
 
-LOG_NAME = re.compile(r"(agent|monitor|rank[0-9]{1,7})\.(jsonl|log|err)")
-"""What a node's agent and ranks write that goes home."""
+FILE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}(/[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}){0,4}")
+"""What a file may be called that goes home: a path in its node's folder."""
+
+
+def goes_home(name: str, leaves: Iterable[str]) -> bool:
+    """Whether a file is among those that a job says it leaves: names of files or folders, as patterns of the shell."""
+    top = name.partition("/")[0]
+    return FILE_NAME.fullmatch(name) is not None and any(fnmatchcase(top, pattern) for pattern in leaves)

@@ -1,4 +1,4 @@
-"""A node's agent, and the logs that it and its ranks write on their way home."""
+"""A node's agent, and what it and its ranks write on its way home."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ import shutil
 import subprocess
 import threading
 import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Protocol
 
 from proofmark.launch.far_end.child import Child
-from proofmark.launch.far_end.protocol import LOG_NAME, PIECE
+from proofmark.launch.far_end.protocol import PIECE, goes_home
 from proofmark.launch.far_end.store import temporary_directory
 
 
@@ -30,8 +31,8 @@ class Send(Protocol):
 class Run:
     """One job's part on this host. Its directory is the parent of the one that its logs are written into."""
 
-    def __init__(self, logs: Path, send: Send) -> None:
-        self._logs, self._folder, self._send = logs, logs.parent, send
+    def __init__(self, logs: Path, leaves: Sequence[str], send: Send) -> None:
+        self._logs, self._folder, self._leaves, self._send = logs, logs.parent, leaves, send
         self._temporary: Path | None = None
         self._child: Child | None = None
 
@@ -58,6 +59,37 @@ class Run:
             )
         self._child = Child(process, mark)
         threading.Thread(target=self._follow, args=(self._child,), daemon=True).start()
+
+    def say(self, line: str) -> None:
+        """Write a line to the agent's standard input.
+
+        Raises:
+            OSError: it reads no more.
+        """
+        if self._child is not None:
+            self._child.say(line)
+
+    def fetch(self, leaves: Sequence[str]) -> dict[str, int]:
+        """Send home files and folders that are no logs, and say how long each file is.
+
+        Raises:
+            OSError: one can't be read.
+        """
+        sizes: dict[str, int] = {}
+        for path in self._found(leaves):
+            name = path.relative_to(self._logs).as_posix()
+            with path.open("rb") as stream:
+                while (piece := stream.read(PIECE)) or name not in sizes:
+                    self._send("file", piece, name=name, offset=sizes.get(name, 0))
+                    sizes[name] = sizes.get(name, 0) + len(piece)
+        return sizes
+
+    def _found(self, leaves: Sequence[str]) -> Iterator[Path]:
+        for folder, folders, files in os.walk(self._logs):
+            folders.sort()
+            for path in (Path(folder, name) for name in sorted(files)):
+                if goes_home(path.relative_to(self._logs).as_posix(), leaves) and not path.is_symlink():
+                    yield path
 
     def end(self, patience: float) -> None:
         """End the agent, by its standard input first, and all that it has started."""
@@ -93,9 +125,14 @@ class Run:
             free = shutil.disk_usage(self._folder.parent).free
             self._send("ended", code=code, sizes=sent, unread=unread, free_bytes=free)
 
+    def _written(self) -> list[str]:
+        """Files of the node's folder that go home while it runs."""
+        with os.scandir(self._logs) as entries:
+            return sorted(each.name for each in entries if goes_home(each.name, self._leaves) and each.is_file())
+
     def _send_new(self, sent: dict[str, int], unread: dict[str, str]) -> None:
         """What was added to the logs since."""
-        for name in sorted(name for name in os.listdir(self._logs) if LOG_NAME.fullmatch(name)):
+        for name in self._written():
             while name not in unread:
                 try:
                     with (self._logs / name).open("rb") as stream:

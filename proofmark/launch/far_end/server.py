@@ -144,11 +144,27 @@ class FarEnd:
             return {"code": code, "output": _end_of(output, PIECE // 8), "errors": _end_of(errors, 4096)}
 
     def order_run(
-        self, body: bytes, command: list[str], environment: dict[str, str], directory: str, spec: str, mark: str
+        self,
+        body: bytes,
+        command: list[str],
+        environment: dict[str, str],
+        directory: str,
+        leaves: list[str],
+        spec: str,
+        mark: str,
     ) -> None:
-        """Start a node's agent, and send home what it and its ranks write into `directory`."""
-        self._run = Run(Path(directory), self._send)
+        """Start a node's agent, and send home what it and its ranks write into `directory` under names of `leaves`."""
+        self._run = Run(Path(directory), leaves, self._send)
         self._run.start(command, environment, self._store.tree, spec, mark)
+
+    def order_say(self, body: bytes, line: str) -> None:
+        """Write a line to the agent's standard input."""
+        if self._run is not None:
+            self._run.say(line)
+
+    def order_fetch(self, body: bytes, leaves: list[str]) -> Frame:
+        """Send home what an agent that has ended left beside its logs, and say how long each file is."""
+        return {"sizes": self._run.fetch(leaves) if self._run is not None else {}}
 
     def order_stop(self, body: bytes) -> None:
         """End the agent, by its standard input first."""

@@ -10,7 +10,7 @@ from typing import Any
 from proofmark.vendor.chips import describe_chip
 from proofmark.vendor.contract import Vendor
 from proofmark.vendor.machine import describe_host
-from proofmark.vendor.provenance import device_software
+from proofmark.vendor.provenance import device_software, vendor_package
 from proofmark.vendor.readings import Reading
 from proofmark.vendor.registry import find_vendor
 
@@ -29,6 +29,7 @@ def main() -> None:
         "host": describe_host(device_software(vendor)).model_dump(),
         "devices": len(vendor.devices()),
         "busy": busy(vendor),
+        "package": {name: known.model_dump() for name, known in vendor_package(found).items()},
     }
     print(json.dumps(told))
 

@@ -1,31 +1,20 @@
-"""Following an event log that is being written."""
+"""Following a rank's event log that is being written."""
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from pathlib import Path
 
-from proofmark.record.events import LONGEST, Event
+from proofmark.record import tail
+from proofmark.record.events import Event
 from proofmark.training.event_types import RANK_EVENTS
 
 
-class Tail:
+class Tail(tail.Tail):
     """Yields each event once, as it comes."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._position = 0
-
     def events(self) -> Iterator[Event]:
-        """Whole lines written since the last call."""
-        if not self._path.exists():
-            return
-        with self._path.open("rb") as stream:
-            stream.seek(self._position)
-            while line := stream.readline(LONGEST):
-                if len(line) < LONGEST and not line.endswith(b"\n"):
-                    return
-                self._position += len(line)
-                with contextlib.suppress(ValueError):  # the record will say which line is damaged
-                    yield RANK_EVENTS.read(line)
+        """Those of the lines written since the last call."""
+        for line in self.lines():
+            with contextlib.suppress(ValueError):  # the record will say which line is damaged
+                yield RANK_EVENTS.read(line)

@@ -1,0 +1,103 @@
+"""A case's agent on a host: `python -m proofmark.inference.node.agent SPEC NODE`.
+
+It starts the case's process and its monitor, passes on the steps that it is told on standard input, one line each, and
+writes what comes of them into its node's folder, from where that goes home. It ends with its parent: standard input
+closes, whichever way that one goes.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+from proofmark.errors import ProofmarkError
+from proofmark.inference.node.answers import FILE
+from proofmark.inference.node.processes import ProcessesHere
+from proofmark.inference.node.spec import CaseSpec
+from proofmark.inference.worker import WorkerLost
+from proofmark.process.lifetime import leave, remove_own_temporary_directory
+from proofmark.rules.config import EffectiveConfig
+from proofmark.vendor.devices import assign
+from proofmark.vendor.registry import find_vendor
+
+HEARTBEAT = 5.0
+"""Seconds between two signs of life of the agent itself."""
+
+
+def main() -> int:
+    """Run the steps; exit code 0 if it was told to end."""
+    spec, node = CaseSpec.load(Path(sys.argv[1])), int(sys.argv[2])
+    directory = spec.node_directory(node)
+    answers = Answers(directory / FILE)
+    threading.Thread(target=answers.beat, daemon=True).start()
+    try:
+        device = assign(find_vendor(spec.vendor, Path(spec.vendors_dir), _device(spec)).vendor, node)
+        processes = ProcessesHere(spec, directory, device)
+    except (ProofmarkError, OSError) as error:
+        answers.say(lost={"reason": str(error)[:4096], "detail": None})
+        return 1
+    steps: queue.Queue[str | None] = queue.Queue()
+    threading.Thread(target=_listen, args=(steps, processes), daemon=True).start()
+    answers.say(ready={"device": device.index})
+    while (step := steps.get()) is not None:
+        try:
+            answers.say(outcome=processes.run(step, lambda report: answers.say(**report)))
+        except WorkerLost as lost:
+            answers.say(lost={"reason": str(lost)[:4096], "detail": lost.detail})
+    answers.say(closed={"monitor_failure": processes.close().monitor_failure})
+    return 0
+
+
+def _device(spec: CaseSpec) -> str | None:
+    return EffectiveConfig.from_dict(spec.config).host.device
+
+
+def _listen(steps: queue.Queue[str | None], processes: ProcessesHere) -> None:
+    """Steps until the last; where the parent goes before that, all goes."""
+    with os.fdopen(os.dup(0), "rb") as stream:
+        for line in stream:
+            step = json.loads(line)["step"]
+            steps.put(step)
+            if step is None:
+                break
+        else:
+            processes.kill()
+            processes.close()
+            remove_own_temporary_directory()
+            os.killpg(0, signal.SIGKILL)
+
+
+class Answers:
+    """The file of what is answered, a line each."""
+
+    def __init__(self, path: Path) -> None:
+        self._stream = path.open("ab", buffering=0)
+        self._writing = threading.Lock()
+
+    def say(self, **message: Any) -> None:
+        """Add a line.
+
+        Raises:
+            OSError: the disk is full or gone.
+        """
+        line = memoryview((json.dumps(message) + "\n").encode())
+        with self._writing:
+            while line:
+                line = line[self._stream.write(line) :]
+
+    def beat(self) -> None:
+        """Say now and then that there is an agent."""
+        while True:
+            time.sleep(HEARTBEAT)
+            self.say(agent="alive")
+
+
+if __name__ == "__main__":
+    leave(main())

@@ -1,0 +1,108 @@
+"""A case's process and its monitor, on this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from proofmark.inference.node.spec import CaseSpec
+from proofmark.inference.worker import CaseWorker, Progress, WorkerSpec
+from proofmark.launch.job_file import JobFile
+from proofmark.monitoring.monitor import MonitorProcess
+from proofmark.process.identity import ProcessIdentity
+from proofmark.process.lifetime import tidy_environment
+from proofmark.vendor.devices import Assignment
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How a case's processes ended: what was wrong with the monitor, and why no result of theirs counts."""
+
+    monitor_failure: str | None = None
+    lost: str | None = None
+
+
+class CaseProcesses(Protocol):
+    """A case's processes, wherever they are."""
+
+    def run(self, step: str, on_progress: Progress) -> dict[str, Any]:
+        """Run one step and return its outcome: status, reason, kind, detail.
+
+        Raises:
+            WorkerLost: the case's process died, was ended, or its host is gone.
+        """
+
+    def close(self) -> Ending:
+        """Let them end. Nothing is left running; what they left can be fetched until `release`."""
+
+    def kill(self) -> None:
+        """End the case's process now."""
+
+    def fetch(self, leaves: Sequence[str]) -> str | None:
+        """Have files and folders of those names in the run's folder, or say why not."""
+
+    def release(self, well: bool) -> None:
+        """Let go of where they ran, after a run that went `well` or not."""
+
+
+class ProcessesHere:
+    """This machine's."""
+
+    def __init__(self, spec: CaseSpec, directory: Path, device: Assignment, index: Path | None = None) -> None:
+        """Start both; what they write is in `directory`, and with an `index` they are a job that is remembered there.
+
+        Raises:
+            OSError: it can't be written.
+        """
+        self._timeout = spec.step_timeout
+        (directory / "engine").mkdir()
+        host = {**spec.config["host"], "artifact_dir": str(directory / "engine")}
+        config = {**spec.config, "host": host}
+        environment = tidy_environment(Path(host["cache_dir"])) | device.environment
+        self._worker = CaseWorker(
+            WorkerSpec(*spec.case, spec.vendor, spec.vendors_dir, spec.compiler, config, str(directory), spec.sys_path),
+            environment,
+            spec.patience,
+            spec.imports,
+        )
+        self._job: JobFile | None = None
+        if index is not None:
+            agent = ProcessIdentity.of(self._worker.group)
+            self._job = JobFile.begin(index, spec.name, "local", directory, agent=agent, mark=self._worker.mark)
+        self._monitor: MonitorProcess | None = None
+        if spec.monitor_interval is not None:
+            self._monitor = MonitorProcess(
+                spec.vendor,
+                Path(spec.vendors_dir),
+                self._worker.group,
+                None if device.index is None else [device.index],
+                directory / "monitor.jsonl",
+                spec.monitor_interval,
+                host["device"],
+            )
+
+    def run(self, step: str, on_progress: Progress) -> dict[str, Any]:
+        """Run one step."""
+        return self._worker.run(step, self._timeout, on_progress)
+
+    def close(self) -> Ending:
+        """End the monitor, then the case's process."""
+        failure = self._monitor.stop() if self._monitor else None
+        self._monitor = None
+        self._worker.close()
+        return Ending(monitor_failure=failure)
+
+    def kill(self) -> None:
+        """End the case's process now; the monitor goes on until `close`."""
+        self._worker.kill()
+
+    def fetch(self, leaves: Sequence[str]) -> str | None:
+        """All is here."""
+        return None
+
+    def release(self, well: bool) -> None:
+        """The job has ended."""
+        if self._job is not None:
+            self._job = self._job.end("succeeded" if well else "failed")

@@ -1,0 +1,95 @@
+"""What a user has running from a checkout: `python -m proofmark.jobs list | status ID | logs ID | stop ID`.
+
+Exit code 4, and one line, for an id that is no job of this user's; 1 for a job that did not succeed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from proofmark.errors import UsageError
+from proofmark.launch.job_file import JobFile, index_in, known_jobs, reattach
+
+USAGE = 4
+"""As pytest's."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Do what the command line says; the exit code."""
+    options = _parser().parse_args(arguments)
+    index = index_in(options.cache_dir)
+    try:
+        if options.command == "list":
+            return _list(index, options.all)
+        job = reattach(index, options.id)
+        if options.command == "stop":
+            print(f"{job.id}  {job.stop()}")
+            return 0
+        if options.command == "logs":
+            return _logs(job, index, options.follow)
+        return _status(job)
+    except (UsageError, OSError) as error:
+        print(f"ERROR: {error}", file=sys.stderr)
+        return USAGE
+    except KeyboardInterrupt:
+        return 130
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m proofmark.jobs", description="jobs of this checkout, of this user")
+    parser.add_argument("--cache-dir", default=".cache", metavar="DIR", help="as the sessions' own (.cache)")
+    commands = parser.add_subparsers(dest="command", required=True)
+    listed = commands.add_parser("list", help="those that run")
+    listed.add_argument("--all", action="store_true", help="those that have ended too")
+    for name, told in (("status", "how one is"), ("stop", "end one"), ("logs", "what its processes printed")):
+        one = commands.add_parser(name, help=told)
+        one.add_argument("id", metavar="ID")
+        if name == "logs":
+            one.add_argument("--follow", action="store_true", help="until it has ended")
+    return parser
+
+
+def _list(index: Path, every: bool) -> int:
+    jobs, wrong = known_jobs(index)
+    for job in jobs:
+        if every or job.state() == "running":
+            print(_line(job))
+    for told in wrong:
+        print(f"WARNING: {told}", file=sys.stderr)
+    return 0
+
+
+def _line(job: JobFile) -> str:
+    begun = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(job.started))
+    where = ", ".join(job.hosts) or (f"process {job.agent.pid}" if job.agent else "no host yet")
+    return f"{job.id}  {job.state():<9}  {begun}  {job.launcher:<6}  {job.name}  {where}"
+
+
+def _status(job: JobFile) -> int:
+    print(_line(job))
+    print(f"{job.directory}, led by process {job.session.pid}")
+    return 0 if job.state() in ("running", "succeeded") else 1
+
+
+def _logs(job: JobFile, index: Path, follow: bool) -> int:
+    """Each piece after the name of its log."""
+    seen: dict[str, int] = {}
+    while True:
+        running = job.state() == "running"
+        added = list(job.logs(seen))
+        for name, piece in added:
+            seen[name] = seen.get(name, 0) + len(piece)
+            print(f"==> {name} <==")
+            print("".join(c if c.isprintable() or c in "\n\t" else "?" for c in piece.decode("utf-8", "replace")))
+        if not added and not (follow and running):
+            return 0
+        time.sleep(0.0 if added else 0.5)
+        job = reattach(index, job.id)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

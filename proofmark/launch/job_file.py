@@ -1,0 +1,220 @@
+"""Jobs on disk: what a user has running from a checkout, whichever session began it, after a crash too.
+
+A job's file `job.json` lies in its run's folder; a link of its id, in a folder of the user's own in the cache, leads to
+it. A session that is gone has taken all that it ran with it: what it started ends when its pipes close. Only what lost
+even those is left to be ended, by its mark.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import secrets
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from proofmark.errors import UsageError, harmless
+from proofmark.plain_json import first_of, read_json
+from proofmark.process.identity import ProcessIdentity
+from proofmark.process.lifetime import end_marked
+
+FILE, STOP = "job.json", "job.stop"
+
+MOST = 200
+"""Jobs that an index remembers: the last ones."""
+
+LONGEST = 1 << 20
+"""Bytes of a log that are read at once."""
+
+_ID = re.compile(r"[0-9a-f]{12}")
+_Mark = Annotated[str, Field(pattern="^[0-9a-f]{32}$")]
+
+Status = Literal["running", "succeeded", "failed", "stopped", "lost"]
+
+
+class JobFile(BaseModel):
+    """One job.
+
+    Attributes:
+        name: of what it is a run.
+        directory: where it leaves its files, on this machine.
+        user: who began it.
+        session: the process that leads it.
+        agent: the process that it is, where that runs on this machine, known by its `mark`.
+        hosts: those that it runs on otherwise.
+        status: as its session wrote it down last.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    id: str
+    name: str
+    launcher: str
+    directory: str
+    user: int
+    started: float
+    session: ProcessIdentity
+    agent: ProcessIdentity | None = None
+    mark: _Mark | None = None
+    hosts: tuple[str, ...] = ()
+    status: Status = "running"
+    ended: float | None = None
+
+    @classmethod
+    def begin(cls, index: Path | None, name: str, launcher: str, directory: Path, **identity: Any) -> Self:
+        """Write a new job down, and remember it in an index where there is one.
+
+        Raises:
+            OSError: that can't be written.
+        """
+        job = cls(
+            id=secrets.token_hex(6),
+            name=name,
+            launcher=launcher,
+            directory=str(directory.absolute()),
+            user=os.getuid(),
+            started=time.time(),
+            session=ProcessIdentity.of(os.getpid()),
+            **identity,
+        )
+        job._write()
+        if index is not None:
+            folder = index / str(job.user)
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / job.id).symlink_to(job.path)
+            _forget(folder)
+        return job
+
+    @property
+    def path(self) -> Path:
+        """Where it is written down."""
+        return Path(self.directory) / FILE
+
+    def note(self, **changes: Any) -> Self:
+        """The job with what has changed, written down if that is possible: a full disk ends no run."""
+        changed = self.model_copy(update=changes)
+        with contextlib.suppress(OSError):
+            changed._write()
+        return changed
+
+    def end(self, status: Status) -> Self:
+        """It has ended; a second end is none."""
+        return self if self.ended is not None else self.note(status=status, ended=time.time())
+
+    def is_asked_to_stop(self) -> bool:
+        """Whether somebody has, who is not its session."""
+        return (Path(self.directory) / STOP).exists()
+
+    def state(self) -> Status:
+        """As it was written down, or 'lost' if its session is gone without a word."""
+        return "lost" if self.status == "running" and not self.session.lives() else self.status
+
+    def logs(self, since: Mapping[str, int]) -> Iterator[tuple[str, bytes]]:
+        """What was added to each of its logs beyond a position, by the log's path in the run's folder.
+
+        Raises:
+            OSError: one can't be read.
+        """
+        home = Path(self.directory)
+        for path in sorted([*home.glob("*.log"), *home.glob("noderank*/*.log")]):
+            name = path.relative_to(home).as_posix()
+            with path.open("rb") as stream:
+                stream.seek(since.get(name, 0))
+                if added := stream.read(LONGEST):
+                    yield name, added
+
+    def stop(self, patience: float = 60.0) -> Status:
+        """Have its session end it; without one, end what is left of it. Its state then.
+
+        Raises:
+            UsageError: its process's number belongs to another now, or its session does not answer.
+        """
+        if self.state() == "running":
+            (Path(self.directory) / STOP).touch()
+        if self.agent is not None and self.agent.is_anothers():
+            raise UsageError(
+                f"job {self.id}: its process id {self.agent.pid} belongs to another process now; nothing was ended"
+            )
+        if self.mark is not None:
+            end_marked(self.mark)
+        deadline = time.monotonic() + patience
+        while (now := read_job(self.path)).state() == "running":
+            if time.monotonic() > deadline:
+                raise UsageError(f"job {self.id}: its session, process {self.session.pid}, has not ended it")
+            time.sleep(0.1)
+        return now.state()
+
+    def _write(self) -> None:
+        draft = self.path.with_name(f".{FILE}.{secrets.token_hex(8)}")
+        try:
+            draft.write_text(self.model_dump_json(indent=1) + "\n", encoding="utf-8")
+            draft.replace(self.path)
+        finally:
+            draft.unlink(missing_ok=True)
+
+
+def index_in(cache_dir: str) -> Path:
+    """The folder in a cache in which jobs are remembered."""
+    return Path(cache_dir) / "jobs"
+
+
+def read_job(path: Path) -> JobFile:
+    """A job's file.
+
+    Raises:
+        UsageError: it can't be read, or is none; one line.
+    """
+    try:
+        return JobFile.model_validate(read_json(path), strict=False)
+    except ValidationError as error:
+        raise UsageError(harmless(f"{path}: not a job's file: {first_of(error)}")) from None
+    except (OSError, ValueError, RecursionError) as error:
+        told = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise UsageError(harmless(f"{path}: not a job's file: {told}")) from None
+
+
+def reattach(index: Path, identifier: str) -> JobFile:
+    """The job of that id.
+
+    Raises:
+        UsageError: there is none, it is another user's, or its file is damaged.
+    """
+    if not _ID.fullmatch(identifier):
+        raise UsageError(harmless(f"{identifier!r:.80} is no job's id: expected 12 hexadecimal digits"))
+    found = sorted(index.glob(f"*/{identifier}"))
+    own = [link for link in found if link.parent.name == str(os.getuid())]
+    if found and not own:
+        raise UsageError(f"job {identifier} is another user's (uid {found[0].parent.name})")
+    if not own:
+        raise UsageError(f"there is no job {identifier} in {index}: `python -m proofmark.jobs list` shows those known")
+    job = read_job(own[0])
+    if job.id != identifier or job.user != os.getuid():
+        raise UsageError(f"{own[0]}: it is the file of another job, {job.id} of uid {job.user}")
+    return job
+
+
+def known_jobs(index: Path) -> tuple[list[JobFile], list[str]]:
+    """This user's, the oldest first, and what is wrong with files that can't be read."""
+    jobs, wrong = [], []
+    for link in (index / str(os.getuid())).glob("*"):
+        if not link.exists():
+            continue  # the results were removed
+        try:
+            jobs.append(read_job(link))
+        except UsageError as error:
+            wrong.append(str(error))
+    return sorted(jobs, key=lambda job: job.started), wrong
+
+
+def _forget(folder: Path) -> None:
+    """Links of jobs whose results were removed, and those of the oldest."""
+    with contextlib.suppress(OSError):  # another session tidies up just now
+        links = sorted(folder.iterdir(), key=lambda link: link.lstat().st_mtime)
+        for number, link in enumerate(links):
+            if not link.exists() or number < len(links) - MOST:
+                link.unlink(missing_ok=True)

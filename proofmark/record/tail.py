@@ -1,0 +1,28 @@
+"""Following a file of lines that is being written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from proofmark.record.events import LONGEST
+
+
+class Tail:
+    """Yields each line once, as it comes."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._position = 0
+
+    def lines(self) -> Iterator[bytes]:
+        """Whole lines written since the last call; of one that is too long, pieces, which no reader takes."""
+        if not self._path.exists():
+            return
+        with self._path.open("rb") as stream:
+            stream.seek(self._position)
+            while line := stream.readline(LONGEST):
+                if len(line) < LONGEST and not line.endswith(b"\n"):
+                    return
+                self._position += len(line)
+                yield line

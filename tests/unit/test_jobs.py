@@ -1,0 +1,154 @@
+"""Jobs on disk: found by their id, looked at, ended, and never mistaken for somebody else's."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from proofmark import jobs
+from proofmark.launch.job_file import JobFile, index_in, known_jobs, reattach
+from proofmark.process.identity import ProcessIdentity
+from proofmark.process.lifetime import MARK
+
+MARKED = "ab" * 16
+
+
+@pytest.fixture
+def sleeper() -> Iterator[subprocess.Popen[bytes]]:
+    """A process of a job."""
+    with subprocess.Popen(["sleep", "60"], env={**os.environ, MARK: MARKED}) as process:
+        yield process
+        process.kill()
+
+
+@pytest.fixture
+def job(tmp_path: Path, sleeper: subprocess.Popen[bytes]) -> JobFile:
+    """One that runs, led by this process."""
+    (tmp_path / "run").mkdir()
+    agent = ProcessIdentity.of(sleeper.pid)
+    return JobFile.begin(
+        index_in(str(tmp_path)), "training/tiny/1x1", "local", tmp_path / "run", agent=agent, mark=MARKED
+    )
+
+
+def told(job: JobFile, capsys: pytest.CaptureFixture[str], command: str, *arguments: str) -> tuple[int, str, str]:
+    """Exit code, output and errors of a command."""
+    code = jobs.main(["--cache-dir", str(Path(job.directory).parent), command, *arguments])
+    output, errors = capsys.readouterr()
+    return code, output, errors
+
+
+def refused(job: JobFile, capsys: pytest.CaptureFixture[str], identifier: str, words: str) -> None:
+    """One clear line, and nothing done, whatever is asked."""
+    for command in ("status", "logs", "stop"):
+        code, output, errors = told(job, capsys, command, identifier)
+        assert code == 4 and output == "" and errors.count("\n") == 1, errors
+        assert errors.startswith("ERROR: ") and words in errors, errors
+
+
+def test_a_job_that_runs_is_known_to_everybody_else(job: JobFile, capsys: pytest.CaptureFixture[str]) -> None:
+    assert reattach(index_in(str(Path(job.directory).parent)), job.id) == job
+    code, output, _ = told(job, capsys, "list")
+    assert code == 0 and job.id in output and "training/tiny/1x1" in output and "running" in output
+    job.end("succeeded").end("failed")
+    assert told(job, capsys, "list")[1] == ""
+    assert "succeeded" in told(job, capsys, "list", "--all")[1]
+    assert told(job, capsys, "status", job.id)[0] == 0
+
+
+def test_logs_come_from_where_they_were_read_to(job: JobFile, capsys: pytest.CaptureFixture[str]) -> None:
+    home = Path(job.directory)
+    (home / "noderank0").mkdir()
+    (home / "noderank0" / "agent.log").write_bytes(b"first\x1b[2J")
+    (home / "worker.log").write_text("own\n")
+    assert dict(job.logs({})) == {"noderank0/agent.log": b"first\x1b[2J", "worker.log": b"own\n"}
+    assert dict(job.logs({"noderank0/agent.log": 5, "worker.log": 4})) == {"noderank0/agent.log": b"\x1b[2J"}
+    code, output, _ = told(job, capsys, "logs", job.id)
+    assert code == 0 and "==> noderank0/agent.log <==\nfirst?[2J\n" in output
+
+
+def test_a_job_is_ended_by_its_mark(
+    job: JobFile, sleeper: subprocess.Popen[bytes], capsys: pytest.CaptureFixture[str]
+) -> None:
+    def session() -> None:
+        sleeper.wait()
+        job.end("failed")
+
+    leading = threading.Thread(target=session)
+    leading.start()
+    code, output, _ = told(job, capsys, "stop", job.id)
+    leading.join()
+    assert (code, output) == (0, f"{job.id}  failed\n") and job.is_asked_to_stop()
+
+
+def test_what_is_left_of_a_session_that_crashed_is_ended(
+    job: JobFile, sleeper: subprocess.Popen[bytes], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with subprocess.Popen(["true"]) as gone:
+        session = ProcessIdentity.of(gone.pid)
+    job.note(session=session)
+    assert told(job, capsys, "list")[1] == "" and "lost" in told(job, capsys, "list", "--all")[1]
+    assert told(job, capsys, "status", job.id)[0] == 1
+    assert told(job, capsys, "stop", job.id)[:2] == (0, f"{job.id}  lost\n")
+    assert sleeper.wait() == -9
+
+
+def test_a_process_of_somebody_else_is_not_touched(
+    job: JobFile, sleeper: subprocess.Popen[bytes], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert job.agent is not None and job.agent.ticks is not None
+    job.note(agent=ProcessIdentity(sleeper.pid, job.agent.ticks - 1, job.agent.boot))
+    code, output, errors = told(job, capsys, "stop", job.id)
+    assert code == 4 and output == "" and errors.count("\n") == 1
+    assert f"its process id {sleeper.pid} belongs to another process now; nothing was ended" in errors
+    assert sleeper.poll() is None
+
+
+def test_ids_that_are_nobodys_or_anothers(job: JobFile, capsys: pytest.CaptureFixture[str]) -> None:
+    refused(job, capsys, "0" * 12, "there is no job 000000000000")
+    refused(job, capsys, "../../etc", "is no job's id")
+    refused(job, capsys, "\x1b[2J", "is no job's id")
+    own = index_in(str(Path(job.directory).parent)) / str(os.getuid())
+    own.rename(own.with_name("77"))
+    refused(job, capsys, job.id, "is another user's (uid 77)")
+
+
+@pytest.mark.parametrize(
+    "damage, words",
+    [
+        (lambda content: "{", "not a job's file"),
+        (lambda content: json.dumps(content | {"mark": "x"}), "mark"),
+        (lambda content: json.dumps(content | {"user": 12345}), "it is the file of another job"),
+        (lambda content: json.dumps({}), "not a job's file: id: Field required"),
+    ],
+)
+def test_a_damaged_file_is_named(job: JobFile, capsys: pytest.CaptureFixture[str], damage: object, words: str) -> None:
+    assert callable(damage)
+    job.path.write_text(damage(json.loads(job.path.read_text())))
+    refused(job, capsys, job.id, words)
+
+
+def test_jobs_whose_results_were_removed_are_forgotten(job: JobFile, tmp_path: Path) -> None:
+    job.path.unlink()
+    assert known_jobs(index_in(str(tmp_path))) == ([], [])
+    (tmp_path / "next").mkdir()
+    JobFile.begin(index_in(str(tmp_path)), "next", "local", tmp_path / "next")
+    assert len(list((index_in(str(tmp_path)) / str(os.getuid())).iterdir())) == 1
+
+
+def test_a_number_that_was_given_again_is_another_process() -> None:
+    this = ProcessIdentity.of(os.getpid())
+    assert this.lives() and not this.is_anothers()
+    assert this.ticks is not None
+    for other in (
+        ProcessIdentity(this.pid, this.ticks + 1, this.boot),
+        ProcessIdentity(this.pid, this.ticks, "another boot"),
+        ProcessIdentity(this.pid, None, this.boot),
+    ):
+        assert not other.lives() and other.is_anothers()
