@@ -34,6 +34,7 @@ TESTS = {
     "proofmark/rules/config.py": ("test_legality.py", "test_config.py"),
     "proofmark/measuring/statistics.py": ("test_statistics.py",),
     "proofmark/inference/verdict.py": VERDICTS,
+    "proofmark/verdict/engine.py": VERDICTS,
     "proofmark/verdict/stages.py": VERDICTS,
     "proofmark/training/verdict.py": VERDICTS,
     "proofmark/measuring/pace.py": ("test_pace.py",),

@@ -12,7 +12,6 @@ from markupsafe import Markup
 
 from proofmark.inference.record import RunRecord
 from proofmark.record.envelope import CaseRecord
-from proofmark.record.parts import VerdictKind
 from proofmark.training.record import TrainingRecord
 from reports import labels, provenance, text, watch
 from reports.plots import notes, plots
@@ -25,13 +24,9 @@ from reports.view import SIDES, CaseView, Figure
 
 _TEMPLATES = Path(__file__).parent / "templates"
 
-_MARKS = {
-    VerdictKind.PASS: ("✓", "pass"),
-    VerdictKind.UNSUPPORTED: ("○", "open"),
-    VerdictKind.AMBIGUOUS: ("?", "open"),
-    VerdictKind.INSUFFICIENT: ("?", "open"),
-}
-_FAILED = ("✗", "fail")
+_TONES = {"green": "pass", "red": "fail"}
+"""Classes of the page's style by a verdict's colour; any other is open."""
+
 _STEP_MARKS = {"done": "✓", "skipped": text.MISSING, "failed": "✗", "not_reached": "·"}
 
 
@@ -75,7 +70,7 @@ def render(records: Sequence[CaseRecord]) -> str:
             rank_rows=rank_rows,
             everything=[*views, *trained],
             notes=Notes(),
-            mark=lambda view: _MARKS.get(view.verdict.kind, _FAILED),
+            mark=lambda view: (view.verdict.kind.sign, _TONES.get(view.verdict.kind.colour, "open")),
             step_mark=_STEP_MARKS.__getitem__,
             against_target=against_target,
             measured_rows=measured_rows,

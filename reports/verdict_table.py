@@ -19,16 +19,6 @@ from reports.rich_text import rendered
 from reports.training import TrainingView
 from reports.view import CaseView
 
-COLOURS = {
-    VerdictKind.PASS: "bold green",
-    VerdictKind.UNSUPPORTED: "bold cyan",
-    VerdictKind.AMBIGUOUS: "bold yellow",
-    VerdictKind.INSUFFICIENT: "bold yellow",
-}
-"""Of the verdicts that are no failure; the others are red."""
-
-FAILED = "bold red"
-
 
 def verdict_table(records: Sequence[CaseRecord], run_dir: Path, width: int, coloured: bool) -> str:
     """A row per case: its verdict; what was run and how fast it is, or all reasons why it did not pass.
@@ -52,7 +42,7 @@ def _view(record: CaseRecord) -> CaseView | TrainingView | None:
 
 
 def _kind(verdict: Verdict) -> Text:
-    return Text(str(verdict.kind), style=COLOURS.get(verdict.kind, FAILED))
+    return Text(str(verdict.kind), style=f"bold {verdict.kind.colour}")
 
 
 def _told(view: CaseView | TrainingView, run_dir: Path) -> Iterator[RenderableType]:

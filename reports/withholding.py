@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from typing import Any, TypeVar, get_args
 
 from proofmark.inference.record import Measurement, Round, RunRecord, Step
-from proofmark.inference.verdict import WITHHOLDS_SPEED
 from proofmark.record.envelope import CaseRecord
 from proofmark.record.parts import Monitoring, Part, Utilisation, Verdict
 from proofmark.training.record import Confirmation, Evaluation, Rank, SeedRun, TrainingRecord
@@ -44,7 +43,7 @@ def withheld(verdict: Verdict | None) -> str | None:
     """What stands in place of a speed, or None where speeds may be shown. Without a verdict they may not."""
     if verdict is None:
         return "withheld: not judged"
-    return f"withheld: {verdict.kind}" if verdict.kind in WITHHOLDS_SPEED else None
+    return None if verdict.kind.shows_speed else f"withheld: {verdict.kind}"
 
 
 def public(record: CaseRecord, verdict: Verdict | None) -> dict[str, Any]:

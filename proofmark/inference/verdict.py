@@ -1,9 +1,9 @@
-"""The verdict: a pure function of a run record. An old record gives the same verdict again."""
+"""The verdict on a run record: what an inference case adds to the stages of every suite."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator
 
 from proofmark.inference.record import Measurement, RunRecord
 from proofmark.inference.timing.rounds import margin
@@ -11,32 +11,18 @@ from proofmark.literal import literal
 from proofmark.measuring.statistics import samples_needed
 from proofmark.record.parts import Verdict, VerdictKind
 from proofmark.rules.case_file import NOISE
+from proofmark.verdict import engine
 from proofmark.verdict.noise import noise_of
 from proofmark.verdict.stages import (
-    as_expected,
+    Stage,
     damaged_lines,
-    decide,
     disturbances,
-    illegalities,
     impossible_utilisation,
     missing_identity,
     missing_utilisation,
     parts_left_out,
     wrong_flops,
 )
-
-EXIT_CODES = {
-    VerdictKind.PASS: 0,
-    VerdictKind.UNSUPPORTED: 10,
-    VerdictKind.AMBIGUOUS: 11,
-    VerdictKind.INSUFFICIENT: 12,
-    VerdictKind.FAIL_PERF: 13,
-    VerdictKind.FAIL_ACCURACY: 14,
-    VerdictKind.FAIL_HONESTY: 15,
-    VerdictKind.FAIL_LEGALITY: 16,
-    VerdictKind.ERROR: 17,
-}
-"""Exit codes above pytest's own (0 to 5), in rising order of gravity."""
 
 REQUIRED_CHECKS = frozenset(
     {
@@ -50,42 +36,24 @@ REQUIRED_CHECKS = frozenset(
 )
 """Honesty checks without which an engine's figures count for nothing."""
 
-WITHHOLDS_SPEED = frozenset(VerdictKind) - {
-    VerdictKind.PASS,
-    VerdictKind.FAIL_PERF,
-    VerdictKind.AMBIGUOUS,
-    VerdictKind.INSUFFICIENT,
-}
-"""Accuracy first: a run with one of these verdicts has no speed to show."""
-
 
 def judge(record: RunRecord) -> Verdict:
-    """Judge a run: legality first, then whether it ran, then accuracy, then honesty, then what disturbed it.
-
-    The first stage with a complaint decides the kind; all its complaints are reasons.
-    """
-    verdict = decide(
-        (
-            (VerdictKind.FAIL_LEGALITY, illegalities(record)),
-            (VerdictKind.UNSUPPORTED, _unsupported(record)),
-            (VerdictKind.ERROR, _failed_steps(record)),
-            (VerdictKind.INSUFFICIENT, parts_left_out(record)),
-            (VerdictKind.ERROR, _missing_figures(record)),
-            (VerdictKind.ERROR, _impossible_figures(record)),
-            (VerdictKind.FAIL_ACCURACY, _accuracy_shortfalls(record)),
-            (VerdictKind.FAIL_HONESTY, _dishonesty(record)),
-            (VerdictKind.ERROR, [f"{what}: run again on a quiet machine" for what in record.disturbed]),
-            (VerdictKind.INSUFFICIENT, _too_little(record)),
-            (VerdictKind.AMBIGUOUS, disturbances(record.monitoring) + _noise(record)),
-        )
-    )
-    return as_expected(verdict, record)
+    """Judge a run."""
+    return engine.judge(record, stages(record))
 
 
-def exit_code(verdicts: Sequence[Verdict]) -> int:
-    """One exit code for a session: the gravest verdict's, without UNSUPPORTED that the vendor lists, beside a PASS."""
-    passed = any(verdict.kind is VerdictKind.PASS for verdict in verdicts)
-    return max((EXIT_CODES[verdict.kind] for verdict in verdicts if not (passed and verdict.expected)), default=0)
+def stages(record: RunRecord) -> Iterator[Stage]:
+    """After legality: whether it could run and did, then accuracy, then honesty, then what disturbed it."""
+    yield VerdictKind.UNSUPPORTED, _unsupported(record)
+    yield VerdictKind.ERROR, _failed_steps(record)
+    yield VerdictKind.INSUFFICIENT, parts_left_out(record)
+    yield VerdictKind.ERROR, _missing_figures(record)
+    yield VerdictKind.ERROR, _impossible_figures(record)
+    yield VerdictKind.FAIL_ACCURACY, _accuracy_shortfalls(record)
+    yield VerdictKind.FAIL_HONESTY, _dishonesty(record)
+    yield VerdictKind.ERROR, [f"{what}: run again on a quiet machine" for what in record.disturbed]
+    yield VerdictKind.INSUFFICIENT, _too_little(record)
+    yield VerdictKind.AMBIGUOUS, disturbances(record.monitoring) + _noise(record)
 
 
 def _unsupported(record: RunRecord) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -14,18 +14,42 @@ class Part(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
-class VerdictKind(StrEnum):
-    """What the referee says of a case run."""
+Colour = Literal["green", "cyan", "yellow", "red"]
 
-    PASS = "PASS"  # noqa: S105
-    UNSUPPORTED = "UNSUPPORTED"
-    AMBIGUOUS = "AMBIGUOUS"
-    INSUFFICIENT = "INSUFFICIENT"
-    FAIL_PERF = "FAIL_PERF"
-    FAIL_ACCURACY = "FAIL_ACCURACY"
-    FAIL_HONESTY = "FAIL_HONESTY"
-    FAIL_LEGALITY = "FAIL_LEGALITY"
-    ERROR = "ERROR"
+
+class VerdictKind(StrEnum):
+    """What the referee says of a case run, in rising order of gravity. All that tells kinds apart is in this table.
+
+    Of each: the session's exit code, above pytest's own (0 to 5); the sign and the colour that it is shown with, red
+    for a failure; and whether its speeds may be shown. Accuracy first: of a run that is not valid they are withheld.
+    """
+
+    PASS = "PASS", 0, "✓", "green", True
+    UNSUPPORTED = "UNSUPPORTED", 10, "○", "cyan", False
+    AMBIGUOUS = "AMBIGUOUS", 11, "?", "yellow", True
+    INSUFFICIENT = "INSUFFICIENT", 12, "?", "yellow", True
+    FAIL_PERF = "FAIL_PERF", 13, "✗", "red", True
+    FAIL_ACCURACY = "FAIL_ACCURACY", 14, "✗", "red", False
+    FAIL_HONESTY = "FAIL_HONESTY", 15, "✗", "red", False
+    FAIL_LEGALITY = "FAIL_LEGALITY", 16, "✗", "red", False
+    ERROR = "ERROR", 17, "✗", "red", False
+
+    exit_code: int
+    sign: str
+    colour: Colour
+    shows_speed: bool
+
+    def __new__(cls, name: str, exit_code: int, sign: str, colour: Colour, shows_speed: bool) -> Self:
+        """A line of the table."""
+        kind = str.__new__(cls, name)
+        kind._value_ = name
+        kind.exit_code, kind.sign, kind.colour, kind.shows_speed = exit_code, sign, colour, shows_speed
+        return kind
+
+    @property
+    def failed(self) -> bool:
+        """Whether somebody will want to know why, and what the run left."""
+        return self.colour == "red"
 
 
 class Verdict(Part):

@@ -1,21 +1,20 @@
-"""The verdict on a training record: a pure function of it."""
+"""The verdict on a training record: what a training adds to the stages of every suite."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from proofmark.record.parts import Verdict, VerdictKind
 from proofmark.rules.case_file import NOISE
 from proofmark.training.checks import required
 from proofmark.training.record import Rates, SeedRun, TrainingRecord
+from proofmark.verdict import engine
 from proofmark.verdict.noise import contention_of
 from proofmark.verdict.stages import (
-    as_expected,
+    Stage,
     damaged_lines,
-    decide,
     disturbances,
-    illegalities,
     impossible_utilisation,
     missing_identity,
     missing_utilisation,
@@ -28,25 +27,24 @@ CONFIDENCE = 0.95
 
 
 def judge(record: TrainingRecord) -> Verdict:
-    """Judge a training: legality first, then whether it could run and did, then honesty, then the target, then what
-    disturbed it. A training that was not the case's has no figures that could be missing, nor a target to miss."""
-    verdict = decide(
-        (
-            (VerdictKind.FAIL_LEGALITY, illegalities(record)),
-            (VerdictKind.UNSUPPORTED, [record.unsupported] if record.unsupported else []),
-            (VerdictKind.ERROR, _failures(record)),
-            (VerdictKind.INSUFFICIENT, parts_left_out(record)),
-            (VerdictKind.FAIL_HONESTY, _dishonesty(record)),
-            (VerdictKind.ERROR, [*_missing_figures(record), *_impossible_figures(record)]),
-            (VerdictKind.FAIL_ACCURACY, _shortfalls(record)),
-            (VerdictKind.INSUFFICIENT, ["read from a log: Proofmark has not measured it"] if record.read_from else []),
-            (
-                VerdictKind.AMBIGUOUS,
-                [*_untrained(record), *_too_fast(record), *_disturbances(record), *_contention(record)],
-            ),
-        )
-    )
-    return as_expected(verdict, record)
+    """Judge a training."""
+    return engine.judge(record, stages(record))
+
+
+def stages(record: TrainingRecord) -> Iterator[Stage]:
+    """After legality: whether it could run and did, then honesty, then the target, then what disturbed it.
+
+    A training that was not the case's has no figures that could be missing, nor a target to miss.
+    """
+    yield VerdictKind.UNSUPPORTED, [record.unsupported] if record.unsupported else []
+    yield VerdictKind.ERROR, _failures(record)
+    yield VerdictKind.INSUFFICIENT, parts_left_out(record)
+    yield VerdictKind.FAIL_HONESTY, _dishonesty(record)
+    yield VerdictKind.ERROR, [*_missing_figures(record), *_impossible_figures(record)]
+    yield VerdictKind.FAIL_ACCURACY, _shortfalls(record)
+    yield VerdictKind.INSUFFICIENT, ["read from a log: Proofmark has not measured it"] if record.read_from else []
+    disturbed = [*_untrained(record), *_too_fast(record), *_disturbances(record), *_contention(record)]
+    yield VerdictKind.AMBIGUOUS, disturbed
 
 
 def _named(record: TrainingRecord, run: SeedRun) -> str:

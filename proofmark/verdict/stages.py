@@ -2,32 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from proofmark.errors import Problem
 from proofmark.record.envelope import CaseRecord
-from proofmark.record.parts import Chip, Flops, Identity, Monitoring, Utilisation, Verdict, VerdictKind
+from proofmark.record.parts import Chip, Flops, Identity, Monitoring, Utilisation, VerdictKind
 
 Stage = tuple[VerdictKind, Sequence[str]]
+"""What a run is judged if there are any complaints, and the complaints, in full sentences."""
 
 FLOPS_TOLERANCE = 0.05
 """How far the declared FLOPs may be from the counted ones, as a share of the counted."""
-
-
-def decide(stages: Iterable[Stage]) -> Verdict:
-    """The first stage with a complaint decides the kind; all its complaints are reasons. Without any it is a PASS."""
-    for kind, reasons in stages:
-        if reasons:
-            return Verdict(kind=kind, reasons=tuple(reasons))
-    return Verdict(kind=VerdictKind.PASS)
-
-
-def as_expected(verdict: Verdict, record: CaseRecord) -> Verdict:
-    """An UNSUPPORTED that the vendor's own file lists says so."""
-    if verdict.kind is not VerdictKind.UNSUPPORTED or record.expected_unsupported is None:
-        return verdict
-    told = f"the vendor expects it: {record.expected_unsupported}"
-    return verdict.model_copy(update={"reasons": (*verdict.reasons, told), "expected": True})
 
 
 def illegalities(record: CaseRecord) -> list[str]:

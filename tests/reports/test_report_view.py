@@ -8,7 +8,6 @@ import pytest
 from pydantic import ValidationError
 
 from proofmark.inference.record import Accuracy
-from proofmark.inference.verdict import WITHHOLDS_SPEED
 from proofmark.record.parts import Chip, Memory, Verdict, VerdictKind
 from reports import text
 from reports.view import CaseView
@@ -21,7 +20,7 @@ def test_a_speed_is_shown_exactly_when_the_result_is_valid(kind):
     shown = [view.speed("engine", "whole"), view.speed("engine", "core"), view.loader("engine"), view.mfu]
     shown += [view.bound_by("engine"), view.latency("engine", "p50"), view.flops_rate]
     shown += [view.energy, view.energy_per_item, view.energy_method]
-    if kind in WITHHOLDS_SPEED:
+    if not kind.shows_speed:
         assert {figure.text for figure in shown} == {f"withheld: {kind}"}
         assert all(figure.value is None for figure in shown)
         assert view.rounds("engine", "core") == view.spans("engine") == []
@@ -33,7 +32,7 @@ def test_a_speed_is_shown_exactly_when_the_result_is_valid(kind):
 
 
 def test_performance_and_doubt_do_not_withhold():
-    assert set(VerdictKind) - WITHHOLDS_SPEED == {"PASS", "FAIL_PERF", "AMBIGUOUS", "INSUFFICIENT"}
+    assert {kind for kind in VerdictKind if kind.shows_speed} == {"PASS", "FAIL_PERF", "AMBIGUOUS", "INSUFFICIENT"}
 
 
 def test_a_record_that_nobody_judged_is_judged(records):

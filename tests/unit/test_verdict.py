@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from proofmark.inference.record import STEPS, Measurement, RunRecord
 from proofmark.inference.timing.rounds import WITHIN
-from proofmark.inference.verdict import EXIT_CODES, REQUIRED_CHECKS, WITHHOLDS_SPEED, exit_code, judge
+from proofmark.inference.verdict import REQUIRED_CHECKS, judge
 from proofmark.measuring.statistics import rate
 from proofmark.record.parts import (
     Chip,
@@ -26,6 +26,7 @@ from proofmark.record.parts import (
     Verdict,
     VerdictKind,
 )
+from proofmark.verdict.engine import exit_code
 from proofmark.verdict.stages import FLOPS_TOLERANCE
 from tests.unit.records import accuracy, checks, measurement, record, steps
 
@@ -423,18 +424,18 @@ class TestExitCode:
 
     @pytest.mark.parametrize("kind", VerdictKind)
     def test_each_has_its_own(self, kind: VerdictKind) -> None:
-        assert self.code(kind) == EXIT_CODES[kind]
-        assert len(set(EXIT_CODES.values())) == len(VerdictKind)
+        assert self.code(kind) == kind.exit_code
+        assert len({each.exit_code for each in VerdictKind}) == len(VerdictKind)
 
     def test_none_is_one_of_pytests(self) -> None:
-        assert not {code for kind, code in EXIT_CODES.items() if kind != "PASS"} & set(range(6))
+        assert not {kind.exit_code for kind in VerdictKind if kind != "PASS"} & set(range(6))
 
     def test_the_gravest_counts(self) -> None:
         order = (
             "PASS UNSUPPORTED AMBIGUOUS INSUFFICIENT FAIL_PERF FAIL_ACCURACY FAIL_HONESTY FAIL_LEGALITY ERROR".split()
         )
         for lighter, graver in itertools.combinations(order[1:], 2):
-            assert self.code(lighter, graver) == self.code(graver, lighter, "PASS") == EXIT_CODES[VerdictKind(graver)]
+            assert self.code(lighter, graver) == self.code(graver, lighter, "PASS") == VerdictKind(graver).exit_code
 
     def test_unsupported_beside_a_pass_is_not_grave_where_the_vendor_lists_it(self) -> None:
         listed = judge(record(steps=steps(compile=UNDECLARED), expected_unsupported="no kernels"))
@@ -453,4 +454,4 @@ class TestExitCode:
 
 
 def test_speed_is_shown_only_where_the_result_is_valid() -> None:
-    assert set(VerdictKind) - WITHHOLDS_SPEED == {"PASS", "FAIL_PERF", "AMBIGUOUS", "INSUFFICIENT"}
+    assert {kind for kind in VerdictKind if kind.shows_speed} == {"PASS", "FAIL_PERF", "AMBIGUOUS", "INSUFFICIENT"}

@@ -21,9 +21,9 @@ from proofmark.record.parts import (
     VerdictKind,
 )
 from proofmark.training.verdict import judge as judge_training
+from proofmark.verdict import engine
 from proofmark.verdict.stages import (
     damaged_lines,
-    decide,
     disturbances,
     illegalities,
     impossible_utilisation,
@@ -52,8 +52,26 @@ def test_the_first_stage_with_a_complaint_decides_with_all_its_complaints() -> N
         (VerdictKind.AMBIGUOUS, ["one", "two"]),
         (VerdictKind.FAIL_ACCURACY, ["three"]),
     ]
-    assert decide(stages) == Verdict(kind=VerdictKind.AMBIGUOUS, reasons=("one", "two"))
-    assert decide(stages[:1]) == decide([]) == Verdict(kind=VerdictKind.PASS)
+    assert engine.judge(record(), stages) == Verdict(kind=VerdictKind.AMBIGUOUS, reasons=("one", "two"))
+    assert engine.judge(record(), stages[:1]) == engine.judge(record(), []) == Verdict(kind=VerdictKind.PASS)
+    illegal = record(problems=(ProblemEntry(where="a.yaml", key="x", what="no"),))
+    assert engine.judge(illegal, stages) == Verdict(kind=VerdictKind.FAIL_LEGALITY, reasons=("a.yaml: x: no",))
+
+
+@pytest.mark.parametrize(
+    "kind, told, changes",
+    [
+        ("ERROR", "interrupted in compile", {"interrupted": "compile"}),
+        ("INSUFFICIENT", "only some tests of the case were selected", {"partial": True}),
+        ("ERROR", "1 lines of the event log are damaged", {"corrupt_lines": 1}),
+        ("ERROR", "nothing identifies the data set", {"dataset": None}),
+        ("ERROR", "the case declares", {"flops": Flops(declared=1.0, counted=2.0)}),
+        ("ERROR", "is above 100 %", {"utilisation": Utilisation(mfu=1.5)}),
+    ],
+)
+def test_no_run_passes_because_its_suite_forgot_a_stage(kind: str, told: str, changes: dict[str, Any]) -> None:
+    verdict = engine.judge(record(**changes), [])
+    assert verdict.kind == kind and told in verdict.reasons[0]
 
 
 def test_every_illegality_is_told() -> None:
