@@ -15,8 +15,8 @@ pytest_plugins = [
     "fixtures.benchmark",
     "fixtures.parallel",
     "fixtures.cluster",
-    "fixtures.steps",
-    "fixtures.training",
+    "fixtures.torchrun",
     "fixtures.baselines",
     "fixtures.allure",
+    "fixtures.suite_plugins",
 ]

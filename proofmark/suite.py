@@ -8,32 +8,88 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, ClassVar
+from importlib.metadata import entry_points
+from pathlib import Path
+from types import ModuleType
+from typing import Any, ClassVar, Generic, TypeVar
 
 from proofmark.case import Case
+from proofmark.errors import Problem, UsageError, harmless
+from proofmark.finding import hint, imported
+from proofmark.plain_json import read_json
 from proofmark.record.envelope import CaseRecord
 from proofmark.record.figures import Figure
+from proofmark.rules.config import EffectiveConfig, Resolution
 from proofmark.verdict.stages import Stage
 
 GROUP = "proofmark.suites"
+
+R = TypeVar("R", bound=CaseRecord)
+
+
+class Run(ABC, Generic[R]):
+    """A case on its way to its record."""
+
+    run_dir: Path
+    record: R | None
+    """None until it is finished."""
+
+    @abstractmethod
+    def finish(self) -> R:
+        """End it, whatever has happened; collect, judge and save its record, once.
+
+        Raises:
+            OSError: the record can't be written.
+        """
 
 
 class Suite(ABC):
     """What is measured, and how that is told."""
 
     name: ClassVar[str]
+    """Of its folder too, and what its cases call their `suite`."""
+
     case_type: ClassVar[type[Case]]
     record_type: ClassVar[type[CaseRecord]]
 
-    options: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
-    """Command-line options of its own: a name such as `--scale`, and argparse's attributes of it."""
+    record_fixture: ClassVar[str]
+    """The fixture with the judged record of a case's run."""
 
     plugins: ClassVar[Sequence[str]] = ()
     """Modules with pytest fixtures and hooks of its own."""
 
+    options: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
+    """Command-line options of its own: a name such as `--scale`, and argparse's attributes of it. An option that does
+    no more than to set a configuration has the further attribute `sets`, its key."""
+
+    compiles: ClassVar[bool] = False
+    """Whether its cases have a compiler; otherwise they train."""
+
+    scaled: ClassVar[bool] = False
+    """Whether its cases are run at scales: tests have the parameter `scale`, and a vendor a file for each scale."""
+
+    closed: ClassVar[bool] = False
+    """Whether nothing may be set that the case does not declare."""
+
+    def settle(self, resolution: Resolution, scale: str, path: str) -> Resolution:
+        """What follows from a resolved configuration, at a scale ('' without one), for the case file at `path`."""
+        return resolution
+
+    def precision(self, config: EffectiveConfig) -> str:
+        """At which precision a case is run."""
+        return str(config.precision)
+
+    def told_apart(self, config: EffectiveConfig, scale: str) -> Mapping[str, str]:
+        """By what runs of a case are told apart, beside vendor, chip and profile."""
+        return {"precision": self.precision(config)}
+
+    def host_problems(self, config: EffectiveConfig, here: bool) -> Sequence[Problem]:
+        """What is wrong with where the user says that data and weights are. `here`: the case runs on this machine."""
+        return ()
+
     @abstractmethod
     def stages(self, record: Any) -> Iterable[Stage]:
-        """Its verdict's stages in order: those that every suite has, from `proofmark.verdict`, and its own."""
+        """Its verdict's stages after legality, in order; `proofmark.verdict.stages` has what suites share."""
 
     @abstractmethod
     def figures(self, record: Any) -> Sequence[Figure]:
@@ -42,3 +98,72 @@ class Suite(ABC):
     def section(self, record: Any) -> str:
         """What the page shows of a record beside its envelope and figures, as safe HTML: charts, tables."""
         return ""
+
+    def write_files(self, record: Any, run_dir: Path) -> None:  # noqa: B027 (most suites have none)
+        """Write what other tools read of a run, into its folder.
+
+        Raises:
+            OSError: no space, no permission.
+        """
+
+
+def find_suites(suites_dir: Path) -> dict[str, Suite]:
+    """All suites by name: folders of `suites_dir` and installed ones. A folder without cases need be none.
+
+    Raises:
+        UsageError: one can't be imported, is no suite, lacks a part, or has the name of another.
+    """
+    folders = sorted(path.parent.name for path in suites_dir.glob("*/__init__.py") if path.parent.name.isidentifier())
+    found: dict[str, tuple[str, Suite]] = {}
+    for name in folders:
+        package = imported(f"suites.{name}", f"suite '{name}'")
+        if hasattr(package, "suite") or any((suites_dir / name).glob("test_*.py")):
+            found[name] = (str(suites_dir / name), _checked(package, name))
+    for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name):
+        if entry.name in found:
+            places = f"{found[entry.name][0]}, {entry.value}"
+            raise UsageError(f"suite '{entry.name}' is there more than once: {places}; remove all but one")
+        package = imported(entry.value.partition(":")[0], f"suite '{entry.name}'")
+        found[entry.name] = (entry.value, _checked(package, entry.name))
+    return {name: suite for name, (_, suite) in sorted(found.items())}
+
+
+def _checked(package: ModuleType, name: str) -> Suite:
+    where = f"{package.__file__}: suite '{name}'"
+    candidate = getattr(package, "suite", None)
+    if isinstance(candidate, type) and issubclass(candidate, Suite):
+        raise UsageError(f"{where}: 'suite' is a class; expected an instance of it: suite = {candidate.__name__}()")
+    if not isinstance(candidate, Suite):
+        raise UsageError(f"{where}: expected an attribute 'suite', an instance of proofmark.suite.Suite")
+    if getattr(candidate, "name", None) != name:
+        raise UsageError(f"{where}: its name is {getattr(candidate, 'name', None)!r:.80}; expected '{name}'")
+    for part, kind in (("case_type", Case), ("record_type", CaseRecord)):
+        given = getattr(candidate, part, None)
+        if not isinstance(given, type) or not issubclass(given, kind):
+            raise UsageError(f"{where}: '{part}' must be a subclass of {kind.__module__}.{kind.__name__}")
+    if not isinstance(getattr(candidate, "record_fixture", None), str):
+        raise UsageError(f"{where}: 'record_fixture' must be the name of a fixture")
+    for option in candidate.options:
+        if not option.startswith("--"):
+            raise UsageError(f"{where}: option {option!r:.80}: expected a name such as --scale")
+    return candidate
+
+
+def load_record(path: Path, suites: Mapping[str, Suite]) -> CaseRecord:
+    """Read a record back, whatever its suite.
+
+    Raises:
+        UsageError: unreadable, no record, or of a suite that isn't there.
+    """
+    try:
+        raw = read_json(path)
+        name = raw.get("suite") if isinstance(raw, dict) else None
+    except (OSError, ValueError, RecursionError) as error:
+        told = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise UsageError(harmless(f"{path}: not a run record: {told}")) from None
+    if not isinstance(name, str):
+        raise UsageError(f"{path}: not a run record: it does not name its suite")
+    if name not in suites:
+        known = ", ".join(suites)
+        raise UsageError(harmless(f"{path}: of suite '{name}': there are {known}{hint(name, suites)}"))
+    return suites[name].record_type.load(path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -19,13 +20,16 @@ WITHOUT_EFFECT = (
 LOCAL = {"localhost", "127.0.0.1", "::1"}
 
 
-class Training(NamedTuple):
-    """An entry of the run list: its key, a case at a scale, how often, and where its data is."""
+class Entry(NamedTuple):
+    """An entry of CASES, whatever its form: which case it asks for, and where that one's data is."""
 
     key: str
+    suite: str
     case: str
-    scale: Scale
-    repeat: int
+    scale: str
+    """Empty where the suite's cases have none."""
+    settings: Mapping[str, int]
+    """What the key sets beside: configurations."""
     data_dir: str
 
 
@@ -70,18 +74,15 @@ class HostFile(BaseModel):
         return hosts
 
     @property
-    def data_dirs(self) -> dict[str, str]:
-        """Data directory of each inference case that the file asks for."""
-        return {key.split(":")[0]: directory for key, directory in self.CASES.items() if key.count(":") == 1}
+    def entries(self) -> list[Entry]:
+        """What the file asks for, in its order."""
+        return [_entry(key, directory) for key, directory in self.CASES.items()]
 
-    def key_of(self, case: str) -> str | None:
-        """The entry that asks for an inference case."""
-        return next((key for key in self.CASES if key.count(":") == 1 and key.split(":")[0] == case), None)
-
-    @property
-    def trainings(self) -> list[Training]:
-        """The trainings that the file asks for, in its order."""
-        return [_training(key, directory) for key, directory in self.CASES.items() if key.count(":") > 1]
+    def entry(self, suite: str, case: str, scale: str = "") -> Entry | None:
+        """That of a case at a scale; None where the file does not ask for it."""
+        return next(
+            (each for each in self.entries if (each.suite, each.case, each.scale) == (suite, case, scale)), None
+        )
 
     @property
     def left_aside(self) -> list[str]:
@@ -89,9 +90,14 @@ class HostFile(BaseModel):
         return [key for key in WITHOUT_EFFECT if getattr(self, key) is not None]
 
 
-def _training(key: str, directory: str) -> Training:
-    case, _, chip, nnodes, nproc, repeat = key.split(":")
-    return Training(key, case, Scale(int(nnodes), int(nproc), chip), int(repeat), directory)
+def _entry(key: str, directory: str) -> Entry:
+    """FlagPerf has two forms of keys: the short one of its inference, the long one of its training."""
+    case, _, *rest = key.split(":")
+    if not rest:
+        return Entry(key, "inference", case, "", {}, directory)
+    chip, nnodes, nproc, repeat = rest
+    scale = Scale(int(nnodes), int(nproc), chip)
+    return Entry(key, "training", case, str(scale), {"repeat": int(repeat)}, directory)
 
 
 def _wrong_with(key: str) -> str | None:

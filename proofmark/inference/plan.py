@@ -7,7 +7,6 @@ validation; `no_validation` skips the model, its validation and export and deman
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -81,35 +80,3 @@ def _missing_files(config: EffectiveConfig, compiler: Compiler | None) -> list[P
         if read and config[key] is not None and not Path(config[key]).is_file():
             problems.append(Problem(f"case {config.case}", key, f"no such file: {config[key]}"))
     return problems
-
-
-def host_problems(config: EffectiveConfig, here: bool = True) -> list[Problem]:
-    """What is wrong with where the user says that data and weights are.
-
-    The embedded profile brings its own data; any other measures a published task and needs the user's. Only the
-    directories themselves are looked at, and only if the case runs `here`: what lies in them is the case's matter.
-    """
-    host, profile = config.host, config.profile
-    if profile == "embedded" and host.data_dir:
-        return [Problem("--data-dir", "", "the embedded profile brings its own data; add --profile standard")]
-    problems = []
-    if profile != "embedded" and not host.data_dir:
-        problems.append(Problem("--data-dir", "", f"profile {profile} needs the data set: --data-dir DIR"))
-    # a training starts from fresh ones, and has no such switch
-    if profile != "embedded" and not host.weights and not config.get("no_validation", True):
-        what = f"profile {profile} needs trained weights: --weights DIR (a transformers model directory)"
-        problems.append(Problem("--weights", "", what))
-    for option, directory in (("--data-dir", host.data_dir), ("--weights", host.weights)):
-        if here and directory and (wrong := _unusable(Path(directory))):
-            problems.append(Problem(option, "", f"{wrong}: {directory}"))
-    return problems
-
-
-def _unusable(directory: Path) -> str | None:
-    try:
-        with os.scandir(directory) as entries:
-            return None if any(entries) else "nothing is in the directory"
-    except FileNotFoundError:
-        return "no such directory"
-    except OSError as error:
-        return f"cannot be read as a directory ({error.strerror})"

@@ -25,6 +25,7 @@ from proofmark.process.warm import warm_up
 from proofmark.record.events import Event, EventLog
 from proofmark.record.kept import failed
 from proofmark.rules.config import EffectiveConfig
+from proofmark.suite import Run
 from proofmark.vendor.chips import describe_chip
 from proofmark.vendor.devices import Assignment
 from proofmark.vendor.machine import describe_host, installed_versions
@@ -52,7 +53,7 @@ class RunOptions:
     monitor_interval: float | None = 1.0
 
 
-class CaseRun:
+class CaseRun(Run[RunRecord]):
     """Runs the steps that are asked for, in order, once; `finish` turns what happened into a record."""
 
     def __init__(

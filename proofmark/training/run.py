@@ -15,6 +15,7 @@ from proofmark.record.events import Event, EventLog
 from proofmark.rules.config import EffectiveConfig, Resolution
 from proofmark.rules.legality import Override
 from proofmark.rules.scale import Scale
+from proofmark.suite import Run
 from proofmark.training.case import TrainingCase
 from proofmark.training.collect import collect
 from proofmark.training.job import follow, submit
@@ -77,7 +78,7 @@ def at_scale(resolution: Resolution, scale: Scale, path: str) -> Resolution:
     return replace(resolution, config=changed)
 
 
-class ScaleRun:
+class ScaleRun(Run[TrainingRecord]):
     """Runs a case's training as often as its `repeat` says; `finish` turns what happened into a record."""
 
     def __init__(

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
-import importlib
-import importlib.util
-import traceback
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from importlib.metadata import entry_points
 from pathlib import Path
 from types import ModuleType
 
 from proofmark.errors import Problem, StepError, UsageError
+from proofmark.finding import hint, imported
 from proofmark.rules.scale import Scale
 from proofmark.vendor.adapter import adapted_steps
 from proofmark.vendor.contract import Vendor
@@ -69,18 +66,18 @@ class FoundVendor:
         """Where the vendor's overrides of one case are; need not exist."""
         return self.directory / "configs" / suite / f"{case}.yaml"
 
-    def scale_files(self, case: str) -> list[Path]:
-        """The vendor's overrides of one training case, a file per scale: `<chip>x<nnodes>x<nproc>.yaml`."""
-        return sorted((self.directory / "configs" / "training" / case).glob("*.yaml"))
+    def scale_files(self, suite: str, case: str) -> list[Path]:
+        """The vendor's overrides of a case that is run at scales, each in a file: `<chip>x<nnodes>x<nproc>.yaml`."""
+        return sorted((self.directory / "configs" / suite / case).glob("*.yaml"))
 
-    def stray_overrides(self, cases: Collection[str]) -> list[Problem]:
+    def stray_overrides(self, cases: Mapping[str, bool]) -> list[Problem]:
         """Files among the vendor's overrides that no case will ever read, whatever they are.
 
         Args:
-            cases: all there are, as `<suite>/<case>`.
+            cases: all there are, as `<suite>/<case>`, and of each whether it is run at scales.
         """
         configs = self.directory / "configs"
-        known = [f"{case}.yaml" for case in cases if not case.startswith("training/")]
+        known = [f"{case}.yaml" for case, scaled in cases.items() if not scaled]
         files = (path for path in sorted(configs.rglob("*")) if path.is_symlink() or not path.is_dir())
         names = {path: path.relative_to(configs).as_posix() for path in files if "__pycache__" not in path.parts}
         return [
@@ -104,7 +101,7 @@ class FoundVendor:
         if resolved not in self.vendor.compilers:
             known = ", ".join(sorted(self.vendor.compilers))
             raise UsageError(
-                f"unknown compiler '{name}' of vendor {self.name}: it has {known}{_hint(name, self.vendor.compilers)}"
+                f"unknown compiler '{name}' of vendor {self.name}: it has {known}{hint(name, self.vendor.compilers)}"
             )
         return resolved, self.vendor.compilers[resolved]
 
@@ -114,7 +111,7 @@ class FoundVendor:
         Raises:
             UsageError: the module can't be imported or holds no such class.
         """
-        module = _import(f"{self.package.__name__}.{compiler}", f"compiler '{compiler}' of vendor {self.name}")
+        module = imported(f"{self.package.__name__}.{compiler}", f"compiler '{compiler}' of vendor {self.name}")
         found = getattr(module, "InferModel", None)
         if not isinstance(found, type) or "__call__" not in dir(found):
             raise UsageError(f"{module.__file__}: expected a class InferModel with __init__ and __call__")
@@ -140,49 +137,38 @@ def find_vendor(name: str, vendors_dir: Path, device: str | None = None) -> Foun
         raise UsageError(f"vendor '{name}' is there more than once: {', '.join(places)}; remove all but one")
     if not local and not entries:
         known = available_vendors(vendors_dir)
-        raise UsageError(f"unknown vendor '{name}': there are {', '.join(known)}{_hint(name, known)}")
+        raise UsageError(f"unknown vendor '{name}': there are {', '.join(known)}{hint(name, known)}")
     target = f"vendors.{name}" if local else entries[0].value.partition(":")[0]
-    package = _import(target, f"vendor '{name}'")
+    package = imported(target, f"vendor '{name}'")
     distribution = None if local or entries[0].dist is None else entries[0].dist.name
     return FoundVendor(name, package, _checked(package, name, device), vendors_dir, distribution)
 
 
-def _names_a_scale(name: str, cases: Collection[str]) -> bool:
-    """Whether a file is a training case's at some scale: `training/<case>/<scale>.yaml`."""
+def _names_a_scale(name: str, cases: Mapping[str, bool]) -> bool:
+    """Whether a file is a case's at some scale: `<suite>/<case>/<scale>.yaml`."""
     folder, _, file = name.rpartition("/")
-    return folder.startswith("training/") and folder in cases and Scale.is_named(file.removesuffix(".yaml"))
+    return cases.get(folder, False) and Scale.is_named(file.removesuffix(".yaml"))
 
 
-def _expected(name: str, known: Collection[str], cases: Collection[str]) -> str:
+def _expected(name: str, known: Collection[str], cases: Mapping[str, bool]) -> str:
     """What is wrong with a file under `configs/`, and what would be read in its place."""
     folder, _, file = name.rpartition("/")
     stem, dot, ending = file.rpartition(".")
     scale = stem.removeprefix("config_")
+    suite = next((case.partition("/")[0] for case, scaled in cases.items() if scaled), "<suite>")
     if ending == "py" and Scale.is_named(scale):
-        case = folder if folder in cases else "training/<case>"
+        case = folder if folder in cases else f"{suite}/<case>"
         return f"is read by nobody: FlagPerf's settings at a scale are expected as YAML, in {case}/{scale}.yaml"
-    trainings = [case for case in (folder, f"{folder}/{stem}") if case in cases and case.startswith("training/")]
-    if trainings and ending == "yaml":
-        expected = f"{trainings[0]}/<scale>.yaml, as A100x1x8.yaml"
+    at_scales = [case for case in (folder, f"{folder}/{stem}") if cases.get(case, False)]
+    if at_scales and ending == "yaml":
+        expected = f"{at_scales[0]}/<scale>.yaml, as A100x1x8.yaml"
         return f"is named after no scale, so that none would read it: expected {expected}"
     if dot and ending == "yaml":
-        return f"is named after no case, so that none would read it{_hint(name, known)}"
+        return f"is named after no case, so that none would read it{hint(name, known)}"
     own = f"{folder}/{stem}.yaml"
     if own in known or _names_a_scale(own, cases):
         return f"is read by nobody: expected YAML in {own}"
-    return "is read by nobody: expected <suite>/<case>.yaml or training/<case>/<scale>.yaml and no other file"
-
-
-def _import(target: str, what: str) -> ModuleType:
-    try:
-        return importlib.import_module(target)
-    except (Exception, SystemExit) as error:  # noqa: BLE001 (a vendor's module may raise anything)
-        frames = traceback.extract_tb(error.__traceback__)
-        file, line = (frames[-1].filename, frames[-1].lineno) if frames else (target, 0)
-        if isinstance(error, SyntaxError):
-            file, line = error.filename or file, error.lineno or line
-        reason = str(error).splitlines()[0] if str(error) else ""
-        raise UsageError(f"{what} cannot be imported: {type(error).__name__}: {reason} ({file}:{line})") from None
+    return f"is read by nobody: expected <suite>/<case>.yaml or {suite}/<case>/<scale>.yaml and no other file"
 
 
 def _checked(package: ModuleType, name: str, device: str | None) -> Vendor:
@@ -207,8 +193,3 @@ def _checked(package: ModuleType, name: str, device: str | None) -> Vendor:
         if not (directory / f"{compiler}.py").is_file():
             raise UsageError(f"{where}: compiler '{compiler}' has no module {directory / compiler}.py")
     return candidate
-
-
-def _hint(name: str, known: object) -> str:
-    near = difflib.get_close_matches(name, list(known), 1)  # type: ignore[call-overload]
-    return f"; did you mean '{near[0]}'?" if near else ""

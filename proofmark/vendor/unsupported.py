@@ -17,8 +17,6 @@ from proofmark.rules.strict_yaml import load_mapping
 from proofmark.vendor.chips import Precision
 from proofmark.vendor.contract import Vendor
 
-TRAINING = "training/"
-
 
 class Expected(BaseModel):
     """A case, as `<suite>/<case>`, that a compiler is not to run at a precision; null is the framework by itself."""
@@ -65,19 +63,27 @@ def _keyed(places: Sequence[tuple[str, str | None, str]]) -> list[tuple[str, tup
     return [(f"unsupported.{number}", place) for number, place in enumerate(places)]
 
 
-def contradictions(path: Path, entries: Sequence[Expected], vendor: Vendor) -> list[Problem]:
-    """Entries that say the opposite of what the vendor declares: what is declared must work."""
+def contradictions(path: Path, entries: Sequence[Expected], vendor: Vendor, training: Collection[str]) -> list[Problem]:
+    """Entries that say the opposite of what the vendor declares: what is declared must work.
+
+    Args:
+        path: where they stand.
+        entries: all of them.
+        vendor: whose they are.
+        training: suites whose cases have no compiler.
+    """
     problems = []
     for number, entry in enumerate(entries):
-        if what := _contradiction(entry, vendor):
+        if what := _contradiction(entry, vendor, training):
             problems.append(Problem(str(path), f"unsupported.{number}", what))
     return problems
 
 
-def _contradiction(entry: Expected, vendor: Vendor) -> str | None:
-    if entry.case.startswith(TRAINING):
+def _contradiction(entry: Expected, vendor: Vendor, training: Collection[str]) -> str | None:
+    suite = entry.case.partition("/")[0]
+    if suite in training:
         if entry.compiler is not None:
-            return f"a training has no compiler: remove compiler {entry.compiler}"
+            return f"a case of {suite} has no compiler: remove compiler {entry.compiler}"
         declared, where = vendor.training_precisions, "training_precisions"
     elif entry.compiler is None:
         declared, where = vendor.framework_precisions, "framework_precisions"

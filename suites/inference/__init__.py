@@ -1,1 +1,72 @@
-"""Inference cases."""
+"""Inference: whether a vendor's compiler keeps a model's accuracy, and at what speed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from proofmark.errors import Problem
+from proofmark.inference.case import InferenceCase
+from proofmark.inference.record import RunRecord
+from proofmark.inference.verdict import stages
+from proofmark.record.figures import Figure
+from proofmark.rules.config import EffectiveConfig
+from proofmark.rules.host_problems import host_problems
+from proofmark.suite import Suite
+from proofmark.verdict.stages import Stage
+
+
+class InferenceSuite(Suite):
+    """Seven steps of one case, on one device."""
+
+    name = "inference"
+    case_type = InferenceCase
+    record_type = RunRecord
+    record_fixture = "run_record"
+    plugins = ("suites.inference.steps",)
+    compiles = True
+    options = {
+        "--scenario": {
+            "choices": ("throughput", "latency"),
+            "sets": "scenario",
+            "help": "latency: one sample at a time, with percentiles",
+        },
+        "--min-seconds": {
+            "type": float,
+            "metavar": "SECONDS",
+            "sets": "min_seconds",
+            "help": "seconds of compute that a timed round lasts at least; may only be raised (what the profile says)",
+        },
+        "--accuracy-gate": {
+            "type": float,
+            "default": 0.99,
+            "metavar": "SHARE",
+            "help": "share of the fp32 framework's accuracy that the engine must keep: 0.99 or more (0.99)",
+        },
+        "--keep-artifacts": {
+            "action": "store_true",
+            "help": "keep exported ONNX files and compiled engines in the results",
+        },
+    }
+
+    def precision(self, config: EffectiveConfig) -> str:
+        """What `precision` or `fp16` says."""
+        return config.effective_precision
+
+    def told_apart(self, config: EffectiveConfig, scale: str) -> Mapping[str, str]:
+        """By compiler."""
+        return {"compiler": config.compiler or "none", "precision": self.precision(config)}
+
+    def host_problems(self, config: EffectiveConfig, here: bool) -> Sequence[Problem]:
+        """Of data and weights."""
+        return host_problems(config, here)
+
+    def stages(self, record: RunRecord) -> Iterable[Stage]:
+        """Accuracy, honesty, noise."""
+        return stages(record)
+
+    def figures(self, record: RunRecord) -> Sequence[Figure]:
+        """Not yet."""
+        return ()
+
+
+suite = InferenceSuite()

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, ClassVar, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 import pytest
 
-from fixtures.benchmark import Recorder, replayed_clock
+from fixtures.benchmark import replayed_clock
 from proofmark.inference.case import InferenceCase
 from proofmark.inference.record import RunRecord
 from proofmark.inference.run import CaseRun
 from proofmark.record.parts import VerdictKind
 from reports.text import visible
 from reports.withholding import withheld
+
+if TYPE_CHECKING:
+    from suites.inference.steps import Recorder
 
 
 class InferenceContract(InferenceCase):

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import pytest
 
-from fixtures.benchmark import SeedRecorder, replayed_clock
+from fixtures.benchmark import replayed_clock
 from proofmark.record.parts import VerdictKind
 from proofmark.training.case import TrainingCase
 from proofmark.training.record import TrainingRecord
 from proofmark.training.run import ScaleRun
 from reports.withholding import withheld
+
+if TYPE_CHECKING:
+    from suites.training.runs import SeedRecorder
 
 
 class TrainingContract(TrainingCase):

@@ -111,7 +111,7 @@ def _file(load: Callable[[Path], Any]) -> Callable[[Path, bytes], None]:
 
 def _host_file(path: Path) -> None:
     host = load_host_file(path)
-    _ = host.data_dirs, host.trainings, host.left_aside
+    _ = host.entries, host.left_aside
 
 
 def _answer(folder: Path, line: bytes) -> None:

@@ -12,6 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from fixtures.options import OPTIONS
+from proofmark.suite import find_suites
+
 ROOT = Path(__file__).parents[2]
 ROOMS = ("proofmark", "fixtures", "reports", "suites", "vendors")
 VENDORS = sorted(path.parent.name for path in (ROOT / "vendors").glob("*/__init__.py"))
@@ -65,7 +68,7 @@ def test_collection_imports_neither_torch_nor_transformers() -> None:
 
 
 def test_every_option_is_in_the_documentation() -> None:
-    options = re.findall(r'\n    "(--[a-z-]+)": \{', (ROOT / "fixtures" / "options.py").read_text(encoding="utf-8"))
+    options = [*OPTIONS, *(option for suite in find_suites(ROOT / "suites").values() for option in suite.options)]
     documented = (ROOT / "docs" / "options.md").read_text(encoding="utf-8")
     assert options
     assert [option for option in options if f"`{option}" not in documented] == []

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from proofmark.inference.plan import Plan, host_problems, make_plan
+from proofmark.inference.plan import Plan, make_plan
 from proofmark.rules.config import EffectiveConfig, HostSettings
+from proofmark.rules.host_problems import host_problems
 from proofmark.vendor.engine import Compiler
 
 ONNX = Compiler(frozenset({"fp32"}), consumes="onnx", loads_compiled=True)

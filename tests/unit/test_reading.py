@@ -291,18 +291,19 @@ CASES:
   "resnet50:pytorch_1.13": "/data/val"
 """
         host = load_host_file(written(tmp_path / "host.yaml", text))
-        assert host.data_dirs == {"resnet50": "/data/val"}
+        assert [(entry.case, entry.data_dir) for entry in host.entries] == [("resnet50", "/data/val")]
         assert "SHM_SIZE" in host.left_aside
 
     def test_a_run_list_of_trainings(self, tmp_path: Path) -> None:
         text = "CASES: {'bert:pytorch_1.8:A100:2:8:3': /data/bert, 'bert:pytorch:A100:1:1:1': /b, 'glm:pytorch': /glm}"
         host = load_host_file(written(tmp_path / "host.yaml", text))
-        assert host.trainings == [
-            ("bert:pytorch_1.8:A100:2:8:3", "bert", Scale(2, 8, "A100"), 3, "/data/bert"),
-            ("bert:pytorch:A100:1:1:1", "bert", Scale(1, 1, "A100"), 1, "/b"),
+        assert host.entries == [
+            ("bert:pytorch_1.8:A100:2:8:3", "training", "bert", "A100x2x8", {"repeat": 3}, "/data/bert"),
+            ("bert:pytorch:A100:1:1:1", "training", "bert", "A100x1x1", {"repeat": 1}, "/b"),
+            ("glm:pytorch", "inference", "glm", "", {}, "/glm"),
         ]
-        assert (host.key_of("glm"), host.key_of("bert")) == ("glm:pytorch", None)
-        assert host.data_dirs == {"glm": "/glm"}
+        assert host.entry("training", "bert", "A100x1x1") == host.entries[1]
+        assert host.entry("inference", "bert") is host.entry("training", "bert") is None
 
     def test_every_wrong_entry_of_a_run_list_is_told(self, tmp_path: Path) -> None:
         text = "CASES: {'a:paddle:A100:1:8:1': x, 'b:pytorch:A100:1': y, 'c:pytorch:A100:1:8:-1': z}"
@@ -369,7 +370,7 @@ unsupported:
 """
         path = written(tmp_path / "unsupported.yaml", text)
         entries = load_expected(path)
-        assert not contradictions(path, entries, Fake())
+        assert not contradictions(path, entries, Fake(), {"training"})
         assert expected_reason(entries, "inference/net", "two", "fp16") == "no such kernels"
         assert expected_reason(entries, "inference/net", None, "bf16") == "the framework has none"
         for place in (
@@ -394,12 +395,12 @@ unsupported:
             ("{case: inference/net, compiler: three, precision: fp16, reason: r}", "expected one of one, two"),
             ("{case: inference/net, precision: fp32, reason: r}", "fp32 is among framework_precisions"),
             ("{case: training/net, precision: fp32, reason: r}", "fp32 is among training_precisions"),
-            ("{case: training/net, compiler: one, precision: bf16, reason: r}", "a training has no compiler"),
+            ("{case: training/net, compiler: one, precision: bf16, reason: r}", "a case of training has no compiler"),
         ],
     )
     def test_what_is_declared_may_not_be_listed(self, tmp_path: Path, entry: str, told: str) -> None:
         path = written(tmp_path / "unsupported.yaml", f"unsupported: [{entry}]")
-        (problem,) = contradictions(path, load_expected(path), Fake())
+        (problem,) = contradictions(path, load_expected(path), Fake(), {"training"})
         assert problem.key == "unsupported.0" and told in problem.what
 
     @pytest.mark.parametrize(

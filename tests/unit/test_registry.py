@@ -179,7 +179,7 @@ def test_a_file_that_no_case_reads_is_told(vendors: Path, name: str, told: str) 
     for file in ("inference/net.yaml", "training/net/A100x1x8.yaml", "training/net/.gitkeep", name):
         (configs / file).parent.mkdir(parents=True, exist_ok=True)
         (configs / file).touch()
-    (problem,) = find_vendor("acme", vendors).stray_overrides(["inference/net", "training/net"])
+    (problem,) = find_vendor("acme", vendors).stray_overrides({"inference/net": False, "training/net": True})
     assert problem.where == str(configs / name)
     assert problem.what.startswith(told) and ("did you mean" in problem.what) == ("did you mean" in told)
 
@@ -188,5 +188,5 @@ def test_a_link_to_nowhere_among_the_overrides_is_told(vendors: Path) -> None:
     add(vendors, "acme")
     (vendors / "acme/configs").mkdir()
     (vendors / "acme/configs/elsewhere").symlink_to(vendors.parent)
-    (problem,) = find_vendor("acme", vendors).stray_overrides(["inference/net"])
+    (problem,) = find_vendor("acme", vendors).stray_overrides({"inference/net": False})
     assert problem.where.endswith("configs/elsewhere")
