@@ -30,7 +30,7 @@ COPIED = (
     "suites/training/contract.yaml suites/training/runs.py vendors/__init__.py vendors/cpu"
 ).split()
 
-collect_ignore = ["house"]
+collect_ignore = ["house", "made_up_suite"]
 
 
 @dataclass(frozen=True)

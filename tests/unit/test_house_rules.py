@@ -40,6 +40,21 @@ def test_a_case_is_named_only_in_the_suites(case: str) -> None:
     assert [path for path in sources("proofmark", "fixtures", "reports", "vendors") if case in words(path)] == []
 
 
+SUITES = sorted(find_suites(ROOT / "suites"))
+
+
+@pytest.mark.parametrize("suite", SUITES)
+def test_a_suite_is_named_only_in_its_own_rooms(suite: str) -> None:
+    """In code: in a sentence, training is a word of everyday use. The host file is FlagPerf's, and has two forms."""
+    own = [ROOT / "proofmark" / room for room in (*SUITES, "flagperf")]
+    for path in sources("proofmark", "fixtures", "vendors"):
+        if any(path.is_relative_to(room) for room in own):
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            text = node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
+            assert text != suite and not text.startswith(f"{suite}/"), f"{path}:{getattr(node, 'lineno', 0)}"
+
+
 def test_a_case_is_one_short_module() -> None:
     for path in (ROOT / "suites").glob("*/test_*.py"):
         assert len(path.read_text(encoding="utf-8").splitlines()) <= 60, path

@@ -11,6 +11,8 @@ import pytest
 from fixtures.house import RUN_DIR
 from fixtures.parallel import _Controller
 from fixtures.reporting import FAILURES, RECORDS, pytest_sessionfinish
+from fixtures.suites import SUITES
+from proofmark.suite import find_suites
 from tests.unit.records import record
 
 
@@ -21,7 +23,9 @@ def test_a_damaged_record_is_told_and_the_others_are_kept(tmp_path: Path, monkey
     (tmp_path / "inference" / "two").mkdir()
     (tmp_path / "inference" / "two" / "record.json").write_text('{"schema_version": 1')
     plugins = SimpleNamespace(getplugin=lambda name: None)
-    config: Any = SimpleNamespace(pluginmanager=plugins, stash={RUN_DIR: tmp_path, RECORDS: [], FAILURES: []})
+    suites = find_suites(Path(__file__).parents[2] / "suites")
+    stash: dict[Any, Any] = {RUN_DIR: tmp_path, RECORDS: [], FAILURES: [], SUITES: suites}
+    config: Any = SimpleNamespace(pluginmanager=plugins, stash=stash)
     session: Any = SimpleNamespace(config=config, exitstatus=0)
     finish = _Controller(config).pytest_sessionfinish(session)
     next(finish)
