@@ -20,6 +20,7 @@ from proofmark.inference.record import RunRecord
 from proofmark.inference.worker import Progress, WorkerLost
 from proofmark.launch.job import Launcher
 from proofmark.launch.job_file import index_in
+from proofmark.process.lifetime import tidy_environment
 from proofmark.process.silence import Patience
 from proofmark.process.warm import warm_up
 from proofmark.record.events import Event, EventLog
@@ -93,7 +94,7 @@ class CaseRun(Run[RunRecord]):
         if "init" in self._outcomes:
             return self._outcomes["init"]
         if not self._problems and self._launcher is None:
-            warm_up(IMPORTED)  # while the facts are gathered
+            warm_up(IMPORTED, tidy_environment(Path(self.config.host.cache_dir)))  # while the facts are gathered
         self._begun = self._log.write("run_begin", **self._facts())
         self._log.write("step_begin", step="init")
         for warning in self._plan.warnings:

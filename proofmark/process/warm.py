@@ -55,8 +55,8 @@ class Warm:
         atexit.register(self.close)
 
     @classmethod
-    def start(cls, modules: Sequence[str]) -> Warm:
-        """Start one, without waiting for its imports.
+    def start(cls, modules: Sequence[str], environment: Mapping[str, str]) -> Warm:
+        """Start one, without waiting for its imports, with `environment` beside what this process has.
 
         Raises:
             OSError: it can't be started.
@@ -70,7 +70,7 @@ class Warm:
                 stderr=subprocess.DEVNULL,
                 pass_fds=[its.fileno()],
                 start_new_session=True,
-                env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), MARK: PLACEHOLDER},
+                env={**os.environ, **environment, "PYTHONPATH": os.pathsep.join(sys.path), MARK: PLACEHOLDER},
             )
         return cls(ours, process, _surroundings())
 
@@ -138,10 +138,14 @@ class Warm:
 _warm: Warm | None = None
 
 
-def warm_up(modules: Sequence[str]) -> None:
+def warm_up(modules: Sequence[str], environment: Mapping[str, str]) -> None:
     """Have a warm process that imports `modules`, where that can be: what fails to be imported there is left to others.
 
     Not where an extension package of torch would touch its devices when torch is imported.
+
+    Args:
+        modules: what all that it forks will need.
+        environment: beside what this process has: what an import may look at.
     """
     global _warm
     if sys.platform != "linux" or entry_points(group="torch.backends"):
@@ -150,7 +154,7 @@ def warm_up(modules: Sequence[str]) -> None:
         if _warm:
             _warm.close()
         with contextlib.suppress(OSError):
-            _warm = Warm.start(modules)
+            _warm = Warm.start(modules, environment)
     if _warm:
         _warm.modules = modules
 

@@ -30,7 +30,9 @@ OURS = ("proofmark", "fixtures", "reports", "suites", "vendors", "tests")
 READ_EARLY = ("HOME", "LD_", "MALLOC", "MKL_", "OMP_", "OPENBLAS_", "PYTHONHASHSEED", "PYTHONUTF8", "TORCH", "XDG_")
 """How the names of variables begin that an import looks at: with others a session is started as users do."""
 
-_made_with: dict[str, str] = {}
+ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1"}
+"""What the parent of sessions has: that of the tests themselves."""
+
 _parent: warm.Warm | None = None
 
 
@@ -78,11 +80,9 @@ class ForkedSession:
 def fork_session(root: Path, arguments: list[str], environment: Mapping[str, str]) -> ForkedSession | None:
     """Begin `python -m pytest ARGUMENTS` in a house; None where it has to be started as a user does."""
     global _parent
-    if _parent is None:
-        _made_with.update(_early(environment))
-        _parent = _start(environment)
-    if _early(environment) != _made_with:
+    if sys.platform != "linux" or _early(environment) != _early(ENVIRONMENT):
         return None
+    _parent = _parent or warm.Warm.start(MODULES, ENVIRONMENT)
     nothing, (read, write) = os.open(os.devnull, os.O_RDONLY), os.pipe()
     try:
         pid = _parent.fork(__name__, [str(root), *arguments], (nothing, write, write), environment, MODULES)
@@ -98,16 +98,6 @@ def fork_session(root: Path, arguments: list[str], environment: Mapping[str, str
 
 def _early(environment: Mapping[str, str]) -> dict[str, str]:
     return {key: value for key, value in environment.items() if key.startswith(READ_EARLY)}
-
-
-def _start(environment: Mapping[str, str]) -> warm.Warm:
-    before = dict(os.environ)
-    os.environ.update(_made_with)
-    try:
-        return warm.Warm.start(MODULES)
-    finally:
-        os.environ.clear()
-        os.environ.update(before)
 
 
 def main(root: str, arguments: list[str]) -> None:

@@ -110,14 +110,14 @@ def warm_pid() -> int:
 
 
 def test_the_second_pays_for_no_import(start: Any) -> None:
-    warm.warm_up(["large"])
+    warm.warm_up(["large"], {})
     one, two = start(), start()
     assert one.is_forked and two.is_forked
     assert one.facts["loaded"] == two.facts["loaded"] == warm_pid()
 
 
 def test_what_one_asks_for_is_there_for_the_next_too(start: Any) -> None:
-    warm.warm_up([])
+    warm.warm_up([], {})
     assert [start().facts["loaded"], start("large").facts["loaded"], start().facts["loaded"]] == [
         None, warm_pid(), warm_pid(),
     ]  # fmt: skip
@@ -125,7 +125,7 @@ def test_what_one_asks_for_is_there_for_the_next_too(start: Any) -> None:
 
 def test_it_is_as_if_it_had_been_started_anew(start: Any, tmp_path: Path) -> None:
     cold = start(TMPDIR=str(tmp_path), OWN="1").facts
-    warm.warm_up(["large", "numpy"])
+    warm.warm_up(["large", "numpy"], {})
     one = start(TMPDIR=str(tmp_path), OWN="1").facts
     two = start(mark="e" * 32).facts
     alike = ("arguments", "environment", "path", "temporary", "threads", "module", "descriptors", "parent")
@@ -141,7 +141,7 @@ def test_it_is_as_if_it_had_been_started_anew(start: Any, tmp_path: Path) -> Non
     "order, code", [("exit 0", 0), ("exit 7", 7), ("raise x", 1), ("signal SIGSEGV", -11), ("signal SIGKILL", -9)]
 )
 def test_its_end_is_its_parents_to_know(start: Any, tmp_path: Path, order: str, code: int) -> None:
-    warm.warm_up([])
+    warm.warm_up([], {})
     started = start()
     started.tell(order)
     assert wait_without_reaping(started.child.pid, 60)
@@ -150,7 +150,7 @@ def test_its_end_is_its_parents_to_know(start: Any, tmp_path: Path, order: str, 
 
 
 def test_what_it_forks_in_turn_is_known_by_its_mark(start: Any) -> None:
-    warm.warm_up([])
+    warm.warm_up([], {})
     one, other = start(mark="1" * 32), start(mark="2" * 32)
     for each in (one, other):
         each.tell("daemon")
@@ -163,45 +163,45 @@ def test_what_it_forks_in_turn_is_known_by_its_mark(start: Any) -> None:
 
 
 def test_where_it_has_died_another_way_is_found(start: Any) -> None:
-    warm.warm_up(["large"])
+    warm.warm_up(["large"], {})
     os.kill(warm_pid(), signal.SIGKILL)
     started = start()
     assert not started.is_forked and started.facts["loaded"] is None
-    warm.warm_up(["large"])
+    warm.warm_up(["large"], {})
     assert start().is_forked
 
 
 @pytest.mark.parametrize("modules", [["threads"], []])
 def test_with_a_thread_it_is_not_fit(start: Any, modules: list[str]) -> None:
-    warm.warm_up(modules)
+    warm.warm_up(modules, {})
     assert not start("threads").is_forked
 
 
 def test_what_cannot_be_imported_is_left_to_who_needs_it(start: Any) -> None:
-    warm.warm_up(["nonesuch", "broken", "large"])
+    warm.warm_up(["nonesuch", "broken", "large"], {})
     started = start("nonesuch.either")
     assert started.is_forked and started.facts["loaded"] == warm_pid()
 
 
 def test_other_surroundings_want_another(start: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    warm.warm_up([])
+    warm.warm_up([], {})
     first = warm_pid()
     monkeypatch.setenv("OMP_NUM_THREADS", "7")
     assert not start().is_forked
-    warm.warm_up([])
+    warm.warm_up([], {})
     assert warm_pid() != first and not psutil.pid_exists(first)
     assert start().facts["environment"]["OMP_NUM_THREADS"] == "7"
 
 
 def test_it_is_not_where_torch_has_extensions(start: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(warm, "entry_points", lambda group: [group] if group == "torch.backends" else [])
-    warm.warm_up([])
+    warm.warm_up([], {})
     assert warm._warm is None and not start().is_forked
 
 
 def test_an_interrupted_start_leaves_it_unused(start: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "slow.py").write_text("import time\ntime.sleep(60)\n")
-    warm.warm_up(["slow"])
+    warm.warm_up(["slow"], {})
     pid = warm_pid()
 
     def interrupt(*_: Any) -> None:
@@ -221,7 +221,7 @@ def test_an_interrupted_start_leaves_it_unused(start: Any, tmp_path: Path, monke
 SESSION = """
 import os, signal, sys, time
 from proofmark.process import warm
-warm.warm_up([sys.argv[1]])
+warm.warm_up([sys.argv[1]], {})
 print(warm._warm.pid, flush=True)
 if sys.argv[1] == "json":
     read, write = os.pipe()
