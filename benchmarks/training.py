@@ -18,6 +18,7 @@ import torch
 import torch.distributed as dist
 
 from benchmarks.overhead import ROOT, quartiles
+from proofmark.process.lifetime import heap_left_alone
 from proofmark.record.events import EventLog, read_events
 from proofmark.rules.case_file import load_case_file
 from proofmark.rules.config import EffectiveConfig, resolve
@@ -114,29 +115,39 @@ def suite_log(case: TrainingCase, config: EffectiveConfig) -> list[dict[str, Any
 
 
 def by_hand(case: TrainingCase, config: EffectiveConfig, steps: int) -> float:
-    """Seconds of the tightest loop over as many steps of the same batches."""
+    """Seconds of the tightest loop over as many steps of the same batches.
+
+    It is as well prepared as the suite's: the model has been evaluated, and the garbage collector leaves alone what is
+    there.
+    """
     data = case.build_dataset(config, "train")
     torch.manual_seed(config.seed)
     model = case.create_model(config).to(memory_format=torch.channels_last).train()  # type: ignore[call-overload]
     optimizer = case.create_optimizer(model, config)
     order = GlobalBatches(len(data), config.global_batch_size, 1, 1, config.seed)
     scheduler = case.create_scheduler(optimizer, config, len(order) * config.max_epoch)
-    done, seconds = 0, 0.0
-    for epoch in range(config.max_epoch):
-        begun = time.perf_counter()
-        lists = [share.indices for shares in order.shares(epoch, 0) for share in shares]
-        for inputs, targets in Loader(data, workers=0).load(lists[: steps - done]):
-            images = [image.to(memory_format=torch.channels_last) for image in inputs]
-            loss = case.train_step(model, images, targets)
-            loss.backward()  # type: ignore[no-untyped-call]
-            optimizer.step()
-            optimizer.zero_grad(set_to_none=True)
-            scheduler.step()
-            done += 1
-        seconds += time.perf_counter() - begun
-        if done >= steps:
-            break
-    return seconds
+    lists = [
+        [share.indices for shares in order.shares(epoch, 0) for share in shares] for epoch in range(config.max_epoch)
+    ]
+    with torch.no_grad():
+        for inputs, _ in Loader(data, workers=0).load(lists[0][:1]):
+            model.eval()(*map(_channels_last, inputs))
+    model.train()
+    with heap_left_alone():
+        done, begun = 0, time.perf_counter()
+        for batches in lists:
+            for inputs, targets in Loader(data, workers=0).load(batches[: steps - done]):
+                loss = case.train_step(model, [_channels_last(image) for image in inputs], targets)
+                loss.backward()  # type: ignore[no-untyped-call]
+                optimizer.step()
+                optimizer.zero_grad(set_to_none=True)
+                scheduler.step()
+                done += 1
+        return time.perf_counter() - begun
+
+
+def _channels_last(image: torch.Tensor) -> torch.Tensor:
+    return image.to(memory_format=torch.channels_last)
 
 
 def _config(steps: int, flops: float | None = None, **settings: Any) -> EffectiveConfig:
