@@ -1,8 +1,12 @@
-"""Values in messages, as a user writes them in YAML."""
+"""Values and numbers as they are written in messages."""
 
 from __future__ import annotations
 
+import math
 from typing import Any
+
+MISSING = "\N{EN DASH}"
+"""What stands where a figure is null. Never 0."""
 
 
 def literal(value: Any) -> str:
@@ -14,3 +18,24 @@ def literal(value: Any) -> str:
     if isinstance(value, list | tuple):
         return "[" + ", ".join(map(literal, value)) + "]"
     return repr(value)
+
+
+def number(value: float, digits: int = 4) -> str:
+    """`digits` significant digits, thousands separated: 12,699 and 418.1 and 0.02340."""
+    if value == 0 or not math.isfinite(value):
+        return f"{value:g}"
+    if not 1e-15 < abs(value) < 1e21:
+        return f"{value:.{digits - 1}e}"
+    rounded = float(f"{value:.{digits - 1}e}")
+    decimals = max(0, digits - 1 - math.floor(math.log10(abs(rounded))))
+    return f"{rounded if decimals else value:,.{decimals}f}"
+
+
+def percent(share: float, digits: int = 3) -> str:
+    """A share of 1 in percent."""
+    return f"{number(100 * share, digits)} %"
+
+
+def plural(item: str) -> str:
+    """What several of a case's items are called: image gives images."""
+    return item if item.endswith("s") else f"{item}s"

@@ -14,9 +14,9 @@ from types import ModuleType
 from typing import Any, ClassVar, Generic, TypeVar
 
 from proofmark.case import Case
-from proofmark.errors import Problem, UsageError, harmless
-from proofmark.finding import hint, imported
-from proofmark.plain_json import read_json
+from proofmark.errors import Problem, UsageError
+from proofmark.finding import imported
+from proofmark.record.comparison import Comparison
 from proofmark.record.envelope import CaseRecord
 from proofmark.record.figures import Figure
 from proofmark.rules.config import EffectiveConfig, Resolution
@@ -95,9 +95,17 @@ class Suite(ABC):
     def figures(self, record: Any) -> Sequence[Figure]:
         """All figures of a record, in the order in which they are read. The first ones rank."""
 
+    def charts(self, record: Any) -> Mapping[str, str]:
+        """Charts of a record by title, each an SVG that stands in a page or alone. They keep what is withheld."""
+        return {}
+
     def section(self, record: Any) -> str:
-        """What the page shows of a record beside its envelope and figures, as safe HTML: charts, tables."""
+        """What else the page shows of a record beside its envelope and figures, as safe HTML: `<div class="block">`."""
         return ""
+
+    def comparisons(self, records: Sequence[Any]) -> Sequence[Comparison]:
+        """What records of one session say together."""
+        return ()
 
     def write_files(self, record: Any, run_dir: Path) -> None:  # noqa: B027 (most suites have none)
         """Write what other tools read of a run, into its folder.
@@ -147,23 +155,3 @@ def _checked(package: ModuleType, name: str) -> Suite:
         if not option.startswith("--"):
             raise UsageError(f"{where}: option {option!r:.80}: expected a name such as --scale")
     return candidate
-
-
-def load_record(path: Path, suites: Mapping[str, Suite]) -> CaseRecord:
-    """Read a record back, whatever its suite.
-
-    Raises:
-        UsageError: unreadable, no record, or of a suite that isn't there.
-    """
-    try:
-        raw = read_json(path)
-        name = raw.get("suite") if isinstance(raw, dict) else None
-    except (OSError, ValueError, RecursionError) as error:
-        told = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise UsageError(harmless(f"{path}: not a run record: {told}")) from None
-    if not isinstance(name, str):
-        raise UsageError(f"{path}: not a run record: it does not name its suite")
-    if name not in suites:
-        known = ", ".join(suites)
-        raise UsageError(harmless(f"{path}: of suite '{name}': there are {known}{hint(name, suites)}"))
-    return suites[name].record_type.load(path)

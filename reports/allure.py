@@ -8,15 +8,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from proofmark.inference.record import RunRecord
 from proofmark.record.envelope import CaseRecord
-from proofmark.training.record import TrainingRecord
 from reports.allure_tree import arrange, in_order, parameters
-from reports.plots import plots
-from reports.training import TrainingView
-from reports.training_plots import training_plots
-from reports.view import CaseView
-from reports.watch import honesty, troubles
+from reports.view import View, with_other_name
 
 
 class _Bare:
@@ -93,33 +87,24 @@ def correct(record: CaseRecord) -> None:
     import allure
 
     dynamic: Any = allure.dynamic
-    for name, value in parameters(view_of(record).record).items():
+    for name, value in parameters(View(record).record).items():
         dynamic.parameter(name, _Bare(value))
 
 
-def view_of(record: CaseRecord) -> CaseView | TrainingView:
-    """The record as reports show it."""
-    if isinstance(record, TrainingRecord):
-        return TrainingView(record)
-    assert isinstance(record, RunRecord)
-    return CaseView(record)
+def describe(
+    record: CaseRecord, attachments: Mapping[str, Path] | None = None, charts: Mapping[str, str] | None = None
+) -> None:
+    """Describe the run in the running test and attach the record, SVG charts and files by name, but for empty files.
 
-
-def describe(record: CaseRecord, attachments: Mapping[str, Path] | None = None) -> None:
-    """Describe the run in the running test and attach the record, the plots and files by name, but for empty files.
-
-    A withheld speed is withheld in what this attaches too; `attachments` are attached as they are.
+    A withheld speed is withheld in what this says too; `attachments` are attached as they are.
 
     Raises:
         OSError: a file of `attachments` cannot be read.
     """
     import allure
 
-    view = view_of(record)
-    if isinstance(view, TrainingView):
-        figures, drawings = [f"{name}: {value}" for name, value in view.fields()], training_plots(view)
-    else:
-        figures, drawings = _figures(view), plots(view)
+    view = View(record)
+    figures = [f"{with_other_name(figure.name, figure)}: {told}" for figure, told in view.listed()]
     dynamic: Any = allure.dynamic  # untyped upstream
     dynamic.tag(str(view.verdict.kind))
     told = (html.escape(line, quote=False) for line in (*view.verdict.reasons, *figures))  # Markdown lets HTML through
@@ -127,22 +112,8 @@ def describe(record: CaseRecord, attachments: Mapping[str, Path] | None = None) 
     attach: Any = allure.attach
     kind = allure.attachment_type
     attach(json.dumps(view.public(), indent=1, ensure_ascii=False), "run record", kind.JSON)
-    for title, drawing in drawings.items():
+    for title, drawing in (charts or {}).items():
         attach(drawing, title, kind.SVG)
     for name, path in (attachments or {}).items():
         if path.stat().st_size:
             attach.file(str(path), name, extension=path.suffix.lstrip(".") or "txt")
-
-
-def _figures(view: CaseView) -> list[str]:
-    side, accuracy = view.ranked, view.record.accuracy
-    return [
-        f"accuracy ({accuracy.metric}, target {accuracy.target:g}): {view.ranked_score}",
-        f"whole: {view.speed(side, 'whole')}",
-        f"core: {view.speed(side, 'core')}",
-        f"loader: {view.loader(side)}, bound by: {view.bound_by(side)}",
-        f"MFU: {view.mfu}",
-        f"energy: {view.energy_per_item}",
-        f"honesty: {honesty(view)}",
-        *(f"monitor: {trouble}" for trouble in troubles(view)),
-    ]

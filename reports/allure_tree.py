@@ -13,8 +13,8 @@ from proofmark.record.envelope import CaseRecord
 from reports.text import printable
 from reports.variant import machine, variant
 
-TOLD_APART = ("vendor", "chip", "compiler", "scale", "precision", "profile")
-"""Parameters by which runs of a case are told apart, in their order; of compiler and scale each has one."""
+FIRST, LAST = ("vendor", "chip"), ("precision", "profile")
+"""Parameters by which runs of a case are told apart, before and after those of the suite."""
 
 MOVED = ("parentSuite", "suite", "subSuite", "package")
 """Labels that Allure's pytest plugin gives by module."""
@@ -27,7 +27,8 @@ def parameters(record: CaseRecord) -> dict[str, str]:
 
 def in_order(values: Mapping[str, str]) -> dict[str, str]:
     """Without what can't be seen, each time in the same order."""
-    return {name: printable(values[name]) for name in TOLD_APART if name in values}
+    names = [*FIRST, *(name for name in values if name not in FIRST + LAST), *LAST]
+    return {name: printable(values[name]) for name in names if name in values}
 
 
 def arrange(result: Any) -> None:
@@ -38,7 +39,7 @@ def arrange(result: Any) -> None:
     if not suite or not case or not {"vendor", "chip", "precision"} <= given.keys():
         return
     test = full_name.rpartition("#")[2] or result.name
-    run = [given[name] for name in TOLD_APART if name in given]
+    run = list(in_order(given).values())
     result.name = f"{case}: {test.removeprefix('test_').replace('_', ' ')} ({', '.join(run)})"
     places = dict(zip(MOVED, (suite, case, ", ".join(run), f"{suite}.{case}"), strict=True))
     result.labels = [label for label in result.labels if label.name not in places]

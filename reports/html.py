@@ -2,32 +2,26 @@
 
 from __future__ import annotations
 
+import itertools
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from proofmark.inference.record import RunRecord
 from proofmark.record.envelope import CaseRecord
-from proofmark.training.record import TrainingRecord
-from reports import labels, provenance, text, watch
-from reports.plots import notes, plots
-from reports.ranks import rank_rows
-from reports.scaling import scaling_rows
-from reports.training import TrainingView
-from reports.training_plots import training_plots
-from reports.training_timeline import unread_in_training
-from reports.view import SIDES, CaseView, Figure
+from proofmark.suite import Suite
+from reports import provenance, text
+from reports.compared import compared
+from reports.view import Shown, View, check_figure, explained, with_other_name
 
 _TEMPLATES = Path(__file__).parent / "templates"
 
 _TONES = {"green": "pass", "red": "fail"}
 """Classes of the page's style by a verdict's colour; any other is open."""
-
-_STEP_MARKS = {"done": "✓", "skipped": text.MISSING, "failed": "✗", "not_reached": "·"}
 
 
 class Notes:
@@ -43,53 +37,67 @@ class Notes:
         return self.reasons.index(reason) + 1
 
 
-def write_html(records: Sequence[CaseRecord], path: Path) -> None:
+class Group:
+    """The runs of a suite, in the table of all runs: a column for each figure that any of them has there."""
+
+    def __init__(self, suite: str, views: Sequence[View[CaseRecord]]) -> None:
+        self.suite, self.views, self.notes = suite, views, Notes()
+        self.variant = list(dict.fromkeys(name for view in views for name in view.record.variant))
+        headlines = [figure for view in views for figure, _ in view.headlines()]
+        self.columns = {figure.key: with_other_name(figure.label, figure) for figure in headlines}
+        self.explained = explained([view.record for view in views])
+
+    def cells(self, view: View[CaseRecord]) -> Iterator[tuple[str, Shown, int]]:
+        """A run's figures: column, figure, and over how many columns it goes; what is withheld is said once."""
+        every = [(label, view.shown(key)) for key, label in self.columns.items()]
+        for text_, group in itertools.groupby(every, key=lambda cell: cell[1].text):
+            cells = list(group)
+            if text_ == view.withheld:
+                yield cells[0][0], cells[0][1], len(cells)
+            else:
+                yield from ((label, shown, 1) for label, shown in cells)
+
+
+def write_html(records: Sequence[CaseRecord], path: Path, suites: Mapping[str, Suite] | None = None) -> None:
     """Write the report on all records to `path`, whole or not at all. UTF-8.
 
-    Throughputs are items per second, latencies milliseconds per batch, memory GiB (2**30 bytes).
+    Of a suite that is not among `suites` the page has envelopes and figures alone.
 
     Raises:
         OSError: no space, no permission.
     """
     draft = path.with_name(f"{path.name}.tmp")
-    draft.write_text(render(records), encoding="utf-8")
+    draft.write_text(render(records, suites), encoding="utf-8")
     os.replace(draft, path)
 
 
-def render(records: Sequence[CaseRecord]) -> str:
+def render(records: Sequence[CaseRecord], suites: Mapping[str, Suite] | None = None) -> str:
     """The report on all records as a page. Depends on nothing but them."""
-    views = [CaseView(record) for record in records if isinstance(record, RunRecord)]
-    trained = [TrainingView(record) for record in records if isinstance(record, TrainingRecord)]
-    return (
-        _environment()
-        .get_template("report.html.j2")
-        .render(
-            views=views,
-            trained=trained,
-            scaling=scaling_rows(trained),
-            rank_rows=rank_rows,
-            everything=[*views, *trained],
-            notes=Notes(),
-            mark=lambda view: (view.verdict.kind.sign, _TONES.get(view.verdict.kind.colour, "open")),
-            step_mark=_STEP_MARKS.__getitem__,
-            against_target=against_target,
-            measured_rows=measured_rows,
-            training_plots=lambda view: {title: Markup(svg) for title, svg in training_plots(view).items()},  # noqa: S704
-            unread_in_training=unread_in_training,
-            plots=lambda view: {title: Markup(drawing) for title, drawing in plots(view).items()},  # noqa: S704 (escaped)
-            plot_notes=notes,
-            watch=watch,
-            labels=labels,
-            text=text,
-            provenance=provenance,
-        )
-    )
+    known = suites or {}
+    views = sorted(map(View, records), key=lambda view: view.record.suite)
+    groups = [Group(suite, list(own)) for suite, own in itertools.groupby(views, key=lambda view: view.record.suite)]
+    context: dict[str, Any] = {
+        "views": views,
+        "groups": groups,
+        "comparisons": list(compared(records, known)),
+        "charts": lambda view: _drawn(known.get(view.record.suite), view),
+        "section": lambda view: _section(known.get(view.record.suite), view),
+        "side_by_side": side_by_side,
+        "mark": lambda view: (view.verdict.kind.sign, _TONES.get(view.verdict.kind.colour, "open")),
+    }
+    return fragment(_TEMPLATES / "report.html.j2", **context)
+
+
+def fragment(template: Path, **context: Any) -> str:
+    """A template filled in, as safe HTML; `figures.html.j2` and `report.css` are there for it to include."""
+    common = {"text": text, "provenance": provenance, "check_figure": check_figure}
+    return _environment(template.parent).get_template(template.name).render(**common, **context)
 
 
 @cache
-def _environment() -> Environment:
+def _environment(folder: Path) -> Environment:
     return Environment(
-        loader=FileSystemLoader(_TEMPLATES),
+        loader=FileSystemLoader([folder, _TEMPLATES]),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -97,33 +105,26 @@ def _environment() -> Environment:
     )
 
 
-def against_target(view: CaseView) -> Figure:
-    """The ranked accuracy and how it compares with the target."""
-    score, target = view.ranked_score, view.record.accuracy.target
-    if score.value is None:
-        return score
-    return Figure(f"{score.text} {'≥' if score.value >= target else '<'} {target:g}", score.value)
+def _drawn(suite: Suite | None, view: View[CaseRecord]) -> dict[str, str]:
+    drawn = suite.charts(view.record) if suite else {}
+    return {title: Markup(drawing) for title, drawing in drawn.items()}  # noqa: S704 (escaped by the suite)
 
 
-def measured_rows(view: CaseView) -> list[tuple[str, list[Figure]]]:
-    """The figures of framework and engine side by side, by what they are."""
+def _section(suite: Suite | None, view: View[CaseRecord]) -> str:
+    return Markup(suite.section(view.record) if suite else "")  # noqa: S704 (escaped by the suite)
 
-    def both(form: Callable[..., Figure], *arguments: str) -> list[Figure]:
-        return [form(side, *arguments) for side in SIDES]
 
-    rows = [
-        (_both_named(labels.WHOLE), both(view.speed, "whole")),
-        (_both_named(labels.CORE), both(view.speed, "core")),
-        (labels.LOADER.name, both(view.loader)),
-        (labels.BOUND_BY.name, both(view.bound_by)),
-        ("core lost to loading", both(view.core_lost)),
-        ("others on the cores", both(view.contention)),
+def side_by_side(view: View[CaseRecord]) -> tuple[list[str], list[tuple[str, list[Shown]]]]:
+    """Figures that several have the like of (framework, engine): whose they are, and a row for each of them."""
+    shared = [(figure, shown) for figure, shown in view.listed() if figure.of is not None]
+    columns = list(dict.fromkeys(figure.of for figure, _ in shared if figure.of))
+    rows: dict[str, dict[str, Shown]] = {}
+    others: dict[str, list[str]] = {}
+    for figure, shown in shared:
+        rows.setdefault(figure.label, {})[figure.of or ""] = shown
+        others.setdefault(figure.label, []).extend([figure.also] if figure.also else [])
+    empty = Shown(text.MISSING)
+    return columns, [
+        (f"{label} ({', '.join(others[label])})" if others[label] else label, [row.get(of, empty) for of in columns])
+        for label, row in rows.items()
     ]
-    rows += [(f"latency per batch, {name}", both(view.latency, name)) for name in view.latencies]
-    return rows
-
-
-def _both_named(label: labels.Label) -> str:
-    """The label with FlagPerf's names of the framework's figure and of the engine's."""
-    names = [labels.throughput(side, label).flagperf for side in SIDES]
-    return f"{label.name} ({', '.join(filter(None, names))})"

@@ -2,56 +2,35 @@
 
 from __future__ import annotations
 
-from proofmark.inference.record import RunRecord
+from proofmark.record.envelope import CaseRecord
 from proofmark.record.parts import Identity
-from reports.view import CaseView, Figure
-from reports.watch import honesty
+from reports.view import View
 
 
-def properties(record: RunRecord) -> list[tuple[str, str]]:
-    """Names and values, the same names for every record.
+def properties(record: CaseRecord) -> list[tuple[str, str]]:
+    """Names and values: the record's envelope, and every figure by its key.
 
-    `whole`, `core` and `loader` are items per second, energies joules, `mfu` and accuracies are shares as in the
-    record. A figure that is null is "null: why", one that is withheld "withheld: verdict".
+    A figure is its bare value in the unit that the record has it in. One that is null is "null: why", one that is
+    withheld "withheld: verdict".
     """
-    view = CaseView(record)
+    view = View(record)
     record = view.record
-    side, accuracy = view.ranked, record.accuracy
     return [
         ("verdict", str(view.verdict.kind)),
         ("reasons", "; ".join(view.verdict.reasons)),
         ("suite", record.suite),
         ("case", record.case),
+        *record.variant.items(),
         ("profile", record.profile),
         ("vendor", record.vendor),
         ("chip", record.chip.name),
-        ("compiler", record.compiler or "none"),
         ("precision", record.precision),
         ("item", record.item),
-        ("whole", _plain(view.speed(side, "whole"))),
-        ("core", _plain(view.speed(side, "core"))),
-        ("loader", _plain(view.loader(side))),
-        ("bound_by", _plain(view.bound_by(side))),
-        ("mfu", _plain(view.mfu)),
-        ("energy_joules", _plain(view.energy)),
-        ("energy_per_item", _plain(view.energy_per_item)),
-        ("energy_method", _plain(view.energy_method)),
-        ("honesty", str(honesty(view))),
-        ("metric", accuracy.metric),
-        ("target", f"{accuracy.target:g}"),
-        ("accuracy_framework_fp32", _plain(view.score("framework", accuracy.framework_fp32))),
-        ("accuracy_framework", _plain(view.score("framework", accuracy.framework))),
-        ("accuracy_engine", _plain(view.score("engine", accuracy.engine))),
+        *((key, view.shown(key).plain) for key in view.figures),
         ("config_hash", record.config_hash),
         ("dataset_sha256", _sha256(record.dataset)),
         ("weights_sha256", _sha256(record.weights)),
     ]
-
-
-def _plain(figure: Figure) -> str:
-    if figure.value is not None:
-        return f"{figure.value:.6g}"
-    return f"null: {figure.reason}" if figure.reason else figure.text
 
 
 def _sha256(identity: Identity | None) -> str:

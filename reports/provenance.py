@@ -6,10 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from proofmark.inference.record import RunRecord
 from proofmark.record.envelope import CaseRecord
 from proofmark.record.parts import Chip, Host, Identity, Known, OverrideEntry
-from proofmark.training.record import TrainingRecord
 from reports import text
 
 MACHINE = {
@@ -57,7 +55,7 @@ def identity_rows(record: CaseRecord) -> list[tuple[str, str]]:
     """What was run on what, by whom: labels and texts."""
     return [
         ("dataset", _identity(record.dataset)),
-        _weights(record),
+        ("weights", "fresh" if record.fresh_weights else _identity(record.weights)),
         ("configuration SHA-256", record.config_hash),
         ("seed", text.MISSING if record.seed is None else str(record.seed)),
         ("chip", chip(record.chip)),
@@ -83,7 +81,7 @@ def _made_with(record: CaseRecord) -> list[tuple[str, str]]:
 
 def machine_rows(record: CaseRecord) -> list[tuple[str, str]]:
     """What the machines of a record run with; several hosts that agree are told once."""
-    hosts = _hosts(record)
+    hosts = record.hosts
     rows = []
     for name, label in MACHINE.items():
         told: dict[str, list[str]] = {}
@@ -92,15 +90,6 @@ def machine_rows(record: CaseRecord) -> list[tuple[str, str]]:
         one = len(told) == 1
         rows.append((label, "; ".join(what if one else f"{', '.join(who)}: {what}" for what, who in told.items())))
     return rows
-
-
-def _hosts(record: CaseRecord) -> list[Host]:
-    """Those of a training's nodes where a launcher found them, otherwise the session's."""
-    if isinstance(record, TrainingRecord):
-        launched = next((run.launched for run in record.runs if run.launched), ())
-        if hosts := [node.host for node in launched if node.host]:
-            return hosts
-    return [record.host] if record.host else []
 
 
 def known(fact: Known, prefix: str = "") -> str:
@@ -125,13 +114,6 @@ def chip(found: Chip) -> str:
     peak = found.peak
     achievable = f", {text.scaled(peak.achievable, 'FLOP/s')} achievable" if peak.achievable else ""
     return f"{name}; {peak.precision} peak {text.scaled(peak.flops_per_second, 'FLOP/s')}{achievable} ({peak.source})"
-
-
-def _weights(record: CaseRecord) -> tuple[str, str]:
-    if isinstance(record, TrainingRecord):
-        return "initial weights", _identity(record.weights) if record.weights else "fresh"
-    assert isinstance(record, RunRecord)
-    return "weights", _identity(record.weights)
 
 
 def _identity(identity: Identity | None) -> str:

@@ -1,53 +1,48 @@
-"""The figures at the end of a terminal session: the fields of FlagPerf's "Finish Info"."""
+"""The figures at the end of a terminal session: what FlagPerf's "Finish Info" has, and more."""
 
 from __future__ import annotations
 
+import itertools
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
-from proofmark.inference.record import RunRecord
 from proofmark.record.envelope import CaseRecord
-from proofmark.training.record import TrainingRecord
-from reports import labels, text
+from proofmark.record.figures import Figure
+from proofmark.suite import Suite
+from reports import text
+from reports.compared import compared
 from reports.provenance import override_level, override_line
-from reports.reasons import Side
-from reports.scaling import scaling
-from reports.training import TrainingView
-from reports.view import SIDES, CaseView, Figure
-from reports.watch import energy, honesty, troubles
+from reports.view import Shown, View, explained, with_other_name
 
 WIDTH = 80
 _LABEL = 24
 
 
-def summary_lines(records: Sequence[CaseRecord], width: int = WIDTH) -> list[str]:
+def summary_lines(
+    records: Sequence[CaseRecord], width: int = WIDTH, suites: Mapping[str, Suite] | None = None
+) -> list[str]:
     """Every case's figures, overrides and verdict, at most `width` columns wide; not of those that were interrupted.
 
-    Throughputs are items per second, latencies milliseconds per batch, memory GiB (2**30 bytes).
+    What `suites` have to say of several records comes last. Memory is told in GiB (2**30 bytes).
     """
     ended = [record for record in records if record.interrupted is None]
-    views = [CaseView(record) for record in ended if isinstance(record, RunRecord)]
-    trained = [TrainingView(record) for record in ended if isinstance(record, TrainingRecord)]
-    lines = [line for view in views for line in _case_lines(view, width)]
-    lines += [line for view in trained for line in _case_lines(view, width)]
-    for case, told in scaling(trained).items():
-        lines += [*_wrapped(f"scaling, {case}", told, _LABEL, width), ""]
+    lines = [line for record in ended for line in _case_lines(View(record), width)]
+    for comparison in compared(ended, suites or {}):
+        for label, told in comparison.lines.items():
+            lines += [*_wrapped(label, told, _LABEL, width), ""]
     return lines
 
 
 def explanations(records: Sequence[CaseRecord], width: int = WIDTH) -> list[str]:
     """What the figures of these records are."""
-    explained = [
-        label for suite in dict.fromkeys(r.suite for r in records) for label in labels.EXPLAINED.get(suite, ())
-    ]
-    told = [line for each in dict.fromkeys(explained) for line in _wrapped(each.full, each.meaning, _LABEL, width)]
+    told = [line for name, meaning in explained(records).items() for line in _wrapped(name, meaning, _LABEL, width)]
     return [_rule("what the figures are", width), *told, ""] if told else []
 
 
-def _case_lines(view: CaseView | TrainingView, width: int) -> Iterator[str]:
+def _case_lines(view: View[CaseRecord], width: int) -> Iterator[str]:
     """The reasons of a verdict stand where all verdicts are."""
     yield _rule(f"{view.name}, profile {view.record.profile}", width)
-    for label, value in _fields(view) if isinstance(view, CaseView) else view.fields():
+    for label, value in (*_envelope(view.record), *_rows(view)):
         yield from _wrapped(label, value, _LABEL, width)
     for entry in view.record.overrides:
         yield from _wrapped(override_level(entry), f"{entry.key}: {override_line(entry)}", 8, width)
@@ -55,58 +50,35 @@ def _case_lines(view: CaseView | TrainingView, width: int) -> Iterator[str]:
     yield ""
 
 
-def _fields(view: CaseView) -> Iterator[tuple[str, str]]:
-    record = view.record
+def _envelope(record: CaseRecord) -> Iterator[tuple[str, str]]:
     yield "vendor", record.vendor
     yield "chip", record.chip.name
-    yield "compiler", view.compiler
+    yield from record.variant.items()
     yield "precision", record.precision
-    yield "batchsize", str(view.batch_size)
-    yield "flops", str(view.flops_rate)
-    yield "", view.flops_per_item
-    yield "e2e_time(second)", view.seconds.text.removesuffix(" s")
-    for side in SIDES:
-        yield _throughput(labels.throughput(side, labels.WHOLE), view.speed(side, "whole"))
-        yield _throughput(labels.throughput(side, labels.CORE), view.speed(side, "core"))
-    yield labels.LOADER.name, str(view.loader(view.ranked))
-    yield labels.BOUND_BY.name, str(view.bound_by(view.ranked))
-    for side in SIDES:
-        yield from _latency(view, side)
-    yield from _accuracy(view)
-    yield labels.MFU.name, str(view.mfu)
-    yield "energy", energy(view)
-    yield "honesty", str(honesty(view))
-    yield from (("monitor", trouble) for trouble in troubles(view))
-    yield from ((f"memory, {name}", str(figure)) for name, figure in view.memory.items())
 
 
-def _throughput(label: labels.Label, figure: Figure) -> tuple[str, str]:
-    """FlagPerf's name stands behind a figure, for it is too long for the column of names."""
-    return label.name, f"{figure} ({label.flagperf})" if figure.value is not None else str(figure)
+def _rows(view: View[CaseRecord]) -> Iterator[tuple[str, str]]:
+    """A line for each figure, one for all parts of a thing."""
+    for name, group in itertools.groupby(view.listed(), key=lambda each: each[0].name.partition(": ")[0]):
+        figures = list(group)
+        if any(": " in figure.label for figure, _ in figures):
+            yield name, _parts(figures)
+        else:
+            yield from (_row(figure, told) for figure, told in figures)
 
 
-def _latency(view: CaseView, side: Side) -> Iterator[tuple[str, str]]:
-    """One line for all latencies of a side that was measured, in ms per batch."""
-    if view.measurement(side) is None or not view.latencies:
-        return
-    figures = [(name, view.latency(side, name)) for name in view.latencies]
-    shown = ", ".join(f"{name} {figure.text}" for name, figure in figures if figure.value is not None)
-    yield f"{side} latency", view.withheld or shown or text.MISSING
+def _row(figure: Figure, told: Shown) -> tuple[str, str]:
+    """What others call a figure stands behind it where it is too long for the column of names."""
+    name = with_other_name(figure.name, figure)
+    if figure.also is None or len(name) < _LABEL:
+        return name, str(told)
+    return figure.name, f"{told} ({figure.also})" if told.value is not None else str(told)
 
 
-def _accuracy(view: CaseView) -> Iterator[tuple[str, str]]:
-    accuracy = view.record.accuracy
-    precision = view.record.precision
-    yield "val accuracy, fp32", _scored(view.score("framework", accuracy.framework_fp32), accuracy.metric)
-    if f"framework at {precision}" in view.scores:
-        yield f"val accuracy, {precision}", _scored(view.score("framework", accuracy.framework), accuracy.metric)
-    yield "infer accuracy", _scored(view.score("engine", accuracy.engine), accuracy.metric)
-    floor = f", the engine at least {view.floor}" if view.floor else ""
-    yield "target", f"{accuracy.metric} {accuracy.target:g}{floor}"
-
-
-def _scored(figure: Figure, metric: str) -> str:
-    return str(figure) if figure.value is None else f"{metric} {figure}"
+def _parts(figures: Sequence[tuple[Figure, Shown]]) -> str:
+    """Those parts that are known; else why none is."""
+    known = [f"{figure.label.partition(': ')[2]} {told}" for figure, told in figures if told.value is not None]
+    return ", ".join(known or dict.fromkeys(str(told) for _, told in figures))
 
 
 def _rule(title: str, width: int) -> str:

@@ -3,27 +3,17 @@
 from __future__ import annotations
 
 import json
-import math
 from datetime import UTC, datetime
 from typing import Any
 
 from pydantic import BaseModel
 
-MISSING = "\N{EN DASH}"
-"""What stands where a figure is null. Never 0."""
+from proofmark.literal import MISSING as MISSING
+from proofmark.literal import number as number
+from proofmark.literal import percent as percent
+from proofmark.literal import plural as plural
 
 _PREFIXES = ((1e18, "E"), (1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
-
-
-def number(value: float, digits: int = 4) -> str:
-    """`digits` significant digits, thousands separated: 12,699 and 418.1 and 0.02340."""
-    if value == 0 or not math.isfinite(value):
-        return f"{value:g}"
-    if not 1e-15 < abs(value) < 1e21:
-        return f"{value:.{digits - 1}e}"
-    rounded = float(f"{value:.{digits - 1}e}")
-    decimals = max(0, digits - 1 - math.floor(math.log10(abs(rounded))))
-    return f"{rounded if decimals else value:,.{decimals}f}"
 
 
 def brief(value: float) -> str:
@@ -36,11 +26,6 @@ def score(value: float) -> str:
     return f"{value:.5f}"
 
 
-def percent(share: float, digits: int = 3) -> str:
-    """A share of 1 in percent."""
-    return f"{number(100 * share, digits)} %"
-
-
 def scaled(value: float, unit: str) -> str:
     """`value` of `unit` with a decimal prefix: 8.18e9 FLOP is 8.180 GFLOP."""
     for factor, prefix in _PREFIXES:
@@ -49,7 +34,7 @@ def scaled(value: float, unit: str) -> str:
     return f"{number(value)} {unit}"
 
 
-def gibibytes(size: int) -> str:
+def gibibytes(size: float) -> str:
     """Bytes as GiB (2**30), to three significant digits."""
     return f"{number(size / 2**30, 3)} GiB"
 
@@ -73,11 +58,6 @@ def duration(seconds: float) -> str:
         return f"{minutes // 60} h {minutes % 60} min"
     hours = round(minutes / 60)
     return f"{hours // 24} d {hours % 24} h"
-
-
-def plural(item: str) -> str:
-    """What several of a case's items are called: image gives images."""
-    return item if item.endswith("s") else f"{item}s"
 
 
 def literal(value: Any) -> str:

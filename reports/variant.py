@@ -6,28 +6,17 @@ import hashlib
 import json
 from typing import Any
 
-from proofmark.inference.record import RunRecord
 from proofmark.record.envelope import CaseRecord
-from proofmark.training.record import TrainingRecord
-
-
-def run_name(record: CaseRecord) -> str:
-    """What a session calls a run: suite and case, and the scale of a training."""
-    name = f"{record.suite}/{record.case}"
-    return f"{name}/{record.scale}" if isinstance(record, TrainingRecord) else name
 
 
 def variant(record: CaseRecord) -> dict[str, str]:
-    """Vendor, compiler or scale, precision and profile of a run, by name, in the order in which they are shown."""
-    assert isinstance(record, RunRecord | TrainingRecord)
-    way = {"scale": record.scale} if isinstance(record, TrainingRecord) else {"compiler": record.compiler or "none"}
-    return {"vendor": record.vendor, **way, "precision": record.precision, "profile": record.profile}
+    """Vendor, what the suite tells runs apart by, precision and profile, in the order in which they are shown."""
+    return {"vendor": record.vendor, **record.variant, "precision": record.precision, "profile": record.profile}
 
 
 def batch(record: CaseRecord) -> str:
-    """How many samples are computed at once, by all processes together."""
-    size = record.global_batch_size if isinstance(record, TrainingRecord) else record.config.get("batch_size")
-    return "batch unknown" if size is None else f"batch {size}"
+    """How many items are computed at once."""
+    return "batch unknown" if record.batch_size is None else f"batch {record.batch_size}"
 
 
 def machine(record: CaseRecord) -> dict[str, Any]:

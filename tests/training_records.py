@@ -6,6 +6,7 @@ from typing import Any
 
 from proofmark.record.parts import Check, Chip, Contention, Flops, Host, Identity, Utilisation
 from proofmark.training.checks import required
+from proofmark.training.figures import figures
 from proofmark.training.record import Epoch, Evaluation, NotedStep, Rank, Rates, SeedRun, Split, TrainingRecord
 from proofmark.training.seed_run import rates_over
 from proofmark.training.verdict import judge
@@ -101,4 +102,4 @@ def make_training(*runs: SeedRun, **changes: Any) -> TrainingRecord:
         "rates": rates,
     }
     record = TrainingRecord(**{**values, **changes})
-    return record.model_copy(update={"verdict": judge(record)})
+    return record.model_copy(update={"verdict": judge(record)}).with_figures(figures(record))

@@ -20,6 +20,7 @@ from proofmark.errors import UsageError
 from proofmark.flagperf.perflog_run import RankLines, figure, metric_of, seed_run
 from proofmark.plain_json import plain_text
 from proofmark.record.parts import Chip, Utilisation
+from proofmark.training.figures import figures
 from proofmark.training.record import SeedRun, TrainingRecord
 from proofmark.training.seed_run import olympic_mean, rates_over
 from proofmark.training.verdict import judge
@@ -64,7 +65,7 @@ def read_perflog(paths: Sequence[Path]) -> TrainingRecord:
     values |= {"started": started, "seconds": max(each.ended for each in lines) - started, "runs": runs}
     values |= {"repeats": len(runs), "read_from": tuple(map(str, chosen))}
     record = _built(values, logs[0].submitted, sum(log.damaged for log in logs))
-    return record.model_copy(update={"verdict": judge(record)})
+    return record.model_copy(update={"verdict": judge(record)}).with_figures(figures(record))
 
 
 def _one_per_round(paths: Sequence[Path]) -> list[Path]:

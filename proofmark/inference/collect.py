@@ -8,6 +8,7 @@ from pathlib import Path
 
 from proofmark import __version__
 from proofmark.inference.event_types import CASE_EVENTS
+from proofmark.inference.figures import figures
 from proofmark.inference.kept import home_of
 from proofmark.inference.record import STEPS, Accuracy, Measurement, RunRecord, Step
 from proofmark.inference.timing.rounds import measurement_of
@@ -85,7 +86,7 @@ def collect(events_file: Path, begun: Event | None = None) -> RunRecord:
     )
     record = record.model_copy(update={"monitoring": _monitoring(record, events, events_file)})
     record = record.model_copy(update={"utilisation": _utilisation(record)})
-    return record.model_copy(update={"verdict": judge(record)})
+    return record.model_copy(update={"verdict": judge(record)}).with_figures(figures(record))
 
 
 def _on_host(run_dir: Path) -> Iterator[Event]:

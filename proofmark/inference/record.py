@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import Field, field_validator
 
 from proofmark.record.envelope import CaseRecord
-from proofmark.record.parts import Check, Contention, Flops, Host, Identity, Launched, Memory, Monitoring, Part, Rate
+from proofmark.record.parts import Check, Contention, Flops, Host, Launched, Memory, Monitoring, Part, Rate
 
 STEPS = (
     "init",
@@ -20,11 +20,16 @@ STEPS = (
 )
 """The seven steps of an inference case, in order."""
 
+MEASURED = ("framework_validation", "engine_inference")
+"""Steps whose seconds are those of the measurement."""
+
 StepStatus = Literal["done", "skipped", "failed", "not_reached"]
 
 
 class Step(Part):
     """One of the seven steps. `reason` says why it was skipped or how it failed."""
+
+    SPEEDS = frozenset({"seconds"})
 
     name: str
     status: StepStatus
@@ -33,9 +38,15 @@ class Step(Part):
     kind: Literal["unsupported", "error"] | None = None
     detail: str | None = Field(default=None, description="the traceback of a failed step")
 
+    def speeds(self) -> frozenset[str]:
+        """Seconds of a step that measured nothing tell of no speed."""
+        return self.SPEEDS if self.name in MEASURED else frozenset()
+
 
 class Round(Part):
     """Whole passes over the data set. Seconds; `core` is the sum of the compute windows."""
+
+    SPEEDS = frozenset({"passes", "whole_seconds", "core_seconds", "evaluation_seconds", "started", "contention"})
 
     items: int
     passes: int = 1
@@ -50,6 +61,10 @@ class Round(Part):
 
 class Measurement(Part):
     """All timed rounds of the framework or of the engine. Throughputs are items per second."""
+
+    SPEEDS = frozenset(
+        {"warmup_seconds", "whole", "core", "loader", "bound_by", "latency_ms", "core_alone", "repeated"}
+    )
 
     rounds: tuple[Round, ...]
     warmup_batches: int
@@ -96,7 +111,6 @@ class RunRecord(CaseRecord):
     flops: Flops
     compiler: str | None
     device: int | None = Field(None, description="index of the device that the case had; null if it had its pick")
-    weights: Identity | None = None
     steps: tuple[Step, ...]
     framework: Measurement | None = None
     engine: Measurement | None = None
@@ -114,6 +128,11 @@ class RunRecord(CaseRecord):
         if tuple(step.name for step in steps) != STEPS:
             raise ValueError(f"expected the steps {', '.join(STEPS)}")
         return steps
+
+    @property
+    def variant(self) -> dict[str, str]:
+        """The compiler, or that there is none."""
+        return {"compiler": self.compiler or "none"}
 
     def measured(self) -> Measurement | None:
         """The measurement that the case is ranked by: the engine's, or the framework's without one."""

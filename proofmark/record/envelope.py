@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import secrets
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, Literal, Self
+from typing import Any, Final, Literal, Self, TypeVar
 
-from pydantic import Field, ValidationError
+from pydantic import Field, ValidationError, field_validator
 
 from proofmark.errors import UsageError, harmless
 from proofmark.plain_json import first_of, read_json
+from proofmark.record.figures import Figure, refuse_doubled
 from proofmark.record.parts import (
     Chip,
     Flops,
@@ -25,13 +27,15 @@ from proofmark.record.parts import (
     Verdict,
 )
 
-SCHEMA_VERSION: Final = 2
+SCHEMA_VERSION: Final = 3
 
 
 class CaseRecord(Part):
     """What the record of any suite's case run holds."""
 
-    schema_version: Literal[2] = SCHEMA_VERSION
+    SPEEDS = frozenset({"seconds"})
+
+    schema_version: Literal[3] = SCHEMA_VERSION
     suite: str
     case: str
     profile: str
@@ -53,6 +57,7 @@ class CaseRecord(Part):
     chip: Chip
     seed: int | None
     dataset: Identity | None = None
+    weights: Identity | None = Field(default=None, description="that the run began from; null: fresh ones, or none yet")
     flops: Flops | None
     utilisation: Utilisation = Utilisation()
     interrupted: str | None = None
@@ -60,7 +65,49 @@ class CaseRecord(Part):
     damaged: tuple[str, ...] = Field((), description="those lines, the first of them: file, line, what is wrong")
     partial: bool = Field(False, description="whether steps were left out because only some tests were selected")
     kept: tuple[Kept, ...] = Field((), description="what is left of a run that failed")
+    figures: tuple[Figure, ...] = Field((), description="made by the suite from its detail; what reports walk over")
     verdict: Verdict | None = None
+
+    @field_validator("figures")
+    @classmethod
+    def _have_keys_of_their_own(cls, figures: tuple[Figure, ...]) -> tuple[Figure, ...]:
+        refuse_doubled(figures)
+        return figures
+
+    def with_figures(self, figures: Sequence[Figure]) -> Self:
+        """The record with its figures.
+
+        Raises:
+            ValueError: two have one key.
+        """
+        refuse_doubled(figures)
+        return self.model_copy(update={"figures": tuple(figures)})
+
+    @property
+    def variant(self) -> dict[str, str]:
+        """What tells runs of a case apart, beside vendor, precision and profile: a compiler, a scale."""
+        return {}
+
+    @property
+    def run_name(self) -> str:
+        """What a session calls the run, and where its files lie in the session's folder."""
+        return f"{self.suite}/{self.case}"
+
+    @property
+    def hosts(self) -> Sequence[Host]:
+        """The machines that it ran on."""
+        return [self.host] if self.host else []
+
+    @property
+    def fresh_weights(self) -> bool:
+        """Whether it began from weights that nobody had trained."""
+        return False
+
+    @property
+    def batch_size(self) -> int | None:
+        """How many items are computed at once, by all processes together; None where nobody said."""
+        size = self.config.get("batch_size")
+        return size if isinstance(size, int) else None
 
     def save(self, path: Path) -> None:
         """Write the record whole or not at all.
@@ -86,14 +133,39 @@ class CaseRecord(Part):
         Raises:
             UsageError: unreadable, of another schema version, or not a record.
         """
-        try:
-            raw = read_json(path)
-            version = raw.get("schema_version") if isinstance(raw, dict) else None
-            if version != SCHEMA_VERSION:
-                raise UsageError(f"{path}: schema version {version!r:.80}, this Proofmark reads {SCHEMA_VERSION}")
-            return cls.model_validate(raw)
-        except ValidationError as error:
-            raise UsageError(harmless(f"{path}: not a run record: {first_of(error)}")) from None
-        except (OSError, ValueError, RecursionError) as error:
-            told = str(error).splitlines()[0] if str(error) else type(error).__name__
-            raise UsageError(harmless(f"{path}: not a run record: {told}")) from None
+        raw = read_raw(path, (SCHEMA_VERSION,))
+        return validated(cls, raw, path)
+
+
+Kind = TypeVar("Kind", bound=CaseRecord)
+
+
+def read_raw(path: Path, versions: Collection[int]) -> dict[str, Any]:
+    """What a record's file holds, if it is of one of these schema versions.
+
+    Raises:
+        UsageError: unreadable, or of another version.
+    """
+    try:
+        raw = read_json(path)
+    except (OSError, ValueError, RecursionError) as error:
+        first = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise UsageError(harmless(f"{path}: not a run record: {first}")) from None
+    version = raw.get("schema_version") if isinstance(raw, dict) else None
+    if not isinstance(version, int) or version not in versions:
+        known = " and ".join(map(str, sorted(versions)))
+        raise UsageError(f"{path}: schema version {version!r:.80}, this Proofmark reads {known}")
+    return dict(raw)
+
+
+def validated(kind: type[Kind], raw: Mapping[str, Any], path: Path) -> Kind:
+    """The record that a file holds.
+
+    Raises:
+        UsageError: it is none of this kind.
+    """
+    try:
+        return kind.model_validate(raw)
+    except (ValidationError, RecursionError) as error:
+        first = first_of(error) if isinstance(error, ValidationError) else str(error)
+        raise UsageError(harmless(f"{path}: not a run record: {first}")) from None

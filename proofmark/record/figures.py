@@ -2,38 +2,99 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from enum import StrEnum
-from typing import Self
+from typing import Any, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from proofmark.record.parts import Part
 
 
 class FigureKind(StrEnum):
-    """What a figure tells of. A speed, and a cost that tells of one, is withheld where the verdict withholds it."""
+    """What a figure tells of. A speed and a cost (time, energy) are withheld where the verdict withholds a speed."""
 
     SPEED = "speed"
     COST = "cost"
     QUALITY = "quality"
     FACT = "fact"
 
+    @property
+    def tells_of_speed(self) -> bool:
+        """Whether the verdict may withhold it."""
+        return self in (FigureKind.SPEED, FigureKind.COST)
+
 
 class Figure(Part):
-    """A value with its unit, or the reason why there is none: exactly one of the two."""
+    """A value with its unit, or the reason why there is none: exactly one of the two.
+
+    Parts of one thing are called by it and their own name, as in 'latency: p50', and may share a line.
+    """
 
     key: str = Field(pattern=r"^[a-z0-9_]+$", description="unique among the record's")
     label: str = Field(min_length=1, description="as a reader calls it")
     unit: str = Field(min_length=1, description="'1' for a bare number, 'share' for a part of 1, 'text' for a word")
     kind: FigureKind
+    of: str | None = Field(default=None, description="whose it is, where several have the like: engine, framework")
     value: float | int | str | None = None
     spread: float | None = Field(default=None, description="standard deviation over rounds or runs, in the same unit")
+    target: float | None = Field(default=None, description="what it is held against, in the same unit")
+    note: str | None = Field(default=None, description="what belongs beside the value: how it was read")
     reason: str | None = Field(default=None, description="why there is no value")
     meaning: str = Field(default="", description="in a sentence, for --explain and the page")
     also: str | None = Field(default=None, description="what other suites call it: p_core")
+    headline: bool = Field(default=False, description="whether it stands in the table of all runs")
+    repeats: str | None = Field(
+        default=None, description="key of the figure that it is by another name: what lists all figures leaves it out"
+    )
 
     @model_validator(mode="after")
     def _one_of_two(self) -> Self:
         if (self.value is None) == (self.reason is None):
             raise ValueError(f"figure {self.key}: expected a value, or the reason why there is none")
+        if isinstance(self.value, str) != (self.unit == "text") and self.value is not None:
+            raise ValueError(f"figure {self.key}: expected a text in unit 'text', a number in any other")
         return self
+
+    @model_serializer(mode="wrap")
+    def _short(self, whole: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Without what it does not have."""
+        lacking = (None, False, "")  # by identity: 0 is something
+        return {
+            name: value
+            for name, value in whole(self).items()
+            if name == "value" or not any(value is each for each in lacking)
+        }
+
+    def speeds(self) -> frozenset[str]:
+        """Its value, where that tells of a speed."""
+        return frozenset({"value", "spread", "note"}) if self.kind.tells_of_speed else frozenset()
+
+    @property
+    def name(self) -> str:
+        """What it is called beside those of others: engine core."""
+        return f"{self.of} {self.label}" if self.of else self.label
+
+    def known_as(self, key: str, **changes: Any) -> Figure:
+        """The same by another key, for a table of all runs."""
+        return self.model_copy(update={"key": key, "repeats": self.key, **changes})
+
+
+def refuse_doubled(figures: Sequence[Figure]) -> None:
+    """Hold figures to have keys of their own.
+
+    Raises:
+        ValueError: two have one.
+    """
+    keys = [figure.key for figure in figures]
+    doubled = sorted({key for key in keys if keys.count(key) > 1})
+    if doubled:
+        raise ValueError(f"two figures have one key: {', '.join(doubled)}")
+
+
+def valued(value: float | None, reason: str | None) -> dict[str, Any]:
+    """A figure's value, or why there is none."""
+    if value is not None and not math.isfinite(value):
+        return {"reason": "not a finite number"}
+    return {"value": value} if value is not None else {"reason": reason or "no reason recorded"}

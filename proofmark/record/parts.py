@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -12,6 +12,13 @@ class Part(BaseModel):
     """A frozen piece of a record: no unknown key, no NaN, no infinity."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    SPEEDS: ClassVar[frozenset[str]] = frozenset()
+    """Fields that are a speed or tell of one: no report shows them where the verdict withholds speeds."""
+
+    def speeds(self) -> frozenset[str]:
+        """Those of this very part."""
+        return self.SPEEDS
 
 
 Colour = Literal["green", "cyan", "yellow", "red"]
@@ -200,6 +207,8 @@ class Flops(Part):
 class Utilisation(Part):
     """Model FLOPs utilisation: share of the chip's dense peak, or null with a reason."""
 
+    SPEEDS = frozenset({"mfu"})
+
     mfu: float | None = None
     reason: str | None = None
 
@@ -225,6 +234,8 @@ class Series(Part):
 
 class Monitoring(Part):
     """What the monitor saw. `window` spans the timed rounds of the ranked measurement."""
+
+    SPEEDS = frozenset({"window", "energy_joules", "energy_per_item"})
 
     samples: int
     window: tuple[float, float] | None

@@ -11,6 +11,7 @@ from proofmark.record.events import CORRUPT, NAMED, Event, read_events, seconds_
 from proofmark.record.parts import Chip, Flops, Identity, Utilisation
 from proofmark.rules.config import EffectiveConfig
 from proofmark.training.event_types import AGENT_EVENTS, SESSION_EVENTS
+from proofmark.training.figures import figures
 from proofmark.training.logs.rank_log import RankLog
 from proofmark.training.record import SeedRun, TrainingRecord
 from proofmark.training.seed_run import collect_run, olympic_mean, rates_over
@@ -73,7 +74,7 @@ def collect(run_dir: Path, begun: Event | None = None) -> TrainingRecord:
         partial=any(event["event"] == "partial" for event in events),
         ended=any(event["event"] == "run_end" for event in events),
     )
-    return record.model_copy(update={"verdict": judge(record)})
+    return record.model_copy(update={"verdict": judge(record)}).with_figures(figures(record))
 
 
 def _adapted(firsts: Iterable[RankLog]) -> Iterator[str]:

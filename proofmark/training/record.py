@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pydantic import Field
 
 from proofmark.record.envelope import CaseRecord
-from proofmark.record.parts import Check, Contention, Host, Identity, Launched, Monitoring, Part, Rate
+from proofmark.record.parts import Check, Contention, Host, Launched, Monitoring, Part, Rate
 
 
 class Evaluation(Part):
     """The metric over the validation set at one moment of training. Null: it was no finite number."""
+
+    SPEEDS = frozenset({"seconds", "began", "ended"})
 
     samples: int
     seconds: float | None = Field(description="since training began, evaluations included; null: withheld")
@@ -76,6 +80,8 @@ class Communication(Part):
 class Rank(Part):
     """One rank's own figures."""
 
+    SPEEDS = frozenset({"compute_seconds", "data_seconds", "communication"})
+
     rank: int
     node: int | None = None
     steps: int | None = Field(default=None, description="at its end; null: its log has no end")
@@ -106,6 +112,8 @@ class Failure(Part):
 class Confirmation(Part):
     """The final weights in the case's own model, evaluated by the referee: that decides. Null: no finite number."""
 
+    SPEEDS = frozenset({"seconds"})
+
     samples: int = Field(description="after which training ended with them")
     metric: float | None
     seconds: float = Field(description="that it took, outside of training")
@@ -113,6 +121,11 @@ class Confirmation(Part):
 
 class SeedRun(Part):
     """One training from one seed."""
+
+    SPEEDS = frozenset(
+        {"e2e_seconds", "init_seconds", "train_seconds", "no_eval_seconds", "pure_compute_seconds", "rates", "split"}
+        | {"train_began", "train_ended", "epochs", "notes"}
+    )
 
     seed: int | None
     started: float = Field(description="seconds since the epoch")
@@ -167,6 +180,8 @@ class SeedRun(Part):
 class TrainingRecord(CaseRecord):
     """Everything about one training case at one scale. What a log of others does not say of theirs is null."""
 
+    SPEEDS = frozenset({"seconds", "seconds_to_target", "rates", "items_per_second_per_device", "tokens_per_second"})
+
     scale: str
     nnodes: int | None
     nproc: int | None
@@ -177,7 +192,6 @@ class TrainingRecord(CaseRecord):
     train_batch_size: int | None = Field(description="samples that a process takes at once")
     optimizer: str | None = Field(default=None, description="its class")
     validation_items: int | None = None
-    weights: Identity | None = Field(default=None, description="that training began from; null: fresh ones")
     weights_given: bool = Field(default=False, description="whether training was to begin from given weights")
     adapted: tuple[str, ...] = Field(default=(), description="steps of training that the vendor does its own way")
     unsupported: str | None = Field(default=None, description="why the vendor does not train at the precision")
@@ -191,6 +205,32 @@ class TrainingRecord(CaseRecord):
     rates: dict[str, Rate] = Field(default_factory=dict, description="items per second over the runs")
     items_per_second_per_device: float | None = None
     tokens_per_second: float | None = None
+
+    @property
+    def variant(self) -> dict[str, str]:
+        """The scale."""
+        return {"scale": self.scale}
+
+    @property
+    def run_name(self) -> str:
+        """With the scale."""
+        return f"{super().run_name}/{self.scale}"
+
+    @property
+    def hosts(self) -> Sequence[Host]:
+        """Those of its nodes where a launcher found them, otherwise the session's."""
+        launched = next((run.launched for run in self.runs if run.launched), ())
+        return [node.host for node in launched if node.host] or super().hosts
+
+    @property
+    def fresh_weights(self) -> bool:
+        """Whether none were given."""
+        return self.weights is None
+
+    @property
+    def batch_size(self) -> int | None:
+        """Samples of a step, of all processes."""
+        return self.global_batch_size
 
     @property
     def world(self) -> int | None:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from proofmark.errors import Problem
 from proofmark.inference.case import InferenceCase
+from proofmark.inference.figures import figures
 from proofmark.inference.record import RunRecord
 from proofmark.inference.verdict import stages
 from proofmark.record.figures import Figure
@@ -65,8 +66,20 @@ class InferenceSuite(Suite):
         return stages(record)
 
     def figures(self, record: RunRecord) -> Sequence[Figure]:
-        """Not yet."""
-        return ()
+        """Throughputs, latencies, scores, energy."""
+        return figures(record)
+
+    def charts(self, record: RunRecord) -> Mapping[str, str]:
+        """Accuracy, rounds, time, and the chip's limits."""
+        from suites.inference.report.section import charts
+
+        return charts(record)
+
+    def section(self, record: RunRecord) -> str:
+        """Steps and checks."""
+        from suites.inference.report.section import section
+
+        return section(record)
 
 
 suite = InferenceSuite()

@@ -6,12 +6,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from proofmark.errors import Problem
+from proofmark.record.comparison import Comparison
 from proofmark.record.figures import Figure
 from proofmark.rules.config import EffectiveConfig, Resolution
 from proofmark.rules.host_problems import host_problems
 from proofmark.rules.scale import Scale
 from proofmark.suite import Suite
 from proofmark.training.case import TrainingCase
+from proofmark.training.figures import figures
 from proofmark.training.record import TrainingRecord
 from proofmark.training.run import at_scale
 from proofmark.training.verdict import stages
@@ -62,18 +64,32 @@ class TrainingSuite(Suite):
         return stages(record)
 
     def figures(self, record: TrainingRecord) -> Sequence[Figure]:
-        """Not yet."""
-        return ()
+        """Time to the target, rates, how each run ended."""
+        return figures(record)
+
+    def charts(self, record: TrainingRecord) -> Mapping[str, str]:
+        """Curves, where the time went, and what was when."""
+        from suites.training.report.section import charts
+
+        return charts(record)
+
+    def section(self, record: TrainingRecord) -> str:
+        """Checks and ranks."""
+        from suites.training.report.section import section
+
+        return section(record)
+
+    def comparisons(self, records: Sequence[TrainingRecord]) -> Sequence[Comparison]:
+        """How cases scale."""
+        from suites.training.report.section import comparisons
+
+        return comparisons(records)
 
     def write_files(self, record: TrainingRecord, run_dir: Path) -> None:
         """Each run as other tools read it, beside what its ranks left."""
-        from reports.mllog import mllog
-        from reports.perflog import perflog
+        from suites.training.report.section import write_logs
 
-        for number, run in enumerate(record.runs, 1):
-            folder = run_dir / f"round{number}"
-            (folder / "perflog.txt").write_text(perflog(record, run), encoding="utf-8")
-            (folder / "mllog.txt").write_text(mllog(record, run), encoding="utf-8")
+        write_logs(record, run_dir)
 
 
 suite = TrainingSuite()

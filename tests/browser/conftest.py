@@ -13,6 +13,7 @@ from reports.html import write_html
 from tests.browser.chromium import Chromium
 from tests.reports.records import CHEATED, make_record, readings, watched, watched_record
 from tests.services import program
+from tests.suites_there import SUITES
 from tests.training_records import make_run, make_training
 
 EVIL = "<img src=https://example.com/x onerror=console.error(1)><script>console.error(2)</script>"
@@ -63,5 +64,5 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
         watched_record(case="slow", chip=fast, utilisation=Utilisation(mfu=0.004)),
         watched_record(case="unroofed", chip=fast.model_copy(update={"memory_bandwidth": None})),
     ]
-    write_html([*runs, *trainings(long)], path)
+    write_html([*runs, *trainings(long)], path, SUITES)
     return path

@@ -20,6 +20,7 @@ from proofmark.launch.cluster.container import ContainerSettings
 from proofmark.launch.cluster.node_logs import NodeLogs
 from proofmark.process.answers import read_answer
 from proofmark.record.envelope import CaseRecord
+from proofmark.record.load import load_record
 from proofmark.rules.case_file import load_case_file, load_model
 from proofmark.rules.config import resolve
 from proofmark.rules.legality import OverrideLayer
@@ -28,13 +29,13 @@ from proofmark.training.collect import collect as collect_training
 from proofmark.training.job import LEAVES
 from proofmark.training.record import TrainingRecord
 from proofmark.vendor.chips import describe_chip
-from reports import junit, training
-from reports.allure import view_of
-from reports.html import render
-from reports.mllog import mllog
-from reports.perflog import perflog
+from reports.junit import properties
 from reports.terminal import explanations, summary_lines
+from reports.view import View
+from suites.training.report.mllog import mllog
+from suites.training.report.perflog import perflog
 from tests.fuzz import inputs, samples
+from tests.suites_there import SUITES, page_of
 
 
 class Reader(NamedTuple):
@@ -50,24 +51,23 @@ def shown(record: CaseRecord, folder: Path) -> None:
     path = folder / "record.json"
     record.save(path)
     assert type(record).load(path) == record
-    json.dumps(view_of(record).public(), allow_nan=False)
-    told = [*summary_lines([record]), *explanations([record])]
+    json.dumps(View(record).public(), allow_nan=False)
+    told = [*summary_lines([record], suites=SUITES), *explanations([record])]
     assert all(line.isprintable() for line in told), told
-    assert "<script" not in render([record])
+    assert "<script" not in page_of([record])
+    properties(record)
     if isinstance(record, TrainingRecord):
-        training.properties(record)
         for run in record.runs:
             for line in (perflog(record, run) + mllog(record, run)).splitlines():
                 json.loads(line[line.index("{") :])
-    else:
-        assert isinstance(record, RunRecord)
-        junit.properties(record)
 
 
 def _record(kind: type[CaseRecord]) -> Callable[[Path, bytes], None]:
     def read(folder: Path, content: bytes) -> None:
         (folder / "in.json").write_bytes(content)
-        shown(kind.load(folder / "in.json"), folder)
+        record = load_record(folder / "in.json", SUITES.get)
+        if isinstance(record, kind):  # else its name is of another suite, or of none
+            shown(record.with_figures(SUITES[record.suite].figures(record)), folder)
 
     return read
 

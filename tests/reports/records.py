@@ -7,6 +7,7 @@ import random
 from collections.abc import Callable
 from typing import Any
 
+from proofmark.inference.figures import figures
 from proofmark.inference.record import STEPS, Accuracy, Measurement, Round, RunRecord, Step
 from proofmark.inference.verdict import judge
 from proofmark.measuring.statistics import rate
@@ -137,7 +138,9 @@ def make_record(**changes: Any) -> RunRecord:
         **changes,
     }
     record = RunRecord(**values)
-    return record.model_copy(update={"verdict": judge(record)}) if record.verdict is None else record
+    if record.verdict is None:
+        record = record.model_copy(update={"verdict": judge(record)})
+    return record.with_figures(figures(record))
 
 
 def readings(devices: int = 2, samples: int = 200, seconds: float = 60.0) -> tuple[Series, ...]:

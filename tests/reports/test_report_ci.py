@@ -14,10 +14,10 @@ from proofmark.record.parts import Verdict
 from reports import text
 from reports.allure import correct, describe, label, listens
 from reports.allure_tree import parameters
-from reports.html import render
 from reports.junit import properties
 from reports.terminal import summary_lines
 from reports.verdict_table import verdict_table
+from tests.suites_there import SUITES, page_of
 
 
 def speeds(record: RunRecord) -> list[str]:
@@ -79,10 +79,10 @@ def allure():
 def everything(record, recorder: Recorder) -> dict[str, str]:
     """What each of the four reports says of a record."""
     label(record.suite, record.case, parameters(record))
-    describe(record)
+    describe(record, None, SUITES["inference"].charts(record))
     return {
         "terminal": "\n".join(summary_lines([record])) + verdict_table([record], Path("run"), 80, False),
-        "html": render([record]),
+        "html": page_of([record]),
         "junit": str(properties(record)),
         "allure": str(vars(recorder)),
     }
@@ -147,7 +147,7 @@ def test_allure_gets_labels_parameters_and_attachments(records, allure, tmp_path
     empty.touch()
     label("inference", "resnet50", parameters(records["pass"]))
     correct(records["pass"])
-    describe(records["pass"], {"events": log, "worker.log": empty})
+    describe(records["pass"], {"events": log, "worker.log": empty}, SUITES["inference"].charts(records["pass"]))
     assert allure.labels["feature"] == ("inference",)
     assert allure.labels["story"] == ("resnet50",)
     assert set(allure.parameters) == {"vendor", "chip", "compiler", "precision", "profile"}

@@ -8,8 +8,9 @@ from html.parser import HTMLParser
 import pytest
 
 from proofmark.record.parts import Check, Chip, OverrideEntry, Peak, Verdict, VerdictKind
-from reports.html import render, write_html
+from reports.html import write_html
 from tests.reports.records import watched
+from tests.suites_there import page_of
 
 VOID = {"meta", "br", "link", "img", "input", "hr", "wbr"}
 
@@ -42,7 +43,7 @@ class Outline(HTMLParser):
 
 @pytest.fixture
 def page(records):
-    return render(list(records.values()))
+    return page_of(list(records.values()))
 
 
 def test_the_page_is_well_formed(page):
@@ -61,7 +62,7 @@ def test_the_page_needs_nothing_but_itself(page):
 
 
 def test_a_valid_run_is_all_there(records):
-    shown = Outline(render([records["pass"]])).text
+    shown = Outline(page_of([records["pass"]])).text
     for content in ("415.4 ± 2.9 images/s", "0.98160 ≥ 0.97", "30.2 %", "8.531 ms", "32 -> 64", "da7a" * 16):
         assert content in shown
     for content in ("bench-7", "onnxruntime 1.23.2", "training.epochs", "engine core", "engine's floor 0.98152"):
@@ -70,21 +71,21 @@ def test_a_valid_run_is_all_there(records):
 
 @pytest.mark.parametrize("name", ["cheated", "error", "unsupported", "framework_only", "one_round", "long_names"])
 def test_every_kind_of_run_has_its_verdict_and_reasons(records, name):
-    shown = Outline(render([records[name]])).text
+    shown = Outline(page_of([records[name]])).text
     assert records[name].verdict.kind in shown
     assert all(reason in shown for reason in records[name].verdict.reasons)
 
 
 def test_a_failed_step_shows_its_reason_and_traceback(records):
-    shown = Outline(render([records["error"]])).text
+    shown = Outline(page_of([records["error"]])).text
     assert "✗ failed" in shown and "killed" in shown and "Traceback:\n  x" in shown
     assert "· not reached" in shown
 
 
 def test_a_missing_figure_has_a_footnote(records):
-    page = render([records["one_round"]])
-    assert "–<sup>1</sup>" in page
-    assert "<li>no peak for this chip at fp16</li>" in page
+    page = page_of([records["one_round"]])
+    assert "–<sup>2</sup>" in page
+    assert "<li>one round</li>\n<li>no peak for this chip at fp16</li>" in page
 
 
 def test_names_are_escaped_wherever_they_come_from(make_record):
@@ -102,43 +103,43 @@ def test_names_are_escaped_wherever_they_come_from(make_record):
         checks=(Check(name=bad, passed=False, figure=None, bound=None, meaning=bad),),
         monitoring=watched(energy_method=bad, throttled=(bad,), failures=(bad,)),
     )
-    page = render([record])
+    page = page_of([record])
     assert "<script" not in page
     assert page.count("&lt;script&gt;") > 10
     assert "\x1b" not in page and "\x00" not in page
 
 
 def test_every_check_has_its_figure_bound_and_meaning(records):
-    page = render([records["cheated"]])
+    page = page_of([records["cheated"]])
     assert page.count("✗ failed</td>") == 2 and page.count("✓ passed</td>") == 4
     shown = " ".join(Outline(page).text.split())
     for content in ("7.31 1.10 a repeat takes it less time", "– (not a finite number) 0.0200", "5 checks"):
         assert (content in shown) == (content != "5 checks")
-    assert "no check was run: no compiler" in Outline(render([records["framework_only"]])).text
+    assert "no check was run: no compiler" in Outline(page_of([records["framework_only"]])).text
 
 
 def test_what_the_monitor_found_is_named(make_record):
     seen = watched(throttled=("power cap",), foreign_processes=(4711, 4712), failures=("it was killed",), samples=0)
-    shown = Outline(render([make_record(monitoring=seen)])).text
+    shown = Outline(page_of([make_record(monitoring=seen)])).text
     for content in ("throttled in the timed window: power cap", "4711, 4712", "the monitor failed: it was killed"):
         assert content in shown
     assert "the monitor took no sample" in shown
 
 
 def test_energy_is_a_column_with_its_method(records):
-    page = render([records["watched"], records["pass"]])
+    page = page_of([records["watched"], records["pass"]])
     assert "2.496 J/image<sup>1</sup>" in page
     assert "<li>device energy counter</li>\n<li>there was no monitor</li>" in page
 
 
 @pytest.mark.parametrize("kind", VerdictKind)
 def test_every_verdict_has_a_mark_of_its_own_kind(make_record, kind):
-    page = render([make_record(verdict=Verdict(kind=kind))])
+    page = page_of([make_record(verdict=Verdict(kind=kind))])
     assert re.search(rf'<span class="verdict (pass|open|fail)">[✓○?✗] {kind}</span>', page)
 
 
 def test_no_case():
-    assert "No case was run" in render([])
+    assert "No case was run" in page_of([])
 
 
 def test_the_file_is_written_whole_and_the_same_every_time(records, tmp_path):

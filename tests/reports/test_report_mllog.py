@@ -10,7 +10,7 @@ from mlperf_logging.compliance_checker import mlp_compliance, mlp_parser
 from mlperf_logging.mllog import constants
 
 from proofmark.training.record import TrainingRecord
-from reports.mllog import mllog
+from suites.training.report.mllog import mllog
 from tests.training_records import BEGUN, make_run, make_training
 
 RULES = "5.1.0"

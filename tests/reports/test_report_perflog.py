@@ -8,7 +8,7 @@ from typing import Any
 
 from proofmark.record.parts import VerdictKind
 from proofmark.training.record import SeedRun, TrainingRecord
-from reports.perflog import perflog
+from suites.training.report.perflog import perflog
 from tests.training_records import BEGUN, make_run, make_training
 
 
@@ -34,7 +34,7 @@ def test_events_in_the_order_of_their_times() -> None:
     times = [line["metadata"]["time_ms"] for line in lines]
     assert times == sorted(times) and times[0] == BEGUN * 1000 and times[-1] == (BEGUN + 26.25) * 1000
     assert all(set(line["metadata"]) == {"file", "lineno", "time_ms", "rank"} for line in lines)
-    assert {line["metadata"]["file"] for line in lines} == {"reports/perflog.py"}
+    assert {line["metadata"]["file"] for line in lines} == {"suites/training/report/perflog.py"}
 
 
 def test_finished_info() -> None:

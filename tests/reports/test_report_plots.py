@@ -7,9 +7,9 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from proofmark.inference.record import Accuracy
-from reports.axes import Area, apart, counting_axis, linear_axis
-from reports.plots import accuracy_plot, plots, throughput_plot
-from reports.view import CaseView
+from reports.charts.axes import Area, apart, counting_axis, linear_axis
+from suites.inference.report.plots import accuracy_plot, plots, throughput_plot
+from suites.inference.report.view import CaseView
 
 SVG = "{http://www.w3.org/2000/svg}"
 

@@ -7,9 +7,9 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from proofmark.record.parts import Chip, Peak, Utilisation
-from reports.axes import decade_axis, power_of_ten
-from reports.roofline import roofline_plot, why_no_roofline
-from reports.view import CaseView
+from reports.charts.axes import decade_axis, power_of_ten
+from suites.inference.report.roofline import roofline_plot, why_no_roofline
+from suites.inference.report.view import CaseView
 from tests.reports.records import watched_record
 
 SVG = "{http://www.w3.org/2000/svg}"

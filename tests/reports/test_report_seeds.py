@@ -10,9 +10,9 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from proofmark.training.record import Evaluation
-from reports import svg
-from reports.training import TrainingView
-from reports.training_plots import MARKS_APART, marked, training_plots
+from reports.charts import svg
+from suites.training.report.plots import MARKS_APART, marked, training_plots
+from suites.training.report.view import TrainingView
 from tests.training_records import make_run, make_training
 
 SVG = "{http://www.w3.org/2000/svg}"

@@ -16,22 +16,22 @@ def test_the_fields_of_a_valid_run(records):
     fields = {line[:24].strip(): line[24:] for line in lines}
     assert fields["vendor"] == "cpu"
     assert fields["batchsize"] == "64"
-    assert fields["e2e_time(second)"] == "41.27"
+    assert fields["e2e_time(second)"] == "41.27 s"
     assert fields["framework whole"] == "209.3 ± 1.8 images/s (p_validation_whole)"
     assert fields["engine core"] == "415.4 ± 2.9 images/s (p_inference_core)"
-    assert fields["bound by"] == "compute"
-    assert fields["val accuracy, fp32"] == "top1 0.98250"
-    assert fields["val accuracy, fp16"] == "top1 0.98220"
-    assert fields["infer accuracy"] == "top1 0.98160"
+    assert fields["engine bound by"] == "compute"
+    assert fields["val accuracy, fp32"] == "top1 0.98250 ≥ 0.97"
+    assert fields["val accuracy, fp16"] == "top1 0.98220 ≥ 0.97"
+    assert fields["infer accuracy"] == "top1 0.98160 ≥ 0.97"
     assert fields["MFU"] == "30.2 %"
     assert fields["engine latency"] == "mean 8.642 ms, p50 8.531 ms, p90 9.753 ms"
     assert "VERDICT PASS" in lines
 
 
 def test_energy_honesty_and_the_monitor_each_have_a_line(make_record, records):
-    lines = summary_lines([records["watched"]])
+    lines = summary_lines([records["watched"]], 120)
     fields = {line[:24].strip(): line[24:] for line in lines}
-    assert fields["energy"] == "13,457 J, 2.496 J/image (device energy counter)"
+    assert fields["energy"] == "timed window 13,457 J, per item 2.496 J/image (device energy counter)"
     assert fields["honesty"] == "6 of 6 checks passed"
     assert "monitor" not in fields
     assert "energy                  – (there was no monitor)" in summary_lines([records["pass"]])

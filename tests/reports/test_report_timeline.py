@@ -7,9 +7,9 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from reports.svg import DASHES
-from reports.timeline import timeline_plot, unread
-from reports.view import CaseView
+from reports.charts.svg import DASHES
+from suites.inference.report.timeline import timeline_plot, unread
+from suites.inference.report.view import CaseView
 from tests.reports.records import BEGUN, make_record, measurement, readings, watched, watched_record
 
 SVG = "{http://www.w3.org/2000/svg}"

@@ -10,14 +10,16 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from proofmark.record.parts import Host, Monitoring
-from proofmark.training.record import Communication, Confirmation, Rank, Rates, SeedRun, Split
-from reports.html import render
-from reports.ranks import MOST, SLOWEST, rank_rows
-from reports.scaling import efficiency, scaling, scaling_rows
-from reports.stragglers import SECONDS, STEPS, too_short
+from proofmark.training.record import Communication, Confirmation, Rank, Rates, SeedRun, Split, TrainingRecord
+from proofmark.training.stragglers import SECONDS, STEPS, too_short
+from reports.junit import properties
 from reports.terminal import summary_lines
-from reports.training import TrainingView, properties
-from reports.training_plots import training_plots
+from reports.view import View
+from suites.training.report.plots import training_plots
+from suites.training.report.ranks import MOST, SLOWEST, rank_rows
+from suites.training.report.scaling import efficiency, scaling, scaling_rows
+from suites.training.report.view import TrainingView
+from tests.suites_there import SUITES, page_of
 from tests.training_records import make_run, make_training, passed
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -65,20 +67,20 @@ def test_communication_that_nobody_measured_has_no_stretch_but_a_reason(tmp_path
     view = two(rank(0, reason="not measured with x"), rank(1, reason="not measured with x"))
     drawing = training_plots(view)["where the time went"]
     assert "communication" not in labels(drawing) and "compute 10.00 s, evaluation" in drawing
-    assert view.communication == "– (not measured with x)"
+    assert figure(view.record, "communication") == "– (not measured with x)"
     assert "communication           – (not measured with x)" in "\n".join(summary_lines([view.record]))
 
 
 def test_communication_is_told_of_all_ranks(tmp_path: Path) -> None:
     view = two(rank(0, 0.25), rank(1, 0.05))
-    assert view.communication == "5.00 % to 25.0 % of a rank's compute, measured on 7 steps of a run"
-    page = render([view.record])
+    assert figure(view.record, "communication") == "5.00 % to 25.0 % of a rank's compute, measured on 7 steps of a run"
+    page = page_of([view.record])
     assert "of it communication, s" in page and ">2.500</td>" in page
 
 
 def test_one_process_communicates_with_nobody() -> None:
     view = TrainingView(make_training())
-    assert "communication" not in dict(view.fields())
+    assert "communication" not in {figure.key for figure in view.record.figures}
     assert "communication" not in labels(training_plots(view)["where the time went"])
 
 
@@ -86,11 +88,20 @@ HOST = Host(name="alpha", system="Linux", processor="p", cores=2, memory_bytes=1
 HOSTS = (HOST, HOST.model_copy(update={"name": "beta"}))
 
 
+def figure(record: TrainingRecord, key: str) -> str:
+    """A figure as a reader sees it."""
+    return str(View(record).shown(key))
+
+
+def slowest(record: TrainingRecord) -> dict[str, str]:
+    """The slowest rank and host, as far as they are told."""
+    listed = [(figure.label, str(shown)) for figure, shown in View(record).listed()]
+    return {label: told for label, told in listed if label.startswith("slowest")}
+
+
 def told(*ranks: Rank, nodes: tuple[Host | None, ...] = (HOST,)) -> dict[str, str]:
     run = make_run(ranks=ranks, nodes=nodes, steps=STEPS, train_seconds=SECONDS)
-    return dict(
-        TrainingView(make_training(run, scale="x", nnodes=len(nodes), nproc=len(ranks) // len(nodes))).slowest()
-    )
+    return slowest(make_training(run, scale="x", nnodes=len(nodes), nproc=len(ranks) // len(nodes)))
 
 
 @pytest.mark.parametrize(
@@ -126,7 +137,7 @@ def test_hosts_are_compared_by_their_ranks() -> None:
     found = told(*ranks, nodes=HOSTS)
     assert found["slowest host"].startswith("node 1, beta: a straggler, 45.0 %")
     assert found["slowest rank"].startswith("rank 2 on beta: ")
-    page = render(
+    page = page_of(
         [make_training(make_run(ranks=ranks, nodes=(HOST, None), steps=STEPS), scale="2x2", nnodes=2, nproc=2)]
     )
     assert ">alpha<" in page and "its agent left no name" in page
@@ -154,8 +165,10 @@ def test_efficiency_is_against_the_smallest_and_the_next_smaller_scale() -> None
     assert [row.per_process for row in rows] == [100.0, 80.0, 90.0, 60.0]
     assert [row.against_first and row.against_first.value for row in rows] == [None, 0.8, 0.9, 0.6]
     assert [row.against_next and row.against_next.value for row in rows] == [None, 0.8, 0.9, pytest.approx(60 / 90)]
-    assert scaling(views) == {"tiny": "of 1x1's rate per process: 1x2 80.0 %, 2x1 90.0 %, 2x2 60.0 %"}
-    page = render([view.record for view in views])
+    (comparison,) = scaling(views)
+    assert comparison.lines == {"scaling, tiny": "of 1x1's rate per process: 1x2 80.0 %, 2x1 90.0 %, 2x2 60.0 %"}
+    assert "of 1x1's rate per process" in "\n".join(summary_lines([view.record for view in views], suites=SUITES))
+    page = page_of([view.record for view in views])
     assert "<h3>Scaling</h3>" in page and "66.7 %" in page
 
 
@@ -178,18 +191,20 @@ def test_too_little_names_no_straggler() -> None:
     """Half of 0.3 s is a pause of the kernel's."""
     ranks = (rank(0, 0.1, compute_seconds=0.2, data_seconds=0.01), rank(1, 0.1, compute_seconds=0.1, data_seconds=0.01))
     run = make_run(ranks=ranks, steps=STEPS, train_seconds=0.3)
-    told = dict(TrainingView(make_training(run, scale="1x2", nproc=2)).slowest())
-    assert told == {"slowest rank": "– (0.30 s and 50 steps are too little: at least 10 s and 50 steps)"}
+    told = slowest(make_training(run, scale="1x2", nproc=2))
+    assert told == {"slowest rank": "– (too little was trained to compare by it: at least 10 s and 50 steps)"}
 
 
 def test_too_little_has_no_efficiency() -> None:
     short = at("1x1", 10.0, train_seconds=0.3)
     (_, row) = scaling_rows([short, at("1x2", 74.6)])["tiny"]
     assert row.against_first is not None and row.against_first.value is None
-    assert scaling([short, at("1x2", 74.6)])["tiny"].endswith(
-        "1x2 – (1x1: 0.30 s and 50 steps are too little: at least 10 s and 50 steps)"
+    assert (
+        scaling([short, at("1x2", 74.6)])[0]
+        .lines["scaling, tiny"]
+        .endswith("1x2 – (1x1: 0.30 s and 50 steps are too little: at least 10 s and 50 steps)")
     )
-    page = render([short.record, at("1x2", 74.6).record])
+    page = page_of([short.record, at("1x2", 74.6).record])
     assert "373" not in page and "are too little" in page
 
 
@@ -218,15 +233,17 @@ def test_one_scale_and_a_withheld_speed_have_no_efficiency() -> None:
     missed = at("1x2", 160.0, converged=False, metric=0.1)
     assert missed.withheld
     assert scaling_rows([at("1x1", 100.0)]) == scaling_rows([at("1x1", 100.0), missed]) == {}
-    assert "Scaling" not in render([missed.record])
+    assert "Scaling" not in page_of([missed.record])
 
 
 def test_energy_is_told_in_all_and_per_item() -> None:
     seen = {"samples": 3, "window": None, "energy_joules": 250.0, "energy_method": "counter", "energy_per_item": 2.5}
     runs = [make_run(monitoring=Monitoring.model_validate(seen)) for _ in range(2)]
-    assert TrainingView(make_training(*runs)).energy == "500.0 J, 2.500 J/point (counter)"
+    both = make_training(*runs)
+    assert figure(both, "energy_joules") == "500.0 J" and figure(both, "energy_per_item") == "2.500 J/point (counter)"
     unread = make_run(monitoring=Monitoring(samples=0, window=None))
-    assert TrainingView(make_training(*runs, unread)).energy == "2.500 J/point (counter)", "no sum of what is unknown"
+    assert figure(make_training(*runs, unread), "energy_per_item") == "2.500 J/point (counter)"
+    assert figure(make_training(*runs, unread), "energy_joules") == "– (not read in every run)"
 
 
 def test_of_many_ranks_the_spread_and_the_slowest_are_shown() -> None:
@@ -238,8 +255,8 @@ def test_of_many_ranks_the_spread_and_the_slowest_are_shown() -> None:
     assert [rows[n]["compute_seconds"] for n in range(3)] == [10.0, 10.0, 99.0]
     assert [row["name"] for row in rows[3:]] == [4711, *range(8191, 8191 - SLOWEST + 1, -1)]
     view = TrainingView(make_training(run, scale="1024x8", nnodes=1024, nproc=8))
-    assert "rank 4711 on" in dict(view.slowest())["slowest rank"]
-    assert len(render([view.record])) < 100_000
+    assert "rank 4711 on" in slowest(view.record)["slowest rank"]
+    assert len(page_of([view.record])) < 100_000
 
 
 def test_up_to_some_number_all_ranks_are_shown() -> None:
@@ -254,13 +271,14 @@ def test_honesty_is_told() -> None:
     fine = make_training(confirmed, adapted=("backward",))
     fine = fine.model_copy(update={"verdict": make_training().verdict})
     refused = make_training(make_run(checks=[passed("starts from the case's weights"), wrong]))
-    rows = dict(TrainingView(fine).fields())
-    assert rows["honesty"] == "3 of 3 checks passed"
-    assert rows["seed 0, the case's own model"] == "top1 0.93750; 0.2500 s beside training"
-    assert dict(TrainingView(refused).fields())["honesty"] == "1 of 2 checks passed; failed: keeps time"
+    assert figure(fine, "honesty") == "3 of 3 checks passed"
+    assert figure(fine, "run_1_confirmed") == "top1 0.93750"
+    assert figure(fine, "run_1_confirmation_seconds") == "0.2500 s"
+    assert figure(refused, "honesty") == "1 of 2 checks passed; failed: keeps time"
     assert dict(properties(refused))["honesty"] == "1 of 2 checks passed; failed: keeps time"
-    page = render([refused])
+    page = page_of([refused])
     assert (
         "Honesty of the training" in page and "✗ failed" in page and "its clock says 1 s, the agent&#39;s 9 s" in page
     )
-    assert "0.2500 s" not in str(dict(TrainingView(fine.model_copy(update={"verdict": refused.verdict})).fields()))
+    withheld = fine.model_copy(update={"verdict": refused.verdict})
+    assert figure(withheld, "run_1_confirmation_seconds") == "withheld: FAIL_HONESTY"

@@ -9,13 +9,13 @@ import pytest
 
 from proofmark.record.parts import Monitoring, Series
 from proofmark.training.record import Evaluation, NotedStep, SeedRun
-from reports.html import render
-from reports.panels import Panel
-from reports.readings import reading_panels
-from reports.training import TrainingView
-from reports.training_plots import training_plots
-from reports.training_timeline import LEVELS, _throughput, training_timeline, unread_in_training
+from reports.charts.panels import Panel
+from reports.charts.readings import reading_panels
+from suites.training.report.plots import training_plots
+from suites.training.report.timeline import LEVELS, _throughput, training_timeline, unread_in_training
+from suites.training.report.view import TrainingView
 from tests.reports.records import readings
+from tests.suites_there import page_of
 from tests.training_records import BEGUN, make_run, make_training
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -112,7 +112,7 @@ def test_without_a_monitor_there_is_throughput_and_a_sentence() -> None:
     shown = labels(training_timeline(view(bare), bare))
     assert "throughput, points/s" in shown and "power, W" not in shown
     assert unread_in_training(view(bare)) == "No readings over time: there was no monitor."
-    assert "No readings over time" in render([view(bare).record])
+    assert "No readings over time" in page_of([view(bare).record])
     hosts_only = run(monitoring=seen(readings(0)))
     assert unread_in_training(view(hosts_only)) == "No reading of power or temperature."
 

@@ -7,19 +7,26 @@ import math
 import pytest
 from pydantic import ValidationError
 
-from proofmark.inference.record import Accuracy
+from proofmark.inference.figures import figures
+from proofmark.inference.record import Accuracy, RunRecord
 from proofmark.record.parts import Chip, Memory, Verdict, VerdictKind
 from reports import text
-from reports.view import CaseView
+from suites.inference.report.view import CaseView
 from tests.reports.records import readings, watched, watched_record
+
+SPEEDS = ("whole", "core", "loader", "bound_by", "mfu", "engine_latency_p50_ms", "flops_rate", "e2e_seconds")
+COSTS = ("energy_joules", "energy_per_item", "energy_method")
+
+
+def figure(record: RunRecord, key: str) -> str:
+    """A figure as a reader sees it, of a record as its suite makes figures of it now."""
+    return str(CaseView(record.with_figures(figures(record))).shown(key))
 
 
 @pytest.mark.parametrize("kind", VerdictKind)
 def test_a_speed_is_shown_exactly_when_the_result_is_valid(kind):
     view = CaseView(watched_record(verdict=Verdict(kind=kind, reasons=("because",))))
-    shown = [view.speed("engine", "whole"), view.speed("engine", "core"), view.loader("engine"), view.mfu]
-    shown += [view.bound_by("engine"), view.latency("engine", "p50"), view.flops_rate]
-    shown += [view.energy, view.energy_per_item, view.energy_method]
+    shown = [view.shown(key) for key in SPEEDS + COSTS]
     if not kind.shows_speed:
         assert {figure.text for figure in shown} == {f"withheld: {kind}"}
         assert all(figure.value is None for figure in shown)
@@ -29,24 +36,26 @@ def test_a_speed_is_shown_exactly_when_the_result_is_valid(kind):
         assert not any("withheld" in figure.text for figure in shown)
         assert len(view.rounds("engine", "core")) == len(view.spans("engine")) == 3
         assert view.window == pytest.approx((34.0, 60.9))
+    assert view.shown("accuracy").value == 0.9816
 
 
 def test_performance_and_doubt_do_not_withhold():
     assert {kind for kind in VerdictKind if kind.shows_speed} == {"PASS", "FAIL_PERF", "AMBIGUOUS", "INSUFFICIENT"}
 
 
-def test_a_record_that_nobody_judged_is_judged(records):
-    unjudged = records["fail_accuracy"].model_copy(update={"verdict": None})
-    assert CaseView(unjudged).verdict.kind == "FAIL_ACCURACY"
+def test_a_record_that_nobody_judged_shows_no_speed(records):
+    view = CaseView(records["pass"].model_copy(update={"verdict": None}))
+    assert view.verdict.kind == "ERROR" and view.verdict.reasons == ("the record has no verdict",)
+    assert str(view.shown("core")) == "withheld: ERROR"
 
 
 def test_a_missing_figure_says_why_and_is_never_zero(records):
-    view = CaseView(records["framework_only"])
-    assert str(view.speed("engine", "core")) == "– (no compiler: framework only)"
-    assert view.ranked == "framework"
-    assert str(CaseView(records["one_round"]).mfu) == "– (no peak for this chip at fp16)"
-    assert str(CaseView(records["error"]).mfu) == "– (no reason recorded)"
-    assert "engine_inference not reached" in str(CaseView(records["error"]).loader("engine"))
+    assert figure(records["framework_only"], "engine_core") == "– (no compiler: framework only)"
+    assert figure(records["framework_only"], "core") == figure(records["framework_only"], "framework_core")
+    assert figure(records["one_round"], "mfu") == "– (no peak for this chip at fp16)"
+    assert figure(records["error"], "mfu") == "– (no reason recorded)"
+    assert "engine_inference not reached" in figure(records["error"], "loader")
+    assert figure(records["pass"], "speed_of_light") == "– (not among the record's figures)"
 
 
 def test_a_record_cannot_hold_what_is_not_a_number():
@@ -56,11 +65,14 @@ def test_a_record_cannot_hold_what_is_not_a_number():
 
 def test_at_fp32_the_framework_has_one_score(make_record):
     same = Accuracy(metric="top1", target=0.97, gate=0.999, framework_fp32=0.98, framework=0.98, engine=0.98)
-    assert list(CaseView(make_record(precision="fp32", accuracy=same)).scores) == ["fp32 framework", "engine at fp32"]
+    view = CaseView(make_record(precision="fp32", accuracy=same))
+    assert list(view.scores) == ["fp32 framework", "engine at fp32"]
+    assert "accuracy_framework" not in [figure.key for figure, _ in view.listed()]
+    assert view.shown("accuracy_framework").value == 0.98
 
 
 def test_one_round_has_no_deviation(records):
-    assert str(CaseView(records["one_round"]).speed("engine", "core")) == "415.9 images/s (one round)"
+    assert figure(records["one_round"], "engine_core") == "415.9 images/s (one round)"
 
 
 def test_the_public_record_of_a_failed_run_gives_no_speed_away(records):
@@ -75,6 +87,9 @@ def test_the_public_record_of_a_failed_run_gives_no_speed_away(records):
     assert public["seconds"] == public["utilisation"]["mfu"] == "withheld: FAIL_ACCURACY"
     steps = {step["name"]: step["seconds"] for step in public["steps"]}
     assert steps["compile"] == 4.5 and steps["engine_inference"] == "withheld: FAIL_ACCURACY"
+    told = {figure["key"]: figure for figure in public["figures"]}
+    assert told["core"]["value"] == told["core"]["spread"] == "withheld: FAIL_ACCURACY"
+    assert told["accuracy"]["value"] == 0.9612
 
 
 def test_the_public_record_keeps_readings_but_not_what_gives_a_speed_away(records):
@@ -89,8 +104,8 @@ def test_the_public_record_keeps_readings_but_not_what_gives_a_speed_away(record
 )
 def test_absent_energy_says_why(make_record, series, reason):
     seen = watched(series=series, energy_joules=None, energy_per_item=None, energy_method=None)
-    view = CaseView(make_record(monitoring=seen))
-    assert str(view.energy) == str(view.energy_per_item) == f"– ({reason})"
+    record = make_record(monitoring=seen)
+    assert {figure(record, key) for key in COSTS} == {f"– ({reason})"}
 
 
 def test_the_public_record_of_a_valid_run_is_the_record(records):
@@ -157,23 +172,21 @@ def test_every_text_of_a_viewed_record_can_be_seen(make_record):
 
 
 def test_a_run_that_ended_early_says_so_of_every_figure(records):
+    keys = ("loader", "memory_host_bytes", "memory_device_bytes", "energy_joules", "accuracy")
     for name, why in (
         ("error", "engine_inference not reached: export was interrupted"),
         ("unsupported", "engine_inference not reached: compile is unsupported"),
     ):
-        view = CaseView(
-            records[name].model_copy(update={"memory": Memory(), "monitoring": watched(energy_joules=None)})
-        )
-        figures = [view.loader("engine"), view.memory["host"], view.memory["device"], view.energy, view.ranked_score]
-        assert [figure.reason for figure in figures] == [why] * 5
-    nobody = CaseView(records["pass"].model_copy(update={"memory": Memory()}))
-    assert nobody.memory["host"].reason == "nothing read the host's memory"
+        record = records[name].model_copy(update={"memory": Memory(), "monitoring": watched(energy_joules=None)})
+        assert [figure(record, key) for key in keys] == [f"– ({why})"] * 5
+    nobody = records["pass"].model_copy(update={"memory": Memory()})
+    assert figure(nobody, "memory_host_bytes") == "– (nothing read the host's memory)"
 
 
 def test_a_framework_that_only_runs_fp32_says_so(records):
     accuracy = records["pass"].accuracy.model_copy(update={"framework": None})
-    view = CaseView(records["pass"].model_copy(update={"accuracy": accuracy}))
-    assert view.scores["framework at fp16"].reason == "vendor cpu runs the framework at fp32, not at fp16"
+    told = figure(records["pass"].model_copy(update={"accuracy": accuracy}), "accuracy_framework")
+    assert told == "– (vendor cpu runs the framework at fp32, not at fp16)"
 
 
 @pytest.mark.parametrize(
@@ -181,7 +194,7 @@ def test_a_framework_that_only_runs_fp32_says_so(records):
 )
 def test_the_larger_of_target_and_share_binds(make_record, fp32, floor, why):
     accuracy = Accuracy(metric="top1", target=0.97, gate=0.999, framework_fp32=fp32, framework=fp32, engine=0.99)
-    assert str(CaseView(make_record(accuracy=accuracy)).floor) == f"{floor} ({why})"
+    assert figure(make_record(accuracy=accuracy), "engine_floor") == f"top1 {floor} ({why})"
 
 
 @pytest.mark.parametrize("moment", [1e300, -1e300, 2.6e11, float("1e15")])

@@ -17,19 +17,17 @@ from fixtures.benchmark import hand_over
 from proofmark.inference.record import RunRecord
 from proofmark.record.envelope import CaseRecord
 from proofmark.record.parts import Part, Utilisation, VerdictKind
-from proofmark.training.record import Communication, Confirmation, Rank, Rates, SeedRun, Split, TrainingRecord
-from reports import junit, text, training
-from reports.html import render
-from reports.mllog import mllog
-from reports.perflog import perflog
-from reports.plots import plots
+from proofmark.training.record import Communication, Confirmation, Rank, Rates, Split, TrainingRecord
+from reports import text
+from reports.junit import properties
 from reports.terminal import summary_lines
-from reports.training import TrainingView
-from reports.training_plots import training_plots
 from reports.verdict_table import verdict_table
-from reports.view import CaseView
-from reports.withholding import SPEEDS, is_speed, public, withheld, without_speeds
+from reports.view import View
+from reports.withholding import public, withheld, without_speeds
+from suites.training.report.mllog import mllog
+from suites.training.report.perflog import perflog
 from tests.reports.records import make_record, watched, watched_record
+from tests.suites_there import SUITES, page_of
 from tests.training_records import BEGUN, make_run, make_training
 
 WITHHOLDS_SPEED = sorted(kind for kind in VerdictKind if not kind.shows_speed)
@@ -99,7 +97,7 @@ def secrets(part: Part) -> Iterator[float]:
     """Every figure of a record that is a speed or tells of one."""
     for name in type(part).model_fields:
         value = getattr(part, name)
-        if is_speed(part, name):
+        if name in part.speeds():
             yield from _figures(value)
         for each in value if isinstance(value, tuple) else (value,):
             if isinstance(each, Part):
@@ -129,18 +127,21 @@ def outputs(record: CaseRecord, tmp_path: Path) -> dict[str, str]:
     told = {
         "terminal": "\n".join(summary_lines([record])),
         "verdicts": verdict_table([record], tmp_path, 200, coloured=False),
-        "html": render([record]),
+        "html": page_of([record]),
+        "charts": str([SUITES[record.suite].charts(record), SUITES[record.suite].section(record)]),
+        "allure": described(record),
+        "attached": str(View(record).public()),
+        "junit": str(properties(record)),
     }
     if isinstance(record, TrainingRecord):
-        view = TrainingView(record)
-        told |= {"allure": str([*view.fields(), *training_plots(view).values()]), "attached": str(view.public())}
-        told["junit"] = str(training.properties(record))
         told |= {f"perflog {n}": perflog(record, run) for n, run in enumerate(record.runs)}
-        return told | {f"mllog {n}": mllog(record, run) for n, run in enumerate(record.runs)}
-    assert isinstance(record, RunRecord)
-    case = CaseView(record)
-    drawn = str(list(plots(case).values()))
-    return told | {"allure": drawn, "attached": str(case.public()), "junit": str(junit.properties(record))}
+        told |= {f"mllog {n}": mllog(record, run) for n, run in enumerate(record.runs)}
+    return told
+
+
+def described(record: CaseRecord) -> str:
+    """What Allure is told in words."""
+    return str([f"{figure.name}: {shown}" for figure, shown in View(record).listed()])
 
 
 @pytest.mark.parametrize("make", [failed_training, failed_inference])
@@ -195,7 +196,7 @@ def parts(root: type[Part]) -> set[type[Part]]:
         part = queue.pop()
         found.add(part)
         for name, field in part.model_fields.items():
-            if name not in SPEEDS.get(part, ()):
+            if name not in part.SPEEDS:
                 queue += [kind for kind in _types(field.annotation) if kind not in found]
     return found
 
@@ -214,14 +215,14 @@ def test_every_field_that_sounds_like_a_speed_is_known_as_one_or_not(root: type[
         (part.__name__, name)
         for part in parts(root)
         for name in part.model_fields
-        if TELLING.search(name) and name not in SPEEDS.get(part, ()) and (part.__name__, name) not in NO_SPEEDS
+        if TELLING.search(name) and name not in part.SPEEDS and (part.__name__, name) not in NO_SPEEDS
     }
     assert unknown == set()
 
 
-@pytest.mark.parametrize("part", SPEEDS)
-def test_what_is_withheld_is_there(part: type[Part]) -> None:
-    assert SPEEDS[part] <= set(part.model_fields)
+@pytest.mark.parametrize("root", [RunRecord, TrainingRecord])
+def test_what_is_withheld_is_there(root: type[Part]) -> None:
+    assert all(set(part.model_fields) >= part.SPEEDS for part in parts(root))
 
 
 def test_a_run_without_speeds_is_a_run() -> None:
@@ -252,8 +253,9 @@ def test_without_a_verdict_there_is_no_speed() -> None:
 
 
 def test_a_page_says_that_times_are_withheld() -> None:
-    view = TrainingView(failed_training(VerdictKind.FAIL_ACCURACY))
-    told = dict(view.fields())
-    assert told["seed 0"] == "not converged, top1 0.50000, 200 points; times withheld: FAIL_ACCURACY"
-    assert told["communication"] == told["energy"] == view.seconds == "withheld: FAIL_ACCURACY"
-    assert isinstance(view.record.runs[0], SeedRun) and "where the time went" not in training_plots(view)
+    record = failed_training(VerdictKind.FAIL_ACCURACY)
+    told = {figure.label: str(shown) for figure, shown in View(record).listed()}
+    assert told["seed 0"] == "not converged, top1 0.50000, 200 points"
+    withheld = ("seed 0, times", "communication", "energy: training", "energy: per item", "in all")
+    assert {told[name] for name in withheld} == {"withheld: FAIL_ACCURACY"}
+    assert "where the time went" not in SUITES["training"].charts(record)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from reports import svg
+from reports.charts import svg
 
 FAINT = 0.15
 

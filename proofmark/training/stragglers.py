@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from proofmark.literal import MISSING, number, percent
 from proofmark.training.record import Rank, SeedRun
-from reports import text
 
 MARGIN = 0.1
 """Who takes longer than the median of the others by more than this share is a straggler."""
@@ -22,7 +22,7 @@ def too_short(runs: Sequence[SeedRun]) -> str | None:
     seconds, steps = sum(run.train_seconds or 0.0 for run in runs), sum(run.steps or 0 for run in runs)
     if seconds >= SECONDS and steps >= STEPS:
         return None
-    return f"{text.number(seconds, 2)} s and {steps} steps are too little: at least {SECONDS:g} s and {STEPS} steps"
+    return f"{number(seconds, 2)} s and {steps} steps are too little: at least {SECONDS:g} s and {STEPS} steps"
 
 
 class _Times(NamedTuple):
@@ -52,7 +52,7 @@ class Slowest:
         compared = "in its data" if self.by_data else "in its own work and data"
         end = "; how much of its compute is waiting is not known" if self.by_data else ""
         what = "a straggler" if self.is_straggler else "no straggler"
-        return f"{self.name}: {what}, {text.percent(self.excess)} above the median of the others {compared}{end}"
+        return f"{self.name}: {what}, {percent(self.excess)} above the median of the others {compared}{end}"
 
 
 def slowest_rank(run: SeedRun) -> Slowest | None:
@@ -78,7 +78,7 @@ def host_name(run: SeedRun, node: int | None) -> str:
     """What a node calls itself."""
     hosts = run.nodes
     host = hosts[node] if node is not None and node < len(hosts) else None
-    return host.name if host else f"{text.MISSING} (its agent left no name)"
+    return host.name if host else f"{MISSING} (its agent left no name)"
 
 
 def _rank_name(run: SeedRun, rank: Rank) -> str:

@@ -6,11 +6,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from reports import svg, text
-from reports.axes import FAINT, WIDTH, Area, apart, counting_axis, draw_bottom, draw_bound, draw_left, linear_axis
-from reports.roofline import roofline_plot, why_no_roofline
-from reports.timeline import timeline_plot, unread
-from reports.view import SIDES, CaseView, Figure
+from proofmark.inference.reasons import SIDES
+from reports import text
+from reports.charts import svg
+from reports.charts.axes import (
+    FAINT,
+    WIDTH,
+    Area,
+    apart,
+    counting_axis,
+    draw_bottom,
+    draw_bound,
+    draw_left,
+    linear_axis,
+)
+from suites.inference.report.roofline import roofline_plot, why_no_roofline
+from suites.inference.report.timeline import timeline_plot, unread
+from suites.inference.report.view import CaseView
 
 
 @dataclass(frozen=True)
@@ -41,13 +53,13 @@ def notes(view: CaseView) -> list[str]:
 
 def accuracy_plot(view: CaseView) -> str | None:
     """Accuracies as dots, against the target (solid line) and what the engine must keep beyond it (dashed)."""
-    rows = [(who, figure) for who, figure in view.scores.items() if figure.value is not None]
+    rows = list(view.scores.items())
     if not rows:
         return None
     accuracy = view.record.accuracy
-    floor = view.floor.value if view.floor else None
+    floor = view.floor
     bounds = [accuracy.target] + ([floor] if floor is not None else [])
-    axis = linear_axis(accuracy.metric, [*bounds, *(figure.value for _, figure in rows if figure.value is not None)])
+    axis = linear_axis(accuracy.metric, [*bounds, *(score for _, score in rows)])
     area = Area(left=118, top=40, right=WIDTH - 92, bottom=40 + 34 * len(rows))
     parts = [
         draw_bottom(area, axis),
@@ -56,14 +68,14 @@ def accuracy_plot(view: CaseView) -> str | None:
     if floor is not None and floor > accuracy.target:
         name = f"engine's floor {text.score(floor)}"
         parts.append(draw_bound(area, area.x(axis, floor), name, 28, stroke_dasharray="4 3"))
-    for index, (who, figure) in enumerate(rows):
-        y, value = area.top + 34 * index + 17, figure.value or 0.0
+    for index, (who, value) in enumerate(rows):
+        y = area.top + 34 * index + 17
         engine = who.startswith("engine")
         parts.append(svg.line(area.left, y, area.right, y, stroke_opacity=FAINT))
         parts.append(svg.label(0, y + 4, _short(who)))
         parts.append(svg.marker("square" if engine else "circle", area.x(axis, value), y, filled=engine))
-        parts.append(_outcome(area.right + 10, y, figure, accuracy.target, floor if engine else None))
-    said = "; ".join([*(f"{who} {figure}" for who, figure in rows), f"target {accuracy.target:g}"])
+        parts.append(_outcome(area.right + 10, y, value, accuracy.target, floor if engine else None))
+    said = "; ".join([*(f"{who} {text.score(score)}" for who, score in rows), f"target {accuracy.target:g}"])
     return svg.drawing(WIDTH, area.bottom + 40, "Accuracy against target", said, *parts)
 
 
@@ -109,13 +121,13 @@ def _polyline(points: Sequence[tuple[float, float]], series: Series) -> str:
     return drawn + "".join(svg.marker(series.shape, x, y, filled=series.filled) for x, y in points)
 
 
-def _outcome(x: float, y: float, figure: Figure, target: float, floor: float | None) -> str:
+def _outcome(x: float, y: float, score: float, target: float, floor: float | None) -> str:
     """The score beside its row, and what it falls short of."""
-    value = figure.value or 0.0
-    below = "below target" if value < target else "below floor" if floor is not None and value < floor else ""
+    shown = text.score(score)
+    below = "below target" if score < target else "below floor" if floor is not None and score < floor else ""
     if not below:
-        return svg.label(x, y + 4, figure.text)
-    return svg.label(x, y - 2, figure.text, font_weight="bold") + svg.label(x, y + 12, below)
+        return svg.label(x, y + 4, shown)
+    return svg.label(x, y - 2, shown, font_weight="bold") + svg.label(x, y + 12, below)
 
 
 def _short(name: str, length: int = 19) -> str:

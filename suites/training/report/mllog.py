@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from proofmark.training.record import Evaluation, SeedRun, TrainingRecord
-from reports.log_lines import LogLines, caller, milliseconds
 from reports.withholding import withheld, without_speeds
+from suites.training.report.log_lines import LogLines, caller, milliseconds
 
 
 def mllog(record: TrainingRecord, run: SeedRun) -> str:

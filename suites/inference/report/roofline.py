@@ -10,9 +10,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from proofmark.record.parts import Peak
-from reports import svg, text
-from reports.axes import WIDTH, Area, Axis, apart, decade_axis, draw_bottom, draw_bound, draw_left
-from reports.view import CaseView
+from reports import text
+from reports.charts import svg
+from reports.charts.axes import WIDTH, Area, Axis, apart, decade_axis, draw_bottom, draw_bound, draw_left
+from suites.inference.report.view import CaseView
 
 
 class _Limits(NamedTuple):
@@ -23,8 +24,8 @@ class _Limits(NamedTuple):
 
 def roofline_plot(view: CaseView) -> str | None:
     """A roofline, or a scale of FLOP/s where memory bandwidth is unknown; None without a peak or a valid speed."""
-    peak, mfu = view.record.chip.peak, view.mfu
-    if peak is None or mfu.value is None or mfu.value <= 0:
+    peak, mfu = view.record.chip.peak, view.shown("mfu")
+    if peak is None or not isinstance(mfu.value, float) or mfu.value <= 0:
         return None
     limits = _Limits(mfu.value * peak.flops_per_second, mfu.text, peak)
     bandwidth = view.record.chip.memory_bandwidth
@@ -34,7 +35,8 @@ def roofline_plot(view: CaseView) -> str | None:
 def why_no_roofline(view: CaseView) -> str | None:
     """A sentence on why there is no roofline, or none with a memory roof."""
     if roofline_plot(view) is None:
-        return f"No roofline: {view.mfu.reason or view.mfu.text}."
+        mfu = view.shown("mfu")
+        return f"No roofline: {mfu.reason or mfu.text}."
     if view.record.chip.memory_bandwidth is None:
         return f"No memory roof: the memory bandwidth of {view.record.chip.name} is not known."
     return "Bytes moved were not counted: the case lies somewhere on the measured level."

@@ -8,6 +8,7 @@ from typing import Literal
 from proofmark.inference.record import RunRecord, Step
 
 Side = Literal["framework", "engine"]
+SIDES: tuple[Side, Side] = ("framework", "engine")
 
 _STEPS: Mapping[Side, str] = {"framework": "framework_validation", "engine": "engine_inference"}
 

@@ -6,10 +6,11 @@ import itertools
 from collections.abc import Iterator, Sequence
 
 from proofmark.training.record import NotedStep, SeedRun
-from reports import svg, text
-from reports.panels import Line, Panel, Point, Window, draw_panels, time_axis
-from reports.readings import absent, reading_panels
-from reports.training import TrainingView
+from reports import text
+from reports.charts import svg
+from reports.charts.panels import Line, Panel, Point, Window, draw_panels, time_axis
+from reports.charts.readings import absent, reading_panels
+from suites.training.report.view import TrainingView
 
 LEVELS = 100
 """Most stretches of equal throughput: as many as can be told apart."""

@@ -5,11 +5,13 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping, Sequence
 
+from proofmark.training.figures import seed
 from proofmark.training.record import SeedRun, Split
-from reports import svg, text
-from reports.axes import WIDTH, Area, Axis, draw_bottom, draw_left, linear_axis
-from reports.training import TrainingView, seed
-from reports.training_timeline import training_timeline
+from reports import text
+from reports.charts import svg
+from reports.charts.axes import WIDTH, Area, Axis, draw_bottom, draw_left, linear_axis
+from suites.training.report.timeline import training_timeline
+from suites.training.report.view import TrainingView
 
 Points = Sequence[tuple[float, float]]
 

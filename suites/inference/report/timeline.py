@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from reports import svg, text
-from reports.panels import Line, Panel, Window, draw_panels, time_axis
-from reports.readings import absent, reading_panels
-from reports.view import SIDES, CaseView
+from proofmark.inference.reasons import SIDES
+from reports import text
+from reports.charts import svg
+from reports.charts.panels import Line, Panel, Window, draw_panels, time_axis
+from reports.charts.readings import absent, reading_panels
+from suites.inference.report.view import CaseView
 
 
 def timeline_plot(view: CaseView) -> str | None:

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from proofmark.training.record import Rank, SeedRun
+from proofmark.training.stragglers import host_name
 from reports import text
-from reports.stragglers import host_name
 
 MOST = 64
 """Ranks that are all shown, in their order."""

@@ -6,10 +6,11 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from proofmark.record.comparison import Comparison
+from proofmark.training.stragglers import too_short
 from reports import text
-from reports.stragglers import too_short
-from reports.training import TrainingView
-from reports.view import Figure, missing
+from reports.view import Shown, missing
+from suites.training.report.view import TrainingView
 
 NOISE = 0.1
 """How far above its share of the smaller scale's rate one may come by noise: two rates of 5 % each."""
@@ -25,8 +26,8 @@ class ScaleRow:
     view: TrainingView
     rate: float
     per_process: float
-    against_first: Figure | None
-    against_next: Figure | None
+    against_first: Shown | None
+    against_next: Shown | None
 
 
 def scaling_rows(views: Sequence[TrainingView]) -> dict[str, list[ScaleRow]]:
@@ -38,13 +39,26 @@ def scaling_rows(views: Sequence[TrainingView]) -> dict[str, list[ScaleRow]]:
     return {case: _rows(group) for case, group in by_case.items() if len(group) > 1}
 
 
-def scaling(views: Sequence[TrainingView]) -> dict[str, str]:
-    """The same in a line for each case."""
-    told = {}
-    for case, (first, *others) in scaling_rows(views).items():
+COLUMNS = ("case, scale", "whole", "per process", "efficiency", "of the next smaller", "energy")
+
+
+def scaling(views: Sequence[TrainingView]) -> list[Comparison]:
+    """The same as a table, and in a line for each case; nothing where no case was measured at several scales."""
+    rows, lines = list[tuple[str, ...]](), dict[str, str]()
+    for case, group in scaling_rows(views).items():
+        first, *others = group
         shares = [f"{row.view.record.scale} {row.against_first}" for row in others]
-        told[case] = f"of {first.view.record.scale}'s rate per process: {', '.join(shares)}"
-    return told
+        lines[f"scaling, {case}"] = f"of {first.view.record.scale}'s rate per process: {', '.join(shares)}"
+        rows += [_cells(case, row) for row in group]
+    note = "Efficiency is the rate per process over that of the case's smallest scale here."
+    return [Comparison("Scaling", COLUMNS, tuple(rows), note, lines)] if rows else []
+
+
+def _cells(case: str, row: ScaleRow) -> tuple[str, ...]:
+    shares = (str(share) if share else text.MISSING for share in (row.against_first, row.against_next))
+    rate = f"{text.number(row.rate)} {row.view.items}/s"
+    name = f"{case} {row.view.record.scale}"
+    return name, rate, text.number(row.per_process), *shares, str(row.view.shown("energy_per_item"))
 
 
 def _rows(group: Sequence[TrainingView]) -> list[ScaleRow]:
@@ -57,7 +71,7 @@ def _rows(group: Sequence[TrainingView]) -> list[ScaleRow]:
     return rows
 
 
-def efficiency(view: TrainingView, other: TrainingView) -> Figure:
+def efficiency(view: TrainingView, other: TrainingView) -> Shown:
     """A scale's rate per process as a share of a smaller one's; none if either is too short, or if it cannot be."""
     for each in (other, view):
         short = too_short(each.record.runs)
@@ -68,7 +82,7 @@ def efficiency(view: TrainingView, other: TrainingView) -> Figure:
     if share > most and _world(view) > _world(other):
         scales = f"{view.record.scale} or {other.record.scale}"
         return missing(f"above {most:.0%}, which no process can be by noise: {scales} was not measured alone")
-    return Figure(text.percent(share), share)
+    return Shown(text.percent(share), share)
 
 
 def _rate(view: TrainingView) -> float:

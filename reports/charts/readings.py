@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import NamedTuple
 
 from proofmark.record.parts import Monitoring, Series
-from reports.panels import Panel, Point, numbered_line
+from reports.charts.panels import Panel, Point, numbered_line
 
 
 class _Subject(NamedTuple):

@@ -1,0 +1,172 @@
+"""The figures of an inference case: each is made here, and nowhere else.
+
+Throughputs are items per second, all items over all seconds; latencies milliseconds per batch; memory bytes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from proofmark.inference import reasons
+from proofmark.inference.reasons import SIDES, Side
+from proofmark.inference.record import Measurement, RunRecord
+from proofmark.literal import percent, plural
+from proofmark.monitoring.contention import merged
+from proofmark.record.common_figures import cost, fact, honesty, quality, troubles, utilisation
+from proofmark.record.figures import Figure, FigureKind, valued
+from proofmark.record.parts import Rate
+
+WHOLE = "items over all of the time that they take: loading, compute and evaluation of the answers."
+CORE = "items over the time of compute alone, from inputs on the host to answers on the host: the chip's speed."
+LOADER = "items per second of the data loader running alone. Whole cannot be faster."
+BOUND_BY = "the slowest of loader, compute and evaluation: it limits whole. A dash where they lie within the noise."
+
+PERCENTILES = ("mean", "p50", "p90", "p95", "p99", "p99.9")
+INFIX = {"framework": "validation", "engine": "inference"}
+"""What FlagPerf calls the sides in the names of its figures."""
+
+
+def figures(record: RunRecord) -> tuple[Figure, ...]:
+    """All figures of a record, the same keys for every record; first the one that it is ranked by."""
+    sides = {figure.key: figure for side in SIDES for figure in _of_side(record, side)}
+    scores = {figure.key: figure for figure in _scores(record)}
+    side = ranked(record)
+    ranking = [
+        sides[f"{side}_core"].known_as("core", headline=True, meaning=CORE, also=None),
+        scores[f"accuracy_{side}"].known_as("accuracy", headline=True, label="accuracy"),
+        sides[f"{side}_whole"].known_as("whole", headline=True, meaning=WHOLE, also=None),
+        sides[f"{side}_loader"].known_as("loader", headline=True, meaning=LOADER),
+        sides[f"{side}_bound_by"].known_as("bound_by", headline=True, meaning=BOUND_BY),
+    ]
+    return (*ranking, *_of_run(record), *sides.values(), *scores.values(), *_energy(record), *_watched(record))
+
+
+def ranked(record: RunRecord) -> Side:
+    """The side that the case is ranked by."""
+    return "framework" if record.compiler is None else "engine"
+
+
+def _of_run(record: RunRecord) -> Iterator[Figure]:
+    """What the case is, and how well it uses the chip."""
+    batch, flops, item = record.config.get("batch_size"), record.flops, record.item
+    known = batch if isinstance(batch, int) else None
+    yield fact("batchsize", "batchsize", "1", **valued(known, "the case has no batch_size"))
+    reached = flops.counted or flops.declared
+    yield _of_measurement(
+        record,
+        ranked(record),
+        lambda m: valued(reached * m.core.value if reached else None, "the case declares no FLOPs"),
+        key="flops_rate",
+        label="flops",
+        unit="FLOP/s",
+        of=None,
+    )
+    yield fact("flops_declared", "FLOPs: declared", f"FLOP/{item}", value=flops.declared)
+    yield fact("flops_counted", "FLOPs: counted", f"FLOP/{item}", **valued(flops.counted, "not counted"))
+    yield utilisation(record)
+    yield cost("e2e_seconds", "e2e_time(second)", "s", **valued(record.seconds, "it took no time of its own"))
+
+
+def _of_side(record: RunRecord, side: Side) -> Iterator[Figure]:
+    """The framework's figures, or the engine's."""
+
+    def figure(name: str, label: str, unit: str, form: Callable[[Measurement], dict[str, Any]], **more: Any) -> Figure:
+        return _of_measurement(record, side, form, key=f"{side}_{name}", label=label, unit=unit, of=side, **more)
+
+    per_second = f"{plural(record.item)}/s"
+    for name in ("whole", "core"):
+        also = f"p_{INFIX[side]}_{name}"
+        yield figure(name, name, per_second, lambda m, name=name: _rate(getattr(m, name)), also=also)  # type: ignore[misc]
+    yield figure("loader", "loader", per_second, lambda m: _rate(m.loader))
+    undecided = "the slowest two stages lie within the noise"
+    yield figure(
+        "bound_by", "bound by", "text", lambda m: {"value": m.bound_by} if m.bound_by else {"reason": undecided}
+    )
+    nothing = "nothing was loaded beside it"
+    yield figure("core_lost", "core lost", "share", lambda m: valued(m.core_lost, nothing))
+    yield figure("contention", "contention", "share", _contention)
+    for name in PERCENTILES:
+        few = lambda m, name=name: valued(m.latency_ms.get(name), f"{m.latency_batches} batches are too few")  # noqa: E731
+        yield figure(f"latency_{name.replace('.', '_')}_ms", f"latency: {name}", "ms", few)
+
+
+def _of_measurement(
+    record: RunRecord, side: Side, form: Callable[[Measurement], dict[str, Any]], **named: Any
+) -> Figure:
+    """A speed of a side, or why it was not measured."""
+    found = record.framework if side == "framework" else record.engine
+    value = {"reason": reasons.why_not(record, side)} if found is None else form(found)
+    return Figure(kind=FigureKind.SPEED, **named, **value)
+
+
+def _rate(rate: Rate | None) -> dict[str, Any]:
+    if rate is None:
+        return {"reason": "not measured"}
+    return {"value": rate.value, "spread": rate.stdev, "note": "one round" if rate.stdev is None else None}
+
+
+def _contention(found: Measurement) -> dict[str, Any]:
+    """The share of the machine's cores that others took in the timed rounds."""
+    seen = merged([(each.whole_seconds, each.contention) for each in found.rounds if each.contention])
+    if seen is None:
+        return {"reason": "not recorded"}
+    return {"value": seen.others, "note": f"of the cores taken by others, {percent(seen.idle)} idle"}
+
+
+def _scores(record: RunRecord) -> Iterator[Figure]:
+    """Accuracies by who reached them, the target, and what the engine must keep beyond it."""
+    found, precision, target = record.accuracy, record.precision, record.accuracy.target
+    yield fact("metric", "metric", "text", value=found.metric)
+    rows: tuple[tuple[str, str, Side, float | None], ...] = (
+        ("framework_fp32", "val accuracy, fp32", "framework", found.framework_fp32),
+        ("framework", f"val accuracy, {precision}", "framework", found.framework),
+        ("engine", "infer accuracy", "engine", found.engine),
+    )
+    for key, label, side, score in rows:
+        one = key == "framework" and precision == "fp32" and score == found.framework_fp32
+        known = valued(score, reasons.why_no_score(record, side))
+        held = {"target": target, "repeats": "accuracy_framework_fp32" if one else None}
+        yield quality(f"accuracy_{key}", label, found.metric, **known, **held)
+    yield quality("target", "target", found.metric, value=target)
+    yield quality("engine_floor", "target, engine", found.metric, **_floor(record))
+
+
+def _floor(record: RunRecord) -> dict[str, Any]:
+    """The accuracy that the engine must reach, and what demands it: the larger of the target and a share."""
+    found, fp32 = record.accuracy, record.accuracy.framework_fp32
+    if ranked(record) == "framework" or fp32 is None or not math.isfinite(fp32):
+        return {"reason": "no engine is held to a framework"}
+    share = found.gate * fp32
+    if found.target >= share:
+        return {"value": found.target, "note": "the target"}
+    return {"value": share, "note": f"{100 * found.gate:g} % of the fp32 framework's"}
+
+
+def _energy(record: RunRecord) -> Iterator[Figure]:
+    """Within the timed window, all devices together."""
+    seen, side = record.monitoring, ranked(record)
+    power = seen is not None and any(series.name == "power" for series in seen.series)
+    why = "readings do not span the timed window" if power else "nothing read power or energy"
+    reason = reasons.unless_ended(record, side, why if seen else "there was no monitor")
+    whole, item = (seen.energy_joules, seen.energy_per_item) if seen else (None, None)
+    method = {"note": seen.energy_method} if seen and seen.energy_method else {}
+    yield cost("energy_joules", "energy: timed window", "J", **valued(whole, reason))
+    per_item = {**valued(item, reason), **(method if item is not None else {})}
+    yield cost("energy_per_item", "energy: per item", f"J/{record.item}", headline=True, **per_item)
+    how = {"reason": reason} if whole is None else {"value": (seen and seen.energy_method) or "not recorded"}
+    yield cost("energy_method", "energy: read by", "text", repeats="energy_per_item", **how)
+
+
+def _watched(record: RunRecord) -> Iterator[Figure]:
+    """Memory, checks, and what the monitor found wrong."""
+    why = reasons.why_not(record, "engine") if record.engine is None else "none recorded"
+    yield honesty(record.checks, why)
+    yield from troubles([record.monitoring])
+    memory, side = record.memory, ranked(record)
+    for name, size in (("host", memory.host_peak_bytes), ("device", memory.device_peak_bytes)):
+        reason = reasons.unless_ended(record, side, f"nothing read the {name}'s memory")
+        total = memory.device_total_bytes if name == "device" and size is not None else None
+        of = f"of {total / 2**30:.3g} GiB" if total is not None else None
+        yield fact(f"memory_{name}_bytes", f"memory, {name}", "B", **valued(size, reason), note=of)

@@ -1,0 +1,48 @@
+"""Reading back any record: of whatever suite, of today's schema or the one before."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+from proofmark.record.envelope import SCHEMA_VERSION, CaseRecord, read_raw, validated
+from proofmark.record.figures import Figure
+
+WITHOUT_FIGURES = 2
+"""The schema before: the same detail, from which the suite makes the figures."""
+
+
+class Readable(Protocol):
+    """What of a suite reading its records needs."""
+
+    @property
+    def record_type(self) -> type[CaseRecord]:
+        """What its records are."""
+
+    def figures(self, record: Any) -> Sequence[Figure]:
+        """All figures of a record."""
+
+
+Find = Callable[[str], Readable | None]
+
+
+def load_record(path: Path, find: Find) -> CaseRecord:
+    """The record that a file holds.
+
+    Args:
+        path: the file.
+        find: a suite by its name; None where it is not installed. Of its record the envelope is read then, with the
+            figures if it has them.
+
+    Raises:
+        UsageError: unreadable, of schema 1 or an unknown one, or not a record.
+    """
+    raw = read_raw(path, (WITHOUT_FIGURES, SCHEMA_VERSION))
+    old = raw["schema_version"] == WITHOUT_FIGURES
+    raw["schema_version"] = SCHEMA_VERSION
+    suite = find(str(raw.get("suite")))
+    if suite is None:
+        return validated(CaseRecord, {name: raw[name] for name in CaseRecord.model_fields if name in raw}, path)
+    record = validated(suite.record_type, raw, path)
+    return record.with_figures(suite.figures(record)) if old else record

@@ -1,0 +1,181 @@
+"""The figures of a training at one scale: each is made here, and nowhere else.
+
+Rates are items per second over all devices, memory bytes, energies joules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from proofmark.launch.cluster.preflight import signed
+from proofmark.literal import MISSING, number, percent, plural
+from proofmark.record.common_figures import cost, fact, honesty, quality, troubles, utilisation
+from proofmark.record.figures import Figure, FigureKind, valued
+from proofmark.training.record import SeedRun, TrainingRecord
+from proofmark.training.stragglers import SECONDS, STEPS, host_name, slowest_host, slowest_rank, too_short
+
+TOO_SHORT = f"too little was trained to compare by it: at least {SECONDS:g} s and {STEPS} steps"
+"""Without the seconds that it took: reasons are not withheld."""
+
+MOST_HOSTS = 8
+"""Hosts that are named one by one."""
+
+TO_TARGET = "seconds of training up to the evaluation that reached the target."
+RATES = {
+    "raw": ("whole", "p_whole", "items over all of the training time, evaluations included."),
+    "no_eval": ("no eval", "p_train", "items over the training time without its evaluations."),
+    "pure_compute": (
+        "core",
+        "p_core",
+        "items over the time of compute alone, of the slowest rank, with the device waited for on both sides of each "
+        "step.",
+    ),
+}
+"""Label, FlagPerf's name and meaning of the rates, by their keys in a record."""
+
+
+def figures(record: TrainingRecord) -> tuple[Figure, ...]:
+    """All figures of a record; first the one that it is ranked by."""
+    return (*_speeds(record), *_of_task(record), *_of_runs(record), *_processes(record), *_costs(record))
+
+
+def _speeds(record: TrainingRecord) -> Iterator[Figure]:
+    """Time to the target, rates and utilisation."""
+    resumed = {"note": "resumed: no rankable time"} if record.resumed else {}
+    reached = valued(record.seconds_to_target, "the target was not reached")
+    took = {**reached, **(resumed if "value" in reached else {})}
+    yield cost("seconds_to_target", "time to target", "s", headline=True, meaning=TO_TARGET, **took)
+    per_second = f"{plural(record.item)}/s"
+    for key, (label, also, meaning) in RATES.items():
+        rate = record.rates.get(key)
+        known = {"value": rate.value, "spread": rate.stdev} if rate else {"reason": "nothing was measured"}
+        named: dict[str, Any] = {"key": key, "label": label, "also": also, "meaning": meaning}
+        yield Figure(**named, unit=per_second, kind=FigureKind.SPEED, headline=True, **known)
+    if record.tokens_per_second is not None:
+        tokens = valued(record.tokens_per_second, None)
+        yield Figure(key="tokens_per_second", label="tokens", unit="tokens/s", kind=FigureKind.SPEED, **tokens)
+    yield utilisation(record)
+
+
+def _of_task(record: TrainingRecord) -> Iterator[Figure]:
+    """What was to be reached, and what was."""
+    batch, each = record.global_batch_size, record.train_batch_size
+    note = {"note": f"{each} per process"} if batch is not None and each is not None else {}
+    yield fact("global_batch", "global batch", "1", **valued(batch, "not recorded"), **note)
+    if record.adapted:
+        yield fact("adapted", "adapted by the vendor", "text", value=", ".join(record.adapted))
+    yield fact("metric", "metric", "text", value=record.metric)
+    sign = {"note": "at least" if record.better == "higher" else "at most"} if record.target is not None else {}
+    yield quality("target", "target", record.metric, **valued(record.target, "not recorded"), **sign)
+    metrics = [run.metric for run in record.runs if run.metric is not None]
+    worst = (min if record.better == "higher" else max)(metrics, default=None)
+    reached = valued(worst, "no evaluation")
+    held = {"target": record.target, "headline": True}
+    yield quality("final_metric", "reached", record.metric, **reached, **held)
+    converged = sum(bool(run.converged) for run in record.runs)
+    yield fact("converged", "converged", "text", value=f"{converged} of {record.repeats}")
+
+
+def _of_runs(record: TrainingRecord) -> Iterator[Figure]:
+    """How each run ended, and what it took; whether it was honest."""
+    for index, run in enumerate(record.runs, 1):
+        score = f"{record.metric} {run.metric:.5f}" if run.metric is not None else f"no {record.metric}"
+        end = "converged" if run.converged else "not converged" if run.converged is False else "broke off"
+        samples = "an unknown number of" if run.samples is None else run.samples
+        outcome = f"{end}, {score}, {samples} {plural(record.item)}"
+        yield Figure(key=f"run_{index}", label=seed(run), unit="text", kind=FigureKind.QUALITY, value=outcome)
+        names = {"e2e": "e2e_seconds", "init": "init_seconds", "train": "train_seconds"}
+        names["compute"] = "pure_compute_seconds"
+        known = [f"{name} {number(s)} s" for name, key in names.items() if (s := getattr(run, key)) is not None]
+        times = {"value": ", ".join(known)} if known else {"reason": "not recorded"}
+        yield cost(f"run_{index}_times", f"{seed(run)}, times", "text", **times)
+        if (found := run.confirmation) is not None:
+            own = valued(found.metric, f"no {record.metric}")
+            yield quality(f"run_{index}_confirmed", f"{seed(run)}, the case's own model", record.metric, **own)
+            took = valued(found.seconds, None)
+            yield cost(f"run_{index}_confirmation_seconds", f"{seed(run)}, evaluating it there", "s", **took)
+    yield honesty([check for run in record.runs for check in run.checks], "none is recorded")
+
+
+def _processes(record: TrainingRecord) -> Iterator[Figure]:
+    """On which hosts it ran, and who waited for whom."""
+    each = {"note": f"{record.nnodes} x {record.nproc}"} if record.world else {}
+    yield fact("processes", "processes", "1", **valued(record.world, "not recorded"), **each)
+    run = next((run for run in record.runs if run.launched), None)
+    if run is not None:
+        yield fact("hosts", "hosts", "text", value=_hosts(run))
+        used = [host.container for host in run.launched if host.container]
+        images = dict.fromkeys(f"{c.engine}: {c.image} {c.id[:19]}{', privileged' * c.privileged}" for c in used)
+        yield from (fact(f"container_{n}", "container", "text", value=ran) for n, ran in enumerate(images, 1))
+        if any(each.caches_cleared for each in record.runs):
+            yield fact("caches", "caches", "text", value="cleared on every host before each run")
+    if (record.world or 1) > 1:
+        yield _speed_text("communication", "communication", **_communication(record))
+        yield from _slowest(record)
+
+
+def _hosts(run: SeedRun) -> str:
+    """Hosts that are not the session's own machine."""
+    listed = [
+        f"node {node}: {host.name}{_own_name(run, node, host.name)} (clock {signed(host.skew)} s)"
+        for node, host in enumerate(run.launched[:MOST_HOSTS])
+    ]
+    more = len(run.launched) - MOST_HOSTS
+    return ", ".join(listed) + (f" and {more} more" if more > 0 else "")
+
+
+def _own_name(run: SeedRun, node: int, name: str) -> str:
+    """What a host calls itself, if that is another name."""
+    own = host_name(run, node)
+    return f" = {own}" if node < len(run.nodes) and own != name else ""
+
+
+def _communication(record: TrainingRecord) -> dict[str, Any]:
+    """The share of compute that went to the other ranks: the least of any rank, and the most."""
+    each = [rank.communication for run in record.runs for rank in run.ranks if rank.communication]
+    shares = [found.share for found in each if found.share is not None]
+    if not shares:
+        return {"reason": next((found.reason for found in each if found.reason), "no rank told of it")}
+    steps = max(found.steps for found in each)
+    low, high = (percent(share) for share in (min(shares), max(shares)))
+    spread = low if low == high else f"{low} to {high}"
+    return {"value": f"{spread} of a rank's compute, measured on {steps} step{'s' if steps > 1 else ''} of a run"}
+
+
+def _slowest(record: TrainingRecord) -> Iterator[Figure]:
+    """Of each run the rank and the host that the others wait for most, where that can be told."""
+    for index, run in enumerate(record.runs, 1):
+        of_seed = f", {seed(run)}" if record.repeats > 1 else ""
+        for what, who in {"rank": slowest_rank(run), "host": slowest_host(run)}.items():
+            known = {"reason": TOO_SHORT} if too_short([run]) else {"value": str(who)}
+            if who is not None:
+                yield _speed_text(f"run_{index}_slowest_{what}", f"slowest {what}{of_seed}", **known)
+
+
+def _speed_text(key: str, label: str, **more: Any) -> Figure:
+    return Figure(key=key, label=label, unit="text", kind=FigureKind.SPEED, **more)
+
+
+def _costs(record: TrainingRecord) -> Iterator[Figure]:
+    """Energy while training, over all runs and nodes, and per item, the mean over the runs; memory; all of the time."""
+    seen = [run.monitoring for run in record.runs]
+    read = [each for each in seen if each is not None and each.energy_per_item is not None]
+    joules = [each.energy_joules for each in read if each.energy_joules is not None]
+    per_item = [each.energy_per_item for each in read if each.energy_per_item is not None]
+    whole = sum(joules) if joules and len(joules) == len(record.runs) else None
+    mean = sum(per_item) / len(per_item) if per_item else None
+    missing = "not read in every run" if read else "nothing read the power"
+    yield cost("energy_joules", "energy: training", "J", **valued(whole, missing))
+    how = {"note": read[0].energy_method} if read and read[0].energy_method else {}
+    yield cost("energy_per_item", "energy: per item", f"J/{record.item}", **valued(mean, missing), **how)
+    yield from troubles(seen)
+    peaks = [rank.host_peak_bytes for run in record.runs for rank in run.ranks if rank.host_peak_bytes]
+    most = max(peaks, default=None)
+    yield fact("memory_host_bytes", "memory, host peak", "B", **valued(most, "no rank came to its end"))
+    yield cost("e2e_seconds", "in all", "s", **valued(record.seconds, "not recorded"))
+
+
+def seed(run: SeedRun) -> str:
+    """What a run is called."""
+    return f"seed {MISSING if run.seed is None else run.seed}"
