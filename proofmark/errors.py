@@ -29,6 +29,8 @@ class Problem:
     says what is wrong, what was expected and what to do.
     """
 
+    __pydantic_config__ = {"extra": "forbid"}  # of a record too
+
     where: str
     key: str
     what: str

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from proofmark.record.envelope import CaseRecord
-from proofmark.record.parts import Chip, Host, Identity, Known, OverrideEntry
+from proofmark.record.parts import Chip, Host, Identity, Known
+from proofmark.rules.legality import Override
 from reports import text
 
 MACHINE = {
@@ -38,7 +39,7 @@ def config_rows(record: CaseRecord) -> list[ConfigRow]:
     return [ConfigRow(key, text.literal(value), tuple(by_key.get(key, ()))) for key, value in _flat(record.config)]
 
 
-def override_line(entry: OverrideEntry) -> str:
+def override_line(entry: Override) -> str:
     """One line for an override: what was in force, what took its place, and who asked."""
     if entry.kind == "added":
         told = f"{text.literal(entry.new)}, a key that the case does not have ({entry.origin})"
@@ -46,7 +47,7 @@ def override_line(entry: OverrideEntry) -> str:
     return f"{text.literal(entry.old)} -> {text.literal(entry.new)} ({entry.origin})"
 
 
-def override_level(entry: OverrideEntry) -> str:
+def override_level(entry: Override) -> str:
     """INFO for a changed value, WARNING for a key that the case does not have."""
     return "WARNING" if entry.kind == "added" else "INFO"
 

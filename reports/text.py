@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import fields, is_dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -85,6 +86,8 @@ def all_visible(value: Any) -> Any:
         return visible(value)
     if isinstance(value, BaseModel):
         return value.model_copy(update={name: all_visible(getattr(value, name)) for name in type(value).model_fields})
+    if is_dataclass(value) and not isinstance(value, type):
+        return replace(value, **{each.name: all_visible(getattr(value, each.name)) for each in fields(value)})
     if isinstance(value, dict):
         return {all_visible(key): all_visible(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

@@ -122,11 +122,7 @@ def _of_host(launched: Event, begin: Event) -> Event:
 def _checks(events: Events) -> tuple[Check, ...]:
     """Those of the last measurement; what an earlier one accused an engine of stands among what it did."""
     attempt = max((event.get("attempt", 0) for event in events["check"]), default=0)
-    return tuple(
-        Check.model_validate({key: event[key] for key in Check.model_fields})
-        for event in events["check"]
-        if event.get("attempt", 0) == attempt
-    )
+    return tuple(Check.read(event) for event in events["check"] if event.get("attempt", 0) == attempt)
 
 
 def _last(events: Events, name: str, of: str | None = None) -> Event:

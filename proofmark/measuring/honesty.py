@@ -17,13 +17,13 @@ from __future__ import annotations
 import random
 import statistics
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from proofmark.measuring.agreement import Answers, distance
 from proofmark.measuring.pace import GRACE, PACE, Paces
 from proofmark.measuring.probes import chains, pairs, timed_call
 from proofmark.measuring.window import Compute, Synchronize, run_window
+from proofmark.record.parts import Check
 
 if TYPE_CHECKING:
     import torch
@@ -41,17 +41,6 @@ alone 3e-4 to 1.4e-3, tf32 5e-4 to 1.5e-3, float16 7e-4 to 2.3e-3, bfloat16 7e-3
 1.8e-2 to 7.3e-2, float8 (e4m3) 8e-2 to 1.8e-1. float16 within tf32's bound cannot be told from it: its mantissa is as
 long.
 """
-
-
-@dataclass(frozen=True)
-class Check:
-    """One check of one engine: its figure, the bound that it is held to, and what a failure means."""
-
-    name: str
-    passed: bool
-    figure: float | None
-    bound: float | None
-    meaning: str
 
 
 def probe(

@@ -10,7 +10,7 @@ from typing import Any, Final, Literal, Self, TypeVar
 
 from pydantic import Field, ValidationError, field_validator
 
-from proofmark.errors import UsageError, harmless
+from proofmark.errors import Problem, UsageError, harmless
 from proofmark.plain_json import first_of, read_json
 from proofmark.record.figures import Figure, refuse_doubled
 from proofmark.record.parts import (
@@ -19,13 +19,12 @@ from proofmark.record.parts import (
     Host,
     Identity,
     Kept,
-    OverrideEntry,
     Part,
-    ProblemEntry,
     Provenance,
     Utilisation,
     Verdict,
 )
+from proofmark.rules.legality import Override
 
 SCHEMA_VERSION: Final = 3
 
@@ -46,8 +45,8 @@ class CaseRecord(Part):
     seconds: float | None = Field(description="null: withheld")
     config_hash: str
     config: dict[str, Any]
-    overrides: tuple[OverrideEntry, ...] = ()
-    problems: tuple[ProblemEntry, ...] = ()
+    overrides: tuple[Override, ...] = ()
+    problems: tuple[Problem, ...] = ()
     expected_unsupported: str | None = Field(
         default=None, description="why the vendor's own file expects it not to work; null: it does not"
     )

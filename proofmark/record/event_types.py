@@ -7,23 +7,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import fields
 from typing import Annotated, Any, Literal, NotRequired
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic_core import from_json
 from typing_extensions import TypedDict
 
+from proofmark.errors import Problem
 from proofmark.plain_json import first_of
 from proofmark.record.parts import (
     Chip,
     Host,
     Identity,
     Known,
-    OverrideEntry,
-    ProblemEntry,
     Provenance,
 )
 from proofmark.rules.config import EffectiveConfig
+from proofmark.rules.legality import Override
 
 Event = dict[str, Any]
 
@@ -102,12 +103,14 @@ class EventReader:
             raise ValueError(f"{kind:.40}: {first_of(error)}") from None
 
 
-def fits(model: type[BaseModel]) -> AfterValidator:
+def fits(model: type[Any]) -> AfterValidator:
     """Holds a mapping, or those of its fields that the model has, to the types of a part of the record."""
+    types = TypeAdapter(model)
+    names = model.model_fields if issubclass(model, BaseModel) else [field.name for field in fields(model)]
 
     def check(value: Any) -> Any:
         try:
-            model.model_validate({key: value[key] for key in model.model_fields if key in value})
+            types.validate_python({key: value[key] for key in names if key in value})
         except ValidationError as error:
             raise ValueError(first_of(error)) from None
         return value
@@ -163,7 +166,7 @@ class Configuration(Fields):
     vendor: Text
     parameters: _Parameters
     configurations: _Configurations
-    overrides: list[Annotated[dict[str, Any], fits(OverrideEntry)]]
+    overrides: list[Annotated[dict[str, Any], fits(Override)]]
     host: dict[str, Any]
 
 
@@ -174,7 +177,7 @@ class RunBegin(Typed):
     versions: dict[str, str]
     host: Annotated[dict[str, Any], fits(Host)]
     chip: Annotated[dict[str, Any], fits(Chip)]
-    problems: list[Annotated[dict[str, Any], fits(ProblemEntry)]]
+    problems: list[Annotated[dict[str, Any], fits(Problem)]]
     expected_unsupported: NotRequired[Text | None]
     provenance: NotRequired[Annotated[dict[str, Any], fits(Provenance)]]
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
 from enum import StrEnum
-from typing import Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 
 class Part(BaseModel):
@@ -20,6 +22,8 @@ class Part(BaseModel):
         """Those of this very part."""
         return self.SPEEDS
 
+
+Finite = Annotated[float, Field(allow_inf_nan=False)]
 
 Colour = Literal["green", "cyan", "yellow", "red"]
 
@@ -65,25 +69,6 @@ class Verdict(Part):
     kind: VerdictKind
     reasons: tuple[str, ...] = ()
     expected: bool = Field(default=False, description="of UNSUPPORTED: the vendor's own file lists it")
-
-
-class OverrideEntry(Part):
-    """A legal override: what was in force, what took its place, and who asked."""
-
-    key: str
-    old: Any
-    new: Any
-    origin: str
-    kind: Literal["changed", "added"]
-    near: str | None = Field(default=None, description="the case's key that an added one may be a misspelling of")
-
-
-class ProblemEntry(Part):
-    """Something illegal about the configuration."""
-
-    where: str
-    key: str
-    what: str
 
 
 class Identity(Part):
@@ -250,14 +235,30 @@ class Monitoring(Part):
     failures: tuple[str, ...] = Field(default=(), description="what was wrong with the monitor")
 
 
-class Check(Part):
-    """A check of the engine's honesty: its figure, and the bound that it is held to."""
+@dataclass(frozen=True)
+class Check:
+    """A check of honesty: its figure, the bound that it is held to, and what failing would mean.
+
+    In a record the figure is null where it is no finite number.
+    """
+
+    __pydantic_config__ = ConfigDict(extra="forbid")
 
     name: str
     passed: bool
-    figure: float | None = Field(description="null where it is no finite number")
-    bound: float | None
+    figure: Finite | None
+    bound: Finite | None
     meaning: str
+
+    @classmethod
+    def read(cls, event: Mapping[str, Any]) -> Check:
+        """That of an event, which may have other fields beside a check's.
+
+        Raises:
+            ValidationError: a field is of another type.
+            KeyError: it lacks one.
+        """
+        return TypeAdapter(cls).validate_python({field.name: event[field.name] for field in fields(cls)})
 
 
 class Kept(Part):

@@ -19,7 +19,7 @@ import difflib
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from proofmark.errors import Problem
 from proofmark.literal import literal
@@ -70,16 +70,18 @@ class OverrideLayer:
 
 @dataclass(frozen=True)
 class Override:
-    """One legal override, for the record.
+    """A legal override: what was in force, what took its place, and who asked.
 
-    `kind` is 'changed' or 'added'; `near` is what an added key may be a misspelling of.
+    `near` is what an added key may be a misspelling of.
     """
+
+    __pydantic_config__ = {"extra": "forbid"}
 
     key: str
     old: Any
     new: Any
     origin: str
-    kind: str
+    kind: Literal["changed", "added"]
     near: str | None = None
 
     def describe(self) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from proofmark.errors import Problem
 from proofmark.record.envelope import CaseRecord
 from proofmark.record.parts import Chip, Flops, Identity, Monitoring, Utilisation, VerdictKind
 
@@ -17,7 +16,7 @@ FLOPS_TOLERANCE = 0.05
 
 def illegalities(record: CaseRecord) -> list[str]:
     """What was wrong with the configuration."""
-    return [str(Problem(problem.where, problem.key, problem.what)) for problem in record.problems]
+    return [str(problem) for problem in record.problems]
 
 
 def parts_left_out(record: CaseRecord) -> list[str]:

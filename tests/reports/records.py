@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from proofmark.inference.figures import figures
@@ -20,12 +21,12 @@ from proofmark.record.parts import (
     Identity,
     Memory,
     Monitoring,
-    OverrideEntry,
     Peak,
     Rate,
     Series,
     Utilisation,
 )
+from proofmark.rules.legality import Override
 
 ITEMS = 1797
 BEGUN = 1_790_000_000.0
@@ -79,8 +80,8 @@ CONFIG = {
     "precision": None,
 }
 OVERRIDES = (
-    OverrideEntry(key="batch_size", old=32, new=64, origin="vendors/cpu/configs/resnet50.yaml", kind="changed"),
-    OverrideEntry(key="threads", old=None, new=2, origin="--set", kind="added"),
+    Override(key="batch_size", old=32, new=64, origin="vendors/cpu/configs/resnet50.yaml", kind="changed"),
+    Override(key="threads", old=None, new=2, origin="--set", kind="added"),
 )
 
 
@@ -94,8 +95,8 @@ CHECKS = (
 )
 CHEATED = (
     *CHECKS[:1],
-    CHECKS[1].model_copy(update={"passed": False, "figure": 7.31}),
-    CHECKS[2].model_copy(update={"passed": False, "figure": None}),
+    replace(CHECKS[1], passed=False, figure=7.31),
+    replace(CHECKS[2], passed=False, figure=None),
     *CHECKS[3:],
 )
 

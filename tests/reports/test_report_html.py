@@ -7,7 +7,8 @@ from html.parser import HTMLParser
 
 import pytest
 
-from proofmark.record.parts import Check, Chip, OverrideEntry, Peak, Verdict, VerdictKind
+from proofmark.record.parts import Check, Chip, Peak, Verdict, VerdictKind
+from proofmark.rules.legality import Override
 from reports.html import write_html
 from tests.reports.records import watched
 from tests.suites_there import page_of
@@ -96,7 +97,7 @@ def test_names_are_escaped_wherever_they_come_from(make_record):
         precision=bad,
         item=bad,
         config={bad: bad},
-        overrides=(OverrideEntry(key=bad, old=None, new=bad, origin=bad, kind="changed"),),
+        overrides=(Override(key=bad, old=None, new=bad, origin=bad, kind="changed"),),
         versions={bad: bad},
         verdict=Verdict(kind=VerdictKind.FAIL_PERF, reasons=(bad,)),
         chip=Chip(name=bad, memory_bandwidth=1e11, peak=Peak(flops_per_second=1e12, precision=bad, source=bad)),

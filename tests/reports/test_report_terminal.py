@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from proofmark.record.parts import OverrideEntry
+from proofmark.rules.legality import Override
 from reports.terminal import WIDTH, explanations, summary_lines
 from tests.reports.records import watched
 
@@ -46,7 +46,7 @@ def test_overrides_say_what_who_and_how_grave(make_record, records):
     lines = summary_lines([records["pass"]])
     assert "INFO    batch_size: 32 -> 64 (vendors/cpu/configs/resnet50.yaml)" in lines
     assert "WARNING threads: 2, a key that the case does not have (--set)" in lines
-    misspelt = OverrideEntry(key="batchsize", old=None, new=2, origin="--set", kind="added", near="batch_size")
+    misspelt = Override(key="batchsize", old=None, new=2, origin="--set", kind="added", near="batch_size")
     lines = summary_lines([make_record(overrides=(misspelt,))])
     assert lines[lines.index("WARNING batchsize: 2, a key that the case does not have (--set); did you mean") + 1] == (
         "        'batch_size'?"

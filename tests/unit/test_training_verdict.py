@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from proofmark.record.parts import Chip, Contention, Flops, Monitoring, Peak, ProblemEntry, Utilisation, VerdictKind
+from proofmark.errors import Problem
+from proofmark.record.parts import Chip, Contention, Flops, Monitoring, Peak, Utilisation, VerdictKind
 from proofmark.training.checks import CLOCK, FUNCTION, PARAMETERS, WEIGHTS, required
 from proofmark.training.record import Evaluation, Failure, Rank, Rates, SeedRun
 from proofmark.training.seed_run import olympic_mean
@@ -58,7 +59,7 @@ def test_a_good_record_passes() -> None:
 @pytest.mark.parametrize(
     "kind, told, changes",
     [
-        ("FAIL_LEGALITY", "x: target: no", {"problems": (ProblemEntry(where="x", key="target", what="no"),)}),
+        ("FAIL_LEGALITY", "x: target: no", {"problems": (Problem(where="x", key="target", what="no"),)}),
         ("UNSUPPORTED", "does not train at tf32", {"unsupported": "vendor acme does not train at tf32"}),
         ("ERROR", "interrupted in round 1", {"interrupted": "round 1"}),
         ("ERROR", "2 lines of the event logs are damaged", {"corrupt_lines": 2}),

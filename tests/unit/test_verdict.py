@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from proofmark.errors import Problem
 from proofmark.inference.record import STEPS, Measurement, RunRecord
 from proofmark.inference.timing.rounds import WITHIN
 from proofmark.inference.verdict import REQUIRED_CHECKS, judge
@@ -21,7 +22,6 @@ from proofmark.record.parts import (
     Flops,
     Monitoring,
     Peak,
-    ProblemEntry,
     Utilisation,
     Verdict,
     VerdictKind,
@@ -47,7 +47,7 @@ ONCE: dict[str, Any] = {"config": {"repeat": 1}}
 FAILED = {"status": "failed", "reason": "broke", "kind": "error"}
 UNDECLARED = {"status": "failed", "reason": "no int8", "kind": "unsupported"}
 UNREACHED = {"status": "not_reached"}
-PROBLEM = ProblemEntry(where="f.yaml", key="seed", what="is a parameter")
+PROBLEM = Problem(where="f.yaml", key="seed", what="is a parameter")
 
 
 def scattered(*core_seconds: float) -> Measurement:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from proofmark.errors import Problem
 from proofmark.inference.verdict import judge
 from proofmark.record.parts import (
     Chip,
@@ -15,7 +16,6 @@ from proofmark.record.parts import (
     Identity,
     Monitoring,
     Peak,
-    ProblemEntry,
     Utilisation,
     Verdict,
     VerdictKind,
@@ -54,7 +54,7 @@ def test_the_first_stage_with_a_complaint_decides_with_all_its_complaints() -> N
     ]
     assert engine.judge(record(), stages) == Verdict(kind=VerdictKind.AMBIGUOUS, reasons=("one", "two"))
     assert engine.judge(record(), stages[:1]) == engine.judge(record(), []) == Verdict(kind=VerdictKind.PASS)
-    illegal = record(problems=(ProblemEntry(where="a.yaml", key="x", what="no"),))
+    illegal = record(problems=(Problem(where="a.yaml", key="x", what="no"),))
     assert engine.judge(illegal, stages) == Verdict(kind=VerdictKind.FAIL_LEGALITY, reasons=("a.yaml: x: no",))
 
 
@@ -75,7 +75,7 @@ def test_no_run_passes_because_its_suite_forgot_a_stage(kind: str, told: str, ch
 
 
 def test_every_illegality_is_told() -> None:
-    problems = (ProblemEntry(where="a.yaml", key="x", what="no"), ProblemEntry(where="--set", key="y", what="nor that"))
+    problems = (Problem(where="a.yaml", key="x", what="no"), Problem(where="--set", key="y", what="nor that"))
     assert illegalities(record(problems=problems)) == ["a.yaml: x: no", "--set: y: nor that"]
     assert illegalities(record()) == []
 
@@ -234,7 +234,7 @@ GOOD = {"flops": Flops(declared=1e9, counted=1e9), "chip": chip(8e11), "utilisat
         ("ERROR", {"dataset": None}),
         ("ERROR", {"corrupt_lines": 1}),
         ("INSUFFICIENT", {"partial": True}),
-        ("FAIL_LEGALITY", {"problems": (ProblemEntry(where="a", key="b", what="c"),)}),
+        ("FAIL_LEGALITY", {"problems": (Problem(where="a", key="b", what="c"),)}),
     ],
 )
 def test_both_suites_say_the_same(judged: Callable[..., Verdict], kind: str, changes: dict[str, Any]) -> None:

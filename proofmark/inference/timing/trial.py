@@ -8,9 +8,10 @@ from dataclasses import asdict, replace
 
 from proofmark.inference.timing.bench import Bench
 from proofmark.inference.timing.timing import Timing
-from proofmark.measuring.honesty import Check, probe, recognition, timed_pace
+from proofmark.measuring.honesty import probe, recognition, timed_pace
 from proofmark.measuring.window import Compute
 from proofmark.monitoring.contention import ContentionMeter
+from proofmark.record.parts import Check
 
 SECOND_CHANCES = 10
 """Honesty rounds more, over some 10 s, before the timed rounds are doubted."""

@@ -63,7 +63,7 @@ class RankLog:
 
     def _hold(self, event: Event) -> None:
         """A check that is made again must pass again."""
-        check = Check.model_validate({key: event[key] for key in Check.model_fields})
+        check = Check.read(event)
         before = self.checks.get(check.name)
         if before is None or before.passed:
             self.checks[check.name] = check

@@ -12,7 +12,7 @@ import torch
 
 from proofmark.errors import StepError
 from proofmark.measuring.agreement import distance
-from proofmark.measuring.honesty import Check
+from proofmark.record.parts import Check
 from proofmark.training.checks import EVENT, FUNCTION, METRIC, PARAMETERS, WEIGHTS
 from proofmark.training.ranks.batches import evaluation_batches
 from proofmark.training.ranks.evaluation import Autocast, answers, evaluate
