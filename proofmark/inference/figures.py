@@ -21,7 +21,7 @@ from proofmark.record.parts import Rate
 WHOLE = "items over all of the time that they take: loading, compute and evaluation of the answers."
 CORE = "items over the time of compute alone, from inputs on the host to answers on the host: the chip's speed."
 LOADER = "items per second of the data loader running alone. Whole cannot be faster."
-BOUND_BY = "the slowest of loader, compute and evaluation: it limits whole. A dash where they lie within the noise."
+BOUND_BY = "the slowest of loader, compute and evaluation: it limits whole. Undecided where they lie within the noise."
 
 PERCENTILES = ("mean", "p50", "p90", "p95", "p99", "p99.9")
 INFIX = {"framework": "validation", "engine": "inference"}
@@ -81,10 +81,7 @@ def _of_side(record: RunRecord, side: Side) -> Iterator[Figure]:
         also = f"p_{INFIX[side]}_{name}"
         yield figure(name, name, per_second, lambda m, name=name: _rate(getattr(m, name)), also=also)  # type: ignore[misc]
     yield figure("loader", "loader", per_second, lambda m: _rate(m.loader))
-    undecided = "the slowest two stages lie within the noise"
-    yield figure(
-        "bound_by", "bound by", "text", lambda m: {"value": m.bound_by} if m.bound_by else {"reason": undecided}
-    )
+    yield figure("bound_by", "bound by", "text", _bound_by)
     nothing = "nothing was loaded beside it"
     yield figure("core_lost", "core lost", "share", lambda m: valued(m.core_lost, nothing))
     yield figure("contention", "contention", "share", _contention)
@@ -106,6 +103,13 @@ def _rate(rate: Rate | None) -> dict[str, Any]:
     if rate is None:
         return {"reason": "not measured"}
     return {"value": rate.value, "spread": rate.stdev, "note": "one round" if rate.stdev is None else None}
+
+
+def _bound_by(found: Measurement) -> dict[str, Any]:
+    """That nothing binds tells of speeds too: it is a value, so that it is withheld with them."""
+    if found.bound_by is None:
+        return {"value": "undecided", "note": "the slowest two stages lie within the noise"}
+    return {"value": found.bound_by}
 
 
 def _contention(found: Measurement) -> dict[str, Any]:
