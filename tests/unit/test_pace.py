@@ -7,6 +7,7 @@ import random
 
 import pytest
 
+from proofmark.measuring import pace
 from proofmark.measuring.pace import FEWEST, GRACE, MOST, PACE, Paces, by_chance
 
 
@@ -60,3 +61,18 @@ def test_a_moment_is_forgiven() -> None:
     paces = Paces()
     paces.add(GRACE, 0.0)
     assert paces.ratios == [1.0]
+
+
+def test_the_bounds_are_those_that_were_measured() -> None:
+    assert (FEWEST, MOST, GRACE) == (4, 32, 50e-6)
+    assert by_chance([2.0, 2.0]) == 0.2485, "the same coins for everybody, as many as were said"
+
+
+def test_bounds_belong_to_the_engine(monkeypatch: pytest.MonkeyPatch) -> None:
+    cleared, doubted = Paces([1.02, 1.07, 1.05, 1.06]), Paces([1.5, 1.3] * MOST)
+    monkeypatch.setattr(pace, "CLEAR", cleared.mean)
+    assert cleared.clear
+    monkeypatch.setattr(pace, "by_chance", lambda ratios: 0.0001)
+    assert not doubted.accused
+    monkeypatch.setattr(pace, "by_chance", lambda ratios: 0.00009)
+    assert doubted.accused

@@ -1,0 +1,203 @@
+"""What the honesty checks make of calls whose times and answers are known: every bound from both sides."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+
+from proofmark.measuring import honesty
+from proofmark.measuring.honesty import TIMED_PACE, TOLERANCE, probe, recognition, timed_pace
+from proofmark.measuring.pace import FEWEST, GRACE, MOST, PACE
+
+BATCH, BATCHES = 4, 10
+LOADER: Any = range(BATCHES)
+KINDS = ("data", "known", "begun", "new", "again", "previous")
+
+
+def batch(kind: str) -> list[torch.Tensor]:
+    """Inputs that say what they are."""
+    return [torch.full((BATCH, 2), float(KINDS.index(kind)))]
+
+
+class Played:
+    """Calls that take as long, and answers that lie as far apart, as they are said to."""
+
+    def __init__(self) -> None:
+        self.seconds = {"known": 1.0, "begun": 1.0, "new": 1.0, "again": 1.0, "short": 0.25, "own": 1.0, "other": 1.0}
+        self.farthest = self.distance = 0.0
+        self.changed = self.written = self.pairs = 0
+        self.held: list[int] = []
+        self.slept: list[float] = []
+        self.asked: list[tuple[Any, int | None]] = []
+        self.unseen: list[str] = []
+
+    def all_pairs(self, loader: Any, chance: Any) -> Iterator[tuple[list[torch.Tensor], list[torch.Tensor]]]:
+        for _ in range(MOST):
+            self.pairs += 1
+            yield batch("data"), batch("previous")
+
+    def call(self, engine: str, inputs: list[torch.Tensor], synchronize: Any) -> Any:
+        kind = "short" if len(inputs[0]) < BATCH else KINDS[int(inputs[0][0, 0])]
+        self.unseen.append(f"{engine} {kind}")
+        return SimpleNamespace(seconds=self.seconds.get(kind, self.seconds[engine]), answer=[kind])
+
+    def hold(self, calls: list[Any]) -> None:
+        self.held.append(len(calls))
+
+    def finish(self) -> None:
+        assert self.slept, "an engine that was not waited for gets the time to change its answer"
+
+    def worst(self, ask: Any, size: int | None) -> float:
+        self.asked.append((ask(batch("data")), size))
+        return self.farthest
+
+
+@pytest.fixture
+def played(monkeypatch: pytest.MonkeyPatch) -> Played:
+    made = Played()
+    chains = ([batch("data"), batch("known")], [batch("begun"), batch("new"), batch("again")])
+    monkeypatch.setattr(honesty, "pairs", made.all_pairs)
+    monkeypatch.setattr(honesty, "chains", lambda data, other, chance: chains)
+    monkeypatch.setattr(honesty, "timed_call", made.call)
+    monkeypatch.setattr(honesty, "Answers", lambda: made)
+    monkeypatch.setattr(honesty, "distance", lambda one, other: made.distance)
+    monkeypatch.setattr(honesty, "run_window", lambda compute, *_: SimpleNamespace(answer=compute))
+    monkeypatch.setattr(honesty, "time", SimpleNamespace(sleep=made.slept.append))
+    return made
+
+
+def probed(reference: Any = "framework", precision: str = "fp32", remainder: int = 0) -> tuple[dict[str, Any], float]:
+    checks, a_pass = probe(LOADER, "own", lambda: None, reference, precision, remainder)  # type: ignore[arg-type]
+    return {check.name: check for check in checks}, a_pass
+
+
+def test_an_honest_engine_is_cleared_by_the_fewest_pairs(played: Played) -> None:
+    checks, a_pass = probed()
+    assert [name for name, check in checks.items() if not check.passed] == []
+    assert played.pairs == FEWEST and played.held == [5] * FEWEST + [0]
+    assert a_pass == BATCHES * 1.0
+    assert played.slept == [0.5]
+
+
+@pytest.mark.parametrize(
+    "changes, failed",
+    [
+        ({"known": 0.8}, "no memorised data"),
+        ({"again": 0.8}, "no cached answers"),
+    ],
+)
+def test_all_pairs_accuse(played: Played, changes: dict[str, float], failed: str) -> None:
+    played.seconds |= changes
+    checks, _ = probed()
+    assert [name for name, check in checks.items() if not check.passed] == [failed]
+    assert played.pairs == MOST
+    assert checks[failed].figure == pytest.approx(1 / (0.8 + GRACE)) and checks[failed].bound == PACE
+
+
+def test_one_that_is_clear_waits_for_the_other(played: Played) -> None:
+    played.seconds["again"] = 0.93
+    checks, _ = probed()
+    assert played.pairs == MOST and checks["no cached answers"].passed
+
+
+def test_a_short_time_is_waited_for_the_answers(played: Played) -> None:
+    played.seconds |= dict.fromkeys(("known", "begun", "new", "again"), 0.01)
+    probed()
+    assert played.slept == [pytest.approx(0.03)]
+
+
+@pytest.mark.parametrize(
+    "name, attribute", [("waits for its device", "changed"), ("leaves its inputs alone", "written")]
+)
+def test_a_single_answer_or_input_that_changes_is_enough(played: Played, name: str, attribute: str) -> None:
+    setattr(played, attribute, 1)
+    checks, _ = probed()
+    assert [each for each, check in checks.items() if not check.passed] == [name]
+    assert (checks[name].figure, checks[name].bound) == (1.0, 0.0)
+
+
+@pytest.mark.parametrize("precision, bound", TOLERANCE.items())
+def test_answers_are_held_to_the_precision(played: Played, precision: str, bound: float) -> None:
+    played.farthest = bound
+    assert probed(precision=precision)[0]["answers new inputs"].passed
+    played.farthest = bound * 1.01
+    check = probed(precision=precision)[0]["answers new inputs"]
+    assert not check.passed and (check.figure, check.bound) == (bound * 1.01, bound)
+
+
+def test_the_bounds_are_those_that_were_measured() -> None:
+    assert TOLERANCE == {"fp32": 0.0002, "tf32": 0.005, "fp16": 0.02, "bf16": 0.1, "int8": 0.2}
+    assert TIMED_PACE == 1.25
+
+
+def test_without_a_model_an_engine_is_held_to_itself_in_other_company(played: Played) -> None:
+    own = probed(reference=None)[0]["answers new inputs"]
+    framework = probed()[0]["answers new inputs"]
+    assert played.asked == [("own", BATCH), ("framework", None)]
+    assert own.meaning == "answers to new inputs differ from its own answer to them in other company"
+    assert framework.meaning == "answers to new inputs differ from the framework's answer to the same inputs"
+
+
+def test_a_short_last_batch_is_answered_anew_and_counts_in_the_pass(played: Played) -> None:
+    checks, a_pass = probed(remainder=3)
+    assert played.unseen.count("own short") == 2 and played.held[-1] == 2
+    assert a_pass == pytest.approx((BATCHES - 1) * 1.0 + 0.25)
+    assert all(check.passed for check in checks.values())
+
+
+def test_a_quarter_of_the_calls_sets_the_pace(played: Played, monkeypatch: pytest.MonkeyPatch) -> None:
+    times = iter([0.1, 5.0, 5.0, 0.2, 5.0, 5.0, 5.0, 5.0])
+    usual = played.call
+
+    def call(engine: str, inputs: list[torch.Tensor], synchronize: Any) -> Any:
+        called = usual(engine, inputs, synchronize)
+        if KINDS[int(inputs[0][0, 0])] in ("begun", "new"):
+            called.seconds = next(times)
+        else:
+            called.seconds = 5.0
+        return called
+
+    monkeypatch.setattr(honesty, "timed_call", call)
+    _, a_pass = probed()
+    assert a_pass == BATCHES * 5.0, "two quick ones of eight do not make it quick"
+
+
+def test_a_timed_pass_against_new_inputs() -> None:
+    timed = 2.0
+    just = TIMED_PACE * (timed + 3 * GRACE)
+    assert timed_pace(just, timed, 3).passed
+    check = timed_pace(just * 1.001, timed, 3)
+    assert not check.passed and (check.name, check.bound) == ("no faster when timed", TIMED_PACE)
+    assert check.figure == pytest.approx(TIMED_PACE * 1.001)
+    assert check.meaning == "the same work takes it longer outside the timed rounds"
+
+
+def recognised() -> dict[str, Any]:
+    found = recognition(LOADER, "own", "other", lambda: None)  # type: ignore[arg-type]
+    return {check.name: check for check in found}
+
+
+def test_other_weights_change_the_answers_and_not_the_pace(played: Played) -> None:
+    played.distance = 0.5
+    checks = recognised()
+    assert all(check.passed for check in checks.values()) and played.pairs == FEWEST
+    assert (checks["uses its weights"].figure, checks["uses its weights"].bound) == (0.5, 0.0)
+    assert checks["knows no weights"].bound == PACE
+    assert played.unseen.count("own previous") == played.unseen.count("other previous") == FEWEST
+
+
+def test_answers_that_other_weights_leave_alone(played: Played) -> None:
+    checks = recognised()
+    assert not checks["uses its weights"].passed and checks["knows no weights"].passed
+    assert checks["uses its weights"].meaning == "other weights leave its answers as they were"
+
+
+def test_an_engine_that_knows_the_weights_is_slower_with_others(played: Played) -> None:
+    played.distance, played.seconds["other"] = 0.5, 1.3
+    checks = recognised()
+    assert not checks["knows no weights"].passed and played.pairs == MOST
+    assert checks["knows no weights"].meaning == "the same model with other weights takes it longer"
