@@ -1,4 +1,4 @@
-"""What suites have to say of several records together."""
+"""Which suite tells of a record, and what suites have to say of several records together."""
 
 from __future__ import annotations
 
@@ -9,9 +9,14 @@ from proofmark.record.envelope import CaseRecord
 from proofmark.suite import Suite
 
 
+def teller(record: CaseRecord, suites: Mapping[str, Suite]) -> Suite | None:
+    """The record's suite; None where it is not there, or the record, by a damaged log, has another's name."""
+    suite = suites.get(record.suite)
+    return suite if suite and isinstance(record, suite.record_type) else None
+
+
 def compared(records: Sequence[CaseRecord], suites: Mapping[str, Suite]) -> Iterator[Comparison]:
     """Each suite's comparisons of its own records."""
-    for name, suite in suites.items():
-        own = [record for record in records if record.suite == name]
-        if own:
+    for suite in suites.values():
+        if own := [record for record in records if teller(record, suites) is suite]:
             yield from suite.comparisons(own)

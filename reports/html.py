@@ -15,7 +15,7 @@ from markupsafe import Markup
 from proofmark.record.envelope import CaseRecord
 from proofmark.suite import Suite
 from reports import provenance, text
-from reports.compared import compared
+from reports.compared import compared, teller
 from reports.view import Shown, View, check_figure, explained, with_other_name
 
 _TEMPLATES = Path(__file__).parent / "templates"
@@ -80,8 +80,8 @@ def render(records: Sequence[CaseRecord], suites: Mapping[str, Suite] | None = N
         "views": views,
         "groups": groups,
         "comparisons": list(compared(records, known)),
-        "charts": lambda view: _drawn(known.get(view.record.suite), view),
-        "section": lambda view: _section(known.get(view.record.suite), view),
+        "charts": lambda view: _drawn(teller(view.record, known), view),
+        "section": lambda view: _section(teller(view.record, known), view),
         "side_by_side": side_by_side,
         "mark": lambda view: (view.verdict.kind.sign, _TONES.get(view.verdict.kind.colour, "open")),
     }
