@@ -34,7 +34,8 @@ from proofmark.launch.cluster.code_tree import CodeTree
 from proofmark.launch.cluster.controller import Controller
 from proofmark.launch.cluster.launcher import ClusterLauncher
 from proofmark.launch.cluster.link import Described, Means
-from proofmark.launch.cluster.node import Node, Nodes, Ssh, Tell
+from proofmark.launch.cluster.node import Node, Nodes, Tell
+from proofmark.launch.launchers.ssh import Ssh
 from proofmark.rules.case_file import load_case_file
 from proofmark.rules.config import resolve
 from proofmark.rules.scale import Scale

@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 from proofmark.errors import ConfigurationError, UsageError
 from proofmark.launch.cluster.cluster_file import Cluster, load_cluster
 from proofmark.launch.cluster.container import Container, ContainerSettings, container_of
-from proofmark.launch.cluster.node import Node, Ssh
-from proofmark.launch.cluster.slurm import Slurm
+from proofmark.launch.cluster.node import Node
+from proofmark.launch.launchers.slurm import Slurm
+from proofmark.launch.launchers.ssh import Ssh
 
 GOOD: dict[str, Any] = {"work_dir": "/work"}
 

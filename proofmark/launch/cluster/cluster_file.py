@@ -13,11 +13,6 @@ from proofmark.rules.case_file import load_model
 Port = Annotated[int, Field(ge=1, le=65535)]
 
 _HOST = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_.:%-]*[A-Za-z0-9_])?")
-_ONLY = {
-    "ssh": {"hosts", "port", "user", "key", "known_hosts"},
-    "slurm": {"partition", "account", "time_limit", "slurm_options"},
-}
-"""Keys that one launcher alone looks at."""
 
 _OWN_OPTIONS = ("--nodes", "--ntasks", "--ntasks-per-node", "--no-shell", "--jobid", "--kill-command")
 """Options of salloc that decide how many nodes there are and how long they are held."""
@@ -78,11 +73,7 @@ class Cluster(_Part):
     account: str | None = Field(default=None, description="Slurm's")
     time_limit: str | None = Field(default=None, description="Slurm's, as `[days-]hours:minutes:seconds`")
     slurm_options: tuple[str, ...] = Field(default=(), description="further options of salloc, such as --gres=gpu:8")
-
-    def left_aside(self, launcher: str) -> list[str]:
-        """Keys of the file that a launcher does not look at."""
-        others = set[str]().union(*(keys for name, keys in _ONLY.items() if name != launcher))
-        return [key for key in type(self).model_fields if key in others and key in self.model_fields_set]
+    launcher_options: dict[str, Any] = Field(default_factory=dict, description="of a launcher that a package brings")
 
     @field_validator("hosts", mode="before")
     @classmethod

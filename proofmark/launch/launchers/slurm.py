@@ -15,7 +15,8 @@ import signal
 from proofmark.errors import UsageError
 from proofmark.launch.cluster.cluster_file import Cluster
 from proofmark.launch.cluster.connection import HostError
-from proofmark.launch.cluster.node import Node, Tell
+from proofmark.launch.cluster.node import Node, Nodes, Tell
+from proofmark.launch.launchers import HostLauncher
 from proofmark.process.lifetime import die_with_parent
 
 PROGRAMS = ("salloc", "srun", "scancel", "scontrol", "squeue")
@@ -151,3 +152,16 @@ async def _output(*command: str) -> str:
 def _short(said: str) -> str:
     lines = [line.removeprefix("salloc: ").removeprefix("error: ") for line in said.splitlines() if line.strip()]
     return "; ".join(lines)[-300:] or "salloc ended without a word"
+
+
+class _UnderSlurm(HostLauncher):
+    keys = frozenset({"partition", "account", "time_limit", "slurm_options"})
+
+    def count(self, cluster: Cluster) -> None:
+        return None
+
+    def nodes(self, cluster: Cluster, origin: str) -> Nodes:
+        return Slurm(cluster)
+
+
+launcher = _UnderSlurm()

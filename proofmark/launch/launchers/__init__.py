@@ -1,0 +1,82 @@
+"""Launchers, found as vendors are: a module in here, or the entry point `proofmark.launchers: <name>` of a package.
+
+Either has an attribute `launcher`: an instance of a subclass of `HostLauncher`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import pkgutil
+from abc import ABC, abstractmethod
+from importlib.metadata import entry_points
+from typing import ClassVar
+
+from proofmark.errors import UsageError
+from proofmark.finding import hint, imported
+from proofmark.launch.cluster.cluster_file import Cluster
+from proofmark.launch.cluster.node import Nodes
+
+GROUP = "proofmark.launchers"
+
+DEFAULT = "local"
+"""The one that is taken where none is named."""
+
+
+class HostLauncher(ABC):
+    """Finds the hosts of a job, and the command that reaches each. What it runs there is the same for all launchers."""
+
+    elsewhere: ClassVar[bool] = True
+    """Whether its hosts are others than this machine."""
+
+    keys: ClassVar[frozenset[str]] = frozenset()
+    """Keys of the cluster file that it alone looks at; one of a package has `launcher_options`, a mapping of its own."""
+
+    @abstractmethod
+    def count(self, cluster: Cluster) -> int | None:
+        """How many hosts there are; None if that is known when a job gets some."""
+
+    @abstractmethod
+    def nodes(self, cluster: Cluster, origin: str) -> Nodes:
+        """What gives a job its hosts; `origin` is the cluster file's name, for messages.
+
+        Raises:
+            UsageError: something is missing here, or in the file.
+        """
+
+
+def available_launchers() -> list[str]:
+    """All names that `find_launcher` knows, broken ones included."""
+    own = {module.name for module in pkgutil.iter_modules(__path__)}
+    return sorted(own | {entry.name for entry in entry_points(group=GROUP)})
+
+
+def find_launcher(name: str) -> HostLauncher:
+    """The launcher of that name.
+
+    Raises:
+        UsageError: unknown, ambiguous, broken on import, or none.
+    """
+    own = any(module.name == name for module in pkgutil.iter_modules(__path__))
+    targets = [f"{__name__}.{name}"] * own
+    targets += [entry.value.partition(":")[0] for entry in entry_points(group=GROUP) if entry.name == name]
+    if not targets:
+        known = available_launchers()
+        raise UsageError(f"unknown launcher '{name}': there are {', '.join(known)}{hint(name, known)}")
+    if len(targets) > 1:
+        raise UsageError(f"launcher '{name}' is there more than once: {', '.join(targets)}; remove all but one")
+    module = imported(targets[0], f"launcher '{name}'")
+    found = getattr(module, "launcher", None)
+    if not isinstance(found, HostLauncher):
+        what = "an attribute 'launcher', an instance of a subclass of proofmark.launch.launchers.HostLauncher"
+        raise UsageError(f"{module.__file__}: launcher '{name}': expected {what}")
+    return found
+
+
+def left_aside(cluster: Cluster, name: str) -> list[str]:
+    """Keys of a cluster file that others look at, and this launcher does not."""
+    others = {"launcher_options"}
+    for other in available_launchers():
+        with contextlib.suppress(UsageError):  # one that is broken looks at nothing
+            others |= find_launcher(other).keys
+    others -= find_launcher(name).keys
+    return [key for key in type(cluster).model_fields if key in others and key in cluster.model_fields_set]

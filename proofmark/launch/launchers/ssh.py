@@ -1,0 +1,81 @@
+"""The hosts of a cluster file, over the system's own ssh."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from pathlib import Path
+
+from proofmark.errors import UsageError
+from proofmark.launch.cluster.cluster_file import Cluster, Host
+from proofmark.launch.cluster.node import CONNECT_TIMEOUT, Node, Nodes, Tell
+from proofmark.launch.launchers import HostLauncher
+
+
+class Ssh:
+    """The hosts of a cluster file, the first ones first."""
+
+    stay = True
+
+    def __init__(self, cluster: Cluster, origin: str) -> None:
+        """Take the file's hosts.
+
+        Raises:
+            UsageError: there are none, or a file that it names is not there.
+        """
+        if not cluster.hosts:
+            raise UsageError(f"{origin}: hosts: expected at least one for --launcher ssh")
+        for key in ("key", "known_hosts"):
+            path = getattr(cluster, key)
+            if path is not None and not Path(path).is_file():
+                raise UsageError(f"{origin}: {key}: no such file: {path}")
+        self.all = [_over_ssh(cluster, host) for host in cluster.hosts]
+
+    async def take(self, count: int, tell: Tell) -> list[Node]:
+        """The first `count`; the caller has seen to it that there are so many."""
+        return self.all[:count]
+
+    async def give_back(self) -> None:
+        """They stay."""
+
+    async def gone(self) -> str | None:
+        """A host that goes is noticed by its connection."""
+        return None
+
+
+def _over_ssh(cluster: Cluster, host: Host) -> Node:
+    settings = {
+        "BatchMode": "yes",
+        "StrictHostKeyChecking": "yes",
+        "ConnectTimeout": str(CONNECT_TIMEOUT),
+        "ServerAliveInterval": "5",
+        "ServerAliveCountMax": "3",
+        "ClearAllForwardings": "yes",
+        "ForwardAgent": "no",
+        "ForwardX11": "no",
+        "ControlPath": "none",
+        "LogLevel": "ERROR",
+    }
+    if cluster.known_hosts:
+        settings["UserKnownHostsFile"] = shlex.quote(cluster.known_hosts)
+        settings["GlobalKnownHostsFile"] = os.devnull
+    options = ["ssh", "-T", *(part for key, value in settings.items() for part in ("-o", f"{key}={value}"))]
+    options += ["-p", str(host.port or cluster.port)]
+    if cluster.key:
+        options += ["-i", cluster.key, "-o", "IdentitiesOnly=yes"]
+    if user := host.user or cluster.user:
+        options += ["-l", user]
+    return Node(host.address, host.address, (*options, "--", host.address), through_shell=True)
+
+
+class _OverSsh(HostLauncher):
+    keys = frozenset({"hosts", "port", "user", "key", "known_hosts"})
+
+    def count(self, cluster: Cluster) -> int:
+        return len(cluster.hosts)
+
+    def nodes(self, cluster: Cluster, origin: str) -> Nodes:
+        return Ssh(cluster, origin)
+
+
+launcher = _OverSsh()
