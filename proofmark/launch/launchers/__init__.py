@@ -29,7 +29,7 @@ class HostLauncher(ABC):
     """Whether its hosts are others than this machine."""
 
     keys: ClassVar[frozenset[str]] = frozenset()
-    """Keys of the cluster file that it alone looks at; one of a package has `launcher_options`, a mapping of its own."""
+    """Keys of the cluster file that it alone looks at; one of a package has `launcher_options`, its own mapping."""
 
     @abstractmethod
     def count(self, cluster: Cluster) -> int | None:
