@@ -65,6 +65,11 @@ EQUIVALENT: dict[str, frozenset[tuple[str, str]]] = {
             ),
         }
     ),
+    "proofmark/measuring/honesty.py": frozenset(
+        {
+            ("_agreement(answers, reference, engine, synchronize, precision, len(new[0][0])),", "0 -> 1")
+        }  # all are as long
+    ),
     "proofmark/measuring/statistics.py": frozenset(
         {  # the lengths were compared before; where a search begins, it ends at the same place
             ("rates = [count / took for count, took in zip(items, seconds, strict=True)]", "True -> False"),

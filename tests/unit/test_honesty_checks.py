@@ -19,8 +19,8 @@ KINDS = ("data", "known", "begun", "new", "again", "previous")
 
 
 def batch(kind: str) -> list[torch.Tensor]:
-    """Inputs that say what they are."""
-    return [torch.full((BATCH, 2), float(KINDS.index(kind)))]
+    """Inputs that say what they are, and each row which it is."""
+    return [torch.stack([torch.full((BATCH,), float(KINDS.index(kind))), torch.arange(float(BATCH))], dim=1)]
 
 
 class Played:
@@ -34,6 +34,7 @@ class Played:
         self.slept: list[float] = []
         self.asked: list[tuple[Any, int | None]] = []
         self.unseen: list[str] = []
+        self.rows: list[list[float]] = []
 
     def all_pairs(self, loader: Any, chance: Any) -> Iterator[tuple[list[torch.Tensor], list[torch.Tensor]]]:
         for _ in range(MOST):
@@ -43,6 +44,7 @@ class Played:
     def call(self, engine: str, inputs: list[torch.Tensor], synchronize: Any) -> Any:
         kind = "short" if len(inputs[0]) < BATCH else KINDS[int(inputs[0][0, 0])]
         self.unseen.append(f"{engine} {kind}")
+        self.rows += [inputs[0][:, 1].tolist()] if kind == "short" else []
         return SimpleNamespace(seconds=self.seconds.get(kind, self.seconds[engine]), answer=[kind])
 
     def hold(self, calls: list[Any]) -> None:
@@ -81,20 +83,24 @@ def test_an_honest_engine_is_cleared_by_the_fewest_pairs(played: Played) -> None
     assert played.pairs == FEWEST and played.held == [5] * FEWEST + [0]
     assert a_pass == BATCHES * 1.0
     assert played.slept == [0.5]
+    played.pairs = 0
+    probe(LOADER, "own", lambda: None, "framework", "fp32")  # type: ignore[arg-type]
+    assert played.held[-1] == 0, "no short batch, where none is named"
 
 
 @pytest.mark.parametrize(
-    "changes, failed",
+    "changes, failed, meaning",
     [
-        ({"known": 0.8}, "no memorised data"),
-        ({"again": 0.8}, "no cached answers"),
+        ({"known": 0.8}, "no memorised data", "inputs that it has not seen take it longer than the data set's"),
+        ({"again": 0.8}, "no cached answers", "an input that it has just answered takes it less time"),
     ],
 )
-def test_all_pairs_accuse(played: Played, changes: dict[str, float], failed: str) -> None:
+def test_all_pairs_accuse(played: Played, changes: dict[str, float], failed: str, meaning: str) -> None:
     played.seconds |= changes
     checks, _ = probed()
     assert [name for name, check in checks.items() if not check.passed] == [failed]
     assert played.pairs == MOST
+    assert checks[failed].meaning == meaning
     assert checks[failed].figure == pytest.approx(1 / (0.8 + GRACE)) and checks[failed].bound == PACE
 
 
@@ -111,13 +117,21 @@ def test_a_short_time_is_waited_for_the_answers(played: Played) -> None:
 
 
 @pytest.mark.parametrize(
-    "name, attribute", [("waits for its device", "changed"), ("leaves its inputs alone", "written")]
+    "name, attribute, meaning",
+    [
+        (
+            "waits for its device",
+            "changed",
+            "an answer changed after the device was said to be idle: it was not waited for",
+        ),
+        ("leaves its inputs alone", "written", "it wrote into its inputs"),
+    ],
 )
-def test_a_single_answer_or_input_that_changes_is_enough(played: Played, name: str, attribute: str) -> None:
+def test_one_answer_or_input_that_changes_is_enough(played: Played, name: str, attribute: str, meaning: str) -> None:
     setattr(played, attribute, 1)
     checks, _ = probed()
     assert [each for each, check in checks.items() if not check.passed] == [name]
-    assert (checks[name].figure, checks[name].bound) == (1.0, 0.0)
+    assert (checks[name].figure, checks[name].bound, checks[name].meaning) == (1.0, 0.0, meaning)
 
 
 @pytest.mark.parametrize("precision, bound", TOLERANCE.items())
@@ -146,6 +160,7 @@ def test_a_short_last_batch_is_answered_anew_and_counts_in_the_pass(played: Play
     checks, a_pass = probed(remainder=3)
     assert played.unseen.count("own short") == 2 and played.held[-1] == 2
     assert a_pass == pytest.approx((BATCHES - 1) * 1.0 + 0.25)
+    assert played.rows == [[1.0, 2.0, 3.0]] * 2, "the last rows, as the data's last batch is"
     assert all(check.passed for check in checks.values())
 
 
