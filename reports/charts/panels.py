@@ -184,9 +184,7 @@ def _stroke(points: Sequence[Point], line: Line) -> str:
     """A line through points; a single one becomes a dot."""
     if len(points) == 1:
         return svg.element("circle", cx=points[0][0], cy=points[0][1], r=1.5, style=f"fill: {line.colour}")
-    path = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
-    style = f"fill: none; stroke: {line.colour}; stroke-width: {line.width:g}; stroke-dasharray: {line.dash}"
-    return svg.element("polyline", points=path, style=style)
+    return svg.polyline(points, line.colour, line.dash, line.width)
 
 
 def _said(panels: Sequence[Panel], window: Window | None) -> str:

@@ -47,6 +47,13 @@ def drawing(width: float, height: float, title: str, description: str, *parts: s
     )
 
 
+def polyline(points: Sequence[tuple[float, float]], colour: str, dash: str, width: float) -> str:
+    """A line through points in pixels."""
+    path = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
+    style = f"fill: none; stroke: {colour}; stroke-width: {width:g}; stroke-dasharray: {dash}"
+    return element("polyline", points=path, style=style)
+
+
 def marker(shape: str, x: float, y: float, *, filled: bool) -> str:
     """A circle or a square around a point: solid and coloured, or hollow. Told apart without colour."""
     colour = ACCENT if filled else INK
@@ -66,9 +73,7 @@ class Stroke:
 
     def line(self, points: Sequence[tuple[float, float]], width: float = 1.5) -> str:
         """A line through points in pixels."""
-        path = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
-        style = f"fill: none; stroke: {self.colour}; stroke-width: {width:g}; stroke-dasharray: {self.dash}"
-        return element("polyline", points=path, style=style)
+        return polyline(points, self.colour, self.dash, width)
 
     def at(self, x: float, y: float) -> str:
         """Its mark around a point, hollow, so that others below it are seen."""

@@ -83,5 +83,8 @@ def test_no_data_no_plot(make_record, records):
 
 def test_framework_and_engine_differ_without_colour(records):
     root = ET.fromstring(throughput_plot(CaseView(records["pass"])))
-    dashed = ["dasharray" in line.get("style") for line in root.iter(f"{SVG}polyline")]
-    assert dashed == [True, True, False, False]
+    strokes = [line.get("style").rpartition("dasharray:")[2] for line in root.iter(f"{SVG}polyline")]
+    lines, legend = strokes[:4], strokes[4:]
+    assert lines == legend and len(set(lines)) == 4
+    names = [each.text for each in root.iter(f"{SVG}text")][-4:]
+    assert names == ["framework whole", "framework core", "engine whole", "engine core"]

@@ -11,7 +11,8 @@ import pytest
 
 from proofmark.training.record import Evaluation
 from reports.charts import svg
-from suites.training.report.plots import MARKS_APART, marked, training_plots
+from reports.charts.lines import MARKS_APART, marked
+from suites.training.report.plots import training_plots
 from suites.training.report.view import TrainingView
 from tests.training_records import make_run, make_training
 

@@ -2,37 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 from proofmark.inference.reasons import SIDES
 from reports import text
 from reports.charts import svg
-from reports.charts.axes import (
-    FAINT,
-    WIDTH,
-    Area,
-    apart,
-    counting_axis,
-    draw_bottom,
-    draw_bound,
-    draw_left,
-    linear_axis,
-)
+from reports.charts.axes import FAINT, WIDTH, Area, counting_axis, draw_bottom, draw_bound, linear_axis
+from reports.charts.lines import line_chart
 from suites.inference.report.roofline import roofline_plot, why_no_roofline
 from suites.inference.report.timeline import timeline_plot, unread
 from suites.inference.report.view import CaseView
-
-
-@dataclass(frozen=True)
-class Series:
-    """One line of a chart. Solid and coloured is the engine's, dashed and hollow the framework's."""
-
-    name: str
-    values: Sequence[float]
-    shape: Literal["circle", "square"]
-    filled: bool
 
 
 def plots(view: CaseView) -> dict[str, str]:
@@ -81,44 +60,15 @@ def accuracy_plot(view: CaseView) -> str | None:
 
 def throughput_plot(view: CaseView) -> str | None:
     """Whole and core throughput of each round, framework and engine, items per second from zero."""
-    series = _round_series(view)
-    if not series:
+    names: tuple[Literal["whole", "core"], ...] = ("whole", "core")
+    rounds = {f"{side} {name}": view.rounds(side, name) for side in SIDES for name in names}
+    lines = {name: list(enumerate(values, 1)) for name, values in rounds.items() if values}
+    if not lines:
         return None
-    rounds = max(len(line.values) for line in series)
-    across = counting_axis("round", rounds)
-    up = linear_axis(f"{view.items}/s", [0, *(value for line in series for value in line.values)])
-    area = Area(left=58, top=32, right=WIDTH - 116, bottom=202)
-    parts = [draw_left(area, up), draw_bottom(area, across)]
-    ends = []
-    for line in series:
-        points = [(area.x(across, n), area.y(up, value)) for n, value in enumerate(line.values, 1)]
-        parts.append(_polyline(points, line))
-        ends.append(points[-1])
-    places = apart([y for _, y in ends], 15, area.top, area.bottom - 4)
-    for line, (x, y), place in zip(series, ends, places, strict=True):
-        leader = svg.line(x + 7, y, area.right + 6, place, stroke_opacity=0.4, stroke_width=0.75)
-        parts += [leader, svg.label(area.right + 10, place + 4, line.name)]
-    said = "; ".join(f"{line.name} {', '.join(map(text.number, line.values))}" for line in series)
-    return svg.drawing(WIDTH, area.bottom + 40, f"Throughput per round, {view.items}/s", said, *parts)
-
-
-def _round_series(view: CaseView) -> list[Series]:
-    shapes: tuple[tuple[Literal["whole", "core"], Literal["circle", "square"]], ...]
-    shapes = (("whole", "circle"), ("core", "square"))
-    found = [
-        Series(f"{side} {name}", view.rounds(side, name), shape, side == "engine")
-        for side in SIDES
-        for name, shape in shapes
-    ]
-    return [series for series in found if series.values]
-
-
-def _polyline(points: Sequence[tuple[float, float]], series: Series) -> str:
-    path = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
-    colour = svg.ACCENT if series.filled else svg.INK
-    dash = "" if series.filled else "; stroke-dasharray: 2 3"
-    drawn = svg.element("polyline", points=path, style=f"fill: none; stroke: {colour}; stroke-width: 1.5{dash}")
-    return drawn + "".join(svg.marker(series.shape, x, y, filled=series.filled) for x, y in points)
+    across = counting_axis("round", max(map(len, lines.values())))
+    up = linear_axis(f"{view.items}/s", [0, *(value for line in lines.values() for _, value in line)])
+    said = "; ".join(f"{name} {', '.join(map(text.number, rounds[name]))}" for name in lines)
+    return line_chart(f"Throughput per round, {view.items}/s", said, across, up, lines)
 
 
 def _outcome(x: float, y: float, score: float, target: float, floor: float | None) -> str:

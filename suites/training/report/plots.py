@@ -9,14 +9,10 @@ from proofmark.training.figures import seed
 from proofmark.training.record import SeedRun, Split
 from reports import text
 from reports.charts import svg
-from reports.charts.axes import WIDTH, Area, Axis, draw_bottom, draw_left, linear_axis
+from reports.charts.axes import WIDTH, Area, draw_bottom, linear_axis
+from reports.charts.lines import line_chart
 from suites.training.report.timeline import training_timeline
 from suites.training.report.view import TrainingView
-
-Points = Sequence[tuple[float, float]]
-
-MARKS_APART = 44.0
-"""Pixels at least between two marks of a line: closer ones would hide its dashes."""
 
 PARTS = {"init": 0.15, "data": 0.3, "compute": 1.0, "communication": None, "evaluation": 0.55}
 PARTS |= {"checkpoint": 0.75, "other": 0.05, "confirmation": 0.4}
@@ -59,59 +55,16 @@ def _by_samples(run: SeedRun) -> list[tuple[float, float | None]]:
 def _curves(
     label: str, unit: str, lines: Mapping[str, Sequence[tuple[float, float | None]]], target: float | None
 ) -> str | None:
-    """Lines over samples, each with its own stroke; a value that was no number leaves a gap."""
+    """Lines over samples; a value that was no number leaves a gap."""
     points = {name: [(x, y) for x, y in line if y is not None] for name, line in lines.items()}
     points = {name: line for name, line in points.items() if line}
     if not points:
         return None
-    everything = list(itertools.chain.from_iterable(points.values()))
-    across = linear_axis(unit, [0, *(x for x, _ in everything)])
-    up = linear_axis(label, [y for _, y in everything] + ([target] if target is not None else []))
-    area = Area(left=58, top=32, right=WIDTH - 24, bottom=202)
-    parts = [draw_left(area, up), draw_bottom(area, across)]
-    if target is not None:
-        parts.append(_level(area, up, target))
-    drawn = [[(area.x(across, x), area.y(up, y)) for x, y in line] for line in points.values()]
-    parts += [svg.stroke(number).line(line) for number, line in enumerate(drawn)]
-    for number, line in enumerate(drawn):
-        parts += [svg.stroke(number).at(x, y) for x, y in marked(line, number / len(drawn))]
-    below = area.bottom + 46
-    parts += [_key(number, name, below) for number, name in enumerate(points)]
+    values = list(itertools.chain.from_iterable(points.values()))
+    across = linear_axis(unit, [0, *(x for x, _ in values)])
+    up = linear_axis(label, [y for _, y in values] + ([target] if target is not None else []))
     said = "; ".join(f"{name}: {text.score(line[-1][1])} after {line[-1][0]:.0f}" for name, line in points.items())
-    height = below + 20 * -(-len(points) // KEYS)
-    return svg.drawing(WIDTH, height, f"{label} over {unit}", said, *parts)
-
-
-def marked(line: Points, shift: float) -> Points:
-    """Points of a line that bear its mark: the last, and others so far apart that the line is seen between them.
-
-    `shift` is the share of their distance by which they lie beside those of other lines.
-    """
-    kept, following = [], line[0][0] + shift * MARKS_APART
-    for point in line:
-        if point[0] >= following:
-            kept.append(point)
-            following = point[0] + MARKS_APART
-    last = line[-1]
-    return [point for point in kept if last[0] - point[0] >= MARKS_APART / 2] + [last]
-
-
-KEYS = 3
-"""Names in a row of a legend."""
-
-
-def _key(number: int, name: str, top: float) -> str:
-    """A line's stroke with its mark, and what it is called."""
-    x, y = 40 + 122 * (number % KEYS), top + 20 * (number // KEYS) + 6
-    stroke = svg.stroke(number)
-    return stroke.line([(x, y), (x + 34, y)]) + stroke.at(x + 17, y) + svg.label(x + 41, y + 4, name)
-
-
-def _level(area: Area, up: Axis, target: float) -> str:
-    y = area.y(up, target)
-    return svg.line(area.left, y, area.right, y, stroke_dasharray="5 4") + svg.label(
-        area.left + 6, y - 5, f"target {target:g}", style=svg.HALO
-    )
+    return line_chart(f"{label} over {unit}", said, across, up, points, target)
 
 
 def _splits(view: TrainingView) -> str | None:
