@@ -67,10 +67,10 @@ class JobFile(BaseModel):
 
     @classmethod
     def begin(cls, index: Path | None, name: str, launcher: str, directory: Path, **identity: Any) -> Self:
-        """Write a new job down, and remember it in an index where there is one.
+        """Write a new job down, and remember it in an index where there is one that may be written to.
 
         Raises:
-            OSError: that can't be written.
+            OSError: the job's own folder can't be written.
         """
         job = cls(
             id=secrets.token_hex(6),
@@ -84,10 +84,11 @@ class JobFile(BaseModel):
         )
         job._write()
         if index is not None:
-            folder = index / str(job.user)
-            folder.mkdir(parents=True, exist_ok=True)
-            (folder / job.id).symlink_to(job.path)
-            _forget(folder)
+            with contextlib.suppress(OSError):  # a cache that may only be read is a cache all the same
+                folder = index / str(job.user)
+                folder.mkdir(parents=True, exist_ok=True)
+                (folder / job.id).symlink_to(job.path)
+                _forget(folder)
         return job
 
     @property

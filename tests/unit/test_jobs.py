@@ -152,3 +152,10 @@ def test_a_number_that_was_given_again_is_another_process() -> None:
         ProcessIdentity(this.pid, None, this.boot),
     ):
         assert not other.lives() and other.is_anothers()
+
+
+def test_a_job_runs_unremembered_where_the_cache_may_only_be_read(tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    (tmp_path / "cache").write_text("a file, not a directory")
+    job = JobFile.begin(index_in(str(tmp_path / "cache")), "training/tiny/1x1", "local", tmp_path / "run")
+    assert job.path.is_file() and known_jobs(index_in(str(tmp_path / "cache"))) == ([], [])
