@@ -79,9 +79,7 @@ def collect(events_file: Path, begun: Event | None = None) -> RunRecord:
         corrupt_lines=len(events[CORRUPT]),
         damaged=tuple(event["what"] for event in events[CORRUPT][:NAMED]),
         interrupted=_last(events, "interrupted").get("step"),
-        launched=tuple(
-            Launched(**{k: h[k] for k in Launched.model_fields if k in h}) for h in launched.get("hosts", ())
-        ),
+        launched=tuple(map(_launched, launched.get("hosts", ()))),
         **facts,
     )
     record = record.model_copy(update={"monitoring": _monitoring(record, events, events_file)})

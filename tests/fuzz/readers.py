@@ -14,6 +14,7 @@ from proofmark.flagperf.host_file import load_host_file
 from proofmark.flagperf.perflog_reader import read_perflog
 from proofmark.inference.case import InferenceParameters
 from proofmark.inference.collect import collect
+from proofmark.inference.node.answers import read_node_answer
 from proofmark.inference.record import RunRecord
 from proofmark.launch.cluster.cluster_file import load_cluster
 from proofmark.launch.cluster.container import ContainerSettings
@@ -118,6 +119,10 @@ def _answer(folder: Path, line: bytes) -> None:
     assert isinstance(read_answer(line), dict)
 
 
+def _answer_of_host(folder: Path, line: bytes) -> None:
+    assert isinstance(read_node_answer(line), dict)
+
+
 def _end_of_node(folder: Path, line: bytes) -> None:
     logs = NodeLogs(folder, LEAVES)
     logs.end(json.loads(line))
@@ -152,5 +157,8 @@ READERS = {
     ),
     "chips": Reader(inputs.yamls(samples.CHIPS), _file(lambda path: describe_chip("Acme One", 2, "fp16", path))),
     "answer": Reader(st.one_of(map(inputs.jsons, samples.ANSWERS)), _answer, (ValueError,)),
+    "a host's answer": Reader(
+        st.one_of(map(inputs.jsons, (*samples.ANSWERS, *samples.HOSTS_ANSWERS))), _answer_of_host, (ValueError,)
+    ),
     "an option's value": Reader(st.text(max_size=80), _option),
 }

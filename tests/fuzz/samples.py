@@ -194,3 +194,10 @@ ANSWERS: list[Any] = [
     {"phase": "engine round 1/3", "step": 1, "steps": 3, "items": 10, "samples_per_second": 2.5, "loss": 0.5},
     {"note": "weights are being made"},
 ]
+
+HOSTS_ANSWERS: list[Any] = [
+    {"ready": {"device": 0}},
+    {"lost": {"reason": "the case's process died of signal 9 (SIGKILL)", "detail": None}},
+    {"closed": {"monitor_failure": None}},
+    {"agent": "alive"},
+]
