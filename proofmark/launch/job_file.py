@@ -28,6 +28,9 @@ FILE, STOP = "job.json", "job.stop"
 MOST = 200
 """Jobs that an index remembers: the last ones."""
 
+LEAVING = 15.0
+"""Seconds in which a process whose session is gone ends by itself, and tidies up."""
+
 LONGEST = 1 << 20
 """Bytes of a log that are read at once."""
 
@@ -141,6 +144,9 @@ class JobFile(BaseModel):
             raise UsageError(
                 f"job {self.id}: its process id {self.agent.pid} belongs to another process now; nothing was ended"
             )
+        own_end = time.monotonic() + (LEAVING if self.state() == "lost" else 0.0)
+        while self.agent is not None and self.agent.lives() and time.monotonic() < own_end:
+            time.sleep(0.1)
         if self.mark is not None:
             end_marked(self.mark)
         deadline = time.monotonic() + patience

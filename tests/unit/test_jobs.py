@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from proofmark import jobs
+from proofmark.launch import job_file
 from proofmark.launch.job_file import JobFile, index_in, known_jobs, reattach
 from proofmark.process.identity import ProcessIdentity
 from proofmark.process.lifetime import MARK
@@ -88,8 +89,12 @@ def test_a_job_is_ended_by_its_mark(
 
 
 def test_what_is_left_of_a_session_that_crashed_is_ended(
-    job: JobFile, sleeper: subprocess.Popen[bytes], capsys: pytest.CaptureFixture[str]
+    job: JobFile,
+    sleeper: subprocess.Popen[bytes],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(job_file, "LEAVING", 0.2)
     with subprocess.Popen(["true"]) as gone:
         session = ProcessIdentity.of(gone.pid)
     job.note(session=session)
