@@ -22,7 +22,7 @@ from proofmark.process.lifetime import leave
 
 MODULES = (
     "pytest execnet allure_commons cpuinfo attr yaml pydantic psutil numpy unittest.mock xml.etree.ElementTree "
-    "torch torch.utils.data torch.utils.flop_counter torch._dynamo"
+    "torch torch.utils.data torch.utils.flop_counter torch._dynamo sklearn.datasets"
 ).split()
 
 OURS = ("proofmark", "fixtures", "reports", "suites", "vendors", "tests")

@@ -151,8 +151,9 @@ def test_target_never_reached(house: House) -> None:
     assert "is below the target 0.9 after 1218 samples" in ran.output
 
 
-def test_same_seed_same_losses(house: House) -> None:
-    runs = [house.run("-k", "1x2", vendor="cpu", suite="training").training("1x2").runs[0] for _ in range(2)]
+def test_same_seed_same_losses(session: tuple[House, Ran], house: House) -> None:
+    again = house.run("-k", "1x2", vendor="cpu", suite="training")
+    runs = [ran.training("1x2").runs[0] for ran in (session[1], again)]
     assert runs[0].losses == runs[1].losses
     assert [e.metric for e in runs[0].evaluations] == [e.metric for e in runs[1].evaluations]
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterator
 
 import pytest
+
+from proofmark.process.lifetime import temporary_directory
 
 
 @pytest.fixture
@@ -16,3 +19,11 @@ def one_thread() -> Iterator[None]:
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(threads)
+
+
+@pytest.fixture
+def tidied(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A loader's processes that are ended leave their temporary directories: whoever starts a rank takes them away."""
+    with temporary_directory() as folder:
+        monkeypatch.setattr(tempfile, "tempdir", folder)
+        yield

@@ -114,6 +114,7 @@ def test_it_is_not_repeated_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert len(case.events("round")) == 4 and len(case.events("repeated")) == 1
 
 
+@pytest.mark.usefixtures("tidied")
 @pytest.mark.parametrize(
     "on_processor, workers, alone", [(True, 0, False), (True, 1, True), (False, 0, True), (False, 1, True)]
 )

@@ -13,6 +13,7 @@ import pytest
 import torch
 from torch import nn
 
+from proofmark.process.lifetime import temporary_directory
 from proofmark.record.events import Event, read_events
 from proofmark.rules.config import EffectiveConfig
 from proofmark.training.case import TrainingCase
@@ -243,6 +244,7 @@ def fuse(model: nn.Module) -> nn.Module:
     ],
     ids=["same", "wrapped", "fused", "sync_bn", "channels_last", "bf16_weights", "fp16", "worker"],
 )
+@pytest.mark.usefixtures("tidied")
 def test_what_honest_vendors_do_passes(tmp_path: Path, convert: Any, settings: dict[str, Any]) -> None:
     _, events = train(tmp_path, Converts(convert), **settings)
     assert converged(events) and not failed(events)
@@ -271,7 +273,9 @@ def test_one_that_confirms_nothing_yet_goes_on(tmp_path: Path, monkeypatch: pyte
 def test_several_processes_agree(tmp_path: Path) -> None:
     launch = "-m torch.distributed.run --standalone --local-addr 127.0.0.1 --nproc-per-node 2 --log-dir".split()
     command = [sys.executable, *launch, os.devnull, "-m", "tests.unit.cheats", str(tmp_path)]
-    ran = subprocess.run(command, env={**os.environ, "OMP_NUM_THREADS": "1"}, capture_output=True, timeout=300)
+    with temporary_directory() as temporary:  # ranks don't tidy up: who starts them does
+        environment = {**os.environ, "OMP_NUM_THREADS": "1", "TMPDIR": temporary}
+        ran = subprocess.run(command, env=environment, capture_output=True, timeout=300)
     assert ran.returncode == 0, ran.stderr.decode()
     for parallel in ("ddp", "fsdp"):
         logs = [list(read_events(tmp_path / parallel / f"rank{rank}.jsonl")) for rank in (0, 1)]
