@@ -74,7 +74,7 @@ def test_code_is_sent_once_and_edits_on_a_host_are_noticed(campus: Campus) -> No
     (newer / "proofmark" / "record" / "events.py").open("a").write("\n# mine\n")
     (newer / "left.py").write_text("")
     one_line_table(
-        campus.run("--preflight-only"), "10.77", "edited on the host: proofmark/record/events.py, left.py; remove /"
+        campus.run("--preflight-only"), "10.77", "edited on the host: left.py, proofmark/record/events.py; remove /"
     )
 
 
