@@ -36,8 +36,8 @@ class Problem:
     what: str
 
     def __str__(self) -> str:
-        told = f"{self.where}: {self.key}: {self.what}" if self.key else f"{self.where}: {self.what}"
-        return harmless(told)
+        line = f"{self.where}: {self.key}: {self.what}" if self.key else f"{self.where}: {self.what}"
+        return harmless(line)
 
 
 def harmless(text: str) -> str:

@@ -45,8 +45,8 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True)
     listed = commands.add_parser("list", help="those that run")
     listed.add_argument("--all", action="store_true", help="those that have ended too")
-    for name, told in (("status", "how one is"), ("stop", "end one"), ("logs", "what its processes printed")):
-        one = commands.add_parser(name, help=told)
+    for name, purpose in (("status", "how one is"), ("stop", "end one"), ("logs", "what its processes printed")):
+        one = commands.add_parser(name, help=purpose)
         one.add_argument("id", metavar="ID")
         if name == "logs":
             one.add_argument("--follow", action="store_true", help="until it has ended")
@@ -58,8 +58,8 @@ def _list(index: Path, every: bool) -> int:
     for job in jobs:
         if every or job.state() == "running":
             print(_line(job))
-    for told in wrong:
-        print(f"WARNING: {told}", file=sys.stderr)
+    for problem in wrong:
+        print(f"WARNING: {problem}", file=sys.stderr)
     return 0
 
 

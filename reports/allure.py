@@ -104,11 +104,11 @@ def describe(
     import allure
 
     view = View(record)
-    figures = [f"{with_other_name(figure.name, figure)}: {told}" for figure, told in view.listed()]
+    figures = [f"{with_other_name(figure.name, figure)}: {shown}" for figure, shown in view.listed()]
     dynamic: Any = allure.dynamic  # untyped upstream
     dynamic.tag(str(view.verdict.kind))
-    told = (html.escape(line, quote=False) for line in (*view.verdict.reasons, *figures))  # Markdown lets HTML through
-    dynamic.description("\n\n".join([f"**{view.verdict.kind}**", *told]))
+    shown = (html.escape(line, quote=False) for line in (*view.verdict.reasons, *figures))  # Markdown lets HTML through
+    dynamic.description("\n\n".join([f"**{view.verdict.kind}**", *shown]))
     attach: Any = allure.attach
     kind = allure.attachment_type
     attach(json.dumps(view.public(), indent=1, ensure_ascii=False), "run record", kind.JSON)

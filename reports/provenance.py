@@ -42,8 +42,8 @@ def config_rows(record: CaseRecord) -> list[ConfigRow]:
 def override_line(entry: Override) -> str:
     """One line for an override: what was in force, what took its place, and who asked."""
     if entry.kind == "added":
-        told = f"{text.literal(entry.new)}, a key that the case does not have ({entry.origin})"
-        return f"{told}; did you mean '{entry.near}'?" if entry.near else told
+        change = f"{text.literal(entry.new)}, a key that the case does not have ({entry.origin})"
+        return f"{change}; did you mean '{entry.near}'?" if entry.near else change
     return f"{text.literal(entry.old)} -> {text.literal(entry.new)} ({entry.origin})"
 
 
@@ -77,7 +77,7 @@ def _made_with(record: CaseRecord) -> list[tuple[str, str]]:
             ("vendor's package", known(found.vendor_version)),
             ("vendor's content", known(found.vendor_sha256, "SHA-256 ")),
         ]
-    return rows + [(label, told) for label, told in machine_rows(record) if told]
+    return rows + [(label, value) for label, value in machine_rows(record) if value]
 
 
 def machine_rows(record: CaseRecord) -> list[tuple[str, str]]:
@@ -85,11 +85,13 @@ def machine_rows(record: CaseRecord) -> list[tuple[str, str]]:
     hosts = record.hosts
     rows = []
     for name, label in MACHINE.items():
-        told: dict[str, list[str]] = {}
+        hosts_by_value: dict[str, list[str]] = {}
         for host in hosts:
-            told.setdefault(known(getattr(host, name)), []).append(host.name)
-        one = len(told) == 1
-        rows.append((label, "; ".join(what if one else f"{', '.join(who)}: {what}" for what, who in told.items())))
+            hosts_by_value.setdefault(known(getattr(host, name)), []).append(host.name)
+        one = len(hosts_by_value) == 1
+        rows.append(
+            (label, "; ".join(what if one else f"{', '.join(who)}: {what}" for what, who in hosts_by_value.items()))
+        )
     return rows
 
 

@@ -28,15 +28,17 @@ def summary_lines(
     ended = [record for record in records if record.interrupted is None]
     lines = [line for record in ended for line in _case_lines(View(record), width)]
     for comparison in compared(ended, suites or {}):
-        for label, told in comparison.lines.items():
-            lines += [*_wrapped(label, told, _LABEL, width), ""]
+        for label, sentence in comparison.lines.items():
+            lines += [*_wrapped(label, sentence, _LABEL, width), ""]
     return lines
 
 
 def explanations(records: Sequence[CaseRecord], width: int = WIDTH) -> list[str]:
     """What the figures of these records are."""
-    told = [line for name, meaning in explained(records).items() for line in _wrapped(name, meaning, _LABEL, width)]
-    return [_rule("what the figures are", width), *told, ""] if told else []
+    explained_lines = [
+        line for name, meaning in explained(records).items() for line in _wrapped(name, meaning, _LABEL, width)
+    ]
+    return [_rule("what the figures are", width), *explained_lines, ""] if explained_lines else []
 
 
 def _case_lines(view: View[CaseRecord], width: int) -> Iterator[str]:
@@ -64,21 +66,21 @@ def _rows(view: View[CaseRecord]) -> Iterator[tuple[str, str]]:
         if any(": " in figure.label for figure, _ in figures):
             yield name, _parts(figures)
         else:
-            yield from (_row(figure, told) for figure, told in figures)
+            yield from (_row(figure, shown) for figure, shown in figures)
 
 
-def _row(figure: Figure, told: Shown) -> tuple[str, str]:
+def _row(figure: Figure, shown: Shown) -> tuple[str, str]:
     """What others call a figure stands behind it where it is too long for the column of names."""
     name = with_other_name(figure.name, figure)
     if figure.also is None or len(name) < _LABEL:
-        return name, str(told)
-    return figure.name, f"{told} ({figure.also})" if told.value is not None else str(told)
+        return name, str(shown)
+    return figure.name, f"{shown} ({figure.also})" if shown.value is not None else str(shown)
 
 
 def _parts(figures: Sequence[tuple[Figure, Shown]]) -> str:
     """Those parts that are known; else why none is."""
-    known = [f"{figure.label.partition(': ')[2]} {told}" for figure, told in figures if told.value is not None]
-    return ", ".join(known or dict.fromkeys(str(told) for _, told in figures))
+    known = [f"{figure.label.partition(': ')[2]} {shown}" for figure, shown in figures if shown.value is not None]
+    return ", ".join(known or dict.fromkeys(str(shown) for _, shown in figures))
 
 
 def _rule(title: str, width: int) -> str:

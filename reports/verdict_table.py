@@ -42,8 +42,8 @@ def _told(view: View[CaseRecord], run_dir: Path) -> Iterator[RenderableType]:
             yield Text(text.printable(f"{figure.name} {shown}"))
     for reason in view.verdict.reasons:
         yield _bullet(reason)
-    for told in _kept(record, run_dir / record.run_name):
-        yield _bullet(told)
+    for sentence in _kept(record, run_dir / record.run_name):
+        yield _bullet(sentence)
 
 
 def _kept(record: CaseRecord, folder: Path) -> Iterator[str]:
@@ -58,10 +58,10 @@ def _kept(record: CaseRecord, folder: Path) -> Iterator[str]:
             yield f"kept: {shown} ({kept.what})"
 
 
-def _bullet(told: str) -> RenderableType:
+def _bullet(sentence: str) -> RenderableType:
     """A text of any length, wrapped beside its dash."""
     row = Table.grid()
     row.add_column(no_wrap=True)
     row.add_column(overflow="fold")
-    row.add_row("- ", Text(text.printable(told)))
+    row.add_row("- ", Text(text.printable(sentence)))
     return Padding(row, 0)

@@ -88,8 +88,8 @@ class View(Generic[Record]):
     @property
     def variant(self) -> str:
         """What tells it from other runs of the case, in a line."""
-        told = {"vendor": self.record.vendor, **self.record.variant, "precision": self.record.precision}
-        return text.printable(", ".join(told.values()))
+        parts = {"vendor": self.record.vendor, **self.record.variant, "precision": self.record.precision}
+        return text.printable(", ".join(parts.values()))
 
     def shown(self, key: str) -> Shown:
         """The figure of that key."""

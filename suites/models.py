@@ -212,9 +212,9 @@ def _load(
         "unexpected": unexpected,
         "of another shape": [key if isinstance(key, str) else key[0] for key in info["mismatched_keys"]],
     }
-    told = [f"{what}: {_first(keys)}" for what, keys in wrong.items() if keys]
-    if told:
-        raise StepError(f"The weights in {directory} don't fit {architecture.__name__}; {'; '.join(told)}.")
+    problems = [f"{what}: {_first(keys)}" for what, keys in wrong.items() if keys]
+    if problems:
+        raise StepError(f"The weights in {directory} don't fit {architecture.__name__}; {'; '.join(problems)}.")
     return _evaluating(model)
 
 

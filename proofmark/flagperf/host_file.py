@@ -57,7 +57,7 @@ class HostFile(BaseModel):
     @field_validator("CASES")
     @classmethod
     def _keys_are_legal(cls, cases: dict[str, str]) -> dict[str, str]:
-        wrong = [told for key in cases if (told := _wrong_with(key))]
+        wrong = [problem for key in cases if (problem := _wrong_with(key))]
         named = [(terms[0], *terms[2:5]) for terms in (key.split(":") for key in cases)]
         twice = sorted({":".join(name) for name in named if named.count(name) > 1})
         if twice:

@@ -165,9 +165,9 @@ def _figures(runs: Sequence[SeedRun]) -> dict[str, Any]:
 
 def _built(values: dict[str, Any], submitted: dict[str, Any], damaged: int) -> TrainingRecord:
     """The record, with what SUBMIT_INFO says of the task, if that is what a record can hold."""
-    told = {key: value for key, value in submitted.items() if key in TrainingRecord.model_fields and key not in _OURS}
+    known = {key: value for key, value in submitted.items() if key in TrainingRecord.model_fields and key not in _OURS}
     try:
-        record = TrainingRecord.model_validate({**values, **told, "corrupt_lines": damaged})
+        record = TrainingRecord.model_validate({**values, **known, "corrupt_lines": damaged})
         record.model_dump_json()
     except (ValueError, RecursionError):
         return TrainingRecord.model_validate({**values, "corrupt_lines": damaged + 1})

@@ -104,11 +104,11 @@ def metric_of(finished: dict[str, Any], submitted: dict[str, Any]) -> str | None
 
 def seed_run(lines: RankLines, submitted: dict[str, Any]) -> SeedRun:
     """The run's figures. Seconds are the log's own where it has them, else those between its lines."""
-    told = lines.finished or {}
+    finished = lines.finished or {}
     between = {"between init": _between(lines, "INIT"), "between train": _between(lines, "TRAIN")}
-    metric = metric_of(told, submitted)
-    score = next((told[key] for key in (f"final_{metric}", metric) if metric and key in told), None)
-    converged = told.get("converged")
+    metric = metric_of(finished, submitted)
+    score = next((finished[key] for key in (f"final_{metric}", metric) if metric and key in finished), None)
+    converged = finished.get("converged")
     return SeedRun(
         seed=whole(submitted.get("seed")),
         started=lines.times.get("INIT_START", lines.began),
@@ -116,12 +116,12 @@ def seed_run(lines: RankLines, submitted: dict[str, Any]) -> SeedRun:
         metric=figure(score),
         steps=lines.steps,
         samples=lines.samples,
-        e2e_seconds=figure(told.get("e2e_time")),
-        init_seconds=_first(between | told, "init_time", "between init"),
-        train_seconds=_first(between | told, "train_time", "raw_train_time", "between train"),
-        no_eval_seconds=_first(told, "train_no_eval_time"),
-        pure_compute_seconds=_first(told, "pure_training_computing_time"),
-        rates=_rates(told),
+        e2e_seconds=figure(finished.get("e2e_time")),
+        init_seconds=_first(between | finished, "init_time", "between init"),
+        train_seconds=_first(between | finished, "train_time", "raw_train_time", "between train"),
+        no_eval_seconds=_first(finished, "train_no_eval_time"),
+        pure_compute_seconds=_first(finished, "pure_training_computing_time"),
+        rates=_rates(finished),
         split=None,
         parameters=None,
         train_began=lines.times.get("TRAIN_START"),
@@ -134,9 +134,9 @@ def seed_run(lines: RankLines, submitted: dict[str, Any]) -> SeedRun:
     )
 
 
-def _rates(told: dict[str, Any]) -> Rates | None:
-    raw = _first(told, *RAW)
-    others = {name: _first(told, f"throughput(ips)_{name}") for name in ("no_eval", "pure_compute")}
+def _rates(finished: dict[str, Any]) -> Rates | None:
+    raw = _first(finished, *RAW)
+    others = {name: _first(finished, f"throughput(ips)_{name}") for name in ("no_eval", "pure_compute")}
     return None if raw is None else Rates(raw=raw, **others)
 
 

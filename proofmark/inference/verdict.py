@@ -193,8 +193,8 @@ def _noise(record: RunRecord) -> list[str]:
 
 def _dishonesty(record: RunRecord) -> list[str]:
     """What the engine was seen to do, and checks that failed without a word about it."""
-    told = list(record.dishonest)
-    return told or [f"the honesty check '{check.name}' failed" for check in record.checks if not check.passed]
+    accusations = list(record.dishonest)
+    return accusations or [f"the honesty check '{check.name}' failed" for check in record.checks if not check.passed]
 
 
 def _too_little(record: RunRecord) -> list[str]:

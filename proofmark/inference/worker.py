@@ -62,9 +62,9 @@ class WorkerLost(Exception):
     `detail` are Python's stacks in a child that did not answer any more.
     """
 
-    def __init__(self, told: str, detail: str | None = None) -> None:
+    def __init__(self, reason: str, detail: str | None = None) -> None:
         self.detail = detail
-        super().__init__(told)
+        super().__init__(reason)
 
 
 class CaseWorker:
@@ -131,7 +131,7 @@ class CaseWorker:
                 if time.monotonic() >= deadline:
                     self._end_hung(f"took longer than the {timeout:g} s of --step-timeout and was ended")
                 if left <= 0:
-                    self._end_hung(self._listener.told())
+                    self._end_hung(self._listener.verdict())
                 on_progress({"silent": step, "seconds": time.monotonic() - begun})
                 continue
             except ValueError as error:
@@ -164,7 +164,7 @@ class CaseWorker:
                     stream.close()
         self._temporary.cleanup()
 
-    def _end_hung(self, told: str) -> NoReturn:
+    def _end_hung(self, reason: str) -> NoReturn:
         """Let the child write its stacks into its log, then end it."""
         before = self._log.received
         with contextlib.suppress(ProcessLookupError):
@@ -174,7 +174,9 @@ class CaseWorker:
             stacks = self._written_since(before)
             time.sleep(0.1)
         self.kill()
-        raise WorkerLost(f"{told}; where it was is in worker.log", stacks[-DETAIL:].decode("utf-8", "replace") or None)
+        raise WorkerLost(
+            f"{reason}; where it was is in worker.log", stacks[-DETAIL:].decode("utf-8", "replace") or None
+        )
 
     def _written_since(self, position: int) -> bytes:
         with contextlib.suppress(OSError):

@@ -181,8 +181,8 @@ def read_job(path: Path) -> JobFile:
     except ValidationError as error:
         raise UsageError(harmless(f"{path}: not a job's file: {first_of(error)}")) from None
     except (OSError, ValueError, RecursionError) as error:
-        told = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise UsageError(harmless(f"{path}: not a job's file: {told}")) from None
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise UsageError(harmless(f"{path}: not a job's file: {reason}")) from None
 
 
 def reattach(index: Path, identifier: str) -> JobFile:

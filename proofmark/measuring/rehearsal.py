@@ -99,9 +99,9 @@ def declared_and_counted(case: Case, config: EffectiveConfig, counted: float) ->
     Raises:
         StepError: they are too far apart; where to mend it.
     """
-    for told in wrong_flops(Flops(declared=config.flops, counted=counted), config.item):
+    for problem in wrong_flops(Flops(declared=config.flops, counted=counted), config.item):
         where = _place(numbers_of(type(case)), config.profile, "flops")
-        raise StepError(f"{told}; if the model is as it should be, write {counted:.4g} in {where}")
+        raise StepError(f"{problem}; if the model is as it should be, write {counted:.4g} in {where}")
 
 
 def _answered(model: torch.nn.Module, batch: Batch) -> Batch:
@@ -114,8 +114,8 @@ def _answered(model: torch.nn.Module, batch: Batch) -> Batch:
     except Exception as error:
         traceback.print_exc()  # to worker.log
         first = next(iter(str(error).strip().splitlines()), "")
-        told = f"{type(error).__name__}: {first} (traceback in worker.log)"
-        raise StepError(f"create_model: the model cannot take build_dataloader's {_told(inputs)}: {told}") from error
+        problem = f"{type(error).__name__}: {first} (traceback in worker.log)"
+        raise StepError(f"create_model: the model cannot take build_dataloader's {_told(inputs)}: {problem}") from error
     return [output] if isinstance(output, torch.Tensor) else list(output), targets
 
 

@@ -36,11 +36,11 @@ def summarise(path: Path, window: Window | None, items: int, failures: Sequence[
     if not path.exists() and not failures:
         return None
     samples, rubbish = read_samples(path)
-    told = list(failures)
+    problems = list(failures)
     if rubbish:
-        told.append(f"{rubbish} lines of the monitor's log are no samples")
-    told += dict.fromkeys(f"devices could not be read: {s.failure}" for s in samples if s.failure)
-    told += dict.fromkeys(f"device {d.device} could not be read: {d.error}" for d in devices_of(samples) if d.error)
+        problems.append(f"{rubbish} lines of the monitor's log are no samples")
+    problems += dict.fromkeys(f"devices could not be read: {s.failure}" for s in samples if s.failure)
+    problems += dict.fromkeys(f"device {d.device} could not be read: {d.error}" for d in devices_of(samples) if d.error)
     inside = [s for s in samples if window and window[0] <= s.time <= window[1]]
     energy, method = _energy(samples, window)
     return Monitoring(
@@ -52,7 +52,7 @@ def summarise(path: Path, window: Window | None, items: int, failures: Sequence[
         energy_per_item=energy / items if energy is not None and items else None,
         throttled=tuple(sorted({reason for d in devices_of(inside) for reason in d.throttled or ()})),
         foreign_processes=tuple(sorted({pid for d in devices_of(inside) for pid in d.foreign or ()})),
-        failures=tuple(told),
+        failures=tuple(problems),
     )
 
 

@@ -61,7 +61,7 @@ class Listener:
             return self._patience.setup
         return max(self._patience.hang, min(FACTOR * self._longest, self._patience.setup))
 
-    def told(self) -> str:
+    def verdict(self) -> str:
         """What happened, where the limit has passed."""
         option = "--setup-timeout" if self.doing == "setup" else "--hang-timeout"
         return f"gave no sign of life for {self.silence:.0f} s and was ended ({option}){self._reached}"

@@ -72,8 +72,8 @@ def load_mapping(path: Path, root: Path | None = None) -> dict[str, Any]:
     except UnicodeDecodeError:
         raise ConfigurationError([Problem(where, "", "cannot be read: it is not UTF-8")]) from None
     except (OSError, ValueError, RuntimeError) as error:
-        told = getattr(error, "strerror", None) or error
-        raise ConfigurationError([Problem(where, "", f"cannot be read: {told}")]) from None
+        reason = getattr(error, "strerror", None) or error
+        raise ConfigurationError([Problem(where, "", f"cannot be read: {reason}")]) from None
     content = parse(text, where)
     if content is None:
         return {}

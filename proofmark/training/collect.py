@@ -85,8 +85,8 @@ def _adapted(firsts: Iterable[RankLog]) -> Iterator[str]:
 
 def _of_hosts(events: Iterable[Event]) -> Event:
     """The chip, the machine and the versions of the first host, where it is not the one that the session runs on."""
-    told = [event["hosts"][0] for event in events if event["event"] == "round_end" and event.get("hosts")]
-    return {key: told[0][key] for key in ("chip", "host", "versions") if key in told[0]} if told else {}
+    described = [event["hosts"][0] for event in events if event["event"] == "round_end" and event.get("hosts")]
+    return {key: described[0][key] for key in ("chip", "host", "versions") if key in described[0]} if described else {}
 
 
 def _damaged_agents(run_dir: Path) -> Iterator[str]:

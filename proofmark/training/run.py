@@ -64,8 +64,8 @@ def at_scale(resolution: Resolution, scale: Scale, path: str) -> Resolution:
     if together == config.global_batch_size:
         return resolution
     if asked:
-        told = f"{each} x {scale.world} processes x {config.gradient_accumulation_steps} accumulations is {together}"
-        problem = Problem(path, "train_batch_size", f"{told}, but global_batch_size is {config.global_batch_size}")
+        product = f"{each} x {scale.world} processes x {config.gradient_accumulation_steps} accumulations is {together}"
+        problem = Problem(path, "train_batch_size", f"{product}, but global_batch_size is {config.global_batch_size}")
         return replace(resolution, problems=(*resolution.problems, problem))
     settled = Override(
         "global_batch_size", config.global_batch_size, together, f"train_batch_size at scale {scale}", "changed"
@@ -172,8 +172,8 @@ class ScaleRun(Run[TrainingRecord]):
         """Rank 0's progress."""
         if event["event"] == "steps":
             phase = f"training, run {number}/{self.config.repeat}" if self.config.repeat > 1 else "training"
-            told = {"phase": phase, "step": event["step"], "steps": event["total_steps"], "items": event["samples"]}
-            self._on_progress({**told, "loss": event["losses"][-1], "may_end_early": True})
+            progress = {"phase": phase, "step": event["step"], "steps": event["total_steps"], "items": event["samples"]}
+            self._on_progress({**progress, "loss": event["losses"][-1], "may_end_early": True})
         elif event["event"] == "evaluation" and event["metric"] is not None:
             seconds = f"{event['train_seconds']:.0f} s"
             told_metric = f"{self.config.metric} {event['metric']:.4f}, target {self.config.target:g}"

@@ -104,10 +104,10 @@ def _missing_in_run(record: TrainingRecord, run: SeedRun) -> list[str]:
         reasons.append("a throughput is missing" if run.rates else "nothing was measured")
     if run.contention is None:
         reasons.append("nothing says what else its machines did (contention)")
-    told = [rank for rank in run.ranks if rank.compute_seconds is not None]
-    if record.world is not None and [rank.rank for rank in told] != list(range(record.world)):
-        reasons.append(f"{len({rank.rank for rank in told})} of {record.world} ranks left their figures")
-    broken = [str(rank.rank) for rank in told if rank.steps is None or rank.steps != run.steps]
+    measured = [rank for rank in run.ranks if rank.compute_seconds is not None]
+    if record.world is not None and [rank.rank for rank in measured] != list(range(record.world)):
+        reasons.append(f"{len({rank.rank for rank in measured})} of {record.world} ranks left their figures")
+    broken = [str(rank.rank) for rank in measured if rank.steps is None or rank.steps != run.steps]
     if broken:
         reasons.append(f"the log of rank {', '.join(broken[:16])} has no end, or another than rank 0's")
     missing = required(bool(record.adapted), bool(run.converged)) - {check.name for check in run.checks}
@@ -128,7 +128,7 @@ def _impossible_figures(record: TrainingRecord) -> list[str]:
         speeds = [known[name] for name in reversed(Rates.model_fields) if name in known]
         if speeds != sorted(speeds, reverse=True) or any(speed <= 0 for speed in speeds):
             names = {"pure_compute": "core", "no_eval": "no eval", "raw": "whole"}
-            what = ", ".join(f"{told} {known[name]:.4g}" for name, told in names.items() if name in known)
+            what = ", ".join(f"{measured} {known[name]:.4g}" for name, measured in names.items() if name in known)
             reasons.append(f"{_named(record, run)}throughputs must fall in this order: {what}")
         if run.converged and run.metric is not None and record.target is not None and not _reached(record, run.metric):
             reasons.append(f"{_named(record, run)}it is said to have converged, but {_shortfall(record, run)}")

@@ -58,12 +58,14 @@ def _take_all(
     """In one order everywhere, so that no two sessions wait for each other."""
     deadline = time.monotonic() + patience
     for device in sorted(set(devices)):
-        taken, told = _take(device), ""
+        taken, refusal = _take(device), ""
         while taken is None:
-            told = told or f"{device} is in use by {_holder(device)}"
+            refusal = refusal or f"{device} is in use by {_holder(device)}"
             if time.monotonic() >= deadline:
-                raise UsageError(f"{told}, and two sessions would measure each other: --device-wait waits for longer")
-            note(f"{told}: waiting up to {patience:g} s (--device-wait)")
+                raise UsageError(
+                    f"{refusal}, and two sessions would measure each other: --device-wait waits for longer"
+                )
+            note(f"{refusal}: waiting up to {patience:g} s (--device-wait)")
             taken = _in_time(device, deadline)
         stack.enter_context(taken)
 

@@ -96,9 +96,9 @@ def _asked(found: FoundVendor, note: Note) -> dict[str, Any]:
 
 
 def _software(vendor: Vendor) -> dict[str, Any]:
-    told = device_software(vendor)
-    reason = next((known.reason for known in told.values() if known.reason), Software.reason)
-    return {name: known.value for name, known in told.items()} | {"reason": reason}
+    software = device_software(vendor)
+    reason = next((known.reason for known in software.values() if known.reason), Software.reason)
+    return {name: known.value for name, known in software.items()} | {"reason": reason}
 
 
 def _sought(vendor: Vendor) -> list[str]:

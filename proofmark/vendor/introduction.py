@@ -119,10 +119,13 @@ def introduce(name: str, vendors_dir: Path, device: str | None = None) -> FoundV
     """
     orders = {"vendor": name, "vendors_dir": str(vendors_dir), "selected": device}
     answers = _understood(name, _ask(name, orders))
-    failures = {what: told for what, told in answers.failures.items() if what != "devices"}  # asked for where needed
+    # devices are asked for where they are needed
+    failures = {
+        what: failure for what, failure in answers.failures.items() if what != "devices"
+    }  # asked for where needed
     if failures:
-        told = "; ".join(f"{what}() failed: {failure}" for what, failure in failures.items())
-        raise UsageError(f"vendor '{name}': {told} ({answers.file})")
+        failed = "; ".join(f"{what}() failed: {failure}" for what, failure in failures.items())
+        raise UsageError(f"vendor '{name}': {failed} ({answers.file})")
     package = ModuleType(answers.module)
     package.__file__ = answers.file
     vendor = IntroducedVendor(name, answers)

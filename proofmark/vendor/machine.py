@@ -59,8 +59,8 @@ def container(root: Path = Path("/")) -> Known:
     """The image that this process runs in, as far as an engine tells those within."""
     podman = _read(root / "run/.containerenv")
     if podman is not None:
-        told = dict(line.partition("=")[::2] for line in podman.splitlines())
-        image, identity = (told.get(key, "").strip().strip('"') for key in ("image", "imageid"))
+        written = dict(line.partition("=")[::2] for line in podman.splitlines())
+        image, identity = (written.get(key, "").strip().strip('"') for key in ("image", "imageid"))
         if image:
             return Known(value=f"{image} {identity}".strip())
     groups = _read(root / "proc/1/cgroup") or ""

@@ -42,9 +42,9 @@ def device_software(vendor: Vendor) -> dict[str, Known]:
     """Driver, runtime and firmware in the vendor's words; what it raises is the reason why there are none."""
     names = ("driver", "runtime", "firmware")
     try:
-        told = vendor.software()
-        values = {name: getattr(told, name) for name in names}
-        reason = told.reason
+        software = vendor.software()
+        values = {name: getattr(software, name) for name in names}
+        reason = software.reason
     except (Exception, SystemExit) as error:  # noqa: BLE001 (a vendor may raise anything)
         values, reason = dict.fromkeys(names), f"software() failed: {type(error).__name__}: {error}"
     return {
@@ -58,16 +58,16 @@ def commit_of(root: Path) -> tuple[Known, bool | None]:
     try:
         tracked = _git(root, "ls-files", "--error-unmatch", "proofmark/__init__.py")
         if tracked.returncode:
-            told = tracked.stderr.strip().splitlines()[:1] or ["not under git's control"]
-            return Known(reason=told[0]), None
+            first_line = tracked.stderr.strip().splitlines()[:1] or ["not under git's control"]
+            return Known(reason=first_line[0]), None
         commit, status = _git(root, "rev-parse", "HEAD"), _git(root, "status", "--porcelain")
     except FileNotFoundError:
         return Known(reason="there is no git on this machine"), None
     except (OSError, subprocess.TimeoutExpired) as error:
         return Known(reason=f"git did not answer: {error}"), None
     if commit.returncode or status.returncode:
-        told = (commit.stderr or status.stderr).strip().splitlines()[:1] or ["git failed"]
-        return Known(reason=told[0]), None
+        first_line = (commit.stderr or status.stderr).strip().splitlines()[:1] or ["git failed"]
+        return Known(reason=first_line[0]), None
     return Known(value=commit.stdout.strip()), not status.stdout.strip()
 
 

@@ -50,5 +50,5 @@ def _as_expected(verdict: Verdict, record: CaseRecord) -> Verdict:
     """An UNSUPPORTED that the vendor's own file lists says so."""
     if verdict.kind is not VerdictKind.UNSUPPORTED or record.expected_unsupported is None:
         return verdict
-    told = f"the vendor expects it: {record.expected_unsupported}"
-    return verdict.model_copy(update={"reasons": (*verdict.reasons, told), "expected": True})
+    expectation = f"the vendor expects it: {record.expected_unsupported}"
+    return verdict.model_copy(update={"reasons": (*verdict.reasons, expectation), "expected": True})

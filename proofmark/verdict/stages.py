@@ -28,8 +28,8 @@ def damaged_lines(record: CaseRecord, log: str) -> list[str]:
     """How many lines of the run's log are no events, and which."""
     if not record.corrupt_lines:
         return []
-    told = f"{record.corrupt_lines} lines of {log} are damaged"
-    return [f"{told}: {'; '.join(record.damaged)}" if record.damaged else told]
+    finding = f"{record.corrupt_lines} lines of {log} are damaged"
+    return [f"{finding}: {'; '.join(record.damaged)}" if record.damaged else finding]
 
 
 def missing_identity(dataset: Identity | None, weights: Identity | None, weights_loaded: bool) -> list[str]:
@@ -52,8 +52,8 @@ def wrong_flops(flops: Flops | None, item: str) -> list[str]:
         return []
     if flops.counted > 0 and abs(flops.declared - flops.counted) <= FLOPS_TOLERANCE * flops.counted:
         return []
-    told = f"the case declares {flops.declared:.4g} FLOPs per {item}, counted were {flops.counted:.4g}"
-    return [f"{told}: more than {FLOPS_TOLERANCE:.0%} of the counted apart"]
+    finding = f"the case declares {flops.declared:.4g} FLOPs per {item}, counted were {flops.counted:.4g}"
+    return [f"{finding}: more than {FLOPS_TOLERANCE:.0%} of the counted apart"]
 
 
 def impossible_utilisation(utilisation: Utilisation, chip: Chip) -> list[str]:

@@ -160,6 +160,6 @@ def _tokenizer_directory(config: EffectiveConfig) -> str:
     for path in given.values():
         if any((Path(path) / name).is_file() for name in ("tokenizer.json", "vocab.txt")):
             return path
-    told = " nor the ".join(f"{kind} {path}" for kind, path in given.items())
-    which = f"Neither the {told}" if len(given) > 1 else f"The {told}"
+    asked = " nor the ".join(f"{kind} {path}" for kind, path in given.items())
+    which = f"Neither the {asked}" if len(given) > 1 else f"The {asked}"
     raise StepError(f"{which} holds {'a' if len(given) > 1 else 'no'} tokenizer: no tokenizer.json and no vocab.txt.")

@@ -34,8 +34,8 @@ class TrainingContract(TrainingCase):
         """Every rank came to its end."""
         failures = [run.failure for run in training_record.runs if run.failure]
         if failures:
-            told = "\n".join(f"{failure.cause}\n{failure.last_lines}" for failure in failures)
-            pytest.fail(told, pytrace=False)
+            causes = "\n".join(f"{failure.cause}\n{failure.last_lines}" for failure in failures)
+            pytest.fail(causes, pytrace=False)
         _legal(training_record)
 
     def test_target_reached(self, training_record: TrainingRecord) -> None:

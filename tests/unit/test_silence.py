@@ -87,16 +87,16 @@ def test_a_step_begins_with_what_may_take_long_and_remembers_how_long_calls_take
 
 def test_what_was_last_heard_is_told_with_it(time: Time) -> None:
     listener = after(time, (5, CALLS), (1, {"phase": "engine round 1/2", "step": 3, "steps": 9}))
-    assert listener.told().endswith("(--hang-timeout), last heard of in engine round 1/2: 3/9")
+    assert listener.verdict().endswith("(--hang-timeout), last heard of in engine round 1/2: 3/9")
     listener.begin()
-    assert listener.told().endswith("(--setup-timeout)")
+    assert listener.verdict().endswith("(--setup-timeout)")
 
 
 @pytest.mark.parametrize("message, option", [(CALLS, "--hang-timeout"), (SETUP, "--setup-timeout")])
 def test_what_is_told_names_the_option(time: Time, message: dict[str, Any], option: str) -> None:
     listener = after(time, (5, message))
     time.now += 42
-    assert listener.told() == f"gave no sign of life for 42 s and was ended ({option})"
+    assert listener.verdict() == f"gave no sign of life for 42 s and was ended ({option})"
 
 
 def test_a_loader_gives_a_sign_with_every_batch() -> None:

@@ -43,8 +43,8 @@ class Intel(Vendor):
             here: list[str] = openvino.Core().available_devices
             if not any(_is_of(name, device) for name in here):
                 files = "; ".join(driver_files(*DRIVER_FILES.get(device.split(".")[0], ())))
-                told = f"no such device here; available: {', '.join(here) or 'none'}"
-                raise StepError(f"{told}; {files}" if files else told)
+                devices = f"no such device here; available: {', '.join(here) or 'none'}"
+                raise StepError(f"{devices}; {files}" if files else devices)
         self._take(device)
 
     def devices(self) -> list[Device]:

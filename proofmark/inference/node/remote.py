@@ -129,8 +129,8 @@ class RemoteProcesses:
                 yield read_node_answer(line)
             except ValueError as error:
                 self.kill()
-                told = f"the case's host answered what is no answer, and was let go of: {error}"
-                raise WorkerLost(told) from None
+                reason = f"the case's host answered what is no answer, and was let go of: {error}"
+                raise WorkerLost(reason) from None
 
     def _cause(self) -> str:
         """Why the job has ended, as far as its launcher knows."""

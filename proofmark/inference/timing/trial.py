@@ -120,5 +120,5 @@ class Trial:
             fields = asdict(check) | {"name": name, "figure": check.figure if finite else None}
             self._bench.log.write("check", attempt=self._bench.attempt, **fields)
             if not check.passed:
-                told = f"{check.meaning} ({check.figure:.3g}, bound {check.bound:.3g})"
-                self._bench.accuse(self._name, f"fails '{check.name}': {told}")
+                finding = f"{check.meaning} ({check.figure:.3g}, bound {check.bound:.3g})"
+                self._bench.accuse(self._name, f"fails '{check.name}': {finding}")

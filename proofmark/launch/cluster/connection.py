@@ -211,8 +211,8 @@ class Connection:
             await asyncio.wait_for(self._process.wait(), 1)
         await asyncio.sleep(0.05)  # for the last of its errors
         code = self._process.returncode
-        if told := self._told():
-            return told
+        if reason := self._told():
+            return reason
         if not code:
             return "the connection was closed"
         killed = 128 < code <= 128 + signal.SIGRTMAX

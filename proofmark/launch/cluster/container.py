@@ -160,9 +160,9 @@ async def _run(node: Node, command: list[str], what: str, given: bytes = b"", ti
             ran.kill()
             await ran.wait()
     if ran.returncode:
-        told = errors.decode("utf-8", "replace").strip().splitlines()[-1:] or [f"exit code {ran.returncode}"]
+        last_line = errors.decode("utf-8", "replace").strip().splitlines()[-1:] or [f"exit code {ran.returncode}"]
         missing = ran.returncode in (126, 127, 255)  # the shell's, and ssh's own
-        raise (HostError if missing else _Refused)(f"{what}: {told[0]}")
+        raise (HostError if missing else _Refused)(f"{what}: {last_line[0]}")
     return output.decode("utf-8", "replace")
 
 

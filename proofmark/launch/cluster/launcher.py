@@ -75,9 +75,9 @@ class ClusterHandle:
 
     def news(self) -> list[str]:
         """What was noted since the last call."""
-        told = self._news[:]
-        del self._news[: len(told)]  # the thread may add to it meanwhile
-        return told
+        news = self._news[:]
+        del self._news[: len(news)]  # the thread may add to it meanwhile
+        return news
 
     def tell(self, line: str) -> None:
         """Write a line to each agent's standard input. A host that is lost meanwhile says so by its connection."""

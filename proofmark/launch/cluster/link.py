@@ -315,8 +315,8 @@ async def _describe(means: Means, link: HostLink) -> None:
         report.problems.append(f"its devices cannot be described: {error}")
         return
     if ran["code"] != 0:
-        told = ran["errors"].strip().splitlines()[-1:] or [f"exit code {ran['code']}"]
-        report.problems.append(f"its devices cannot be described: {told[0]}")
+        last_line = ran["errors"].strip().splitlines()[-1:] or [f"exit code {ran['code']}"]
+        report.problems.append(f"its devices cannot be described: {last_line[0]}")
     else:
         report.problems += asked.problems(report.facts)
 

@@ -51,13 +51,13 @@ class NodeLogs:
                 raise ValueError(offset)
             stream.write(piece)
 
-    def end(self, told: dict[str, Any]) -> None:
+    def end(self, answer: dict[str, Any]) -> None:
         """Take the agent's end, which counts if all of its logs have come."""
-        self.incomplete = self.lacking(told["sizes"])
-        for name, why in printable(told["unread"]).items():
+        self.incomplete = self.lacking(answer["sizes"])
+        for name, why in printable(answer["unread"]).items():
             self.incomplete = f"{name} cannot be read there: {why}"
-        self.full = told["free_bytes"] < FULL
-        self.ended = int(told["code"])
+        self.full = answer["free_bytes"] < FULL
+        self.ended = int(answer["code"])
 
     def lacking(self, sizes: dict[str, int]) -> str | None:
         """Which of some files is not here as long as it is there."""

@@ -129,6 +129,8 @@ def table(reports: Sequence[HostReport]) -> str:
     for report in reports:
         facts = report.facts
         good = f"Python {facts['python']}, clock {signed(report.skew)} s" if facts else ""
-        rows += [(str(report.node), report.name, " ".join(told.split())) for told in report.problems or [f"ok: {good}"]]
+        rows += [
+            (str(report.node), report.name, " ".join(state.split())) for state in report.problems or [f"ok: {good}"]
+        ]
     widths = [max((len(row[column]) for row in rows), default=0) for column in (0, 1)]
-    return "\n".join(f"{node:>{widths[0]}}  {name:<{widths[1]}}  {told}" for node, name, told in rows)
+    return "\n".join(f"{node:>{widths[0]}}  {name:<{widths[1]}}  {state}" for node, name, state in rows)

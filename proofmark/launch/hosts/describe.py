@@ -24,14 +24,14 @@ def main() -> None:
     found = find_vendor(name, Path(vendors_dir), device or None)
     vendor = found.vendor
     chip = describe_chip(vendor.chip(), vendor.chip_units(), precision, found.chips_file)
-    told = {
+    facts_here = {
         "chip": chip.model_dump(),
         "host": describe_host(device_software(vendor)).model_dump(),
         "devices": len(vendor.devices()),
         "busy": busy(vendor),
         "package": {name: known.model_dump() for name, known in vendor_package(found).items()},
     }
-    print(json.dumps(told))
+    print(json.dumps(facts_here))
 
 
 def busy(vendor: Vendor) -> list[str]:
@@ -40,7 +40,7 @@ def busy(vendor: Vendor) -> list[str]:
     if monitor is None:
         return []
     try:
-        return [told for reading in monitor.sample() if (told := _wrong_with(reading))]
+        return [problem for reading in monitor.sample() if (problem := _wrong_with(reading))]
     finally:
         monitor.close()
 

@@ -69,7 +69,7 @@ class Slurm:
             preexec_fn=die_with_parent(END),
         )
         self._reader = asyncio.create_task(self._listen(self._holder))
-        told = ""
+        shown = ""
         while not (granted := _GRANTED.search(self._said)):
             if self._holder.returncode is not None:
                 await self._reader
@@ -77,9 +77,9 @@ class Slurm:
             if pending := _PENDING.search(self._said):
                 self._job = pending[1]
                 state = await _output("squeue", "-h", "-j", self._job, "-o", "%T (%r)")
-                if state and state != told:
+                if state and state != shown:
                     tell(f"Slurm job {self._job}: {state}")
-                    told = state
+                    shown = state
             await asyncio.sleep(POLL if self._job else 0.05)
         self._job = granted[1]
         names = await _output("squeue", "-h", "-j", self._job, "-o", "%N")
@@ -129,8 +129,8 @@ class Slurm:
         return ["salloc", *whole, *fixed, *options, *cluster.slurm_options, "cat"]
 
     async def _node(self, name: str) -> Node:
-        told = await _output("scontrol", "show", "node", "-o", name)
-        address = re.search(r"NodeAddr=(\S+)", told)
+        shown = await _output("scontrol", "show", "node", "-o", name)
+        address = re.search(r"NodeAddr=(\S+)", shown)
         step = ["srun", f"--jobid={self._job}", "--overlap", "-N1", "-n1", f"--nodelist={name}", "--quiet"]
         return Node(name, address[1] if address else name, (*step, "--mpi=none", "--export=PATH,HOME,USER,LANG"))
 

@@ -49,8 +49,8 @@ def failure_of(directory: Path, ranks: Sequence[RankLog], agents: Sequence[Event
         return Failure(ranks=(who,), cause=f"{names(who)}: {why}", last_lines=_tail(directory, who))
     silent = [event["rank"] for event in agents if event["event"] == "rank_died" and event["code"] == 1]
     if silent:
-        told = _tail(directory, silent[0]).splitlines()[-1:] or ["ended with exit code 1"]
-        return Failure(ranks=(silent[0],), cause=f"{names(silent[0])}: {told[0]}")
+        sentences = _tail(directory, silent[0]).splitlines()[-1:] or ["ended with exit code 1"]
+        return Failure(ranks=(silent[0],), cause=f"{names(silent[0])}: {sentences[0]}")
     stopped = end is None or end["status"] == "stopped"
     reason = (end or {}).get("reason") or ("the run was stopped" if stopped else "torchrun failed")
     return Failure(ranks=(), cause=reason, last_lines=_last(directory / "noderank0" / "agent.log"))
@@ -81,25 +81,25 @@ class _Names:
 
 def _lost(directory: Path, lost: Sequence[Event]) -> Failure:
     """Hosts that did not live to see the end: whatever the others' ranks say follows from that."""
-    told = dict.fromkeys(each["reason"] for each in lost)
+    sentences = dict.fromkeys(each["reason"] for each in lost)
     nodes = {each["node"] for each in lost if each["node"] is not None}
     logs = [path for node in nodes for path in (directory / f"noderank{node}").glob("rank*.jsonl")]
     ranks = [int(name[1]) for path in logs if (name := re.fullmatch(r"rank(\d{1,9})", path.stem))]
-    return Failure(ranks=tuple(sorted(ranks)), cause="\n".join(told))
+    return Failure(ranks=tuple(sorted(ranks)), cause="\n".join(sentences))
 
 
 def _hang(directory: Path, hung: Sequence[Event], names: _Names) -> Failure:
     last = min(event["position"] for event in hung)
     behind = [event for event in hung if event["position"] == last]
-    told = [f"{names(e['rank'])} hung {_where(e)} for {e['seconds']:.0f} s" for e in behind[:QUOTED]]
-    told += [f"{len(behind) - QUOTED} more ranks hung there"] if len(behind) > QUOTED else []
+    sentences = [f"{names(e['rank'])} hung {_where(e)} for {e['seconds']:.0f} s" for e in behind[:QUOTED]]
+    sentences += [f"{len(behind) - QUOTED} more ranks hung there"] if len(behind) > QUOTED else []
     waiting = sorted(event["rank"] for event in hung if event["position"] != last)
     if waiting:
         more = f" and {len(waiting) - QUOTED} more" if len(waiting) > QUOTED else ""
-        told.append(f"waiting for it: rank {', '.join(map(str, waiting[:QUOTED]))}{more}")
+        sentences.append(f"waiting for it: rank {', '.join(map(str, waiting[:QUOTED]))}{more}")
     ranks = tuple(event["rank"] for event in behind)
     lines = "\n".join(_tail(directory, rank) for rank in ranks[:QUOTED])
-    return Failure(ranks=ranks, cause="; ".join(told), last_lines=lines)
+    return Failure(ranks=ranks, cause="; ".join(sentences), last_lines=lines)
 
 
 def _where(hang: Event) -> str:

@@ -146,8 +146,8 @@ class Watch:
         stacks = {rank: self.outputs[rank].since(before[rank]).decode("utf-8", "replace") for rank in beats}
         position = {rank: (beat.step, PHASES.index(beat.phase), waits(stacks[rank])) for rank, beat in beats.items()}
         for rank, beat in beats.items():
-            told = {"step": beat.step, "phase": beat.phase, "seconds": now - beat.since}
-            self.log.write("hang", rank=rank, **told, position=position[rank])
+            last_sign = {"step": beat.step, "phase": beat.phase, "seconds": now - beat.since}
+            self.log.write("hang", rank=rank, **last_sign, position=position[rank])
         if self._nnodes > 1 and all(waiting for _, _, waiting in position.values()):
             time.sleep(ELSEWHERE)
         self.end_ranks()

@@ -78,5 +78,5 @@ def _laid(series: Series, node: int, ahead: float) -> Series:
 
 def _failures(seen: Mapping[int, Monitoring | None]) -> Iterator[str]:
     for node, each in seen.items():
-        told = ("it left no monitor's log",) if each is None else each.failures
-        yield from (f"node {node}: {reason}" for reason in told)
+        failures = ("it left no monitor's log",) if each is None else each.failures
+        yield from (f"node {node}: {reason}" for reason in failures)

@@ -151,8 +151,8 @@ class _Writer(HuggingFaceStorageWriter):
         results = []
         if tensors:
             path = self._draft / f"shard-{plan.storage_data['shard_index']:05d}-model-00001-of-00001.safetensors"
-            told = {"DCP_SHARDING_INFO": json.dumps(places), "DCP_VERSION": "1.0", "format": "pt"}
-            digest = write_safetensors(path, tensors, told)
+            metadata = {"DCP_SHARDING_INFO": json.dumps(places), "DCP_VERSION": "1.0", "format": "pt"}
+            digest = write_safetensors(path, tensors, metadata)
             results = [WriteResult(MetadataIndex(path.name), path.stat().st_size, digest)]
         written.set_result(results)
         return written

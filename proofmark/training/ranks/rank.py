@@ -38,9 +38,9 @@ def main() -> None:
     except BaseException as error:  # noqa: BLE001 (written down, then torchrun ends the others)
         if not isinstance(error, ProofmarkError):
             traceback.print_exc()
-        told = str(error) if isinstance(error, ProofmarkError) else f"{type(error).__name__}: {error}"
+        reason = str(error) if isinstance(error, ProofmarkError) else f"{type(error).__name__}: {error}"
         with contextlib.suppress(OSError):  # a full disk may be what failed; then this process's output says so
-            log.write("rank_failed", rank=rank, reason=next(iter(told.strip().splitlines()), type(error).__name__))
+            log.write("rank_failed", rank=rank, reason=next(iter(reason.strip().splitlines()), type(error).__name__))
         _leave(1)
     _leave(0)
 

@@ -48,7 +48,7 @@ _NOT_DIRECT = (errno.EINVAL, errno.EOPNOTSUPP)
 _SECTOR = 4096  # direct writes are whole sectors of every disk there is
 
 
-def write_safetensors(path: Path, tensors: Mapping[str, torch.Tensor], told: Mapping[str, str]) -> str:
+def write_safetensors(path: Path, tensors: Mapping[str, torch.Tensor], metadata: Mapping[str, str]) -> str:
     """Write contiguous host tensors and a header's `__metadata__`; the content is on the disk when this returns.
 
     Returns:
@@ -61,7 +61,7 @@ def write_safetensors(path: Path, tensors: Mapping[str, torch.Tensor], told: Map
     size, digest = 0, xxhash.xxh3_128()
     file = _open(path)
     try:
-        for block, filled in _blocks(_parts(tensors, told)):
+        for block, filled in _blocks(_parts(tensors, metadata)):
             digest.update(block[:filled])
             _write(file, block[: -(-filled // _SECTOR) * _SECTOR])
             size += filled
@@ -74,10 +74,10 @@ def write_safetensors(path: Path, tensors: Mapping[str, torch.Tensor], told: Map
     return digest.hexdigest()
 
 
-def _parts(tensors: Mapping[str, torch.Tensor], told: Mapping[str, str]) -> Iterator[np.ndarray]:
+def _parts(tensors: Mapping[str, torch.Tensor], metadata: Mapping[str, str]) -> Iterator[np.ndarray]:
     """The file's bytes: the header's length, the header, the tensors."""
     order = sorted(tensors, key=lambda name: (-tensors[name].itemsize, name))  # each aligned to its own size
-    header: dict[str, object] = {"__metadata__": dict(told)}
+    header: dict[str, object] = {"__metadata__": dict(metadata)}
     end = 0
     for name in order:
         tensor = tensors[name]
