@@ -5,7 +5,7 @@ pytest_plugins = [
     "fixtures.screen",
     "fixtures.options",
     "fixtures.progress",
-    "fixtures.house",
+    "fixtures.session",
     "fixtures.interrupts",
     "fixtures.collection",
     "fixtures.reporting",

@@ -24,7 +24,7 @@ from proofmark.rules.case_file import load_case_file
 from proofmark.rules.config import EffectiveConfig, resolve
 from proofmark.training.case import TrainingCase
 from proofmark.training.ranks.batches import GlobalBatches
-from proofmark.training.ranks.heartbeat import BeatWriter
+from proofmark.training.ranks.heartbeat import HeartbeatWriter
 from proofmark.training.ranks.loading import Data, Loader
 from proofmark.training.ranks.strategy import Place
 from proofmark.training.ranks.trainer import Trainer
@@ -108,8 +108,8 @@ def suite_log(case: TrainingCase, config: EffectiveConfig) -> list[dict[str, Any
     with tempfile.TemporaryDirectory() as folder:
         directory = Path(folder)
         spec = TrainingSpec(("", ""), "", "", config.as_dict(), folder, (), until_converged=False)
-        log, beat = EventLog(directory / "rank0.jsonl"), BeatWriter(directory / "rank0.beat")
-        Trainer(case, Data.of(case, config, pin=False), config, spec, Processor(), PLACE, log, beat).run()
+        log, heartbeat = EventLog(directory / "rank0.jsonl"), HeartbeatWriter(directory / "rank0.heartbeat")
+        Trainer(case, Data.of(case, config, pin=False), config, spec, Processor(), PLACE, log, heartbeat).run()
         log.close()
         return list(read_events(directory / "rank0.jsonl"))
 

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, field
 from typing import Any
 
-from proofmark.training.logs.downsampled import Thinned
+from proofmark.training.logs.downsampled import Downsampled
 from proofmark.training.record import Epoch, Evaluation, Failure, NotedStep, Rates, SeedRun
 
 MOMENTS = frozenset({"INIT_START", "INIT_END", "TRAIN_START", "TRAIN_END", "FINISHED"})
@@ -30,10 +30,10 @@ class RankLines:
     steps: int | None = None
     samples: int | None = None
     epoch: tuple[int, float] | None = None
-    evaluations: Thinned[tuple[int, float | None, dict[str, Any]]] = field(default_factory=Thinned)
-    losses: Thinned[tuple[int, float | None]] = field(default_factory=Thinned)
-    notes: Thinned[NotedStep] = field(default_factory=Thinned)
-    epochs: Thinned[Epoch] = field(default_factory=Thinned)
+    evaluations: Downsampled[tuple[int, float | None, dict[str, Any]]] = field(default_factory=Downsampled)
+    losses: Downsampled[tuple[int, float | None]] = field(default_factory=Downsampled)
+    notes: Downsampled[NotedStep] = field(default_factory=Downsampled)
+    epochs: Downsampled[Epoch] = field(default_factory=Downsampled)
 
     @property
     def under_way(self) -> bool:

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from proofmark.record.events import Event, EventLog
 from proofmark.rules.config import EffectiveConfig, HostSettings
 from proofmark.training.case import TrainingCase
-from proofmark.training.ranks.heartbeat import BeatWriter
+from proofmark.training.ranks.heartbeat import HeartbeatWriter
 from proofmark.training.spec import TrainingSpec
 from proofmark.vendor.contract import Processor
 
@@ -102,10 +102,10 @@ def train(case: InferenceCase, config: EffectiveConfig, recipe: Recipe, director
 
     settings = _training_config(config, recipe)
     spec = TrainingSpec(("", ""), "", "", {}, str(directory), (), seed=config.seed, until_converged=False)
-    log, beat = _Told(directory / "events.jsonl", progress), BeatWriter(directory / "beat")
+    log, heartbeat = _Told(directory / "events.jsonl", progress), HeartbeatWriter(directory / "heartbeat")
     place = Place(0, 0, 1, torch.device("cpu"))
     inner = ForInference(case)
-    trainer = Trainer(inner, Data.of(inner, settings, pin=False), settings, spec, Processor(), place, log, beat)
+    trainer = Trainer(inner, Data.of(inner, settings, pin=False), settings, spec, Processor(), place, log, heartbeat)
     trainer.run()
     log.close()
     weights = directory / "weights.safetensors"

@@ -146,9 +146,9 @@ class SeedRun(Part):
     epochs: tuple[Epoch, ...] = ()
     evaluations: tuple[Evaluation, ...] = ()
     losses: tuple[tuple[int, float | None], ...] = Field(
-        default=(), description="(step, mean loss over the global batch), thinned out"
+        default=(), description="(step, mean loss over the global batch), downsampled"
     )
-    notes: tuple[NotedStep, ...] = Field(default=(), description="thinned out, as epochs and evaluations are")
+    notes: tuple[NotedStep, ...] = Field(default=(), description="downsampled, as epochs and evaluations are")
     ranks: tuple[Rank, ...] = ()
     launched: tuple[Launched, ...] = Field(
         default=(), description="nodes in their order; empty: this machine's processes"

@@ -120,9 +120,7 @@ def introduce(name: str, vendors_dir: Path, device: str | None = None) -> FoundV
     orders = {"vendor": name, "vendors_dir": str(vendors_dir), "selected": device}
     answers = _understood(name, _ask(name, orders))
     # devices are asked for where they are needed
-    failures = {
-        what: failure for what, failure in answers.failures.items() if what != "devices"
-    }  # asked for where needed
+    failures = {what: failure for what, failure in answers.failures.items() if what != "devices"}
     if failures:
         failed = "; ".join(f"{what}() failed: {failure}" for what, failure in failures.items())
         raise UsageError(f"vendor '{name}': {failed} ({answers.file})")

@@ -125,7 +125,7 @@ async def opened() -> Connection:
 
 
 def test_an_order_may_take_longer_than_a_silence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The far end hears the near one's beats all the while."""
+    """The far end hears the near one's heartbeats all the while."""
     impatient = PROGRAM.replace(f"SILENCE = {SILENCE}", "SILENCE = 2.0")
     assert impatient != PROGRAM
     monkeypatch.setitem(globals(), "PROGRAM", impatient)

@@ -19,7 +19,7 @@ from proofmark.record.events import Event, EventLog, read_events
 from proofmark.record.parts import Identity
 from proofmark.rules.config import EffectiveConfig
 from proofmark.training.case import TrainingCase
-from proofmark.training.ranks.heartbeat import BeatWriter
+from proofmark.training.ranks.heartbeat import HeartbeatWriter
 from proofmark.training.ranks.loading import Data
 from proofmark.training.ranks.strategy import Place
 from proofmark.training.ranks.trainer import Trainer
@@ -119,9 +119,12 @@ def train(
     settings |= {key: value for key, value in changes.items() if key in settings}
     config = EffectiveConfig("training", "corners", "embedded", "acme", parameters, settings)
     spec = TrainingSpec(("", ""), "", "", {}, str(directory), ())
-    log, beat = EventLog(directory / f"rank{place.rank}.jsonl"), BeatWriter(directory / f"rank{place.rank}.beat")
+    log, heartbeat = (
+        EventLog(directory / f"rank{place.rank}.jsonl"),
+        HeartbeatWriter(directory / f"rank{place.rank}.heartbeat"),
+    )
     case = Corners()
-    trainer = Trainer(case, Data.of(case, config, pin=False), config, spec, Acme(adapter), place, log, beat)
+    trainer = Trainer(case, Data.of(case, config, pin=False), config, spec, Acme(adapter), place, log, heartbeat)
     trainer.run()
     return trainer, list(read_events(log.path))
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from fixtures.house import RUN_DIR
 from fixtures.parallel import _Controller
 from fixtures.reporting import FAILURES, RECORDS, pytest_sessionfinish
+from fixtures.session import RUN_DIR
 from fixtures.suites import SUITES
 from proofmark.suite import find_suites
 from tests.unit.records import record

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proofmark.record.events import CORRUPT, EventLog, read_events
-from proofmark.training.logs.downsampled import POINTS, Thinned
+from proofmark.training.logs.downsampled import POINTS, Downsampled
 from proofmark.training.logs.failure import QUOTED, _hang, _Names
 from proofmark.training.logs.rank_log import RankLog
 from proofmark.training.seed_run import _clock, _figures, _metric
@@ -26,8 +26,8 @@ VALUES = st.recursive(
 
 
 @given(st.lists(st.integers(0, 5000), max_size=6))
-def test_series_are_thinned_evenly(lengths: list[int]) -> None:
-    series: Thinned[int] = Thinned()
+def test_series_are_downsampled_evenly(lengths: list[int]) -> None:
+    series: Downsampled[int] = Downsampled()
     total = 0
     for length in lengths:
         series.extend(range(total, total + length))

@@ -20,7 +20,7 @@ from proofmark.record.events import EventLog, read_events
 from proofmark.record.parts import Identity
 from proofmark.rules.config import EffectiveConfig
 from proofmark.training.case import TrainingCase
-from proofmark.training.ranks.heartbeat import BeatWriter
+from proofmark.training.ranks.heartbeat import HeartbeatWriter
 from proofmark.training.ranks.loading import Data
 from proofmark.training.ranks.strategy import Place, unwrapped
 from proofmark.training.ranks.trainer import Trainer
@@ -97,8 +97,8 @@ def trained(
     config = EffectiveConfig("training", "tokens", "embedded", "acme", parameters, settings | changes)
     spec = TrainingSpec(("", ""), "", "", {}, str(directory), ())
     log = EventLog(directory / f"rank{place.rank}.jsonl")
-    case, beat = Tokens(), BeatWriter(directory / f"rank{place.rank}.beat")
-    trainer = Trainer(case, Data.of(case, config, pin=False), config, spec, Processor(), place, log, beat)
+    case, heartbeat = Tokens(), HeartbeatWriter(directory / f"rank{place.rank}.heartbeat")
+    trainer = Trainer(case, Data.of(case, config, pin=False), config, spec, Processor(), place, log, heartbeat)
     trainer.run()
     compiled = isinstance(unwrapped(trainer.model), torch._dynamo.OptimizedModule)
     assert compiled == config.compile, "it is evaluated as it is trained"

@@ -36,7 +36,7 @@ def main() -> int:
     spec, node = CaseSpec.load(Path(sys.argv[1])), int(sys.argv[2])
     directory = spec.node_directory(node)
     answers = Answers(directory / FILE)
-    threading.Thread(target=answers.beat, daemon=True).start()
+    threading.Thread(target=answers.heartbeat, daemon=True).start()
     try:
         device = assign(find_vendor(spec.vendor, Path(spec.vendors_dir), _device(spec)).vendor, node)
         processes = ProcessesHere(spec, directory, device)
@@ -92,7 +92,7 @@ class Answers:
             while line:
                 line = line[self._stream.write(line) :]
 
-    def beat(self) -> None:
+    def heartbeat(self) -> None:
         """Say now and then that there is an agent."""
         while True:
             time.sleep(HEARTBEAT)

@@ -19,7 +19,7 @@ SECOND_CHANCES = 10
 APPEALS = 3
 """Times that two timed rounds and a honesty round are run again before an engine is accused of being faster then."""
 
-CROWDED = 0.1
+CONTENDED = 0.1
 """Share of the cores that others take from which on nobody can tell why an engine is slow."""
 
 
@@ -105,12 +105,12 @@ class Trial:
 
     def _excused(self, check: Check, others: float) -> Check:
         """On a machine that others use nobody can tell why an engine is slow: no accusation, and no result."""
-        if others < CROWDED:
+        if others < CONTENDED:
             return check
-        crowded = f"other processes took {others:.0%} of the cores"
-        what = f"{crowded} while the {self._name} took {check.figure:.3g} times as long untimed"
+        contention = f"other processes took {others:.0%} of the cores"
+        what = f"{contention} while the {self._name} took {check.figure:.3g} times as long untimed"
         self._bench.log.write("disturbed", what=what)
-        return replace(check, passed=True, bound=None, meaning=f"no bound holds: {crowded}")
+        return replace(check, passed=True, bound=None, meaning=f"no bound holds: {contention}")
 
     def _hold(self, checks: list[Check]) -> None:
         """Log checks, and accuse the target of those that failed."""

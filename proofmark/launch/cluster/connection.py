@@ -15,7 +15,7 @@ from proofmark.launch.cluster.node_logs import NodeLogs, printable
 from proofmark.launch.far_end.protocol import GREETING, PIECE
 
 SILENCE = 15.0
-"""Seconds without a beat after which a host has stopped answering; its own far end has given up before."""
+"""Seconds without a heartbeat after which a host has stopped answering; its own far end has given up before."""
 
 MOST_CHATTER = 64 * 1024
 """Bytes that a login may print before the far end speaks."""
@@ -82,7 +82,7 @@ class Connection:
             await self.close()
             raise HostError(self.lost)
         self._heard = time.monotonic()
-        self._tasks += [asyncio.create_task(self._listen()), asyncio.create_task(self._beat())]
+        self._tasks += [asyncio.create_task(self._listen()), asyncio.create_task(self._heartbeat())]
 
     async def ask(self, order: str, body: bytes | None = None, timeout: float = 60.0, **fields: Any) -> dict[str, Any]:
         """Give an order and wait for its answer.
@@ -181,11 +181,11 @@ class Connection:
         elif frame["frame"] == "file":
             self.logs.add(frame["name"], frame["offset"], body)
 
-    async def _beat(self) -> None:
+    async def _heartbeat(self) -> None:
         """Tell the far end that this one lives, and notice when it doesn't."""
         while not self.lost:
             with contextlib.suppress(HostError):
-                await self._write(b'{"order": "beat"}\n')
+                await self._write(b'{"order": "heartbeat"}\n')
             if time.monotonic() - self._heard > SILENCE:
                 self._lose(f"stopped answering {SILENCE:.0f} s ago")
             await asyncio.sleep(1)

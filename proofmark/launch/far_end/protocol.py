@@ -1,8 +1,8 @@
 """What both ends of a connection to a host agree on.
 
 Frames both ways: a line of JSON; where it says `size`, so many bytes follow, and from the far end one line's end more.
-Each order is answered by one frame `answer`. Either side sends a beat each second; a far end that hears nothing for
-`SILENCE` seconds, or reads the end of its input, ends everything that it started.
+Each order is answered by one frame `answer`. Either side sends a heartbeat each second; a far end that hears nothing
+for `SILENCE` seconds, or reads the end of its input, ends everything that it started.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ class FarEnd:
         """Until the near end is gone."""
         for name in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
             signal.signal(name, lambda *_: self.end())
-        threading.Thread(target=self._beat, daemon=True).start()
+        threading.Thread(target=self._heartbeat, daemon=True).start()
         threading.Thread(target=self._watch, daemon=True).start()
         threading.Thread(target=self._work_off, daemon=True).start()
         with contextlib.suppress(OSError, ValueError):
@@ -56,7 +56,7 @@ class FarEnd:
                 self._heard = time.monotonic()
                 order = json.loads(line)
                 body = self._body(order.get("size", 0))
-                if order["order"] != "beat":
+                if order["order"] != "heartbeat":
                     self._orders.put((order, body))
         self.end()
 
@@ -206,11 +206,11 @@ class FarEnd:
             while view:
                 view = view[self._output.write(view) :]
 
-    def _beat(self) -> None:
+    def _heartbeat(self) -> None:
         with contextlib.suppress(OSError, ValueError):
             while True:
                 time.sleep(1)
-                self._send("beat")
+                self._send("heartbeat")
                 if (run := self._run) is not None:
                     run.touch()
 

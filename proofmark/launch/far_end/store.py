@@ -17,7 +17,7 @@ TEMPORARY = "proofmark-host-"
 """How the name of a run's temporary directory begins."""
 
 ABANDONED = 86_400.0
-"""Seconds after which a run's folders are nobody's any more: each beat of a far end touches them."""
+"""Seconds after which a run's folders are nobody's any more: each heartbeat of a far end touches them."""
 
 
 class Store:

@@ -11,8 +11,8 @@ POINTS = 512
 T = TypeVar("T")
 
 
-class Thinned(Generic[T]):
-    """A series, thinned to every second entry whenever there are too many. The first and the last are always kept."""
+class Downsampled(Generic[T]):
+    """A series, halved to every second entry whenever there are too many. The first and the last are always kept."""
 
     def __init__(self) -> None:
         self._kept: list[T] = []

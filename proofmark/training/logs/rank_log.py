@@ -11,7 +11,7 @@ from typing import Any
 from proofmark.record.events import CORRUPT, NAMED, Event
 from proofmark.record.parts import Check
 from proofmark.training.checks import EVENT as CHECK
-from proofmark.training.logs.downsampled import Thinned
+from proofmark.training.logs.downsampled import Downsampled
 from proofmark.training.record import Epoch
 
 _noted = itemgetter("step", "epoch", "samples", "time", "learning_rate")
@@ -25,11 +25,11 @@ class RankLog:
     rank: int
     node: int = 0
     last: dict[str, Event] = field(default_factory=dict)
-    evaluations: Thinned[Event] = field(default_factory=Thinned)
-    losses: Thinned[tuple[int, float | None]] = field(default_factory=Thinned)
-    notes: Thinned[tuple[Any, ...]] = field(default_factory=Thinned)
-    epochs: Thinned[Epoch] = field(default_factory=Thinned)
-    checkpoints: Thinned[int] = field(default_factory=Thinned)
+    evaluations: Downsampled[Event] = field(default_factory=Downsampled)
+    losses: Downsampled[tuple[int, float | None]] = field(default_factory=Downsampled)
+    notes: Downsampled[tuple[Any, ...]] = field(default_factory=Downsampled)
+    epochs: Downsampled[Epoch] = field(default_factory=Downsampled)
+    checkpoints: Downsampled[int] = field(default_factory=Downsampled)
     checks: dict[str, Check] = field(default_factory=dict)
     corrupt: int = 0
     _epoch: Event | None = None

@@ -1,7 +1,7 @@
 """A node's agent: `python -m proofmark.training.node.agent SPEC NODE` runs torchrun and watches over its ranks.
 
-It ends with its parent: standard input closes, whichever way that one goes. A rank that hangs is found by its beat;
-the stacks of all ranks are taken before they are ended. The node's monitor runs as long as it does.
+It ends with its parent: standard input closes, whichever way that one goes. A rank that hangs is found by its
+heartbeat; the stacks of all ranks are taken before they are ended. The node's monitor runs as long as it does.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from proofmark.process.lifetime import leave, remove_own_temporary_directory, ti
 from proofmark.record.events import EventLog
 from proofmark.training.node.node_monitor import NodeMonitor
 from proofmark.training.node.stopwatch import Stopwatch
-from proofmark.training.ranks.heartbeat import PHASES, SETUP, Beat, read_beat
+from proofmark.training.ranks.heartbeat import PHASES, SETUP, Heartbeat, read_heartbeat
 from proofmark.training.spec import AGENT, OUTPUTS, TrainingSpec
 from proofmark.vendor.machine import describe_host, usable_cores
 
@@ -46,7 +46,7 @@ def main() -> int:
     outputs = ",".join(str(output.descriptor) for output in watch.outputs.values())
     os.environ |= {AGENT: str(os.getpid()), OUTPUTS: outputs, **_environment(spec)}
     threading.Thread(target=watch.parent, daemon=True).start()
-    threading.Thread(target=watch.beats, daemon=True).start()
+    threading.Thread(target=watch.heartbeats, daemon=True).start()
     if node == 0:
         threading.Thread(target=watch.stopwatch.run, daemon=True).start()
     from torch.distributed import run as torchrun
@@ -113,40 +113,43 @@ class Watch:
         remove_own_temporary_directory()
         os.killpg(0, signal.SIGKILL)
 
-    def beats(self) -> None:
+    def heartbeats(self) -> None:
         """Find ranks that make no progress, once; what hangs is named, shown and ended."""
-        before: dict[int, Beat] = {}
+        before: dict[int, Heartbeat] = {}
         while True:
             time.sleep(min(1.0, self._timeout / 4, self._setup_timeout / 4))
-            found = {rank: beat for rank in self._ranks if (beat := self._beat(rank)) is not None}
+            found = {rank: heartbeat for rank in self._ranks if (heartbeat := self._heartbeat(rank)) is not None}
             now = time.monotonic()
-            for rank, beat in before.items():
-                taken = found[rank].since - beat.since if rank in found else 0.0
-                self._longest[beat.phase] = max(self._longest.get(beat.phase, 0.0), taken)
+            for rank, heartbeat in before.items():
+                taken = found[rank].since - heartbeat.since if rank in found else 0.0
+                self._longest[heartbeat.phase] = max(self._longest.get(heartbeat.phase, 0.0), taken)
             before = found
-            watched = {rank: beat for rank, beat in found.items() if beat.phase != "end"}
-            if watched and all(now - beat.since > self._patience(beat) for beat in watched.values()):
+            watched = {rank: heartbeat for rank, heartbeat in found.items() if heartbeat.phase != "end"}
+            if watched and all(now - heartbeat.since > self._patience(heartbeat) for heartbeat in watched.values()):
                 self._end_hung(watched, now)
                 return
 
-    def _patience(self, beat: Beat) -> float:
+    def _patience(self, heartbeat: Heartbeat) -> float:
         """Seconds of silence that mean a hang in a phase: more than it has taken so far."""
-        if beat.phase in SETUP or beat.step == beat.first:
+        if heartbeat.phase in SETUP or heartbeat.step == heartbeat.first:
             return self._setup_timeout
-        return max(LENIENCY.get(beat.phase, 1.0) * self._timeout, FACTOR * self._longest.get(beat.phase, 0.0))
+        return max(LENIENCY.get(heartbeat.phase, 1.0) * self._timeout, FACTOR * self._longest.get(heartbeat.phase, 0.0))
 
-    def _end_hung(self, beats: dict[int, Beat], now: float) -> None:
+    def _end_hung(self, heartbeats: dict[int, Heartbeat], now: float) -> None:
         """Note how far each rank came and whether it waits: those behind the others are at fault. On this node none may
         be; then the other nodes' agents come first, since their ranks are not to die of these ones' end."""
-        before = {rank: self.outputs[rank].received for rank in beats}
-        for beat in beats.values():
+        before = {rank: self.outputs[rank].received for rank in heartbeats}
+        for heartbeat in heartbeats.values():
             with contextlib.suppress(ProcessLookupError):
-                os.kill(beat.pid, signal.SIGUSR1)
+                os.kill(heartbeat.pid, signal.SIGUSR1)
         time.sleep(1)
-        stacks = {rank: self.outputs[rank].since(before[rank]).decode("utf-8", "replace") for rank in beats}
-        position = {rank: (beat.step, PHASES.index(beat.phase), waits(stacks[rank])) for rank, beat in beats.items()}
-        for rank, beat in beats.items():
-            last_sign = {"step": beat.step, "phase": beat.phase, "seconds": now - beat.since}
+        stacks = {rank: self.outputs[rank].since(before[rank]).decode("utf-8", "replace") for rank in heartbeats}
+        position = {
+            rank: (heartbeat.step, PHASES.index(heartbeat.phase), waits(stacks[rank]))
+            for rank, heartbeat in heartbeats.items()
+        }
+        for rank, heartbeat in heartbeats.items():
+            last_sign = {"step": heartbeat.step, "phase": heartbeat.phase, "seconds": now - heartbeat.since}
             self.log.write("hang", rank=rank, **last_sign, position=position[rank])
         if self._nnodes > 1 and all(waiting for _, _, waiting in position.values()):
             time.sleep(ELSEWHERE)
@@ -155,10 +158,10 @@ class Watch:
     def end_ranks(self) -> None:
         """Kill each rank's process group: its loader workers are in it."""
         for rank in self._ranks:
-            beat = self._beat(rank)
-            if beat is not None and _is_ours(beat.pid):
+            heartbeat = self._heartbeat(rank)
+            if heartbeat is not None and _is_ours(heartbeat.pid):
                 with contextlib.suppress(ProcessLookupError, PermissionError):
-                    os.killpg(beat.pid, signal.SIGKILL)
+                    os.killpg(heartbeat.pid, signal.SIGKILL)
 
     def end_outputs(self) -> None:
         """Put the end of what each rank has printed into its log."""
@@ -168,8 +171,8 @@ class Watch:
         for output in self.outputs.values():
             output.finish()
 
-    def _beat(self, rank: int) -> Beat | None:
-        return read_beat(self._directory / f"rank{rank}.beat")
+    def _heartbeat(self, rank: int) -> Heartbeat | None:
+        return read_heartbeat(self._directory / f"rank{rank}.heartbeat")
 
 
 def waits(stack: str) -> bool:

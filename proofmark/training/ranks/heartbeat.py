@@ -19,7 +19,7 @@ _LAYOUT = struct.Struct("=qqqqd")
 
 
 @dataclass(frozen=True)
-class Beat:
+class Heartbeat:
     """A rank's process, the step and phase that it is in, and since when (time.monotonic of its host).
 
     `first` is the step that this process began with: it is above 0 where a training goes on from a checkpoint.
@@ -32,7 +32,7 @@ class Beat:
     since: float
 
 
-class BeatWriter:
+class HeartbeatWriter:
     """The rank's end."""
 
     def __init__(self, path: Path) -> None:
@@ -48,10 +48,10 @@ class BeatWriter:
         _LAYOUT.pack_into(self._memory, 0, self._pid, self.first, step, PHASES.index(phase), time.monotonic())
 
 
-def read_beat(path: Path) -> Beat | None:
+def read_heartbeat(path: Path) -> Heartbeat | None:
     """The last sign of a rank, None before its first."""
     try:
         pid, first, step, phase, since = _LAYOUT.unpack(path.read_bytes())
     except (OSError, struct.error):
         return None
-    return Beat(pid, first, step, PHASES[phase], since) if pid else None
+    return Heartbeat(pid, first, step, PHASES[phase], since) if pid else None

@@ -17,7 +17,7 @@ from proofmark.errors import ProofmarkError
 from proofmark.process.lifetime import die_with_parent
 from proofmark.record.events import EventLog
 from proofmark.rules.config import EffectiveConfig
-from proofmark.training.ranks.heartbeat import BeatWriter
+from proofmark.training.ranks.heartbeat import HeartbeatWriter
 from proofmark.training.spec import AGENT, OUTPUTS, TrainingSpec
 from proofmark.vendor.registry import find_vendor
 
@@ -30,11 +30,11 @@ def main() -> None:
     _write_output_to(os.environ[OUTPUTS].split(",")[int(os.environ["LOCAL_RANK"])])
     faulthandler.enable()
     faulthandler.register(signal.SIGUSR1, all_threads=True)
-    beat = BeatWriter(node / f"rank{rank}.beat")
+    heartbeat = HeartbeatWriter(node / f"rank{rank}.heartbeat")
     log = EventLog(node / f"rank{rank}.jsonl")
     log.write("rank_begin", rank=rank, pid=os.getpid())
     try:
-        _train(spec, rank, log, beat)
+        _train(spec, rank, log, heartbeat)
     except BaseException as error:  # noqa: BLE001 (written down, then torchrun ends the others)
         if not isinstance(error, ProofmarkError):
             traceback.print_exc()
@@ -45,7 +45,7 @@ def main() -> None:
     _leave(0)
 
 
-def _train(spec: TrainingSpec, rank: int, log: EventLog, beat: BeatWriter) -> None:
+def _train(spec: TrainingSpec, rank: int, log: EventLog, heartbeat: HeartbeatWriter) -> None:
     import torch
     import torch.distributed as dist
 
@@ -56,7 +56,7 @@ def _train(spec: TrainingSpec, rank: int, log: EventLog, beat: BeatWriter) -> No
     from proofmark.training.ranks.trainer import Trainer
 
     config = EffectiveConfig.from_dict(spec.config)
-    beat(0, "init")
+    heartbeat(0, "init")
     case = getattr(importlib.import_module(spec.case[0]), spec.case[1])()
     fresh = make_fresh(case, config, spec.seed)  # no vendor's code has run here yet
     vendor = find_vendor(spec.vendor, Path(spec.vendors_dir), config.host.device).vendor
@@ -69,7 +69,7 @@ def _train(spec: TrainingSpec, rank: int, log: EventLog, beat: BeatWriter) -> No
     data = Data.of(case, config, pin=device.type != "cpu")
     dist.init_process_group(vendor.distributed_backend, device_id=None if device.type == "cpu" else device)
     place = Place(rank, local_rank, dist.get_world_size(), device)
-    Trainer(case, data, config, spec, vendor, place, log, beat, fresh).run()
+    Trainer(case, data, config, spec, vendor, place, log, heartbeat, fresh).run()
     used, total = vendor.memory()
     host = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     log.write("memory", host_peak_bytes=host, device_peak_bytes=used, device_total_bytes=total)

@@ -22,7 +22,7 @@ from proofmark.training.ranks.batches import GlobalBatches, Share
 from proofmark.training.ranks.clock import Clock, Part
 from proofmark.training.ranks.communication import Communication
 from proofmark.training.ranks.evaluation import evaluate
-from proofmark.training.ranks.heartbeat import BeatWriter
+from proofmark.training.ranks.heartbeat import HeartbeatWriter
 from proofmark.training.ranks.loading import Data, Loader
 from proofmark.training.ranks.own import Fresh, make_fresh
 from proofmark.training.ranks.referee import Referee
@@ -58,7 +58,7 @@ class Trainer:
         vendor: Vendor,
         place: Place,
         log: EventLog,
-        beat: BeatWriter,
+        heartbeat: HeartbeatWriter,
         fresh: Fresh | None = None,
     ) -> None:
         self._case, self._data, self._config, self._spec, self._place = case, data, config, spec, place
@@ -66,7 +66,7 @@ class Trainer:
         adapter = vendor.training_adapter()
         self._adapted = adapted_steps(adapter)
         self._adapter = adapter if self._adapted else TrainingAdapter()  # none that may change its mind
-        self._log, self._beat = log, beat
+        self._log, self._heartbeat = log, heartbeat
         fresh = fresh or make_fresh(case, config, spec.seed)
         self.model = fresh.model
         self._referee = Referee(
@@ -79,7 +79,7 @@ class Trainer:
     def run(self) -> bool:
         """Train; whether the target was reached."""
         self._log.write("init_begin")
-        self._beat(0, "init")
+        self._heartbeat(0, "init")
         self._build()
         self._evaluate()
         self._honest &= self._referee.honest_start(self.model, self._autocast)
@@ -94,9 +94,9 @@ class Trainer:
         if meter is not None:
             self._log.write("contention", **meter.seen().model_dump())
         if self._checkpoints:
-            self._beat(self._steps, "checkpoint")
+            self._heartbeat(self._steps, "checkpoint")
             self._checkpoints.wait()
-        self._beat(self._steps, "end")
+        self._heartbeat(self._steps, "end")
         return converged
 
     def _build(self) -> None:
@@ -132,7 +132,7 @@ class Trainer:
             self._honest = self._referee.honest_start(self.model, self._autocast)
             self._resume(Path(self._spec.resume_from))
             self._referee.take_prints(self.model)
-        self._beat.first = self._steps
+        self._heartbeat.first = self._steps
 
     def _count_flops(self, model: torch.nn.Module) -> None:
         """Operations of one sample's step: three forward passes' worth, the backward pass counted as two."""
@@ -147,7 +147,7 @@ class Trainer:
         limit = self._config.max_samples_termination or math.inf
         while self._epoch < self._config.max_epoch and self._samples < limit:
             self._log.write("epoch_begin", epoch=self._epoch)
-            self._beat(self._steps, "data")
+            self._heartbeat(self._steps, "data")
             shares = list(self._batches.shares(self._epoch, self._place.rank, self._batch))
             lists = [share.indices for step in shares for share in step]
             loader = self._data.train.load(lists, self._epoch)
@@ -174,7 +174,7 @@ class Trainer:
         with self._part("compute"):
             weights = self._weights(shares, batches)
             for number, (batch, weight) in enumerate(zip(batches, weights, strict=True), 1):
-                self._beat(self._steps, "compute")
+                self._heartbeat(self._steps, "compute")
                 losses.append(self._micro_step(batch, weight, last=number == len(shares)))
             self._scaler.step(self._optimizer)
             self._scaler.update()
@@ -262,7 +262,7 @@ class Trainer:
         return self._adapter.autocast(self._config, self._place.device)
 
     def _alive(self, phase: str) -> None:
-        self._beat(self._steps, phase)
+        self._heartbeat(self._steps, phase)
 
     def _write_steps(self) -> None:
         """Note the losses since the last note; a loss of this rank that is no number ends the training."""
@@ -329,7 +329,7 @@ class Trainer:
 
     def _part(self, name: str) -> Part:
         """Begin one part of training, with a sign of life, and time it."""
-        self._beat(self._steps, name)
+        self._heartbeat(self._steps, name)
         return self._clock.part(name)
 
 

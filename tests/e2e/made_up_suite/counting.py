@@ -14,10 +14,10 @@ from suites.made_up.agent import Spec
 from suites.made_up.record import PrimesRecord, Share
 
 from fixtures.collection import resolved
-from fixtures.house import make_run_dir
 from fixtures.options import SETTINGS
 from fixtures.progress import TELL
 from fixtures.reporting import recorded
+from fixtures.session import make_run_dir
 from fixtures.suites import case_path, suite_of
 from proofmark.launch.job import Job, LocalLauncher
 from proofmark.rules.config import Resolution
