@@ -133,14 +133,14 @@ def _missing_identity(record: RunRecord) -> list[str]:
 
 def _impossible_figures(record: RunRecord) -> list[str]:
     """Figures that cannot be true, so that something was not measured as it should be."""
-    reasons = []
+    reasons, bound = [], record.config.get("max_noise", NOISE)
     for name, measurement in (("framework", record.framework), ("engine", record.engine)):
-        reasons += _impossible_measurement(name, measurement) if measurement else []
+        reasons += _impossible_measurement(name, measurement, bound) if measurement else []
     reasons += wrong_flops(record.flops, record.item)
     return reasons + impossible_utilisation(record.utilisation, record.chip)
 
 
-def _impossible_measurement(name: str, measurement: Measurement) -> list[str]:
+def _impossible_measurement(name: str, measurement: Measurement, bound: float) -> list[str]:
     reasons = []
     for number, timed in enumerate(measurement.rounds, 1):
         if not 0 < timed.core_seconds <= timed.whole_seconds:
@@ -152,7 +152,7 @@ def _impossible_measurement(name: str, measurement: Measurement) -> list[str]:
             reasons.append(f"{name} round {number}: accuracy is missing or not a number: {timed.accuracy}")
     whole = measurement.whole
     for stage, rate in (("loader", measurement.loader), ("core", measurement.core)):
-        if rate is not None and whole.value > rate.value * (1 + margin(whole, rate)):
+        if rate is not None and whole.value > rate.value * (1 + margin(whole, rate, bound)):
             reasons.append(
                 f"{name}: whole {whole.value:.4g} items/s is above {stage} {rate.value:.4g}, which it contains, by "
                 f"more than their noise"

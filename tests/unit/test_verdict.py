@@ -102,6 +102,10 @@ GOOD: dict[str, dict[str, Any]] = {
     "others on a machine that is nearly idle": {"engine": beside(others=0.2, idle=0.75)},
     "others take next to nothing": {"engine": beside(others=0.0099, idle=0.0)},
     "whole at the loader's rate": {"engine": loaded([100] * 3, 1.5)},
+    "whole above the loader, where the case's rates may be far apart": {
+        "engine": loaded([60] * 3, 1.5),
+        "config": {"repeat": 3, "max_noise": 0.7},
+    },
     "whole above the loader, within its noise": {"engine": loaded([70, 100, 40], 1.5)},
     "a framework that isn't ranked": {"framework": scattered(1.0, 2.0, 3.0)},
 }

@@ -64,9 +64,9 @@ def measurement_of(rounds: Sequence[Event], loader: Sequence[Event], **facts: An
     )
 
 
-def margin(one: Rate, other: Rate) -> float:
-    """How far two rates may lie apart and still be the same, as a share: twice their noise, or WITHIN."""
-    return max(WITHIN, 2 * math.hypot(one.noise or 0.0, other.noise or 0.0))
+def margin(one: Rate, other: Rate, bound: float) -> float:
+    """How far two rates may lie apart and still be the same, as a share: twice their noise, or the case's bound of it."""
+    return max(bound, 2 * math.hypot(one.noise or 0.0, other.noise or 0.0))
 
 
 def _bound_by(rounds: Sequence[Round], core: Rate, loader: Rate | None) -> Stage | None:
