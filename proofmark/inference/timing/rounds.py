@@ -65,7 +65,7 @@ def measurement_of(rounds: Sequence[Event], loader: Sequence[Event], **facts: An
 
 
 def margin(one: Rate, other: Rate, bound: float) -> float:
-    """How far two rates may lie apart and still be the same, as a share: twice their noise, or the case's bound of it."""
+    """How far two rates may lie apart and still be the same, as a share: twice their noise, or the case's bound."""
     return max(bound, 2 * math.hypot(one.noise or 0.0, other.noise or 0.0))
 
 
