@@ -193,7 +193,7 @@ def test_the_terminal_is_measured_while_nothing_is_captured(clock: Clock, monkey
 
     show.progress._capture = SimpleNamespace(global_and_fixture_disabled=disabled)
     size = os.terminal_size
-    monkeypatch.setattr(shutil, "get_terminal_size", lambda: size((80, 24) if captured[0] else (30, 24)))
+    monkeypatch.setattr(shutil, "get_terminal_size", lambda *_, **__: size((80, 24) if captured[0] else (30, 24)))
     show({"phase": "training embedded weights", "step": 1, "steps": 4})
     assert [len(row) for row in seen(out)] == [29]
 
