@@ -187,7 +187,7 @@ def _noise(record: RunRecord) -> list[str]:
         return []
     reasons = noise_of(measured.rounds, measured.core, record.config.get("max_noise", NOISE))
     if reasons and measured.repeated:
-        reasons.append(f"it was measured twice; the first time {'; '.join(measured.repeated)}")
+        reasons.append(f"so it was whenever it was measured before: {'; '.join(measured.repeated)}")
     return [*reasons, "run again on a quiet machine, or longer (--min-seconds)"] if reasons else []
 
 

@@ -90,28 +90,19 @@ def test_what_the_loader_does_is_measured_before_each_round(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
-    "noise, ranked, rounds", [([["rounds scatter"], []], True, 4), ([["rounds scatter"]], False, 2), ([[]], True, 2)]
+    "disturbed, ranked, measured", [(1, True, 2), (2, True, 3), (3, True, 3), (3, False, 1), (0, True, 1)]
 )
-def test_a_disturbed_measurement_is_repeated_once(
-    noise: list[list[str]], ranked: bool, rounds: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_disturbed_measurement_is_made_anew_and_no_more_than_three_times(
+    disturbed: int, ranked: bool, measured: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    left = iter(noise)
+    left = iter([["rounds scatter"]] * disturbed + [[]] * 3)
     monkeypatch.setattr("proofmark.inference.timing.measure.noise_of", lambda *_: next(left))
     case = Measured(tmp_path)
     measure(case.bench, "engine", slow, 2, ranked=ranked)
-    assert len(case.events("round")) == rounds
+    assert [event["attempt"] for event in case.events("round")] == [0, 0, 1, 1, 2, 2][: 2 * measured]
     again = [(event["of"], event["what"]) for event in case.events("repeated")]
-    assert again == ([("engine", ["rounds scatter"])] if rounds == 4 else [])
-    assert ("measuring again: rounds scatter" in case.notes) == bool(again)
-    attempts = [event["attempt"] for event in case.events("round")]
-    assert attempts == [0, 0, 1, 1][:rounds]
-
-
-def test_it_is_not_repeated_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("proofmark.inference.timing.measure.noise_of", lambda *_: ["rounds scatter"])
-    case = Measured(tmp_path)
-    measure(case.bench, "engine", slow, 2, ranked=True)
-    assert len(case.events("round")) == 4 and len(case.events("repeated")) == 1
+    assert again == [("engine", ["rounds scatter"])] * (measured - 1)
+    assert case.notes.count("measuring again: rounds scatter") == measured - 1
 
 
 @pytest.mark.usefixtures("tidied")

@@ -170,7 +170,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str]] = {
     "measured twice": (
         {"engine": scattered(0.6, 1.0, 2.0).model_copy(update={"repeated": ("the moon was full",)})},
         "AMBIGUOUS",
-        "it was measured twice; the first time the moon was full",
+        "so it was whenever it was measured before: the moon was full",
     ),
     "rounds shorter than asked for": (
         {"engine": scattered(0.5, 0.49, 0.5), "config": {"repeat": 3, "min_seconds": 0.5}},

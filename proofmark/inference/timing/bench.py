@@ -28,7 +28,7 @@ class Bench:
         first: the inputs of the data's first batch.
         form: what the first target's answers look like; None before it has answered.
         accused: whether the present target was seen to do what an honest one does not.
-        attempt: 0, or 1 where the present target is measured a second time.
+        attempt: how often the present target was measured before, and disturbed.
     """
 
     config: EffectiveConfig
