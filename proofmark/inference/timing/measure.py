@@ -15,9 +15,9 @@ from proofmark.rules.case_file import NOISE
 from proofmark.verdict.noise import noise_of
 
 REPETITIONS = 2
-"""How often a measurement that was disturbed is made anew. The host of a virtual machine may put two of its processors on
-one core for a second or two, unseen from within: every third measurement of a small model was hit, at two thirds of its
-speed for a round."""
+"""How often a measurement that was disturbed is made anew. The host of a virtual machine may put two of its processors
+on one core for a second or two, unseen from within: of a small model every third measurement had a round at two thirds
+of its speed."""
 
 
 def measure(
