@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import Field, field_validator
 
 from proofmark.record.envelope import CaseRecord
-from proofmark.record.parts import Check, Contention, Flops, Host, Launched, Memory, Monitoring, Part, Rate
+from proofmark.record.parts import Check, Contention, Flops, Host, Launched, Memory, Monitoring, Part, Rate, Seconds
 
 STEPS = (
     "init",
@@ -51,9 +51,9 @@ class Round(Part):
     items: int
     passes: int = 1
     batches: int
-    whole_seconds: float
-    core_seconds: float
-    evaluation_seconds: float
+    whole_seconds: Seconds
+    core_seconds: Seconds
+    evaluation_seconds: Seconds
     accuracy: float | None
     started: float = Field(description="seconds since the epoch")
     contention: Contention | None = Field(default=None, description="while it ran")

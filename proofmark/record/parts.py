@@ -24,6 +24,9 @@ class Part(BaseModel):
 
 
 Finite = Annotated[float, Field(allow_inf_nan=False)]
+Share = Annotated[float, Field(ge=0, le=1)]
+Seconds = Annotated[float, Field(gt=-1e12, lt=1e12)]
+"""Negative ones can be read: it is the verdict that refuses them."""
 
 Colour = Literal["green", "cyan", "yellow", "red"]
 
@@ -176,9 +179,9 @@ class Rate(Part):
 class Contention(Part):
     """Shares of all of a machine's cores over some time, 0 to 1."""
 
-    others: float = Field(description="taken by what the session did not start, a virtual machine's host included")
-    stolen: float = Field(description="the part that a virtual machine's host took")
-    idle: float
+    others: Share = Field(description="taken by what the session did not start, a virtual machine's host included")
+    stolen: Share = Field(description="the part that a virtual machine's host took")
+    idle: Share
     clock_mhz: float | None = Field(default=None, description="mean of all cores at the end; null: not readable")
 
 

@@ -25,9 +25,9 @@ class PeakEntry(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    flops: float = Field(gt=0, lt=MOST)
+    flops: float = Field(ge=1, lt=MOST)
     source: str = Field(min_length=1)
-    achievable: float | None = Field(None, gt=0, lt=MOST, description="measured, FLOP/s")
+    achievable: float | None = Field(None, ge=1, lt=MOST, description="measured, FLOP/s")
 
     @field_validator("flops", "achievable", mode="before")
     @classmethod
