@@ -1,0 +1,1 @@
+"""An automated search's architectures: graphs, morphisms, distance, proposals; what they cost, and its score."""
