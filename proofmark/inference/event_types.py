@@ -22,6 +22,7 @@ from proofmark.record.event_types import (
     Typed,
     configured,
     fits,
+    part,
 )
 from proofmark.record.parts import Check, Contention, Launched, Memory
 
@@ -69,7 +70,7 @@ class _Round(_Of):
     started: Moment
     items: Count
     passes: NotRequired[Count]
-    contention: NotRequired[Annotated[dict[str, Any], fits(Contention)] | None]
+    contention: NotRequired[Annotated[dict[str, Any], part(Contention)] | None]
     whole_ns: Count
     batch_ns: list[Count]
     evaluation_ns: Count

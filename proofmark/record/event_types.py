@@ -6,7 +6,7 @@ A line comes from a disk that others write to, from a process with a vendor's co
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 from typing import Annotated, Any, Literal, NotRequired
 
@@ -104,18 +104,34 @@ class EventReader:
 
 
 def fits(model: type[Any]) -> AfterValidator:
-    """Holds a mapping, or those of its fields that the model has, to the types of a part of the record."""
+    """Holds an event, in those of its fields that the model has, to the types of a part of the record."""
+    part_of = _parts(model)
+
+    def check(event: Any) -> Any:
+        part_of(event)
+        return event
+
+    return AfterValidator(check)
+
+
+def part(model: type[Any]) -> AfterValidator:
+    """Makes of a mapping what a part of the record can be made of: of its types, and no field that it has not."""
+    return AfterValidator(_parts(model))
+
+
+def _parts(model: type[Any]) -> Callable[[dict[str, Any]], dict[str, Any]]:
     types = TypeAdapter(model)
     names = model.model_fields if issubclass(model, BaseModel) else [field.name for field in fields(model)]
 
-    def check(value: Any) -> Any:
+    def part_of(value: dict[str, Any]) -> dict[str, Any]:
+        held = {key: value[key] for key in names if key in value}
         try:
-            types.validate_python({key: value[key] for key in names if key in value})
+            types.validate_python(held)
         except ValidationError as error:
             raise ValueError(first_of(error)) from None
-        return value
+        return held
 
-    return AfterValidator(check)
+    return part_of
 
 
 def configured(*names: str) -> AfterValidator:
@@ -166,7 +182,7 @@ class Configuration(Fields):
     vendor: Text
     parameters: _Parameters
     configurations: _Configurations
-    overrides: list[Annotated[dict[str, Any], fits(Override)]]
+    overrides: list[Annotated[dict[str, Any], part(Override)]]
     host: dict[str, Any]
 
 
@@ -175,11 +191,11 @@ class RunBegin(Typed):
 
     precision: Text
     versions: dict[str, str]
-    host: Annotated[dict[str, Any], fits(Host)]
-    chip: Annotated[dict[str, Any], fits(Chip)]
-    problems: list[Annotated[dict[str, Any], fits(Problem)]]
+    host: Annotated[dict[str, Any], part(Host)]
+    chip: Annotated[dict[str, Any], part(Chip)]
+    problems: list[Annotated[dict[str, Any], part(Problem)]]
     expected_unsupported: NotRequired[Text | None]
-    provenance: NotRequired[Annotated[dict[str, Any], fits(Provenance)]]
+    provenance: NotRequired[Annotated[dict[str, Any], part(Provenance)]]
 
 
 class OnHost(Fields):
@@ -188,10 +204,10 @@ class OnHost(Fields):
     node: Count
     name: Text
     skew: Annotated[float, Field(gt=-1e12, lt=1e12)] | None
-    chip: NotRequired[Annotated[dict[str, Any], fits(Chip)]]
-    host: NotRequired[Annotated[dict[str, Any], fits(Host)]]
+    chip: NotRequired[Annotated[dict[str, Any], part(Chip)]]
+    host: NotRequired[Annotated[dict[str, Any], part(Host)]]
     versions: NotRequired[dict[str, str]]
-    package: NotRequired[dict[Literal["vendor_version", "vendor_sha256"], Annotated[dict[str, Any], fits(Known)]]]
+    package: NotRequired[dict[Literal["vendor_version", "vendor_sha256"], Annotated[dict[str, Any], part(Known)]]]
 
 
 class Counted(Typed):

@@ -335,6 +335,14 @@ def test_a_log_that_has_lost_its_beginning_is_read_with_what_the_run_wrote_there
     assert collect(log, event).engine is None
 
 
+@pytest.mark.parametrize("part", ["host", "chip"])
+def test_what_a_later_version_adds_to_a_part_is_left_out(log: Path, part: str) -> None:
+    events = good_events()
+    events[0][1][part] = {**events[0][1][part], "of_tomorrow": 1}
+    record = collect(written(log, events))
+    assert record.verdict is not None and record.verdict.kind is VerdictKind.PASS
+
+
 def test_a_line_of_any_length_is_read_in_little_memory(log: Path) -> None:
     log.write_bytes(WHOLE + b"x" * (3 * LONGEST) + b"\n" + b"[" * LONGEST + b"\n")
     record = collect(log)
