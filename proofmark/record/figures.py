@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from enum import StrEnum
 from typing import Any, Self
@@ -93,8 +92,12 @@ def refuse_doubled(figures: Sequence[Figure]) -> None:
         raise ValueError(f"two figures have one key: {', '.join(doubled)}")
 
 
+MOST = 1e300
+"""What is larger, in whatever unit, was not measured; an integer may be too large to be shown."""
+
+
 def valued(value: float | None, reason: str | None) -> dict[str, Any]:
-    """A figure's value, or why there is none."""
-    if value is not None and not math.isfinite(value):
+    """A figure's value, or why there is none: what is no finite number says nothing."""
+    if value is not None and not abs(value) < MOST:
         return {"reason": "not a finite number"}
     return {"value": value} if value is not None else {"reason": reason or "no reason recorded"}
