@@ -80,7 +80,7 @@ class Measurement(Part):
     )
     latency_batches: int = 0
     core_alone: float | None = Field(
-        default=None, description="items per second with nothing loaded beside it; null: nothing was"
+        default=None, gt=0, description="items per second with nothing loaded beside it; null: nothing was"
     )
     repeated: tuple[str, ...] = Field(
         default=(), description="what disturbed a first measurement, which this one took the place of"
