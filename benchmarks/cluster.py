@@ -33,7 +33,7 @@ from proofmark.launch.cluster.cluster_file import Cluster
 from proofmark.launch.cluster.code_tree import CodeTree
 from proofmark.launch.cluster.controller import Controller
 from proofmark.launch.cluster.launcher import ClusterLauncher
-from proofmark.launch.cluster.link import Described, Means
+from proofmark.launch.cluster.link import Described, HostSetup
 from proofmark.launch.cluster.node import Node, Nodes, Tell
 from proofmark.launch.launchers.ssh import Ssh
 from proofmark.rules.case_file import load_case_file
@@ -157,7 +157,9 @@ def measure(hosts: int, folder: Path) -> dict[str, float]:
 
 def _launcher(nodes: Nodes, cluster: Cluster, controller: Controller) -> ClusterLauncher:
     code = CodeTree.of(ROOT, ("proofmark", "vendors"))
-    return ClusterLauncher(Means(nodes, cluster, code, PACKAGES, Described("cpu", "fp32", "", None, False)), controller)
+    return ClusterLauncher(
+        HostSetup(nodes, cluster, code, PACKAGES, Described("cpu", "fp32", "", None, False)), controller
+    )
 
 
 def _training(hosts: int, launcher: ClusterLauncher, run_dir: Path) -> ScaleRun:

@@ -25,7 +25,7 @@ from proofmark.rules.config import EffectiveConfig, resolve
 from proofmark.training.case import TrainingCase
 from proofmark.training.ranks.batches import GlobalBatches
 from proofmark.training.ranks.heartbeat import HeartbeatWriter
-from proofmark.training.ranks.loading import Data, Loader
+from proofmark.training.ranks.loading import Data, RankLoader
 from proofmark.training.ranks.strategy import Place
 from proofmark.training.ranks.trainer import Trainer
 from proofmark.training.spec import TrainingSpec
@@ -130,13 +130,13 @@ def by_hand(case: TrainingCase, config: EffectiveConfig, steps: int) -> float:
         [share.indices for shares in order.shares(epoch, 0) for share in shares] for epoch in range(config.max_epoch)
     ]
     with torch.no_grad():
-        for inputs, _ in Loader(data, workers=0).load(lists[0][:1]):
+        for inputs, _ in RankLoader(data, workers=0).load(lists[0][:1]):
             model.eval()(*map(_channels_last, inputs))
     model.train()
     with heap_left_alone():
         done, begun = 0, time.perf_counter()
         for batches in lists:
-            for inputs, targets in Loader(data, workers=0).load(batches[: steps - done]):
+            for inputs, targets in RankLoader(data, workers=0).load(batches[: steps - done]):
                 loss = case.train_step(model, [_channels_last(image) for image in inputs], targets)
                 loss.backward()  # type: ignore[no-untyped-call]
                 optimizer.step()

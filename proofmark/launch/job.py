@@ -22,7 +22,7 @@ S = TypeVar("S", bound="Spec")
 
 
 @dataclass(frozen=True)
-class Place:
+class HostLayout:
     """Where things lie on a host, and node 0's address and port, None for a single node."""
 
     directory: str
@@ -40,7 +40,7 @@ class Spec(Protocol):
     def text(self) -> str:
         """What `save` writes."""
 
-    def moved(self: S, place: Place) -> S:
+    def moved(self: S, layout: HostLayout) -> S:
         """The same job where things lie elsewhere."""
 
 

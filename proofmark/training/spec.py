@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from proofmark.launch.job import Place
+from proofmark.launch.job import HostLayout
 
 AGENT = "PROOFMARK_AGENT"
 """Variable with the agent's process id, in the environment of its ranks: they end with it."""
@@ -72,16 +72,16 @@ class TrainingSpec:
         """What `save` writes."""
         return json.dumps(asdict(self))
 
-    def moved(self, place: Place) -> TrainingSpec:
+    def moved(self, layout: HostLayout) -> TrainingSpec:
         """The same run where things lie elsewhere; data and weights are the user's, at the same place on all hosts."""
-        host = {**self.config["host"], "cache_dir": place.cache_dir}
+        host = {**self.config["host"], "cache_dir": layout.cache_dir}
         return replace(
             self,
-            vendors_dir=f"{place.code}/vendors",
+            vendors_dir=f"{layout.code}/vendors",
             config={**self.config, "host": host},
-            directory=place.directory,
-            sys_path=(place.code,),
-            master=place.master,
+            directory=layout.directory,
+            sys_path=(layout.code,),
+            master=layout.master,
         )
 
     @classmethod

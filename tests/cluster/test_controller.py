@@ -18,7 +18,7 @@ from proofmark.launch.cluster.code_tree import CodeTree
 from proofmark.launch.cluster.connection import HostError
 from proofmark.launch.cluster.controller import Controller, allow_files
 from proofmark.launch.cluster.launcher import ClusterLauncher
-from proofmark.launch.cluster.link import Described, Means
+from proofmark.launch.cluster.link import Described, HostSetup
 from proofmark.launch.cluster.node import Here
 from tests.cluster.cell import until
 
@@ -44,8 +44,8 @@ class Site:
         python.chmod(0o755)
         cluster = Cluster(work_dir=str(folder / "work"), python=str(python))
         code = CodeTree.of(folder, ("tree",))
-        means = Means(Here(), cluster, code, (), Described("cpu", "fp32", "", None, False))
-        self._launcher = ClusterLauncher(means, self.controller)
+        setup = HostSetup(Here(), cluster, code, (), Described("cpu", "fp32", "", None, False))
+        self._launcher = ClusterLauncher(setup, self.controller)
 
     def look(self) -> list[str]:
         """What is wrong with the host."""

@@ -10,7 +10,7 @@ import pytest
 
 from proofmark.launch.cluster.connection import Connection, HostError
 from proofmark.launch.cluster.node_logs import NodeLogs
-from proofmark.launch.cluster.preflight import HostReport, Wishes, question, table
+from proofmark.launch.cluster.preflight import HostReport, HostRequirements, question, table
 from proofmark.training.job import LEAVES
 
 GREETING = """
@@ -99,7 +99,7 @@ def test_what_a_host_says_moves_no_cursor(tmp_path: Path) -> None:
         connection = Connection()
         await connection.open([sys.executable, "-c", f"{GREETING}\nsay({said!r})\ntime.sleep(60)"], 20)
         report = HostReport(0, "first")
-        await question(connection, report, Wishes(()))
+        await question(connection, report, HostRequirements(()))
         await connection.close()
         return table([report])
 

@@ -29,8 +29,8 @@ def wheel(folder: Path) -> Path:
 def test_requirements_are_installed_once_on_every_host(campus: Campus, tmp_path: Path) -> None:
     required = campus.house.root / "requirements.txt"
     required.write_text(f"lent @ {wheel(tmp_path).as_uri()}\n")
-    wishes = {"python": PLAIN_PYTHON, "requirements": ["requirements.txt"]}
-    ran = campus.run(**wishes)
+    settings = {"python": PLAIN_PYTHON, "requirements": ["requirements.txt"]}
+    ran = campus.run(**settings)
     assert ran.code == 0, ran.output
     assert len(recorded(ran).runs[0].launched) == 2
     made = {path: path.stat().st_mtime_ns for host in campus.hosts.hosts for path in host.work.glob("*/*/finished")}
@@ -38,15 +38,15 @@ def test_requirements_are_installed_once_on_every_host(campus: Campus, tmp_path:
     required.with_name("none.txt").write_text("")
     ran = campus.run("--preflight-only", python=PLAIN_PYTHON, requirements=["none.txt"])
     one_line_table(ran, "of 2 hosts 2 are not ready", "not installed: ", " torch, transformers, ")
-    ran = campus.run("--preflight-only", **wishes)
+    ran = campus.run("--preflight-only", **settings)
     assert ran.code == 0 and "installing" not in ran.output, ran.output
     assert {path: path.stat().st_mtime_ns for path in made} == made, "they are there already"
     assert campus.is_empty()
 
 
 def test_what_cannot_be_installed_is_told(campus: Campus) -> None:
-    wishes = {"python": PLAIN_PYTHON, "requirements": ["requirements.txt"]}
+    settings = {"python": PLAIN_PYTHON, "requirements": ["requirements.txt"]}
     (campus.house.root / "requirements.txt").write_text("lost @ file:///nowhere/lost-1.0-py3-none-any.whl\n")
     told = "its requirements cannot be installed: ERROR:", "No such file or directory: '/nowhere/lost-1.0"
-    one_line_table(campus.run("--preflight-only", **wishes), *told)
+    one_line_table(campus.run("--preflight-only", **settings), *told)
     assert campus.is_empty()

@@ -13,7 +13,7 @@ import torch.distributed as dist
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
-from proofmark.training.ranks.communication import EVERY, Communication
+from proofmark.training.ranks.communication import EVERY, CommunicationMeter
 from proofmark.training.ranks.strategy import Place
 
 SLEEP = 0.2
@@ -36,7 +36,7 @@ def main() -> None:
     rank = dist.get_rank()
     inner = nn.Sequential(nn.Linear(8, 8), nn.BatchNorm1d(8) if "buffers" in kind else nn.ReLU(), nn.Linear(8, 8))
     model = DistributedDataParallel(torch.compile(inner, backend="eager") if "compiled" in kind else inner)
-    communication = Communication(model, Place(rank, rank, 2, torch.device("cpu")))
+    communication = CommunicationMeter(model, Place(rank, rank, 2, torch.device("cpu")))
     compute = Compute()
     for number in range(1, EVERY + 2):
         with communication.step(number, compute):

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from proofmark.errors import ConfigurationError, UsageError
 from proofmark.launch.cluster.cluster_file import Cluster, load_cluster
-from proofmark.launch.cluster.container import Container, ContainerSettings, container_of
+from proofmark.launch.cluster.container import ContainerImage, ContainerSettings, container_of
 from proofmark.launch.cluster.node import Node
 from proofmark.launch.launchers.slurm import Slurm
 from proofmark.launch.launchers.ssh import Ssh
@@ -148,16 +148,16 @@ def test_a_containers_command_line() -> None:
         devices=("/dev/x",), mounts=("/opt/x:/opt/x:ro",), shm_size="16g", options=("--gpus", "all")
     )
     cluster = Cluster(work_dir="/work", checkpoints="/shared")
-    command = Container("podman", "image", given).around(["python3", "-c", "x y"], cluster, ["/data"], "7:8", "me")
+    command = ContainerImage("podman", "image", given).around(["python3", "-c", "x y"], cluster, ["/data"], "7:8", "me")
     assert command == [
         *("podman", "run", "--rm", "-i", "--pull=never", "--network=host"),
         *("--volume=/work:/work", "--volume=/shared:/shared", "--volume=/data:/data:ro"),
         *("--volume=/opt/x:/opt/x:ro", "--device=/dev/x", "--shm-size=16g", "--gpus", "all"),
         *("--user=7:8", "--name=me", "image", "python3", "-c", "x y"),
     ]
-    rootless = Container("podman", "image", given).around([], cluster, [], "7:8", "me", rootless=True)
+    rootless = ContainerImage("podman", "image", given).around([], cluster, [], "7:8", "me", rootless=True)
     assert "--userns=keep-id" in rootless
-    privileged = Container("podman", "image", ContainerSettings(privileged=True))
+    privileged = ContainerImage("podman", "image", ContainerSettings(privileged=True))
     assert "--privileged" in privileged.around([], cluster, [], "7:8", "me")
 
 

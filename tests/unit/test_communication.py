@@ -17,7 +17,7 @@ from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
 from proofmark.training.logs.rank_log import RankLog
-from proofmark.training.ranks.communication import Communication
+from proofmark.training.ranks.communication import CommunicationMeter
 from proofmark.training.ranks.strategy import Place
 from proofmark.training.seed_run import _figures
 from tests.unit.communicating import SLEEP
@@ -68,7 +68,7 @@ def group() -> Iterator[None]:
 def test_what_cannot_be_measured_has_a_reason(kind: str, told: str | None) -> None:
     inner = nn.Linear(1, 1)
     model: Any = nn.Sequential(inner) if kind == "sharded" else DistributedDataParallel(inner)
-    found = Communication(model, Place(0, 0, 2, torch.device("cpu"))).totals()
+    found = CommunicationMeter(model, Place(0, 0, 2, torch.device("cpu"))).totals()
     assert found is not None and found["steps"] == 0
     assert told is None if found["reason"] is None else told is not None and told in found["reason"]
 
@@ -76,7 +76,7 @@ def test_what_cannot_be_measured_has_a_reason(kind: str, told: str | None) -> No
 @pytest.mark.usefixtures("group")
 def test_few_steps_are_measured_and_fewer_of_many() -> None:
     model = DistributedDataParallel(nn.Linear(1, 1))
-    communication = Communication(model, Place(0, 0, 2, torch.device("cpu")))
+    communication = CommunicationMeter(model, Place(0, 0, 2, torch.device("cpu")))
     measured = []
     for number in range(1, 401):
         before = communication.totals()
@@ -88,7 +88,7 @@ def test_few_steps_are_measured_and_fewer_of_many() -> None:
 
 
 def test_one_process_has_nobody_to_talk_to() -> None:
-    alone = Communication(nn.Linear(1, 1), Place(0, 0, 1, torch.device("cpu")))
+    alone = CommunicationMeter(nn.Linear(1, 1), Place(0, 0, 1, torch.device("cpu")))
     with alone.step(10, lambda: 0), alone.micro_step(last=True):
         pass
     assert alone.totals() is None

@@ -14,7 +14,7 @@ import pytest
 from proofmark.launch.cluster.connection import Connection, HostError
 from proofmark.launch.cluster.link import Described
 from proofmark.launch.cluster.node_logs import NodeLogs
-from proofmark.launch.cluster.preflight import HostReport, Wishes, compare, question, table
+from proofmark.launch.cluster.preflight import HostReport, HostRequirements, compare, question, table
 from proofmark.launch.cluster.program import PROGRAM
 from proofmark.rules.scale import Scale
 from proofmark.training.job import LEAVES
@@ -91,7 +91,7 @@ class Answers:
 )
 def test_a_host_that_is_not_ready(host: Any, told: str) -> None:
     report = HostReport(0, "first")
-    asyncio.run(question(host, report, Wishes(("torch",), "eth1", 29500, "/data")))
+    asyncio.run(question(host, report, HostRequirements(("torch",), "eth1", 29500, "/data")))
     (found,) = report.problems
     assert told in found
 

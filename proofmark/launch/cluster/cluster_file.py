@@ -25,7 +25,7 @@ class _Part(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
 
-class Host(_Part):
+class ClusterHost(_Part):
     """One host. What is null is as the file has it for all."""
 
     address: str = Field(description="name or address, as ssh takes it, and as the other hosts reach it")
@@ -50,7 +50,9 @@ class Host(_Part):
 class Cluster(_Part):
     """The keys of cluster.yaml."""
 
-    hosts: tuple[Host, ...] = Field(default=(), description="in the order of their node numbers; Slurm chooses its own")
+    hosts: tuple[ClusterHost, ...] = Field(
+        default=(), description="in the order of their node numbers; Slurm chooses its own"
+    )
     port: Port = 22
     user: str | None = Field(default=None, description="who logs in; null: as ssh's own configuration has it")
     key: str | None = Field(default=None, description="a private key's file; null: ssh's own choice")

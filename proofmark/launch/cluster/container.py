@@ -47,7 +47,7 @@ class ContainerSettings(BaseModel):
 
 
 @dataclass(frozen=True)
-class Container:
+class ContainerImage:
     """Which engine runs which image, with what given to it.
 
     Attributes:
@@ -166,7 +166,7 @@ async def _run(node: Node, command: list[str], what: str, given: bytes = b"", ti
     return output.decode("utf-8", "replace")
 
 
-def container_of(found: FoundVendor, image: str, engine: str) -> Container:
+def container_of(found: FoundVendor, image: str, engine: str) -> ContainerImage:
     """The container that a user asked for.
 
     Args:
@@ -183,9 +183,11 @@ def container_of(found: FoundVendor, image: str, engine: str) -> Container:
         settings = load_model(path, ContainerSettings, found.directory)
     settings = settings.model_copy(update={"options": (*found.vendor.container_options, *settings.options)})
     if image != "vendor":
-        return Container(engine, image, settings)
+        return ContainerImage(engine, image, settings)
     file = found.directory / CONTAINERFILE
     if not file.is_file():
         raise UsageError(f"--container vendor: vendor {found.name} has no {CONTAINERFILE}; name an image instead")
     content = file.read_bytes()
-    return Container(engine, f"proofmark-{found.name}:{hashlib.sha256(content).hexdigest()[:16]}", settings, content)
+    return ContainerImage(
+        engine, f"proofmark-{found.name}:{hashlib.sha256(content).hexdigest()[:16]}", settings, content
+    )

@@ -13,7 +13,7 @@ from concurrent.futures import Future
 from typing import Any, TypeVar
 
 from proofmark.launch.cluster.connection import Connection, HostError
-from proofmark.launch.cluster.link import HostLink, Means
+from proofmark.launch.cluster.link import HostLink, HostSetup
 from proofmark.launch.cluster.node import Node
 from proofmark.launch.cluster.node_logs import NodeLogs
 from proofmark.launch.cluster.preflight import HostReport
@@ -64,31 +64,31 @@ class Controller:
                 link.connection.kill()
         self._loop = None
 
-    async def links(self, means: Means, nodes: Sequence[Node], job: Job | None) -> list[HostLink]:
+    async def links(self, setup: HostSetup, nodes: Sequence[Node], job: Job | None) -> list[HostLink]:
         """A link to each node: one that waited, or one that is not open yet. Logs go where the job has them.
 
         Raises:
             HostError: this machine doesn't allow a process so many open files.
         """
         allow_files(len(self._kept.keys() | nodes))
-        return await asyncio.gather(*(self._link(means, node, number, job) for number, node in enumerate(nodes)))
+        return await asyncio.gather(*(self._link(setup, node, number, job) for number, node in enumerate(nodes)))
 
-    async def _link(self, means: Means, node: Node, number: int, job: Job | None) -> HostLink:
+    async def _link(self, setup: HostSetup, node: Node, number: int, job: Job | None) -> HostLink:
         logs = NodeLogs(job.node_directory(number), job.leaves) if job else NodeLogs(None)
         report, kept = HostReport(number, node.name), self._kept.pop(node, None)
         if kept and kept.connection.is_open:
             kept.connection.logs = logs
             return HostLink(node, kept.connection, report, kept.python)
         if kept:
-            await means.part_from(kept)
-        return HostLink(node, Connection(logs), report, means.cluster.python)
+            await setup.part_from(kept)
+        return HostLink(node, Connection(logs), report, setup.cluster.python)
 
-    async def release(self, means: Means, link: HostLink, well: bool) -> None:
+    async def release(self, setup: HostSetup, link: HostLink, well: bool) -> None:
         """Let go of a host, or have it wait for the session's next job, if all has gone `well` and it can."""
-        if well and means.far_ends_stay and link.connection.is_open and link.node not in self._kept:
+        if well and setup.far_ends_stay and link.connection.is_open and link.node not in self._kept:
             self._kept[link.node] = link
         else:
-            await means.part_from(link)
+            await setup.part_from(link)
 
     async def _led(self, work: Coroutine[Any, Any, T]) -> T:
         task = asyncio.current_task()

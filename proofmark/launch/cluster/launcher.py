@@ -12,10 +12,10 @@ from typing import Any
 
 from proofmark.launch.cluster.connection import HostError
 from proofmark.launch.cluster.controller import Controller
-from proofmark.launch.cluster.link import HostLink, Means, environment_on, free_port, make_ready
+from proofmark.launch.cluster.link import HostLink, HostSetup, environment_on, free_port, make_ready
 from proofmark.launch.cluster.node import Tell
 from proofmark.launch.cluster.preflight import HostReport, ready
-from proofmark.launch.job import Job, Place, Status
+from proofmark.launch.job import HostLayout, Job, Status
 from proofmark.launch.job_file import JobFile
 from proofmark.process import wall_clock
 from proofmark.process.lifetime import MARK
@@ -36,18 +36,18 @@ LAST_WORDS = 2.0
 class ClusterLauncher:
     """Hosts over ssh, under Slurm, or in containers."""
 
-    def __init__(self, means: Means, controller: Controller) -> None:
-        self._means, self._controller = means, controller
+    def __init__(self, setup: HostSetup, controller: Controller) -> None:
+        self._setup, self._controller = setup, controller
 
     def submit(self, job: Job) -> ClusterHandle:
         """Have the controller begin, and return at once."""
         for node in range(job.nnodes):
             job.node_directory(node)
-        return ClusterHandle(self._means, self._controller, job)
+        return ClusterHandle(self._setup, self._controller, job)
 
     def examine(self, count: int, tell: Tell) -> list[HostReport]:
         """Connect to `count` hosts, send what they lack, and ask what they are. Nothing is started."""
-        looking = self._controller.lead(_examine(self._means, self._controller, count, tell))
+        looking = self._controller.lead(_examine(self._setup, self._controller, count, tell))
         try:
             return looking.result()
         except BaseException:
@@ -58,15 +58,15 @@ class ClusterLauncher:
 class ClusterHandle:
     """A job on other hosts. The controller's thread leads it; everybody else looks at what that one says."""
 
-    def __init__(self, means: Means, controller: Controller, job: Job) -> None:
-        self._means, self._controller, self._job = means, controller, job
+    def __init__(self, setup: HostSetup, controller: Controller, job: Job) -> None:
+        self._setup, self._controller, self._job = setup, controller, job
         self._news: list[str] = []
         self._stop = threading.Event()
         self._status: Status = "running"
         self._facts: dict[str, Any] = {"lost": []}
         self._run_name = secrets.token_hex(8)
         self._links: list[HostLink] = []
-        self._file = JobFile.begin(job.index, job.name, means.launcher, job.directory)
+        self._file = JobFile.begin(job.index, job.name, setup.launcher, job.directory)
         self._led = controller.lead(self._lead())
 
     def status(self) -> Status:
@@ -113,10 +113,10 @@ class ClusterHandle:
         self._facts["lost"].append({"node": node, "reason": why})
 
     async def _run(self) -> Status:
-        means, links, status = self._means, list[HostLink](), "failed"
+        setup, links, status = self._setup, list[HostLink](), "failed"
         try:
-            nodes = await self._unless_stopped(means.nodes.take(self._job.nnodes, self._news.append))
-            links = self._links = await self._controller.links(means, nodes, self._job)
+            nodes = await self._unless_stopped(setup.nodes.take(self._job.nnodes, self._news.append))
+            links = self._links = await self._controller.links(setup, nodes, self._job)
             await self._prepare(links)
             await self._start(links)
             status = await self._follow(links)
@@ -125,7 +125,7 @@ class ClusterHandle:
         finally:
             self._facts["hosts"] = [link.facts() for link in links]
             await asyncio.gather(*(self._leave(link, well=status == "succeeded") for link in links))
-            await means.nodes.give_back()
+            await setup.nodes.give_back()
 
     def _is_stopped(self) -> bool:
         """Whether the session wants no more of it, or somebody else who knows its id."""
@@ -148,7 +148,7 @@ class ClusterHandle:
 
     async def _prepare(self, links: Sequence[HostLink]) -> None:
         """Everything in place on every host, or a table of what is not."""
-        await self._unless_stopped(make_ready(self._means, links, self._news.append))
+        await self._unless_stopped(make_ready(self._setup, links, self._news.append))
         wrong = [link.report for link in links if link.report.problems]
         for report in wrong:
             self._lose(report.node, f"{report.name}: {'; '.join(report.problems)}")
@@ -162,18 +162,18 @@ class ClusterHandle:
         """An agent on every node at once."""
         master = None
         if self._job.nnodes > 1:
-            port = self._means.cluster.master_port or await free_port(links[0].connection)
+            port = self._setup.cluster.master_port or await free_port(links[0].connection)
             master = (links[0].node.address, port)
-        clearing = self._means.cluster.clear_caches
+        clearing = self._setup.cluster.clear_caches
         if clearing:
             await asyncio.gather(*(self._ask(link, "drop_caches") for link in links))
         self._facts |= {"started": wall_clock.now(), "caches_cleared": clearing}
         await asyncio.gather(*(self._run_on(link, master) for link in links))
 
     async def _run_on(self, link: HostLink, master: tuple[str, int] | None) -> None:
-        cluster, node, mark = self._means.cluster, link.report.node, secrets.token_hex(16)
+        cluster, node, mark = self._setup.cluster, link.report.node, secrets.token_hex(16)
         run = self._run_directory(link)
-        place = Place(run, link.code, f"{link.work_dir}/cache", master)
+        layout = HostLayout(run, link.code, f"{link.work_dir}/cache", master)
         await self._ask(
             link,
             "run",
@@ -181,7 +181,7 @@ class ClusterHandle:
             environment={**environment_on(link, cluster), MARK: mark},
             directory=f"{run}/noderank{node}",
             leaves=list(self._job.leaves),
-            spec=self._job.spec.moved(place).text(),
+            spec=self._job.spec.moved(layout).text(),
             mark=mark,
         )
 
@@ -220,7 +220,7 @@ class ClusterHandle:
         failed_at = first_end = None
         while not self._is_stopped():
             now, ended = time.monotonic(), [link.connection.logs.ended for link in links]
-            taken = await self._means.nodes.gone()
+            taken = await self._setup.nodes.gone()
             first_end = first_end or (now if 0 in ended else None)
             if first_end and now - first_end > ENDING:
                 self._give_up([link for link in links if link.connection.logs.ended is None])
@@ -269,21 +269,21 @@ class ClusterHandle:
                 await connection.ask("remove")
         except HostError:
             well = False
-        await self._controller.release(self._means, link, well)
+        await self._controller.release(self._setup, link, well)
 
     def _run_directory(self, link: HostLink) -> str:
         """A node's own: hosts may share a disk."""
         return f"{link.work_dir}/runs/{self._run_name}-{link.report.node}"
 
 
-async def _examine(means: Means, controller: Controller, count: int, tell: Tell) -> list[HostReport]:
+async def _examine(setup: HostSetup, controller: Controller, count: int, tell: Tell) -> list[HostReport]:
     links, looked = list[HostLink](), False
     try:
-        links = await controller.links(means, await means.nodes.take(count, tell), None)
-        await make_ready(means, links, tell)
+        links = await controller.links(setup, await setup.nodes.take(count, tell), None)
+        await make_ready(setup, links, tell)
         looked = True
     finally:
         well = [looked and not link.report.problems for link in links]
-        await asyncio.gather(*(controller.release(means, *each) for each in zip(links, well, strict=True)))
-        await means.nodes.give_back()
+        await asyncio.gather(*(controller.release(setup, *each) for each in zip(links, well, strict=True)))
+        await setup.nodes.give_back()
     return [link.report for link in links]

@@ -14,9 +14,9 @@ from typing import Any
 from proofmark.launch.cluster.cluster_file import Cluster
 from proofmark.launch.cluster.code_tree import CodeTree
 from proofmark.launch.cluster.connection import Connection, HostError
-from proofmark.launch.cluster.container import Container
+from proofmark.launch.cluster.container import ContainerImage
 from proofmark.launch.cluster.node import CONNECT_TIMEOUT, Node, Nodes, Tell
-from proofmark.launch.cluster.preflight import HostReport, Wishes, compare, question
+from proofmark.launch.cluster.preflight import HostReport, HostRequirements, compare, question
 from proofmark.launch.cluster.program import PROGRAM
 from proofmark.launch.hosts import describe
 from proofmark.process.lifetime import MARK
@@ -61,7 +61,7 @@ class Described:
 
 
 @dataclass(frozen=True)
-class Means:
+class HostSetup:
     """How a job gets onto its hosts."""
 
     nodes: Nodes
@@ -73,7 +73,7 @@ class Means:
     weights: str | None = None
     launcher: str = "local"
     """Its name, for a job's file."""
-    container: Container | None = None
+    container: ContainerImage | None = None
 
     async def far_end(self, node: Node, python: str) -> tuple[list[str], dict[str, Any]]:
         """What starts a far end on a node with an interpreter, and what a record should say of its container.
@@ -126,18 +126,18 @@ class HostLink:
         return {"node": report.node, "name": report.name, "skew": report.skew, "round_trip": report.round_trip, **facts}
 
 
-async def make_ready(means: Means, links: Sequence[HostLink], tell: Tell) -> None:
+async def make_ready(setup: HostSetup, links: Sequence[HostLink], tell: Tell) -> None:
     """Connect, send code, install, ask: many hosts at once. What is wrong is in the reports."""
-    cluster = means.cluster
+    cluster = setup.cluster
     slots = asyncio.Semaphore(AT_ONCE)
 
     async def in_its_turn(link: HostLink) -> None:
         async with slots:
-            await _make_one_ready(means, link, wishes, tell)
+            await _make_one_ready(setup, link, required, tell)
 
     with _written_to(cluster.checkpoints) as shared:
-        wishes = Wishes(
-            means.packages, cluster.interface, cluster.master_port, means.data_dir, shared, cluster.clear_caches
+        required = HostRequirements(
+            setup.packages, cluster.interface, cluster.master_port, setup.data_dir, shared, cluster.clear_caches
         )
         await asyncio.gather(*map(in_its_turn, links))
     compare([link.report for link in links])
@@ -198,19 +198,19 @@ async def free_port(connection: Connection) -> int:
     return port
 
 
-async def _make_one_ready(means: Means, link: HostLink, wishes: Wishes, tell: Tell) -> None:
+async def _make_one_ready(setup: HostSetup, link: HostLink, required: HostRequirements, tell: Tell) -> None:
     report = link.report
     try:
-        await _reach(means, link)
-        if means.cluster.requirements and not report.problems:
-            python = await _installed(means, link, tell)
+        await _reach(setup, link)
+        if setup.cluster.requirements and not report.problems:
+            python = await _installed(setup, link, tell)
             if python != link.python:
-                await means.part_from(link)
+                await setup.part_from(link)
                 link.python, link.connection = python, Connection(link.connection.logs)
-                await _reach(means, link)
-        await question(link.connection, report, wishes)
-        if not report.problems and (means.described.devices or report.node == 0):
-            await _describe(means, link)
+                await _reach(setup, link)
+        await question(link.connection, report, required)
+        if not report.problems and (setup.described.devices or report.node == 0):
+            await _describe(setup, link)
     except HostError as error:
         report.problems.append(str(error))
     except (LookupError, TypeError, ValueError, AttributeError) as error:
@@ -219,45 +219,45 @@ async def _make_one_ready(means: Means, link: HostLink, wishes: Wishes, tell: Te
         report.problems.append(f"this machine: {error}")
 
 
-async def _reach(means: Means, link: HostLink) -> None:
+async def _reach(setup: HostSetup, link: HostLink) -> None:
     """A far end there, and the code. One that waited may have been lost unnoticed: then there is another."""
     if link.connection.is_open:
         try:
-            await _furnish(means, link)
+            await _furnish(setup, link)
             return
         except HostError:
             if link.connection.lost is None:
                 raise
-        await means.part_from(link)
+        await setup.part_from(link)
         link.connection = Connection(link.connection.logs)
-    command, link.container = await means.far_end(link.node, link.python)
+    command, link.container = await setup.far_end(link.node, link.python)
     try:
         await link.connection.open(command, CONNECT_TIMEOUT + 10)
     except HostError as error:
         raise HostError(f"`python`: {error}" if link.python in str(error) else str(error)) from None
-    await _furnish(means, link)
+    await _furnish(setup, link)
 
 
-async def _furnish(means: Means, link: HostLink) -> None:
+async def _furnish(setup: HostSetup, link: HostLink) -> None:
     """The work directory, and the code in it."""
     try:
-        link.work_dir = (await link.connection.ask("open", work_dir=means.cluster.work_dir))["work_dir"]
+        link.work_dir = (await link.connection.ask("open", work_dir=setup.cluster.work_dir))["work_dir"]
     except HostError as error:
         raise HostError(f"`work_dir`: {error}" if link.connection.lost is None else str(error)) from None
-    await _send_code(means.code, link)
+    await _send_code(setup.code, link)
 
 
-async def _installed(means: Means, link: HostLink, tell: Tell) -> str:
+async def _installed(setup: HostSetup, link: HostLink, tell: Tell) -> str:
     """The interpreter of an environment with all that is required; that may have to be made first."""
-    files = [f"{link.code}/{file}" for file in means.cluster.requirements]
+    files = [f"{link.code}/{file}" for file in setup.cluster.requirements]
     arguments = [f"{link.work_dir}/environments", f"{link.code}/{CONSTRAINTS}", *files]
-    command = [means.cluster.python, "-m", "proofmark.launch.hosts.install", *arguments]
+    command = [setup.cluster.python, "-m", "proofmark.launch.hosts.install", *arguments]
     begun = time.monotonic()
-    asked = asyncio.ensure_future(_command_on(means, link, command, INSTALL_TIMEOUT))
+    asked = asyncio.ensure_future(_command_on(setup, link, command, INSTALL_TIMEOUT))
     try:
         done, _ = await asyncio.wait([asked], timeout=2)
         if not done:
-            tell(f"{link.name}: installing {', '.join(means.cluster.requirements)}")
+            tell(f"{link.name}: installing {', '.join(setup.cluster.requirements)}")
         ran = await asked
     finally:
         asked.cancel()
@@ -269,13 +269,13 @@ async def _installed(means: Means, link: HostLink, tell: Tell) -> str:
         raise HostError(f"its requirements cannot be installed: {'; '.join(why)[-600:]}")
     (python,) = ran["output"].strip().splitlines()[-1:] or [""]
     if not python.startswith(f"{link.work_dir}/environments/"):
-        raise HostError(f"its requirements were installed, but {means.cluster.python} says not where")
+        raise HostError(f"its requirements were installed, but {setup.cluster.python} says not where")
     return str(python)
 
 
-async def _command_on(means: Means, link: HostLink, command: list[str], seconds: float) -> dict[str, Any]:
+async def _command_on(setup: HostSetup, link: HostLink, command: list[str], seconds: float) -> dict[str, Any]:
     """What a short-lived command says there."""
-    environment = environment_on(link, means.cluster)
+    environment = environment_on(link, setup.cluster)
     mark = secrets.token_hex(16)
     return await link.connection.ask(
         "ask",
@@ -303,13 +303,13 @@ async def _send_code(code: CodeTree, link: HostLink) -> None:
     link.code = laid["code"]
 
 
-async def _describe(means: Means, link: HostLink) -> None:
+async def _describe(setup: HostSetup, link: HostLink) -> None:
     """The vendor's words on the host's chip and devices."""
-    asked, report = means.described, link.report
+    asked, report = setup.described, link.report
     arguments = [asked.vendor, f"{link.code}/vendors", asked.precision, asked.device]
     command = [link.python, "-m", "proofmark.launch.hosts.describe", *arguments]
     try:
-        ran = await _command_on(means, link, command, 55.0)
+        ran = await _command_on(setup, link, command, 55.0)
         report.facts |= describe.facts(ran["output"]) if ran["code"] == 0 else {}
     except (HostError, ValueError, LookupError) as error:
         report.problems.append(f"its devices cannot be described: {error}")

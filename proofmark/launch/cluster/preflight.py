@@ -22,7 +22,7 @@ FACTS = {"hostname", "python", "versions", "free_bytes", "interface", "port_free
 
 
 @dataclass(frozen=True)
-class Wishes:
+class HostRequirements:
     """What a run needs of its hosts."""
 
     packages: tuple[str, ...]
@@ -49,12 +49,12 @@ class HostReport:
     problems: list[str] = field(default_factory=list)
 
 
-async def question(connection: Connection, report: HostReport, wishes: Wishes) -> None:
+async def question(connection: Connection, report: HostReport, required: HostRequirements) -> None:
     """Ask a host whose code is in place, and note what is wrong with it alone."""
     try:
         await _ask_time(connection, report)
         report.facts = await connection.ask(
-            "facts", **vars(wishes) | {"port": wishes.port if not report.node else None}
+            "facts", **vars(required) | {"port": required.port if not report.node else None}
         )
     except HostError as error:
         report.problems.append(str(error))
@@ -70,15 +70,15 @@ async def question(connection: Connection, report: HostReport, wishes: Wishes) -
     if report.facts["free_bytes"] < LEAST_FREE:
         report.problems.append(f"{report.facts['free_bytes'] / 2**20:.0f} MiB are free in work_dir; 1 GiB is needed")
     if report.facts["interface"] not in (None, "up", "loopback"):
-        report.problems.append(f"interface {wishes.interface} is {report.facts['interface']}")
+        report.problems.append(f"interface {required.interface} is {report.facts['interface']}")
     if report.facts["port_free"] is False:
-        report.problems.append(f"port {wishes.port} (master_port) is taken")
+        report.problems.append(f"port {required.port} (master_port) is taken")
     if report.facts["shared"] is False:
-        report.problems.append(f"{wishes.shared} (`checkpoints`) was written here and is not there: not shared")
+        report.problems.append(f"{required.shared} (`checkpoints`) was written here and is not there: not shared")
     if report.facts["clears_caches"] is False:
         report.problems.append("`clear_caches`: the user may not write /proc/sys/vm/drop_caches there")
-    if wishes.data_dir is not None and report.facts["data"] is None:
-        report.problems.append(f"there is no directory {wishes.data_dir}")
+    if required.data_dir is not None and report.facts["data"] is None:
+        report.problems.append(f"there is no directory {required.data_dir}")
 
 
 async def _ask_time(connection: Connection, report: HostReport) -> None:

@@ -92,9 +92,9 @@ class FarEnd:
         edited = self._store.lay_out()
         return {"code": str(self._store.tree), "edited": edited}
 
-    def order_facts(self, body: bytes, **wishes: Any) -> Frame:
+    def order_facts(self, body: bytes, **required: Any) -> Frame:
         """What a preflight asks of a host."""
-        return facts_of(self._store.folder, **wishes)
+        return facts_of(self._store.folder, **required)
 
     def order_listen(self, body: bytes, port: int | None) -> Frame:
         """Take callers at a port, as the master of a training will, until told to hang up."""

@@ -122,8 +122,8 @@ class Slurm:
 
     def _allocate(self, count: int) -> list[str]:
         cluster = self._cluster
-        wishes = {"partition": cluster.partition, "account": cluster.account, "time": cluster.time_limit}
-        options = [f"--{name}={value}" for name, value in wishes.items() if value is not None]
+        asked = {"partition": cluster.partition, "account": cluster.account, "time": cluster.time_limit}
+        options = [f"--{name}={value}" for name, value in asked.items() if value is not None]
         whole = [f"--nodes={count}", "--ntasks-per-node=1", "--exclusive", "--mem=0"]
         fixed = ["--job-name=proofmark", "--no-bell", "--kill-command=KILL"]
         return ["salloc", *whole, *fixed, *options, *cluster.slurm_options, "cat"]

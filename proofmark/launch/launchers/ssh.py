@@ -7,7 +7,7 @@ import shlex
 from pathlib import Path
 
 from proofmark.errors import UsageError
-from proofmark.launch.cluster.cluster_file import Cluster, Host
+from proofmark.launch.cluster.cluster_file import Cluster, ClusterHost
 from proofmark.launch.cluster.node import CONNECT_TIMEOUT, Node, Nodes, Tell
 from proofmark.launch.launchers import HostLauncher
 
@@ -43,7 +43,7 @@ class Ssh:
         return None
 
 
-def _over_ssh(cluster: Cluster, host: Host) -> Node:
+def _over_ssh(cluster: Cluster, host: ClusterHost) -> Node:
     settings = {
         "BatchMode": "yes",
         "StrictHostKeyChecking": "yes",

@@ -20,7 +20,7 @@ Moment = Any
 """Nanoseconds of this process's clock, or an event in the device's stream."""
 
 
-class Communication:
+class CommunicationMeter:
     """Time in which a rank computes nothing because it waits for others or exchanges with them.
 
     With DistributedDataParallel that is from the moment that the rank's last gradient is ready to the end of the

@@ -14,7 +14,7 @@ from proofmark.training.ranks.strategy import Place, on_device, summed
 if TYPE_CHECKING:
     from proofmark.rules.config import EffectiveConfig
     from proofmark.training.case import TrainingCase
-    from proofmark.training.ranks.loading import Loader
+    from proofmark.training.ranks.loading import RankLoader
 
 Autocast = Callable[[], AbstractContextManager[Any]]
 
@@ -23,7 +23,7 @@ def evaluate(
     model: torch.nn.Module,
     case: TrainingCase,
     config: EffectiveConfig,
-    validation: Loader,
+    validation: RankLoader,
     place: Place,
     autocast: Autocast,
     alive: Callable[[], None],

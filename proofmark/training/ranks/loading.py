@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 class Data:
     """What a rank trains on, and what it is evaluated on."""
 
-    train: Loader
-    validation: Loader
+    train: RankLoader
+    validation: RankLoader
 
     @classmethod
     def of(cls, case: TrainingCase, config: EffectiveConfig, pin: bool) -> Data:
@@ -35,10 +35,10 @@ class Data:
         """
         ahead = 2 * config.gradient_accumulation_steps  # a step's come together
         train, validation = (case.build_dataset(config, split) for split in ("train", "validation"))
-        return cls(*(Loader(dataset, config.num_workers, pin, ahead) for dataset in (train, validation)))
+        return cls(*(RankLoader(dataset, config.num_workers, pin, ahead) for dataset in (train, validation)))
 
 
-class Loader:
+class RankLoader:
     """Loads lists of indices, in order, in worker processes where `workers` says so: those hold `ahead` or more ready.
 
     Workers are forked here, and stay.

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from proofmark.record.events import EventLog
     from proofmark.rules.config import EffectiveConfig
     from proofmark.training.case import TrainingCase
-    from proofmark.training.ranks.loading import Loader
+    from proofmark.training.ranks.loading import RankLoader
     from proofmark.training.ranks.own import Fresh
 
 ANSWERS = {"fp32": 0.005, "tf32": 0.1, "fp16": 0.1, "bf16": 0.5}
@@ -57,7 +57,7 @@ class Referee:
         self,
         case: TrainingCase,
         config: EffectiveConfig,
-        validation: Loader,
+        validation: RankLoader,
         place: Place,
         fresh: Fresh,
         adapted: bool,

@@ -20,10 +20,10 @@ from proofmark.record.events import EventLog
 from proofmark.record.identity import identify
 from proofmark.training.ranks.batches import GlobalBatches, Share
 from proofmark.training.ranks.clock import Clock, Part
-from proofmark.training.ranks.communication import Communication
+from proofmark.training.ranks.communication import CommunicationMeter
 from proofmark.training.ranks.evaluation import evaluate
 from proofmark.training.ranks.heartbeat import HeartbeatWriter
-from proofmark.training.ranks.loading import Data, Loader
+from proofmark.training.ranks.loading import Data, RankLoader
 from proofmark.training.ranks.own import Fresh, make_fresh
 from proofmark.training.ranks.referee import Referee
 from proofmark.training.ranks.strategy import Place, exchange, on_device, prepare, share_buffers, summed, unwrapped
@@ -113,7 +113,7 @@ class Trainer:
                 self._log.write("weights", **identify(model, config.host.weights).model_dump())
         model = self._adapter.convert_model(model.train(), config)
         self.model = prepare(model, config, place).train()
-        self._communication = Communication(self.model, place)
+        self._communication = CommunicationMeter(self.model, place)
         self._optimizer = self._adapter.create_optimizer(self._case, self.model, config)
         self._log.write("optimizer", name=type(self._optimizer).__name__)
         self._batches = GlobalBatches(
@@ -136,7 +136,7 @@ class Trainer:
 
     def _count_flops(self, model: torch.nn.Module) -> None:
         """Operations of one sample's step: three forward passes' worth, the backward pass counted as two."""
-        inputs, _ = next(Loader(self._data.train.dataset, workers=0).load([[0]]))
+        inputs, _ = next(RankLoader(self._data.train.dataset, workers=0).load([[0]]))
         counted = 3.0 * count_flops(model.eval(), inputs)
         self._log.write("flops", counted=counted)
         if "flops" in self._config.parameters:  # weights for inference are trained without

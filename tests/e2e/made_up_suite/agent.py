@@ -9,7 +9,7 @@ import time
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from proofmark.launch.job import Place
+from proofmark.launch.job import HostLayout
 
 PROCESSES = 2
 
@@ -30,9 +30,9 @@ class Spec:
         """Write it down."""
         path.write_text(self.text(), encoding="utf-8")
 
-    def moved(self, place: Place) -> Spec:
+    def moved(self, layout: HostLayout) -> Spec:
         """The same elsewhere."""
-        return replace(self, directory=place.directory)
+        return replace(self, directory=layout.directory)
 
 
 def _count(spec: Spec, folder: Path, process: int) -> None:
