@@ -1,0 +1,77 @@
+"""Filters more, and what must be widened with them.
+
+Each channel of each tensor is a class of channels that must be widened together: a sum makes one of two. Where a class
+is widened, its channel becomes two neighbours in every tensor, so that sums and concatenations still fit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+
+from proofmark.automl.graph import IMAGE, Graph
+from proofmark.automl.layers import Add, Concat, Convolution, Dense
+from proofmark.automl.morphism.operations import IllegalOperation, Wider
+from proofmark.automl.morphism.splice import known
+
+Integers = NDArray[np.int64]
+
+
+def widened(graph: Graph, operation: Wider) -> Graph:
+    """The child's architecture.
+
+    Raises:
+        IllegalOperation: no convolution of that name, or what it gives is added to the image or to a dense layer's.
+        ValidationError: the child is too large.
+    """
+    copies = copies_of(graph, operation)
+    convolutions = (node for node in graph.nodes if isinstance(node, Convolution))
+    wide = {each.name: each.model_copy(update={"channels": int(copies[each.name].sum())}) for each in convolutions}
+    return graph.with_nodes([wide.get(node.name, node) for node in graph.nodes])
+
+
+def places_to_widen(graph: Graph) -> list[Wider]:
+    """Its convolutions; whether they may be widened is not looked at."""
+    return [Wider(conv=node.name) for node in graph.nodes if isinstance(node, Convolution)]
+
+
+def copies_of(graph: Graph, operation: Wider) -> Mapping[str, Integers]:
+    """How many channels the child has for each that a tensor has: 1 or 2, by the node that gives it.
+
+    Raises:
+        IllegalOperation: as `widened`.
+    """
+    conv = known(graph, operation.conv, Convolution)
+    classes = _classes(graph)
+    doubled = np.unique(classes[conv.name])
+    fixed = [IMAGE, *(node.name for node in graph.nodes if isinstance(node, Dense))]
+    for name in fixed:
+        if np.isin(classes[name], doubled).any():
+            raise IllegalOperation(f"what node {conv.name} gives is added to what {name} gives, which stays as it is")
+    return {name: 1 + np.isin(found, doubled).astype(np.int64) for name, found in classes.items()}
+
+
+def _classes(graph: Graph) -> Mapping[str, Integers]:
+    """The class of each channel, (channels,), of each tensor."""
+    channels: dict[str, Integers] = {IMAGE: np.arange(graph.channels)}
+    total, left, right = graph.channels, list[Integers](), list[Integers]()
+    for node in graph.nodes:
+        if isinstance(node, Convolution | Dense):
+            channels[node.name] = np.arange(total, total + node.channels)
+            total += node.channels
+        elif isinstance(node, Concat):
+            channels[node.name] = np.concatenate([channels[name] for name in node.inputs])
+        else:
+            channels[node.name] = channels[node.inputs[0]]
+        if isinstance(node, Add):
+            left.append(channels[node.inputs[0]])
+            right.append(channels[node.inputs[1]])
+    if not left:
+        return channels
+    edges = (np.concatenate(left), np.concatenate(right))
+    _, labels = connected_components(coo_array((np.ones(len(edges[0])), edges), shape=(total, total)), directed=False)
+    return {name: labels[each] for name, each in channels.items()}
