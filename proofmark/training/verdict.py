@@ -162,8 +162,8 @@ def _untrained(record: TrainingRecord) -> list[str]:
     return [
         f"{_named(record, run)}the model was at the target before it was trained"
         for run in record.runs
-        for first in run.evaluations[:1]
-        if first.samples == 0 and first.metric is not None and _reached(record, first.metric)
+        for each in run.evaluations
+        if each.samples == 0 and each.metric is not None and _reached(record, each.metric)
     ]
 
 

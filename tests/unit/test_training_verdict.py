@@ -298,6 +298,7 @@ def test_a_miss_took_for_ever() -> None:
 def test_references_that_agree_leave_one_evaluation_of_slack() -> None:
     assert soonest([900, 900, 900], 100.0) == 800.0
     assert soonest([900], 100.0) == 800.0
+    assert soonest([800, 1000], 100.0) == pytest.approx(900 - 6.314 * 141.4 * 1.5**0.5, rel=1e-3)
     # Student's t for three runs, one-sided 95 %: 2.92
     assert soonest([800, 900, 1000], 100.0) == pytest.approx(900 - 2.92 * 100 * (4 / 3) ** 0.5, rel=1e-3)
 
