@@ -5,8 +5,8 @@ process that keeps a core busy. The core throughput of every PASS must lie withi
 what lies elsewhere must say AMBIGUOUS or ERROR. Of the quiet runs at most one in twenty may say AMBIGUOUS.
 
 Before each session the machine's own speed is measured with a fixed computation on all cores. Where that alone moves by
-more than those 5 %, as on a virtual machine whose host puts two of its processors on one core, no suite could do better,
-and the table says so.
+more than those 5 %, as on a virtual machine whose host puts two of its processors on one core, no suite could do
+better, and the table says so.
 """
 
 from __future__ import annotations
