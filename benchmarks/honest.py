@@ -16,7 +16,7 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 from proofmark.inference.case import InferenceParameters
-from proofmark.inference.pipeline import Pipeline
+from proofmark.inference.steps.pipeline import Pipeline
 from proofmark.record.events import EventLog, read_events
 from proofmark.rules.case_file import load_case_file
 from proofmark.rules.config import HostSettings, resolve

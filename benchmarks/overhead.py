@@ -18,7 +18,7 @@ import torch
 
 from proofmark.case import Loader
 from proofmark.inference.case import InferenceParameters
-from proofmark.inference.export import export_onnx
+from proofmark.inference.steps.export import export_onnx
 from proofmark.inference.timing.loop import timed_round
 from proofmark.measuring.precision import framework_compute
 from proofmark.measuring.window import Compute

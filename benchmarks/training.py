@@ -26,7 +26,7 @@ from proofmark.training.case import TrainingCase
 from proofmark.training.ranks.batches import GlobalBatches
 from proofmark.training.ranks.heartbeat import HeartbeatWriter
 from proofmark.training.ranks.loading import Data, RankLoader
-from proofmark.training.ranks.strategy import Place
+from proofmark.training.ranks.model.strategy import Place
 from proofmark.training.ranks.trainer import Trainer
 from proofmark.training.spec import TrainingSpec
 from proofmark.vendor.contract import Processor

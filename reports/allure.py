@@ -10,7 +10,7 @@ from typing import Any
 
 from proofmark.record.envelope import CaseRecord
 from reports.allure_tree import arrange, in_order, parameters
-from reports.view import View, with_other_name
+from reports.content.view import View, with_other_name
 
 
 class _Bare:

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from proofmark.record.envelope import CaseRecord
-from reports.text import printable
-from reports.variant import machine, variant
+from reports.content.text import printable
+from reports.content.variant import machine, variant
 
 FIRST, LAST = ("vendor", "chip"), ("precision", "profile")
 """Parameters by which runs of a case are told apart, before and after those of the suite."""

@@ -14,9 +14,9 @@ from markupsafe import Markup
 
 from proofmark.record.envelope import CaseRecord
 from proofmark.suite import Suite
-from reports import provenance, text
-from reports.compared import compared, teller
-from reports.view import Shown, View, check_figure, explained, with_other_name
+from reports.content import provenance, text
+from reports.content.compared import compared, teller
+from reports.content.view import Shown, View, check_figure, explained, with_other_name
 
 _TEMPLATES = Path(__file__).parent / "templates"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from proofmark.record.envelope import CaseRecord
 from proofmark.record.parts import Identity
-from reports.view import View
+from reports.content.view import View
 
 
 def properties(record: CaseRecord) -> list[tuple[str, str]]:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from reports.text import printable
+from reports.content.text import printable
 
 RUN = "proofmark_run"
 """The property of a test by which it is known whose run it is of; not in the file in the end."""

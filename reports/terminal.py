@@ -9,10 +9,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from proofmark.record.envelope import CaseRecord
 from proofmark.record.figures import Figure
 from proofmark.suite import Suite
-from reports import text
-from reports.compared import compared
-from reports.provenance import override_level, override_line
-from reports.view import Shown, View, explained, with_other_name
+from reports.content import text
+from reports.content.compared import compared
+from reports.content.provenance import override_level, override_line
+from reports.content.view import Shown, View, explained, with_other_name
 
 WIDTH = 80
 _LABEL = 24

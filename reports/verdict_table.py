@@ -12,9 +12,9 @@ from rich.text import Text
 
 from proofmark.record.envelope import CaseRecord
 from proofmark.record.parts import Verdict, VerdictKind
-from reports import text
+from reports.content import text
+from reports.content.view import View
 from reports.rich_text import rendered
-from reports.view import View
 
 
 def verdict_table(records: Sequence[CaseRecord], run_dir: Path, width: int, coloured: bool) -> str:

@@ -7,8 +7,8 @@ from typing import Any
 from proofmark.record.parts import Check, Chip, Contention, Flops, Host, Identity, Utilisation
 from proofmark.training.checks import required
 from proofmark.training.figures import figures
+from proofmark.training.logs.seed_run import rates_over
 from proofmark.training.record import Epoch, Evaluation, NotedStep, Rank, Rates, SeedRun, Split, TrainingRecord
-from proofmark.training.seed_run import rates_over
 from proofmark.training.verdict import judge
 
 BEGUN = 1_790_000_000.0

@@ -21,8 +21,8 @@ from proofmark.flagperf.perflog_run import RankLines, figure, metric_of, seed_ru
 from proofmark.plain_json import plain_text
 from proofmark.record.parts import Chip, Utilisation
 from proofmark.training.figures import figures
+from proofmark.training.logs.seed_run import olympic_mean, rates_over
 from proofmark.training.record import SeedRun, TrainingRecord
-from proofmark.training.seed_run import olympic_mean, rates_over
 from proofmark.training.verdict import judge
 
 MARK = b"[PerfLog]"

@@ -15,9 +15,9 @@ from proofmark.inference.kept import ARTIFACTS, WEIGHTS_OF_A_MODEL, of_case, rem
 from proofmark.inference.node.processes import CaseProcesses, Ending, ProcessesHere
 from proofmark.inference.node.remote import RemoteProcesses
 from proofmark.inference.node.spec import CaseSpec
+from proofmark.inference.node.worker import Progress, WorkerLost
 from proofmark.inference.plan import Plan
 from proofmark.inference.record import RunRecord
-from proofmark.inference.worker import Progress, WorkerLost
 from proofmark.launch.job import Launcher
 from proofmark.launch.job_file import index_in
 from proofmark.process.lifetime import tidy_environment
@@ -27,13 +27,13 @@ from proofmark.record.events import Event, EventLog
 from proofmark.record.kept import failed
 from proofmark.rules.config import EffectiveConfig
 from proofmark.suite import Run
-from proofmark.vendor.chips import describe_chip
-from proofmark.vendor.devices import Assignment
-from proofmark.vendor.machine import describe_host, installed_versions
-from proofmark.vendor.provenance import device_software, provenance_of
+from proofmark.vendor.hardware.chips import describe_chip
+from proofmark.vendor.hardware.devices import Assignment
+from proofmark.vendor.hardware.machine import describe_host, installed_versions
+from proofmark.vendor.hardware.provenance import device_software, provenance_of
 from proofmark.vendor.registry import FoundVendor
 
-IMPORTED = ("torch.utils.data", "torch.utils.flop_counter", "torch._dynamo", "proofmark.inference.pipeline")
+IMPORTED = ("torch.utils.data", "torch.utils.flop_counter", "torch._dynamo", "proofmark.inference.steps.pipeline")
 """What every case's process imports; counting FLOPs needs the third."""
 
 PACKAGES = InferenceCase.packages

@@ -13,8 +13,8 @@ from proofmark.rules.config import EffectiveConfig
 from proofmark.training.event_types import AGENT_EVENTS, SESSION_EVENTS
 from proofmark.training.figures import figures
 from proofmark.training.logs.rank_log import RankLog
+from proofmark.training.logs.seed_run import collect_run, olympic_mean, rates_over
 from proofmark.training.record import SeedRun, TrainingRecord
-from proofmark.training.seed_run import collect_run, olympic_mean, rates_over
 from proofmark.training.verdict import judge
 
 

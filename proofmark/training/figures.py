@@ -12,8 +12,8 @@ from proofmark.launch.cluster.preflight import signed
 from proofmark.literal import MISSING, number, percent, plural
 from proofmark.record.common_figures import cost, fact, honesty, quality, troubles, utilisation
 from proofmark.record.figures import Figure, FigureKind, valued
+from proofmark.training.logs.stragglers import SECONDS, STEPS, host_name, slowest_host, slowest_rank, too_short
 from proofmark.training.record import SeedRun, TrainingRecord
-from proofmark.training.stragglers import SECONDS, STEPS, host_name, slowest_host, slowest_rank, too_short
 
 TOO_SHORT = f"too little was trained to compare by it: at least {SECONDS:g} s and {STEPS} steps"
 """Without the seconds that it took: reasons are not withheld."""

@@ -23,9 +23,9 @@ from proofmark.training.kept import of_training
 from proofmark.training.logs.failure import diverged
 from proofmark.training.record import TrainingRecord
 from proofmark.training.spec import TrainingSpec
-from proofmark.vendor.chips import describe_chip
-from proofmark.vendor.machine import describe_host, installed_versions
-from proofmark.vendor.provenance import device_software, provenance_of
+from proofmark.vendor.hardware.chips import describe_chip
+from proofmark.vendor.hardware.machine import describe_host, installed_versions
+from proofmark.vendor.hardware.provenance import device_software, provenance_of
 from proofmark.vendor.registry import FoundVendor
 
 PACKAGES = TrainingCase.packages

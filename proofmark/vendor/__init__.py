@@ -10,7 +10,7 @@ from proofmark.rules.config import EffectiveConfig
 from proofmark.vendor.adapter import TrainingAdapter
 from proofmark.vendor.contract import Analysis, Device, Software, Vendor, driver_files
 from proofmark.vendor.engine import Compiler, InferFromModel, InferFromOnnx, InferModel
-from proofmark.vendor.machine import processor_name, usable_cores
+from proofmark.vendor.hardware.machine import processor_name, usable_cores
 from proofmark.vendor.readings import Monitor, Reading
 
 __all__ = [

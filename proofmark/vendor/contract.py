@@ -14,9 +14,9 @@ from typing import NamedTuple
 
 from proofmark.errors import StepError
 from proofmark.vendor.adapter import TrainingAdapter
-from proofmark.vendor.chips import find_chip, load_chips
 from proofmark.vendor.engine import Compiler
-from proofmark.vendor.machine import microcode, processor_name
+from proofmark.vendor.hardware.chips import find_chip, load_chips
+from proofmark.vendor.hardware.machine import microcode, processor_name
 from proofmark.vendor.monitor_log import memory_seen
 from proofmark.vendor.readings import Monitor
 

@@ -19,7 +19,7 @@ from proofmark.errors import ProofmarkError
 from proofmark.process.lifetime import die_with_parent, leave
 from proofmark.vendor.adapter import adapted_steps
 from proofmark.vendor.contract import Software, Vendor
-from proofmark.vendor.provenance import device_software
+from proofmark.vendor.hardware.provenance import device_software
 from proofmark.vendor.registry import FoundVendor, find_vendor
 
 Note = Callable[[str], None]

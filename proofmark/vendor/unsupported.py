@@ -14,8 +14,8 @@ from proofmark.errors import ConfigurationError, Problem
 from proofmark.rules.case_file import problems_of
 from proofmark.rules.config import EffectiveConfig
 from proofmark.rules.strict_yaml import load_mapping
-from proofmark.vendor.chips import Precision
 from proofmark.vendor.contract import Vendor
+from proofmark.vendor.hardware.chips import Precision
 
 
 class Expected(BaseModel):

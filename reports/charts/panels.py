@@ -8,9 +8,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from reports import text
 from reports.charts import svg
 from reports.charts.axes import FAINT, GLYPH, WIDTH, Area, Axis, apart, draw_bottom, draw_left, linear_axis
+from reports.content import text
 
 Point = tuple[float, float]
 

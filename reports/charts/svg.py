@@ -6,7 +6,7 @@ import html
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from reports.text import printable
+from reports.content.text import printable
 
 INK = "currentColor"
 ACCENT = "var(--accent, #1b5e9b)"

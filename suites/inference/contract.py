@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 import pytest
 
-from fixtures.benchmark import replayed_clock
+from fixtures.outputs.benchmark import replayed_clock
 from proofmark.inference.case import InferenceCase
 from proofmark.inference.record import RunRecord
 from proofmark.inference.run import CaseRun
 from proofmark.record.parts import VerdictKind
-from reports.text import visible
-from reports.withholding import withheld
+from reports.content.text import visible
+from reports.content.withholding import withheld
 
 if TYPE_CHECKING:
     from suites.inference.steps import Recorder

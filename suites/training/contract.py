@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, ClassVar
 
 import pytest
 
-from fixtures.benchmark import replayed_clock
+from fixtures.outputs.benchmark import replayed_clock
 from proofmark.record.parts import VerdictKind
 from proofmark.training.case import TrainingCase
 from proofmark.training.record import TrainingRecord
 from proofmark.training.run import ScaleRun
-from reports.withholding import withheld
+from reports.content.withholding import withheld
 
 if TYPE_CHECKING:
     from suites.training.runs import SeedRecorder

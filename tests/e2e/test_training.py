@@ -11,7 +11,7 @@ import pytest
 
 from proofmark.training.collect import collect
 from proofmark.training.record import TrainingRecord
-from proofmark.vendor.machine import usable_cores
+from proofmark.vendor.hardware.machine import usable_cores
 from tests.e2e.conftest import House, Ran, clean, one_line_answer
 from tests.reports.xunit2 import ended, properties, suites
 

@@ -29,10 +29,10 @@ from proofmark.rules.strict_yaml import load_mapping, parse
 from proofmark.training.collect import collect as collect_training
 from proofmark.training.job import LEAVES
 from proofmark.training.record import TrainingRecord
-from proofmark.vendor.chips import describe_chip
+from proofmark.vendor.hardware.chips import describe_chip
+from reports.content.view import View
 from reports.junit import properties
 from reports.terminal import explanations, summary_lines
-from reports.view import View
 from suites.training.report.mllog import mllog
 from suites.training.report.perflog import perflog
 from tests.fuzz import inputs, samples

@@ -13,10 +13,10 @@ from proofmark.record.figures import Figure, FigureKind
 from proofmark.record.parts import VerdictKind
 from proofmark.suite import Suite
 from reports.allure_tree import parameters
+from reports.content.view import View, shown, with_other_name
 from reports.junit import properties
 from reports.terminal import explanations, summary_lines
 from reports.verdict_table import verdict_table
-from reports.view import View, shown, with_other_name
 from tests.reports.records import make_record
 from tests.suites_there import SUITES, page_of
 from tests.training_records import make_training

@@ -11,9 +11,9 @@ from allure_commons.utils import represent
 
 from proofmark.inference.record import RunRecord
 from proofmark.record.parts import Verdict
-from reports import text
 from reports.allure import correct, describe, label, listens
 from reports.allure_tree import parameters
+from reports.content import text
 from reports.junit import properties
 from reports.terminal import summary_lines
 from reports.verdict_table import verdict_table

@@ -10,11 +10,11 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from proofmark.record.parts import Host, Monitoring
+from proofmark.training.logs.stragglers import SECONDS, STEPS, too_short
 from proofmark.training.record import Communication, Confirmation, Rank, Rates, SeedRun, Split, TrainingRecord
-from proofmark.training.stragglers import SECONDS, STEPS, too_short
+from reports.content.view import View
 from reports.junit import properties
 from reports.terminal import summary_lines
-from reports.view import View
 from suites.training.report.plots import training_plots
 from suites.training.report.ranks import MOST, SLOWEST, rank_rows
 from suites.training.report.scaling import efficiency, scaling, scaling_rows

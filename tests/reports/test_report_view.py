@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from proofmark.inference.figures import figures
 from proofmark.inference.record import Accuracy, RunRecord
 from proofmark.record.parts import Chip, Memory, Verdict, VerdictKind
-from reports import text
+from reports.content import text
 from suites.inference.report.view import CaseView
 from tests.reports.records import readings, watched, watched_record
 

@@ -13,17 +13,17 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from fixtures.benchmark import hand_over
+from fixtures.outputs.benchmark import hand_over
 from proofmark.inference.record import RunRecord
 from proofmark.record.envelope import CaseRecord
 from proofmark.record.parts import Part, Utilisation, VerdictKind
 from proofmark.training.record import Communication, Confirmation, Rank, Rates, Split, TrainingRecord
-from reports import text
+from reports.content import text
+from reports.content.view import View
+from reports.content.withholding import public, withheld, without_speeds
 from reports.junit import properties
 from reports.terminal import summary_lines
 from reports.verdict_table import verdict_table
-from reports.view import View
-from reports.withholding import public, withheld, without_speeds
 from suites.training.report.mllog import mllog
 from suites.training.report.perflog import perflog
 from tests.reports.records import make_record, watched, watched_record

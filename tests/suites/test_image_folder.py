@@ -12,7 +12,7 @@ import torch
 from PIL import Image
 
 from proofmark.errors import StepError
-from proofmark.training.ranks.loading import Loader
+from proofmark.training.ranks.loading import RankLoader
 from suites.data.image_folder import random_box
 from suites.data.images import image_dataset, image_loader
 from suites.data.loading import BatchDataset, BatchLoader
@@ -142,7 +142,7 @@ def test_what_is_cut_changes_with_the_epoch_and_comes_again_from_any_worker(spli
     data, again = to_train_on(splits), to_train_on(splits)
 
     def epochs(data: BatchDataset, workers: int = 0) -> list[torch.Tensor]:
-        loader, lists = Loader(data, workers), [[0, 1, 2], [3, 4], [5, 6]]
+        loader, lists = RankLoader(data, workers), [[0, 1, 2], [3, 4], [5, 6]]
         return [torch.cat([inputs[0] for inputs, _ in loader.load(lists, number)]) for number in range(3)]
 
     first = epochs(data)

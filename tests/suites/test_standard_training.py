@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 
-from proofmark.training.ranks.loading import Loader
+from proofmark.training.ranks.loading import RankLoader
 from tests.suites.conftest import config_of
 from tests.suites.test_training_cases import CLASSES
 
@@ -63,14 +63,14 @@ def test_files_are_trained_on_and_evaluated(name: str, workers: int, data: dict[
     torch.manual_seed(0)
     model = case.create_model(config).train()
     optimizer = case.create_optimizer(model, config)
-    for inputs, targets in Loader(case.build_dataset(config, "train"), workers).load([[0, 3], [1, 2, 4]]):
+    for inputs, targets in RankLoader(case.build_dataset(config, "train"), workers).load([[0, 3], [1, 2, 4]]):
         loss = case.train_step(model, inputs, targets)
         assert torch.isfinite(loss)
         loss.backward()
         optimizer.step()
     model.eval()
     with torch.no_grad():
-        for inputs, targets in Loader(case.build_dataset(config, "validation"), workers).load([[0, 1], [4]]):
+        for inputs, targets in RankLoader(case.build_dataset(config, "validation"), workers).load([[0, 1], [4]]):
             output = model(*inputs)
             score, count = case.evaluator(list(output) if isinstance(output, tuple) else [output], targets)
             assert abs(score) <= count + 1e-6 and count > 0  # a cosine may be below 0

@@ -14,7 +14,7 @@ from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
 from proofmark.training.ranks.communication import EVERY, CommunicationMeter
-from proofmark.training.ranks.strategy import Place
+from proofmark.training.ranks.model.strategy import Place
 
 SLEEP = 0.2
 

@@ -11,9 +11,9 @@ import pytest
 from pytest_benchmark.storage.file import FileStorage
 from pytest_benchmark.utils import parse_compare_fail
 
-from fixtures import baselines
-from fixtures.baselines import COMPARISON, Comparison
-from fixtures.benchmark import benchmark_names
+from fixtures.outputs import baselines
+from fixtures.outputs.baselines import COMPARISON, Comparison
+from fixtures.outputs.benchmark import benchmark_names
 from proofmark.rules.config import EffectiveConfig
 from tests.reports.records import make_record
 from tests.training_records import make_training

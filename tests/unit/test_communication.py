@@ -17,9 +17,9 @@ from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
 from proofmark.training.logs.rank_log import RankLog
+from proofmark.training.logs.seed_run import _figures
 from proofmark.training.ranks.communication import CommunicationMeter
-from proofmark.training.ranks.strategy import Place
-from proofmark.training.seed_run import _figures
+from proofmark.training.ranks.model.strategy import Place
 from tests.unit.communicating import SLEEP
 
 pytestmark = pytest.mark.quiet

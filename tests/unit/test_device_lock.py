@@ -14,15 +14,15 @@ from typing import Any
 import pytest
 
 from fixtures.device_lock import holding
+from fixtures.live.progress import TELL
 from fixtures.options import SETTINGS
-from fixtures.progress import TELL
 from proofmark.errors import UsageError
-from proofmark.vendor import device_lock
-from proofmark.vendor.device_lock import held, names_of
+from proofmark.vendor.hardware import device_lock
+from proofmark.vendor.hardware.device_lock import held, names_of
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="sockets without a file are Linux's")
 
-HOLDS = """import sys; from proofmark.vendor.device_lock import held
+HOLDS = """import sys; from proofmark.vendor.hardware.device_lock import held
 with held([sys.argv[1]], 0, print): print(); sys.stdin.read()"""
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from proofmark.vendor.contract import Processor, driver_files
-from proofmark.vendor.devices import container_kind, no_device
+from proofmark.vendor.hardware.devices import container_kind, no_device
 from proofmark.vendor.introduction import introduce
 from tests.unit.test_registry import GOOD, add, vendors
 

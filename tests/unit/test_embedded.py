@@ -10,7 +10,7 @@ import torch
 from pydantic import ValidationError
 from safetensors.torch import load_file
 
-from proofmark.inference.embedded import Recipe, train
+from proofmark.inference.steps.embedded import Recipe, train
 from proofmark.rules.config import EffectiveConfig
 from tests.unit.net import Breaks, Convolves, Net, Points
 

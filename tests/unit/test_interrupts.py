@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from fixtures import interrupts
-from fixtures.interrupts import PATIENCE, Interrupt
+from fixtures.sessions import interrupts
+from fixtures.sessions.interrupts import PATIENCE, Interrupt
 
 QUIET: Any = SimpleNamespace(option=SimpleNamespace(fulltrace=False))
 ASKED: Any = SimpleNamespace(option=SimpleNamespace(fulltrace=True))

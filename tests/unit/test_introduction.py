@@ -10,7 +10,7 @@ import pytest
 from proofmark.errors import UsageError
 from proofmark.vendor import introduction
 from proofmark.vendor.contract import Device
-from proofmark.vendor.devices import assign, usable_devices
+from proofmark.vendor.hardware.devices import assign, usable_devices
 from proofmark.vendor.introduction import introduce
 from proofmark.vendor.registry import FoundVendor, find_vendor
 from tests.unit.test_registry import GOOD, add, vendors

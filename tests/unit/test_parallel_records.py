@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from fixtures.parallel import _Controller
-from fixtures.reporting import FAILURES, RECORDS, pytest_sessionfinish
-from fixtures.session import RUN_DIR
+from fixtures.outputs.reporting import FAILURES, RECORDS, pytest_sessionfinish
+from fixtures.sessions.parallel import _Controller
+from fixtures.sessions.session import RUN_DIR
 from fixtures.suites import SUITES
 from proofmark.suite import find_suites
 from tests.unit.records import record

@@ -16,9 +16,9 @@ from proofmark.errors import UsageError
 from proofmark.flagperf.perflog_reader import read_perflog
 from proofmark.record.parts import VerdictKind
 from proofmark.training.record import Rates, SeedRun, TrainingRecord
+from reports.content.withholding import without_speeds
 from reports.html import write_html
 from reports.terminal import summary_lines
-from reports.withholding import without_speeds
 from suites.training.report.perflog import perflog
 from tests.training_records import make_run, make_training
 

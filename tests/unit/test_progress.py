@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 from _pytest._io import TerminalWriter
 
-from fixtures import progress
-from fixtures.progress import Progress
-from fixtures.progress_channel import Receiver, Sender
-from fixtures.screen import SCREEN, Screen
+from fixtures.live import progress
+from fixtures.live.progress import Progress
+from fixtures.live.progress_channel import Receiver, Sender
+from fixtures.live.screen import SCREEN, Screen
 
 
 class Clock:

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from proofmark.record.parts import Host, Known
-from proofmark.vendor import machine, provenance
 from proofmark.vendor.contract import Processor, Software, Vendor
-from proofmark.vendor.machine import container, describe_host, governor, kernel, microcode
-from proofmark.vendor.provenance import commit_of, content_of, device_software, provenance_of
+from proofmark.vendor.hardware import machine, provenance
+from proofmark.vendor.hardware.machine import container, describe_host, governor, kernel, microcode
+from proofmark.vendor.hardware.provenance import commit_of, content_of, device_software, provenance_of
 from proofmark.vendor.registry import FoundVendor
 
 

@@ -23,9 +23,9 @@ from proofmark.rules.legality import Override
 from proofmark.rules.scale import Scale
 from proofmark.rules.strict_yaml import load_mapping, parse
 from proofmark.training.case import TrainingParameters
-from proofmark.vendor.chips import describe_chip, load_chips
 from proofmark.vendor.contract import Processor
 from proofmark.vendor.engine import Compiler
+from proofmark.vendor.hardware.chips import describe_chip, load_chips
 from proofmark.vendor.unsupported import (
     asked_for_by_itself,
     contradictions,

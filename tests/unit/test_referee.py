@@ -18,7 +18,7 @@ from proofmark.record.events import Event, read_events
 from proofmark.rules.config import EffectiveConfig
 from proofmark.training.case import TrainingCase
 from proofmark.training.checks import FUNCTION, METRIC, PARAMETERS, WEIGHTS
-from proofmark.training.ranks.referee import apart
+from proofmark.training.ranks.model.referee import apart
 from proofmark.vendor.adapter import TrainingAdapter
 from tests.unit.cheats import CLASSES, FEATURES, Converts, Points, failed, train
 
@@ -264,7 +264,7 @@ def test_one_that_confirms_nothing_yet_goes_on(tmp_path: Path, monkeypatch: pyte
         asked.append(metric)
         return (metric, True) if len(asked) > 1 else (0.899, True)
 
-    monkeypatch.setattr("proofmark.training.ranks.referee.Referee.confirm", just_below)
+    monkeypatch.setattr("proofmark.training.ranks.model.referee.Referee.confirm", just_below)
     _, events = train(tmp_path, Converts(lambda model: model))
     first, second = (event for event in events if event["event"] == "confirmation")
     assert first["metric"] == 0.899 and second["step"] == first["step"] + 6 and converged(events)

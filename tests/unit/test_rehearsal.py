@@ -10,8 +10,8 @@ import pytest
 import torch
 from torch import nn
 
-from proofmark.inference import pipeline, weights
-from proofmark.inference.pipeline import Pipeline
+from proofmark.inference.steps import pipeline, weights
+from proofmark.inference.steps.pipeline import Pipeline
 from proofmark.record.events import EventLog, read_events
 from proofmark.rules.config import EffectiveConfig, HostSettings
 from proofmark.vendor.contract import Processor

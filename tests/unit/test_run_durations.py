@@ -10,8 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from proofmark.training.logs.seed_run import collect_run
 from proofmark.training.record import SeedRun
-from proofmark.training.seed_run import collect_run
 
 BEGUN, SECOND = 1_790_000_000.0, 10**9
 TOTALS = {"epoch": 1, "step": 10, "communication": None, "train_seconds": 9.0, "compute_seconds": 8.0}

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from torch.utils.data import DataLoader
 
-from proofmark.inference.worker_main import _Answers
+from proofmark.inference.node.worker_main import _Answers
 from proofmark.measuring.audible_loader import AudibleLoader
 from proofmark.process import silence
 from proofmark.process.answers import read_answer
@@ -109,7 +109,7 @@ def test_a_loader_gives_a_sign_with_every_batch() -> None:
 
 
 def test_signs_pass_where_they_turn_and_else_now_and_then(time: Time, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("proofmark.inference.worker_main.time", time)
+    monkeypatch.setattr("proofmark.inference.node.worker_main.time", time)
     read, write = os.pipe()
     answers, time.now = _Answers(write), 10.0
     for message in (CALLS, CALLS, SETUP, SETUP, CALLS):

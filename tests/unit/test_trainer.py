@@ -14,7 +14,7 @@ from safetensors.torch import load_file
 from proofmark.errors import StepError
 from proofmark.process.lifetime import temporary_directory
 from proofmark.record.events import read_events
-from proofmark.training.ranks.strategy import Place
+from proofmark.training.ranks.model.strategy import Place
 from tests.unit.tokens import WAYS, trained
 
 HERE = Place(0, 0, 1, torch.device("cpu"))

@@ -16,7 +16,7 @@ from proofmark.record.events import CORRUPT, EventLog, read_events
 from proofmark.training.logs.downsampled import POINTS, Downsampled
 from proofmark.training.logs.failure import QUOTED, _hang, _Names
 from proofmark.training.logs.rank_log import RankLog
-from proofmark.training.seed_run import _clock, _figures, _metric
+from proofmark.training.logs.seed_run import _clock, _figures, _metric
 
 PLAIN = st.none() | st.booleans() | st.integers(-(2**80), 2**80) | st.floats(allow_nan=False, allow_infinity=False)
 PLAIN |= st.text(max_size=5)

@@ -17,11 +17,11 @@ import pytest
 
 from proofmark.record.events import EventLog, read_events
 from proofmark.record.parts import Monitoring
+from proofmark.training.logs.seed_run import collect_run
 from proofmark.training.node.node_monitor import FAILED, NodeMonitor
 from proofmark.training.node.nodes import NODES
-from proofmark.training.seed_run import collect_run
 from proofmark.training.spec import TrainingSpec
-from proofmark.vendor.machine import describe_host
+from proofmark.vendor.hardware.machine import describe_host
 
 VENDORS = Path(__file__).parents[2] / "vendors"
 BEGUN = 1_790_000_000.0

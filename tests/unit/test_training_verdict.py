@@ -9,8 +9,8 @@ import pytest
 from proofmark.errors import Problem
 from proofmark.record.parts import Chip, Contention, Flops, Monitoring, Peak, Utilisation, VerdictKind
 from proofmark.training.checks import CLOCK, FUNCTION, PARAMETERS, WEIGHTS, required
+from proofmark.training.logs.seed_run import olympic_mean
 from proofmark.training.record import Evaluation, Failure, Rank, Rates, SeedRun
-from proofmark.training.seed_run import olympic_mean
 from proofmark.training.verdict import soonest
 from tests.training_records import make_run, make_training, passed
 

@@ -12,9 +12,9 @@ import torch
 from safetensors.torch import save_file
 
 from proofmark.errors import StepError
-from proofmark.inference import weights
-from proofmark.inference.embedded import Recipe
-from proofmark.inference.weights import embedded_weights
+from proofmark.inference.steps import weights
+from proofmark.inference.steps.embedded import Recipe
+from proofmark.inference.steps.weights import embedded_weights
 from proofmark.record.identity import identify
 from proofmark.rules.config import EffectiveConfig, HostSettings
 from tests.unit.net import Net
@@ -99,7 +99,7 @@ def test_other_data_versions_or_code_are_stale(cache: Cache, monkeypatch: pytest
     monkeypatch.setattr("importlib.metadata.version", lambda name: "99")
     cache.get(other)
     assert "are stale" in cache.told[0]
-    monkeypatch.setattr("proofmark.inference.weights._source", lambda module: "other code")
+    monkeypatch.setattr("proofmark.inference.steps.weights._source", lambda module: "other code")
     cache.get(other)
     assert "are stale" in cache.told[0]
 

@@ -15,8 +15,8 @@ from typing import Any
 import psutil
 import pytest
 
-from proofmark.inference import worker
-from proofmark.inference.worker import CaseWorker, WorkerLost, WorkerSpec
+from proofmark.inference.node import worker
+from proofmark.inference.node.worker import CaseWorker, WorkerLost, WorkerSpec
 from proofmark.process import capped_log
 from proofmark.process.lifetime import MARK
 from proofmark.process.silence import Patience
@@ -69,7 +69,7 @@ def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     (tmp_path / "proofmark/inference").mkdir(parents=True)
     for folder in ("proofmark", "proofmark/inference"):
         (tmp_path / folder / "__init__.py").write_text("")
-    (tmp_path / "proofmark/inference/worker_main.py").write_text(CHILD)
+    (tmp_path / "proofmark/inference/node/worker_main.py").write_text(CHILD)
     made: list[CaseWorker] = []
 
     def start(case_class: str = "Net", patience: Patience | None = None) -> CaseWorker:
@@ -332,13 +332,13 @@ def _arrived(log: capped_log.CappedLog, count: int) -> None:
 @pytest.mark.slow
 def test_the_real_child_ends_with_its_parent(tmp_path: Path) -> None:
     """The real worker_main: its command pipe closes, and the group ends, whatever runs in it."""
-    from proofmark.inference import worker_main
+    from proofmark.inference.node import worker_main
 
     root = str(Path(worker_main.__file__).parents[2])
     read, write = os.pipe()
     code = (
         f"import os, sys; sys.argv[1:] = ['{write}']\n"
-        "import proofmark.inference.worker_main as m, threading, subprocess, time\n"
+        "import proofmark.inference.node.worker_main as m, threading, subprocess, time\n"
         "subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)'])\n"
         "subprocess.Popen(['sleep', '300'], start_new_session=True)\n"
         f"os.write({write}, b'up')\n"

@@ -22,7 +22,7 @@ from proofmark.rules.config import EffectiveConfig
 from proofmark.training.case import TrainingCase
 from proofmark.training.ranks.heartbeat import HeartbeatWriter
 from proofmark.training.ranks.loading import Data
-from proofmark.training.ranks.strategy import Place, unwrapped
+from proofmark.training.ranks.model.strategy import Place, unwrapped
 from proofmark.training.ranks.trainer import Trainer
 from proofmark.training.spec import TrainingSpec
 from proofmark.vendor.contract import Processor

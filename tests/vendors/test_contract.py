@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from proofmark.vendor import Device
-from proofmark.vendor.chips import load_chips
+from proofmark.vendor.hardware.chips import load_chips
 from proofmark.vendor.registry import find_vendor
 
 ROOT = Path(__file__).parents[2]

@@ -10,7 +10,7 @@ import pynvml
 import pytest
 
 from proofmark.vendor import Reading
-from proofmark.vendor.chips import find_chip, load_chips
+from proofmark.vendor.hardware.chips import find_chip, load_chips
 from proofmark.vendor.registry import find_vendor
 from tests.vendors.test_contract import ROOT
 from vendors.nvidia import Nvidia, nvml

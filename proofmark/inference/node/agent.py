@@ -21,10 +21,10 @@ from proofmark.errors import ProofmarkError
 from proofmark.inference.node.answers import FILE
 from proofmark.inference.node.processes import ProcessesHere
 from proofmark.inference.node.spec import CaseSpec
-from proofmark.inference.worker import WorkerLost
+from proofmark.inference.node.worker import WorkerLost
 from proofmark.process.lifetime import leave, remove_own_temporary_directory
 from proofmark.rules.config import EffectiveConfig
-from proofmark.vendor.devices import assign
+from proofmark.vendor.hardware.devices import assign
 from proofmark.vendor.registry import find_vendor
 
 HEARTBEAT = 5.0

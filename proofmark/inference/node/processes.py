@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from proofmark.inference.node.spec import CaseSpec
-from proofmark.inference.worker import CaseWorker, Progress, WorkerSpec
+from proofmark.inference.node.worker import CaseWorker, Progress, WorkerSpec
 from proofmark.launch.job_file import JobFile
 from proofmark.monitoring.monitor import MonitorProcess
 from proofmark.process.identity import ProcessIdentity
 from proofmark.process.lifetime import tidy_environment
-from proofmark.vendor.devices import Assignment
+from proofmark.vendor.hardware.devices import Assignment
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from proofmark.inference.node.agent import HEARTBEAT
 from proofmark.inference.node.answers import FILE, read_node_answer
 from proofmark.inference.node.processes import Ending
 from proofmark.inference.node.spec import CaseSpec
-from proofmark.inference.worker import Progress, WorkerLost
+from proofmark.inference.node.worker import Progress, WorkerLost
 from proofmark.launch.job import Job, Launcher
 from proofmark.launch.job_file import index_in
 from proofmark.record.tail import Tail

@@ -7,10 +7,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from proofmark.vendor.chips import describe_chip
 from proofmark.vendor.contract import Vendor
-from proofmark.vendor.machine import describe_host
-from proofmark.vendor.provenance import device_software, vendor_package
+from proofmark.vendor.hardware.chips import describe_chip
+from proofmark.vendor.hardware.machine import describe_host
+from proofmark.vendor.hardware.provenance import device_software, vendor_package
 from proofmark.vendor.readings import Reading
 from proofmark.vendor.registry import find_vendor
 

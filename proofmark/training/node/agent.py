@@ -23,7 +23,7 @@ from proofmark.training.node.node_monitor import NodeMonitor
 from proofmark.training.node.stopwatch import Stopwatch
 from proofmark.training.ranks.heartbeat import PHASES, SETUP, Heartbeat, read_heartbeat
 from proofmark.training.spec import AGENT, OUTPUTS, TrainingSpec
-from proofmark.vendor.machine import describe_host, usable_cores
+from proofmark.vendor.hardware.machine import describe_host, usable_cores
 
 WAITING = ("torch/distributed/", "torch/nn/parallel/", "torch/autograd/graph.py")
 """Files of torch in which a rank waits for the others."""

@@ -10,7 +10,7 @@ from pathlib import Path
 from proofmark.monitoring.monitor import MonitorProcess
 from proofmark.record.events import EventLog
 from proofmark.training.spec import TrainingSpec
-from proofmark.vendor.devices import usable_devices
+from proofmark.vendor.hardware.devices import usable_devices
 from proofmark.vendor.registry import find_vendor
 
 FAILED = "monitor_failed"

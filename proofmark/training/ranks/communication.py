@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch.nn.parallel import DistributedDataParallel
 
-from proofmark.training.ranks.strategy import Place
+from proofmark.training.ranks.model.strategy import Place
 
 EVERY, LATER = 10, 100
 """Steps between two that are measured, up to the LATERth step and after it: marking a gradient takes ten microseconds,

@@ -51,8 +51,8 @@ def _train(spec: TrainingSpec, rank: int, log: EventLog, heartbeat: HeartbeatWri
 
     from proofmark.measuring.precision import use_tf32
     from proofmark.training.ranks.loading import Data
-    from proofmark.training.ranks.own import make_fresh
-    from proofmark.training.ranks.strategy import Place
+    from proofmark.training.ranks.model.own import make_fresh
+    from proofmark.training.ranks.model.strategy import Place
     from proofmark.training.ranks.trainer import Trainer
 
     config = EffectiveConfig.from_dict(spec.config)

@@ -21,12 +21,20 @@ from proofmark.record.identity import identify
 from proofmark.training.ranks.batches import GlobalBatches, Share
 from proofmark.training.ranks.clock import Clock, Part
 from proofmark.training.ranks.communication import CommunicationMeter
-from proofmark.training.ranks.evaluation import evaluate
 from proofmark.training.ranks.heartbeat import HeartbeatWriter
 from proofmark.training.ranks.loading import Data, RankLoader
-from proofmark.training.ranks.own import Fresh, make_fresh
-from proofmark.training.ranks.referee import Referee
-from proofmark.training.ranks.strategy import Place, exchange, on_device, prepare, share_buffers, summed, unwrapped
+from proofmark.training.ranks.model.evaluation import evaluate
+from proofmark.training.ranks.model.own import Fresh, make_fresh
+from proofmark.training.ranks.model.referee import Referee
+from proofmark.training.ranks.model.strategy import (
+    Place,
+    exchange,
+    on_device,
+    prepare,
+    share_buffers,
+    summed,
+    unwrapped,
+)
 from proofmark.vendor.adapter import TrainingAdapter, adapted_steps
 
 if TYPE_CHECKING:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Literal
 
 from proofmark.inference.reasons import SIDES
-from reports import text
 from reports.charts import svg
 from reports.charts.axes import FAINT, WIDTH, Area, counting_axis, draw_bottom, draw_bound, linear_axis
 from reports.charts.lines import line_chart
+from reports.content import text
 from suites.inference.report.roofline import roofline_plot, why_no_roofline
 from suites.inference.report.timeline import timeline_plot, unread
 from suites.inference.report.view import CaseView

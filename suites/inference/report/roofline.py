@@ -10,9 +10,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from proofmark.record.parts import Peak
-from reports import text
 from reports.charts import svg
 from reports.charts.axes import WIDTH, Area, Axis, apart, decade_axis, draw_bottom, draw_bound, draw_left
+from reports.content import text
 from suites.inference.report.view import CaseView
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from proofmark.inference.record import RunRecord
-from reports import text
+from reports.content import text
 from reports.html import fragment
 from suites.inference.report.plots import notes, plots
 from suites.inference.report.view import CaseView

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from proofmark.inference.reasons import SIDES
-from reports import text
 from reports.charts import svg
 from reports.charts.panels import Line, Panel, Window, draw_panels, time_axis
 from reports.charts.readings import absent, reading_panels
+from reports.content import text
 from suites.inference.report.view import CaseView
 
 

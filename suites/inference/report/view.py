@@ -8,8 +8,8 @@ from proofmark.inference.figures import ranked
 from proofmark.inference.reasons import Side
 from proofmark.inference.record import Measurement, RunRecord, Step
 from proofmark.literal import plural
-from reports import text
-from reports.view import View
+from reports.content import text
+from reports.content.view import View
 
 
 class CaseView(View[RunRecord]):

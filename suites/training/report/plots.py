@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 
 from proofmark.training.figures import seed
 from proofmark.training.record import SeedRun, Split
-from reports import text
 from reports.charts import svg
 from reports.charts.axes import WIDTH, Area, draw_bottom, linear_axis
 from reports.charts.lines import line_chart
+from reports.content import text
 from suites.training.report.timeline import training_timeline
 from suites.training.report.view import TrainingView
 

@@ -6,9 +6,9 @@ import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from proofmark.training.logs.stragglers import host_name
 from proofmark.training.record import Rank, SeedRun
-from proofmark.training.stragglers import host_name
-from reports import text
+from reports.content import text
 
 MOST = 64
 """Ranks that are all shown, in their order."""

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from proofmark.record.comparison import Comparison
-from proofmark.training.stragglers import too_short
-from reports import text
-from reports.view import Shown, missing
+from proofmark.training.logs.stragglers import too_short
+from reports.content import text
+from reports.content.view import Shown, missing
 from suites.training.report.view import TrainingView
 
 NOISE = 0.1

@@ -6,10 +6,10 @@ import itertools
 from collections.abc import Iterator, Sequence
 
 from proofmark.training.record import NotedStep, SeedRun
-from reports import text
 from reports.charts import svg
 from reports.charts.panels import Line, Panel, Point, Window, draw_panels, time_axis
 from reports.charts.readings import absent, reading_panels
+from reports.content import text
 from suites.training.report.view import TrainingView
 
 LEVELS = 100

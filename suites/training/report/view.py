@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from proofmark.literal import plural
 from proofmark.training.record import TrainingRecord
-from reports.view import View
-from reports.withholding import without_speeds
+from reports.content.view import View
+from reports.content.withholding import without_speeds
 
 
 class TrainingView(View[TrainingRecord]):

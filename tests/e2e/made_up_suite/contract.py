@@ -9,8 +9,8 @@ import pytest
 from suites.made_up.case import PrimesCase
 from suites.made_up.record import PrimesRecord
 
-from fixtures.benchmark import hand_over, replayed_clock
-from reports.withholding import withheld
+from fixtures.outputs.benchmark import hand_over, replayed_clock
+from reports.content.withholding import withheld
 
 
 class PrimesContract(PrimesCase):

@@ -14,16 +14,16 @@ from suites.made_up.agent import Spec
 from suites.made_up.record import PrimesRecord, Share
 
 from fixtures.collection import resolved
+from fixtures.live.progress import TELL
 from fixtures.options import SETTINGS
-from fixtures.progress import TELL
-from fixtures.reporting import recorded
-from fixtures.session import make_run_dir
+from fixtures.outputs.reporting import recorded
+from fixtures.sessions.session import make_run_dir
 from fixtures.suites import case_path, suite_of
 from proofmark.launch.job import Job, LocalLauncher
 from proofmark.rules.config import Resolution
 from proofmark.suite import Run, Suite
-from proofmark.vendor.chips import describe_chip
-from proofmark.vendor.machine import describe_host, installed_versions
+from proofmark.vendor.hardware.chips import describe_chip
+from proofmark.vendor.hardware.machine import describe_host, installed_versions
 from proofmark.vendor.registry import FoundVendor
 from proofmark.verdict.engine import judge
 

@@ -15,9 +15,9 @@ from proofmark.measuring.agreement import distance
 from proofmark.record.parts import Check
 from proofmark.training.checks import EVENT, FUNCTION, METRIC, PARAMETERS, WEIGHTS
 from proofmark.training.ranks.batches import evaluation_batches
-from proofmark.training.ranks.evaluation import Autocast, answers, evaluate
-from proofmark.training.ranks.own import Print, named_weights, own_model, print_of, trainable
-from proofmark.training.ranks.strategy import Place, largest, on_device, unwrapped
+from proofmark.training.ranks.model.evaluation import Autocast, answers, evaluate
+from proofmark.training.ranks.model.own import Print, named_weights, own_model, print_of, trainable
+from proofmark.training.ranks.model.strategy import Place, largest, on_device, unwrapped
 from proofmark.vendor.adapter import TrainingAdapter
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from proofmark.rules.config import EffectiveConfig
     from proofmark.training.case import TrainingCase
     from proofmark.training.ranks.loading import RankLoader
-    from proofmark.training.ranks.own import Fresh
+    from proofmark.training.ranks.model.own import Fresh
 
 ANSWERS = {"fp32": 0.005, "tf32": 0.1, "fp16": 0.1, "bf16": 0.5}
 """Largest distance of a row's answer from the case's own, in units of the spread between samples, at fresh weights.

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 from proofmark.errors import StepError
 from proofmark.inference.case import InferenceCase
-from proofmark.inference.export import check_onnx, export_onnx
+from proofmark.inference.steps.export import check_onnx, export_onnx
+from proofmark.inference.steps.weights import embedded_weights
 from proofmark.inference.timing.bench import Bench
 from proofmark.inference.timing.measure import measure
 from proofmark.inference.timing.trial import Trial
-from proofmark.inference.weights import embedded_weights
 from proofmark.measuring.audible_loader import AudibleLoader
 from proofmark.measuring.precision import count_flops, framework_compute, perturbed
 from proofmark.measuring.rehearsal import declared_and_counted, first_batch, rehearse, rehearse_training

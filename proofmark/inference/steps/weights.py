@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from proofmark.errors import StepError
-from proofmark.inference.embedded import Recipe, train
 from proofmark.inference.kept import cached_weights
+from proofmark.inference.steps.embedded import Recipe, train
 from proofmark.record.identity import identify
 from proofmark.record.parts import Identity
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 Note = Callable[[str], None]
 
 TRAINED_BY = (
-    "proofmark.inference.embedded",
+    "proofmark.inference.steps.embedded",
     "proofmark.training.case",
     *(f"proofmark.training.ranks.{name}" for name in ("batches", "loading", "own", "strategy", "trainer")),
 )

@@ -85,7 +85,7 @@ class CaseWorker:
         own = {**marked(self._mark), "PYTHONPATH": os.pathsep.join(spec.sys_path)}
         try:
             self._process = start_module(
-                "proofmark.inference.worker_main",
+                "proofmark.inference.node.worker_main",
                 (),
                 [answer_write],
                 self._log.descriptor,

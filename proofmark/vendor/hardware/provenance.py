@@ -14,7 +14,7 @@ from proofmark.record.parts import Known, Provenance
 from proofmark.vendor.contract import Vendor
 from proofmark.vendor.registry import FoundVendor
 
-SUITE = Path(__file__).resolve().parents[2]
+SUITE = Path(__file__).resolve().parents[3]
 
 PATIENCE = 20.0
 """Seconds that git may take."""

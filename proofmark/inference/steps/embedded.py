@@ -97,7 +97,7 @@ def train(case: InferenceCase, config: EffectiveConfig, recipe: Recipe, director
     from safetensors.torch import save_file
 
     from proofmark.training.ranks.loading import Data
-    from proofmark.training.ranks.strategy import Place
+    from proofmark.training.ranks.model.strategy import Place
     from proofmark.training.ranks.trainer import Trainer
 
     settings = _training_config(config, recipe)

@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 from proofmark.record.envelope import CaseRecord
 from proofmark.record.figures import Figure, FigureKind
 from proofmark.record.parts import Check, Verdict, VerdictKind
-from reports import text, withholding
+from reports.content import text, withholding
 
 Record = TypeVar("Record", bound=CaseRecord)
 

@@ -10,12 +10,12 @@ import torch
 import torch.distributed as dist
 import xxhash
 
-from proofmark.training.ranks.strategy import placed
+from proofmark.training.ranks.model.strategy import placed
 
 if TYPE_CHECKING:
     from proofmark.rules.config import EffectiveConfig
     from proofmark.training.case import TrainingCase
-    from proofmark.training.ranks.strategy import Place
+    from proofmark.training.ranks.model.strategy import Place
 
 WRAPPERS = frozenset({"module", "_orig_mod", "_checkpoint_wrapped_module"})
 """Parts of a name that wrappers put before a model's own: DDP and its like, torch.compile, recomputation."""

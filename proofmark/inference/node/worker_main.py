@@ -1,4 +1,4 @@
-"""The child's end of a case's process: `python -m proofmark.inference.worker_main ANSWER_FD`."""
+"""The child's end of a case's process: `python -m proofmark.inference.node.worker_main ANSWER_FD`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from typing import Any, BinaryIO
 
 from proofmark.errors import ProofmarkError
 from proofmark.inference.case import InferenceCase
-from proofmark.inference.pipeline import Pipeline
+from proofmark.inference.steps.pipeline import Pipeline
 from proofmark.process.lifetime import MARK, end_marked, leave, remove_own_temporary_directory
 from proofmark.record.events import EventLog
 from proofmark.rules.config import EffectiveConfig

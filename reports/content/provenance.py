@@ -9,7 +9,7 @@ from typing import Any
 from proofmark.record.envelope import CaseRecord
 from proofmark.record.parts import Chip, Host, Identity, Known
 from proofmark.rules.legality import Override
-from reports import text
+from reports.content import text
 
 MACHINE = {
     "kernel": "kernel",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from proofmark.training.ranks.batches import evaluation_batches
-from proofmark.training.ranks.strategy import Place, on_device, summed
+from proofmark.training.ranks.model.strategy import Place, on_device, summed
 
 if TYPE_CHECKING:
     from proofmark.rules.config import EffectiveConfig

@@ -1,0 +1,1 @@
+"""The model: spread over ranks, evaluated, and held against the case's own."""

@@ -1,0 +1,1 @@
+"""Chips, devices and machines: what they are called, what they can do, who has them."""

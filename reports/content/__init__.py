@@ -1,0 +1,1 @@
+"""What reports show, whatever their form."""
