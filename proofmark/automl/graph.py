@@ -44,15 +44,16 @@ class Graph(Part):
 
     @model_validator(mode="after")
     def _is_whole(self) -> Self:
-        _, problems = _infer(self)
-        if problems:
+        shapes, problems = _infer(self.channels, self.size, self.nodes)
+        self.__dict__["shapes"] = shapes  # as a cached property would have it: most of the cost of a graph
+        if problems := problems or [*_ending(self.nodes), *_size(self)]:
             raise ValueError("\n".join(problems))
         return self
 
     @cached_property
     def shapes(self) -> Mapping[str, Shape]:
         """What each node gives, by its name; that of the input by `IMAGE`."""
-        return _infer(self)[0]
+        return _infer(self.channels, self.size, self.nodes)[0]
 
     @cached_property
     def by_name(self) -> Mapping[str, Node]:
@@ -128,17 +129,16 @@ def read_graph(path: Path) -> Graph:
     return parse_graph(value, str(path))
 
 
-def _infer(graph: Graph) -> tuple[dict[str, Shape], list[str]]:
-    """Shapes, and all that is wrong. What follows a problem is not said again."""
-    shapes: dict[str, Shape] = {IMAGE: Shape(graph.channels, graph.size)}
-    problems, broken, taken = list[str](), set[str](), set[str]()
-    for node in graph.nodes:
+def _infer(channels: int, size: int, nodes: Sequence[Node]) -> tuple[dict[str, Shape], list[str]]:
+    """Shapes, and what is wrong with single nodes. What follows a problem is not said again."""
+    shapes: dict[str, Shape] = {IMAGE: Shape(channels, size)}
+    problems, broken = list[str](), set[str]()
+    for node in nodes:
         if node.name in shapes or node.name in broken:
             problems.append(f"node {node.name}: there is another of this name")
             continue
         unknown = [name for name in node.inputs if name not in shapes and name not in broken]
         problems += [f"node {node.name}: takes from {name}, which is no node before it" for name in unknown]
-        taken.update(node.inputs)
         if unknown or any(name in broken for name in node.inputs):
             broken.add(node.name)
             continue
@@ -147,26 +147,25 @@ def _infer(graph: Graph) -> tuple[dict[str, Shape], list[str]]:
         except BadLayer as error:
             problems.append(f"node {node.name}: {error}")
             broken.add(node.name)
-    return shapes, problems or [*_ending(graph, taken), *_size(graph, shapes)]
+    return shapes, problems
 
 
-def _ending(graph: Graph, taken: set[str]) -> list[str]:
-    last = graph.nodes[-1]
-    loose = [node.name for node in graph.nodes[:-1] if node.name not in taken]
+def _ending(nodes: Sequence[Node]) -> list[str]:
+    last, taken = nodes[-1], {name for node in nodes for name in node.inputs}
+    loose = [node.name for node in nodes[:-1] if node.name not in taken]
     problems = [f"node {name}: nothing takes what it gives; only the last node's is the network's" for name in loose]
     if not isinstance(last, Dense):
         problems.append(f"node {last.name}: it is the last and a {last.op}; expected a dense that gives the logits")
     return problems
 
 
-def _size(graph: Graph, shapes: Mapping[str, Shape]) -> list[str]:
-    problems = []
-    if (most := max(shapes.values(), key=lambda shape: shape.channels)).channels > MOST_CHANNELS:
-        problems.append(f"a tensor has {most.channels} channels; at most {MOST_CHANNELS} are allowed")
-    parameters = sum(node.parameters(tuple(shapes[name] for name in node.inputs)) for node in graph.nodes)
-    if parameters > MOST_PARAMETERS:
-        problems.append(f"{parameters} parameters; at most {MOST_PARAMETERS} are allowed")
-    activations = sum(shape.channels * (shape.size or 1) ** 2 for shape in shapes.values())
+def _size(graph: Graph) -> list[str]:
+    problems, shapes = [], graph.shapes.values()
+    if (most := max(shape.channels for shape in shapes)) > MOST_CHANNELS:
+        problems.append(f"a tensor has {most} channels; at most {MOST_CHANNELS} are allowed")
+    if graph.parameters > MOST_PARAMETERS:
+        problems.append(f"{graph.parameters} parameters; at most {MOST_PARAMETERS} are allowed")
+    activations = sum(shape.channels * (shape.size or 1) ** 2 for shape in shapes)
     if activations > MOST_ACTIVATIONS:
         problems.append(f"{activations} activations per image; at most {MOST_ACTIVATIONS} are allowed")
     return problems

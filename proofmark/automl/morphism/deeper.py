@@ -34,6 +34,6 @@ def deepened(graph: Graph, operation: Deeper) -> Graph:
     )
 
 
-def places_to_deepen(graph: Graph) -> list[Deeper]:
-    """Where a block may come."""
-    return [Deeper(after=n.name) for n in graph.nodes if isinstance(n, Relu) and graph.shapes[n.name].size]
+def places_to_deepen(graph: Graph) -> list[tuple[str, ...]]:
+    """Behind what a block may come."""
+    return [(n.name,) for n in graph.nodes if isinstance(n, Relu) and graph.shapes[n.name].size]

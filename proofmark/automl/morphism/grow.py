@@ -16,12 +16,13 @@ from proofmark.automl.morphism.wider import places_to_widen, widened
 
 KINDS: tuple[type[Operation], ...] = get_args(get_args(Operation)[0])
 
-_PLACES: dict[type[Operation], Callable[[Graph], Sequence[Operation]]] = {
+_PLACES: dict[type[Operation], Callable[[Graph], Sequence[tuple[str, ...]]]] = {
     Deeper: places_to_deepen,
     Wider: places_to_widen,
-    AddSkip: lambda graph: places_to_skip(graph, AddSkip),
-    ConcatSkip: lambda graph: places_to_skip(graph, ConcatSkip),
+    AddSkip: places_to_skip,
+    ConcatSkip: places_to_skip,
 }
+"""The nodes that an operation of each kind may name; what only `grown` sees is not looked at."""
 
 
 def grown(graph: Graph, *operations: Operation) -> Graph:
@@ -39,14 +40,9 @@ def grown(graph: Graph, *operations: Operation) -> Graph:
     return graph
 
 
-def places(graph: Graph, kind: type[Operation]) -> Sequence[Operation]:
-    """The operations of a kind that may be possible: what only `grown` sees is not looked at."""
-    return _PLACES[kind](graph)
-
-
 def legal_operations(graph: Graph) -> list[Operation]:
     """All that `grown` takes: costly for large graphs, where `random_growth` is not."""
-    return [each for kind in KINDS for each in places(graph, kind) if _is_legal(graph, each)]
+    return [op for kind in KINDS for place in _PLACES[kind](graph) if _is_legal(graph, op := _at(kind, place))]
 
 
 def random_growth(
@@ -54,14 +50,19 @@ def random_growth(
 ) -> tuple[Operation, Graph] | None:
     """An operation, its kind and then its place drawn evenly, and its child; None if `attempts` were all illegal."""
     for _ in range(attempts):
-        found = places(graph, chance.choice(kinds))
-        if found:
-            operation = chance.choice(found)
+        kind = chance.choice(kinds)
+        if found := _PLACES[kind](graph):
+            operation = _at(kind, chance.choice(found))
             try:
                 return operation, grown(graph, operation)
             except IllegalOperation:
                 continue
     return None
+
+
+def _at(kind: type[Operation], place: tuple[str, ...]) -> Operation:
+    named = [field for field in kind.model_fields if field != "kind"]
+    return kind.model_validate(dict(zip(named, place, strict=True)))
 
 
 def _grown(graph: Graph, operation: Operation) -> Graph:

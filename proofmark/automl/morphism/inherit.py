@@ -59,6 +59,20 @@ def inherit(
     return Inheritance(graph, kept, gathered)
 
 
+def resized(graph: Graph, weights: Mapping[str, Tensor]) -> Weights:
+    """Weights of the same graph with other kernels, fitted to its own: zeros around them, or the middle of them.
+
+    The function is preserved where kernels grow.
+    """
+    fitted = dict(weights)
+    for node in graph.nodes:
+        if isinstance(node, Convolution):
+            name = f"{node.name}.weight"
+            more = (node.kernel - weights[name].shape[-1]) // 2
+            fitted[name] = torch.nn.functional.pad(weights[name], (more,) * 4)
+    return fitted
+
+
 def _begun(parent: Graph, child: Graph, operation: Operation, weights: Weights, seed: int) -> Weights:
     """Those of the nodes that an operation has added."""
     example = next(tensor for tensor in weights.values() if tensor.is_floating_point())

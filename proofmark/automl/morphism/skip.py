@@ -25,7 +25,7 @@ def skipped(graph: Graph, operation: AddSkip | ConcatSkip) -> Graph:
     order = list(graph.by_name)
     if order.index(source) > order.index(target):
         raise IllegalOperation(f"node {source} comes after {target}; a skip leads forward")
-    stride = _stride(graph, source, target)
+    stride = _stride(graph.shapes[source].size, graph.shapes[target].size)
     if stride is None:
         raise IllegalOperation(
             f"no stride leads from {source}, {graph.shapes[source]}, to {target}, {graph.shapes[target]}"
@@ -39,16 +39,25 @@ def skipped(graph: Graph, operation: AddSkip | ConcatSkip) -> Graph:
     return spliced(graph, target, _joined(own, source, target, channels, stride))
 
 
-def places_to_skip(graph: Graph, joint: type[AddSkip] | type[ConcatSkip]) -> list[AddSkip | ConcatSkip]:
-    """Where a skip may lead; whether there is one already is not looked at."""
-    found, sources = list[AddSkip | ConcatSkip](), list[str]()
+def places_to_skip(graph: Graph) -> list[tuple[str, ...]]:
+    """Where a skip may lead from and to; whether there is one already is not looked at."""
+    found, sources = list[tuple[str, ...]](), dict[int, list[str]]()
     for node in graph.nodes:
-        if isinstance(node, Relu) and graph.shapes[node.name].size:
-            sources.append(node.name)
-        if isinstance(node, BatchNorm):
-            reachable = (source for source in sources if _stride(graph, source, node.name))
-            found += [joint(source=source, target=node.name) for source in reachable]
+        size = graph.shapes[node.name].size
+        if isinstance(node, Relu) and size:
+            sources.setdefault(size, []).append(node.name)
+        if isinstance(node, BatchNorm) and size:
+            found += [(name, node.name) for large in sources if _stride(large, size) for name in sources[large]]
     return found
+
+
+def origin(graph: Graph, name: str) -> str:
+    """Where a skip comes from: before its norm, its convolution of kernel 1, or its pool."""
+    node = graph.by_name.get(name)
+    while isinstance(node, BatchNorm | MaxPool) or (node is not None and _is_pointwise(node)):
+        name = node.inputs[0]
+        node = graph.by_name.get(name)
+    return name
 
 
 def _projection(own: str, source: str, target: str, channels: int, stride: int) -> tuple[Node, ...]:
@@ -71,8 +80,7 @@ def _joined(own: str, source: str, target: str, channels: int, stride: int) -> t
     )
 
 
-def _stride(graph: Graph, source: str, target: str) -> int | None:
-    large, small = graph.shapes[source].size, graph.shapes[target].size
+def _stride(large: int | None, small: int | None) -> int | None:
     if large is None or small is None:
         return None
     return next((stride for stride in _STRIDES if -(-large // stride) == small), None)
@@ -88,18 +96,9 @@ def _sources(graph: Graph, target: str, joint: type[Add] | type[Concat]) -> Iter
                 continue
             seen.add(node.name)
             if isinstance(node, joint):
-                yield from (_origin(graph, other) for other in node.inputs if other != name)
+                yield from (origin(graph, other) for other in node.inputs if other != name)
             behind = graph.consumers[node.name] if isinstance(node, Concat) else (node,)
             ahead += [each.name for each in behind if each is node or _is_pointwise(each)]
-
-
-def _origin(graph: Graph, name: str) -> str:
-    """Where a skip comes from: before its norm, its convolution of kernel 1, or its pool."""
-    node = graph.by_name.get(name)
-    while isinstance(node, BatchNorm | MaxPool) or (node is not None and _is_pointwise(node)):
-        name = node.inputs[0]
-        node = graph.by_name.get(name)
-    return name
 
 
 def _is_pointwise(node: Node) -> bool:

@@ -34,9 +34,9 @@ def widened(graph: Graph, operation: Wider) -> Graph:
     return graph.with_nodes([wide.get(node.name, node) for node in graph.nodes])
 
 
-def places_to_widen(graph: Graph) -> list[Wider]:
+def places_to_widen(graph: Graph) -> list[tuple[str, ...]]:
     """Its convolutions; whether they may be widened is not looked at."""
-    return [Wider(conv=node.name) for node in graph.nodes if isinstance(node, Convolution)]
+    return [(node.name,) for node in graph.nodes if isinstance(node, Convolution)]
 
 
 def copies_of(graph: Graph, operation: Wider) -> Mapping[str, Integers]:
@@ -46,17 +46,21 @@ def copies_of(graph: Graph, operation: Wider) -> Mapping[str, Integers]:
         IllegalOperation: as `widened`.
     """
     conv = known(graph, operation.conv, Convolution)
-    classes = _classes(graph)
-    doubled = np.unique(classes[conv.name])
+    channels, classes = _channels(graph)
+    doubled = np.zeros(int(classes.max()) + 1, dtype=np.int64)
+    doubled[classes[channels[conv.name]]] = 1
+    more = doubled[classes]
     fixed = [IMAGE, *(node.name for node in graph.nodes if isinstance(node, Dense))]
     for name in fixed:
-        if np.isin(classes[name], doubled).any():
+        if more[channels[name]].any():
             raise IllegalOperation(f"what node {conv.name} gives is added to what {name} gives, which stays as it is")
-    return {name: 1 + np.isin(found, doubled).astype(np.int64) for name, found in classes.items()}
+    tensors = {id(each): each for each in channels.values()}  # many nodes hand on what they are given
+    copies = {number: 1 + more[each] for number, each in tensors.items()}
+    return {name: copies[id(each)] for name, each in channels.items()}
 
 
-def _classes(graph: Graph) -> Mapping[str, Integers]:
-    """The class of each channel, (channels,), of each tensor."""
+def _channels(graph: Graph) -> tuple[Mapping[str, Integers], Integers]:
+    """The number of each channel of each tensor, by node; and of each number the class."""
     channels: dict[str, Integers] = {IMAGE: np.arange(graph.channels)}
     total, left, right = graph.channels, list[Integers](), list[Integers]()
     for node in graph.nodes:
@@ -70,8 +74,6 @@ def _classes(graph: Graph) -> Mapping[str, Integers]:
         if isinstance(node, Add):
             left.append(channels[node.inputs[0]])
             right.append(channels[node.inputs[1]])
-    if not left:
-        return channels
-    edges = (np.concatenate(left), np.concatenate(right))
-    _, labels = connected_components(coo_array((np.ones(len(edges[0])), edges), shape=(total, total)), directed=False)
-    return {name: labels[each] for name, each in channels.items()}
+    edges = (np.concatenate([np.zeros(0, int), *left]), np.concatenate([np.zeros(0, int), *right]))
+    sums = coo_array((np.ones(len(edges[0])), edges), shape=(total, total))
+    return channels, connected_components(sums, directed=False)[1]

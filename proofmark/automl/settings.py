@@ -1,0 +1,42 @@
+"""Hyper-parameters that are part of a network."""
+
+from __future__ import annotations
+
+from proofmark.automl.graph import IMAGE, Graph
+from proofmark.automl.layers import Convolution, Dropout
+
+DROPOUT = "dropout"
+"""The node before the last that `with_dropout` adds where there is none."""
+
+
+def with_dropout(graph: Graph, rate: float) -> Graph:
+    """A network with that dropout, 0 to 1, before its last layer; with none at 0.
+
+    Raises:
+        ValidationError: no rate.
+    """
+    *before, last = graph.nodes
+    (source,) = last.inputs
+    if isinstance(there := graph.by_name.get(source), Dropout) and len(graph.consumers[source]) == 1:
+        before = [node for node in before if node is not there]
+        (source,) = there.inputs
+    name = DROPOUT if all(node.name != DROPOUT for node in before) else f"{last.name}_{DROPOUT}"
+    added = [Dropout(name=name, inputs=(source,), rate=rate)]
+    if rate == 0:
+        return graph.with_nodes([*before, last.model_copy(update={"inputs": (source,)})])
+    return graph.with_nodes([*before, *added, last.model_copy(update={"inputs": (name,)})])
+
+
+def with_kernel(graph: Graph, kernel: int) -> Graph:
+    """A network whose convolutions have that kernel: not those of kernel 1, nor those of the image.
+
+    Weights: see `inherit.resized`.
+
+    Raises:
+        ValidationError: no odd number from 1 to 15.
+    """
+    nodes = []
+    for node in graph.nodes:
+        changes = isinstance(node, Convolution) and node.kernel > 1 and IMAGE not in node.inputs
+        nodes.append(type(node)(**{**dict(node), "kernel": kernel}) if changes else node)
+    return graph.with_nodes(nodes)
