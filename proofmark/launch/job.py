@@ -5,16 +5,15 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
-import subprocess
-import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypeVar
 
 from proofmark.launch.job_file import JobFile
 from proofmark.process.identity import ProcessIdentity
 from proofmark.process.lifetime import MARK, end_group, end_marked, temporary_directory, wait_without_reaping
+from proofmark.process.warm import start_module, warm_up
 
 Status = Literal["running", "succeeded", "failed"]
 
@@ -56,6 +55,8 @@ class Job:
         sys_path: where this machine's Python finds the module.
         begins: what its hosts do when all are ready, for people.
         index: the folder in which it is remembered, None for nowhere.
+        imports: modules that its processes need; on this machine, all jobs of a session share their import.
+        environment: what that import may look at: part of its agents' own.
         held: keep the hosts when all agents have ended, so that files can be fetched, until it is stopped.
     """
 
@@ -67,6 +68,8 @@ class Job:
     nnodes: int = 1
     sys_path: Sequence[str] = ()
     index: Path | None = None
+    imports: Sequence[str] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
     held: bool = False
     begins: str = "ranks start"
 
@@ -129,20 +132,12 @@ class LocalHandle:
         self._temporary = temporary_directory()
         path = job.directory / "spec.json"
         job.spec.save(path)
+        own = {"PYTHONPATH": os.pathsep.join(job.sys_path), "TMPDIR": self._temporary.name, MARK: self._mark}
+        if job.imports:
+            warm_up(job.imports, job.environment)
         with (job.node_directory(0) / "agent.log").open("ab") as log:
-            self._agent = subprocess.Popen(
-                [sys.executable, "-m", job.module, str(path), "0"],
-                stdin=subprocess.PIPE,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-                env={
-                    **os.environ,
-                    "PYTHONPATH": os.pathsep.join(job.sys_path),
-                    "TMPDIR": self._temporary.name,
-                    MARK: self._mark,
-                },
-            )
+            environment = {**os.environ, **job.environment, **own}
+            self._agent = start_module(job.module, [str(path), "0"], (), log.fileno(), environment)
         self._file = JobFile.begin(
             job.index,
             job.name,

@@ -5,12 +5,12 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import subprocess
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from proofmark.process.lifetime import end_group, wait_without_reaping
+from proofmark.process.warm import start_module
 
 
 class MonitorProcess:
@@ -25,6 +25,7 @@ class MonitorProcess:
         path: Path,
         interval: float,
         selected: str | None = None,
+        environment: Mapping[str, str] | None = None,
     ) -> None:
         """Start it.
 
@@ -36,6 +37,7 @@ class MonitorProcess:
             path: the log that it appends to.
             interval: seconds between samples.
             selected: what --device asked of the vendor.
+            environment: beside what this process has.
         """
         orders = {
             "vendor": vendor,
@@ -46,14 +48,10 @@ class MonitorProcess:
             "interval": interval,
             "selected": selected,
         }
-        with (path.parent / "monitor.err").open("ab") as errors:
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", "proofmark.monitoring.monitor_main"],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.DEVNULL,
-                stderr=errors,
-                start_new_session=True,
-                env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        own = {**os.environ, **(environment or {}), "PYTHONPATH": os.pathsep.join(sys.path)}
+        with (path.parent / "monitor.err").open("ab") as errors, open(os.devnull, "wb") as nowhere:
+            self._process = start_module(
+                "proofmark.monitoring.monitor_main", (), (), nowhere.fileno(), own, errors=errors.fileno()
             )
         assert self._process.stdin is not None
         with contextlib.suppress(BrokenPipeError):

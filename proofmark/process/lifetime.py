@@ -124,11 +124,13 @@ def leave(code: int) -> NoReturn:
 
 
 def tidy_environment(cache: Path) -> dict[str, str]:
-    """What keeps a process from leaving things in the user's home or in /tmp; what the user has set stands."""
+    """What keeps a process from leaving things in the user's home or in /tmp, and torch's C++ from needless warnings;
+    what the user has set stands."""
     ours = {
         "TORCHINDUCTOR_CACHE_DIR": str(cache / "torchinductor"),
         "TRITON_CACHE_DIR": str(cache / "triton"),
         "DO_NOT_TRACK": "1",
+        "TORCH_CPP_LOG_LEVEL": "ERROR",
     }
     return {key: os.environ.get(key, value) for key, value in ours.items()}
 

@@ -21,35 +21,67 @@ from collections.abc import Iterator, Mapping, Sequence
 from importlib.metadata import entry_points
 from typing import IO, Any
 
-from proofmark.process.lifetime import MARK, Child, end_group
-from proofmark.process.warm_main import PLACEHOLDER
+from proofmark.process.lifetime import MARK, Child, die_with_parent, end_group, wait_without_reaping
+from proofmark.process.warm_main import PLACEHOLDER, import_all, serve
 
 PATIENCE = 120.0
 """Seconds that its imports may take, and that a fork may."""
 
 PR_SET_CHILD_SUBREAPER, PR_GET_CHILD_SUBREAPER = 36, 37
 
+READ_ONCE = (
+    *("GOMP_", "KMP_", "LD_", "MALLOC_", "MKL_", "OMP_", "OPENBLAS_", "PYTHON", "PYTORCH_"),
+    *("TORCHDYNAMO_", "TORCHINDUCTOR_", "TORCH_CPP_", "TORCH_DEVICE_BACKEND_", "TORCH_LOGS", "TRITON_"),
+)
+"""How the names of variables begin that are read when a process begins or imports: a fork can't be given others."""
 
-class _Forked:
-    """A child that was forked elsewhere and came to be this process's."""
+TAKEN_ON = frozenset({"OMP_NUM_THREADS", "PYTHONPATH"})
+"""Of those the ones that it can be given."""
 
-    def __init__(self, pid: int, stdin: IO[bytes] | None) -> None:
+
+class Forked:
+    """A child that was forked elsewhere and came to be this process's: what is used of a `Popen`."""
+
+    def __init__(self, pid: int, stdin: IO[bytes] | None = None) -> None:
         self.pid, self.stdin = pid, stdin
         self.returncode: int | None = None
 
-    def wait(self) -> int:
+    def poll(self) -> int | None:
+        """Its exit code, or None while it runs."""
+        if self.returncode is None:
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            self.returncode = os.waitstatus_to_exitcode(status) if pid else None
+        return self.returncode
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Until it has ended; its exit code.
+
+        Raises:
+            subprocess.TimeoutExpired: it has not, in `timeout` seconds.
+        """
+        if timeout is not None and self.returncode is None and not wait_without_reaping(self.pid, timeout):
+            raise subprocess.TimeoutExpired(str(self.pid), timeout)
         if self.returncode is None:
             self.returncode = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
         return self.returncode
+
+    def send_signal(self, number: int) -> None:
+        """To itself, not to its group."""
+        if self.poll() is None:
+            os.kill(self.pid, number)
 
 
 class Warm:
     """This process's end of the warm process."""
 
-    def __init__(self, control: socket.socket, process: Child, surroundings: Any = None) -> None:
-        """Take over one that serves at the other end of `control`, for these surroundings or for any."""
+    def __init__(
+        self, control: socket.socket, process: Child, environment: Mapping[str, str], surroundings: Any = None
+    ) -> None:
+        """Take over one that began with `environment` and serves at the other end of `control`, for these surroundings
+        or for any."""
         self.modules: Sequence[str] = ()
         self._control, self._process, self._surroundings = control, process, surroundings
+        self._environment = _read_once(environment)
         self._control.settimeout(PATIENCE)
         self._owner = os.getpid()
         atexit.register(self.close)
@@ -62,23 +94,54 @@ class Warm:
             OSError: it can't be started.
         """
         ours, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        begins_with = {**os.environ, **environment, "PYTHONPATH": os.pathsep.join(sys.path), MARK: PLACEHOLDER}
         with its:
             process = subprocess.Popen(
-                [sys.executable, "-m", "proofmark.process.warm_main", str(its.fileno()), *modules],
+                [sys.executable, "-P", "-m", "proofmark.process.warm_main", str(its.fileno()), *modules],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
                 pass_fds=[its.fileno()],
                 start_new_session=True,
-                env={**os.environ, **environment, "PYTHONPATH": os.pathsep.join(sys.path), MARK: PLACEHOLDER},
+                env=begins_with,
             )
-        return cls(ours, process, _surroundings())
+        return cls(ours, process, begins_with, _surroundings())
+
+    @classmethod
+    def split_off(cls) -> Warm:
+        """Fork one from this process, which has imported what is needed and runs neither threads nor others' code.
+
+        Raises:
+            OSError: it can't be.
+        """
+        ours, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with its:
+            pid = os.fork()
+            if pid == 0:
+                ours.close()
+                os.setsid()
+                die_with_parent(signal.SIGKILL)()
+                for number in range(3):
+                    os.dup2(os.open(os.devnull, os.O_RDWR), number)
+                try:
+                    serve(its)
+                except Exception:  # noqa: BLE001 (it ends here, as it would have by itself)
+                    sys.excepthook(*sys.exc_info())
+                    sys.exit(1)
+        return cls(ours, Forked(pid), os.environ)
 
     @property
     def usable(self) -> bool:
         """Whether it still stands for what a new process would import."""
         same = self._surroundings is None or self._surroundings == _surroundings()
         return same and self._control.fileno() >= 0 and self._owner == os.getpid()
+
+    def suits(self, environment: Mapping[str, str]) -> bool:
+        """Whether what it forks can take on `environment`."""
+        wanted = _read_once(environment)
+        others = {key for key, _ in wanted.items() ^ self._environment.items()}
+        threads = wanted.get("OMP_NUM_THREADS", "")
+        return others <= TAKEN_ON and ("OMP_NUM_THREADS" not in others or (threads.isdecimal() and int(threads) > 0))
 
     @property
     def pid(self) -> int:
@@ -141,22 +204,47 @@ _warm: Warm | None = None
 def warm_up(modules: Sequence[str], environment: Mapping[str, str]) -> None:
     """Have a warm process that imports `modules`, where that can be: what fails to be imported there is left to others.
 
-    Not where an extension package of torch would touch its devices when torch is imported.
-
     Args:
         modules: what all that it forks will need.
         environment: beside what this process has: what an import may look at.
     """
     global _warm
-    if sys.platform != "linux" or entry_points(group="torch.backends"):
+    if not _can_be():
         return
-    if _warm is None or not _warm.usable:
+    if _warm is None or not _warm.usable or not _warm.suits({**os.environ, **environment}):
         if _warm:
             _warm.close()
         with contextlib.suppress(OSError):
             _warm = Warm.start(modules, environment)
     if _warm:
         _warm.modules = modules
+
+
+def split_off(modules: Sequence[str]) -> None:
+    """Import `modules` here, and have a warm process that is forked from this one as it is then; or none, where that
+    can't be. This process has no threads yet, and has run no vendor's code."""
+    global _warm
+    if _can_be():
+        import_all(modules)
+        with contextlib.suppress(OSError):
+            _warm = Warm.split_off()
+
+
+def fork_module(
+    module: str,
+    arguments: Sequence[str],
+    descriptors: Sequence[int],
+    environment: Mapping[str, str],
+    imports: Sequence[str] = (),
+) -> Forked | None:
+    """`python -m MODULE ARGUMENTS...` without its imports; None where it has to be started from nothing.
+
+    Args: as of `Warm.fork`.
+    """
+    if _warm is None or not _warm.usable or not _warm.suits(environment):
+        return None
+    pid = _warm.fork(module, arguments, descriptors, environment, imports)
+    return None if pid is None else Forked(pid)
 
 
 def start_module(
@@ -166,8 +254,9 @@ def start_module(
     output: int,
     environment: Mapping[str, str],
     imports: Sequence[str] = (),
-) -> Child:
-    """`python -m MODULE ARGUMENTS... PASSED...` in a session of its own, with a pipe as its standard input.
+    errors: int | None = None,
+) -> subprocess.Popen[bytes] | Forked:
+    """`python -P -m MODULE ARGUMENTS... PASSED...` in a session of its own, with a pipe as its standard input.
 
     Args:
         module: what runs.
@@ -176,28 +265,40 @@ def start_module(
         output: the descriptor that it prints to.
         environment: all of it.
         imports: modules that it will need, and the next ones too.
+        errors: the descriptor of its standard error, where that is another.
     """
-    if _warm and _warm.usable:
-        read, write = os.pipe()
-        stdin = os.fdopen(write, "wb")
-        try:
-            if pid := _warm.fork(module, arguments, (read, output, output, *passed), environment, imports):
-                return _Forked(pid, stdin)
-        except BaseException:
-            stdin.close()
-            raise
-        finally:
-            os.close(read)
+    errors = output if errors is None else errors
+    read, write = os.pipe()
+    stdin = os.fdopen(write, "wb")
+    try:
+        forked = fork_module(module, arguments, (read, output, errors, *passed), environment, imports)
+    except BaseException:
         stdin.close()
+        raise
+    finally:
+        os.close(read)
+    if forked:
+        forked.stdin = stdin
+        return forked
+    stdin.close()
     return subprocess.Popen(
-        [sys.executable, "-m", module, *arguments, *map(str, passed)],
+        [sys.executable, "-P", "-m", module, *arguments, *map(str, passed)],
         stdin=subprocess.PIPE,
         stdout=output,
-        stderr=output,
+        stderr=errors,
         pass_fds=passed,
         start_new_session=True,
         env=dict(environment),
     )
+
+
+def _can_be() -> bool:
+    """Not where an extension package of torch would touch its devices when torch is imported."""
+    return sys.platform == "linux" and not entry_points(group="torch.backends")
+
+
+def _read_once(environment: Mapping[str, str]) -> dict[str, str]:
+    return {key: value for key, value in environment.items() if key.startswith(READ_ONCE)}
 
 
 def _surroundings() -> Any:

@@ -17,6 +17,7 @@ import signal
 import socket
 import sys
 import tempfile
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
@@ -29,11 +30,14 @@ LONGEST = 1 << 20
 ENVIRONMENT_BEGINS = 47
 """Which field of /proc/self/stat after the name is the address of the environment."""
 
+THREADS = "OMP_NUM_THREADS"
+
 PLACEHOLDER = "0" * 32
 """As long as a mark: a process's own takes its place."""
 
 
-def _import(modules: Sequence[str]) -> None:
+def import_all(modules: Sequence[str]) -> None:
+    """Import what can be, for all that is forked afterwards."""
     for module in modules:
         with contextlib.suppress(Exception):  # who needs it will see why
             importlib.import_module(module)
@@ -66,7 +70,7 @@ def _wait_for_birth(control: socket.socket) -> dict[str, Any]:
             os._exit(0)
         orders: dict[str, Any] = json.loads(message)
         if any(module not in sys.modules for module in orders["imports"]):
-            _import(orders["imports"])
+            import_all(orders["imports"])
             fit = _is_alone()
         if not fit:
             control.send(b"0")
@@ -90,11 +94,16 @@ def _wait_for_birth(control: socket.socket) -> dict[str, Any]:
 
 
 def _has_forked() -> bool:
-    """Whether this process is done: it has forked, or could not."""
+    """Whether this process is done: it has forked, or could not. What it has forked waits until it was adopted."""
+    between = os.getpid()
     try:
-        return os.fork() != 0
+        if os.fork():
+            return True
     except OSError:
         return True
+    while os.getppid() == between:
+        time.sleep(0.001)
+    return False
 
 
 def _become(orders: Mapping[str, Any], descriptors: Sequence[int]) -> None:
@@ -103,15 +112,26 @@ def _become(orders: Mapping[str, Any], descriptors: Sequence[int]) -> None:
     for number, descriptor in enumerate(descriptors[:3]):
         os.dup2(descriptor, number)
         os.close(descriptor)
+    threads = environment.get(THREADS)
+    if threads != os.environ.get(THREADS):
+        _compute_with(int(threads or 1))
     os.environ.clear()
     os.environ.update(environment)
     _wear(environment.get(MARK, PLACEHOLDER))
     path = environment.get("PYTHONPATH", "").split(os.pathsep)
-    sys.path[1:] = dict.fromkeys((*path, *sys.path[1:]))
+    sys.path[:] = dict.fromkeys(entry for entry in (*path, *sys.path) if entry)
     sys.argv = ["", *orders["arguments"], *map(str, descriptors[3:])]
     tempfile.tempdir = None
     if "numpy" in sys.modules:  # its chance is not to be that of all the others
         sys.modules["numpy"].random.seed()
+
+
+def _compute_with(threads: int) -> None:
+    """Give the libraries that are loaded the number of threads that they would have found in the environment."""
+    if "numpy" in sys.modules:
+        importlib.import_module("threadpoolctl").threadpool_limits(threads)
+    if "torch" in sys.modules:  # its MKL can't be found by others
+        sys.modules["torch"].set_num_threads(threads)
 
 
 def _wear(mark: str) -> None:
@@ -126,5 +146,5 @@ def _wear(mark: str) -> None:
 if __name__ == "__main__":
     die_with_parent(signal.SIGKILL)()
     own_end = socket.socket(fileno=int(sys.argv[1]))
-    _import(sys.argv[2:])
+    import_all(sys.argv[2:])
     serve(own_end)

@@ -9,8 +9,10 @@ from typing import Any
 
 from proofmark.launch.job import Handle, Job, Launcher
 from proofmark.launch.job_file import index_in
+from proofmark.process.lifetime import tidy_environment
 from proofmark.record.events import Event
 from proofmark.training.logs.tail import Tail
+from proofmark.training.node.agent_forks import IMPORTED
 from proofmark.training.spec import TrainingSpec
 
 LEAVES = ("agent.jsonl", "agent.log", "monitor.jsonl", "monitor.err", "rank[0-9]*.jsonl", "rank[0-9]*.log")
@@ -33,6 +35,8 @@ def submit(spec: TrainingSpec, launcher: Launcher) -> Handle:
             index=index_in(spec.config["host"]["cache_dir"]),
             nnodes=spec.nnodes,
             sys_path=spec.sys_path,
+            imports=IMPORTED,
+            environment=tidy_environment(Path(spec.config["host"]["cache_dir"])),
         )
     )
 

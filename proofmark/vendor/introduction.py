@@ -22,6 +22,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from proofmark.errors import UsageError
 from proofmark.process.lifetime import end_group
+from proofmark.process.warm import Forked, start_module
 from proofmark.rules.case_file import problems_of
 from proofmark.vendor.contract import Device, Software, Vendor
 from proofmark.vendor.engine import Compiler
@@ -32,6 +33,9 @@ PATIENCE = 120.0
 
 LONGEST = 1 << 20
 """Bytes of an answer."""
+
+
+Started = subprocess.Popen[bytes] | Forked
 
 
 class Answers(BaseModel):
@@ -149,15 +153,8 @@ def _ask(name: str, orders: dict[str, Any]) -> dict[str, Any]:
     answer_read, answer_write = os.pipe()
     with tempfile.TemporaryFile() as printed, os.fdopen(answer_read, "rb", buffering=0) as stream:
         try:
-            process = subprocess.Popen(
-                [sys.executable, "-P", "-m", "proofmark.vendor.introduced", str(answer_write)],
-                stdin=subprocess.PIPE,
-                stdout=printed,
-                stderr=printed,
-                pass_fds=[answer_write],
-                start_new_session=True,
-                env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-            )
+            environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+            process = start_module("proofmark.vendor.introduced", (), [answer_write], printed.fileno(), environment)
         finally:
             os.close(answer_write)
         try:
@@ -169,7 +166,7 @@ def _ask(name: str, orders: dict[str, Any]) -> dict[str, Any]:
             end_group(process)
 
 
-def _last_line(name: str, process: subprocess.Popen[bytes], stream: IO[bytes], printed: IO[bytes]) -> dict[str, Any]:
+def _last_line(name: str, process: Started, stream: IO[bytes], printed: IO[bytes]) -> dict[str, Any]:
     asking, buffer, deadline = "its import", b"", time.monotonic() + PATIENCE
     with selectors.DefaultSelector() as selector:
         selector.register(stream, selectors.EVENT_READ)
@@ -189,7 +186,7 @@ def _last_line(name: str, process: subprocess.Popen[bytes], stream: IO[bytes], p
     raise UsageError(f"vendor '{name}': {asking} gave more than {LONGEST} bytes")
 
 
-def _ended(process: subprocess.Popen[bytes]) -> str:
+def _ended(process: Started) -> str:
     """How a child came to its end before its time."""
     try:
         code = process.wait(5)

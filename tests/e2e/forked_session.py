@@ -6,11 +6,11 @@ Everything of ours is imported anew, from the house. Its own warm process is for
 
 from __future__ import annotations
 
+import importlib
 import io
 import os
 import runpy
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -36,27 +36,12 @@ ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1"}
 _parent: warm.Warm | None = None
 
 
-class ForkedSession:
+class ForkedSession(warm.Forked):
     """What tests use of a `Popen`."""
 
     def __init__(self, pid: int, output: int) -> None:
-        self.pid = pid
-        self.returncode: int | None = None
+        super().__init__(pid)
         self.stdout = io.TextIOWrapper(os.fdopen(output, "rb"), errors="replace")
-
-    def poll(self) -> int | None:
-        if self.returncode is None:
-            pid, status = os.waitpid(self.pid, os.WNOHANG)
-            self.returncode = os.waitstatus_to_exitcode(status) if pid else None
-        return self.returncode
-
-    def wait(self, timeout: float | None = None) -> int:
-        ended = threading.Event()
-        for _ in range(round((timeout or 86400) / 0.01)):
-            if (code := self.poll()) is not None:
-                return code
-            ended.wait(0.01)
-        raise subprocess.TimeoutExpired("a session", timeout or 0)
 
     def communicate(self, timeout: float | None = None) -> tuple[str, None]:
         texts: list[str] = []
@@ -68,10 +53,6 @@ class ForkedSession:
         self.wait(timeout)
         self.stdout.close()
         return texts[0], None
-
-    def send_signal(self, number: int) -> None:
-        if self.poll() is None:
-            os.kill(self.pid, number)
 
     def kill(self) -> None:
         self.send_signal(signal.SIGKILL)
@@ -109,31 +90,12 @@ def main(root: str, arguments: list[str]) -> None:
     sys.path[:] = [root, *own, *(entry for entry in installed if entry not in own)]
     for name in [name for name in sys.modules if name.partition(".")[0] in OURS]:
         del sys.modules[name]
-    ours, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    pid = os.fork()
-    if pid == 0:
-        _serve(ours, its)
-    its.close()
-    from proofmark.process import warm
-
-    warm._warm = warm.Warm(ours, warm._Forked(pid, None))
+    importlib.import_module("proofmark.process.warm").split_off(())
     sys.argv = ["pytest", *arguments]
     try:
         runpy.run_module("pytest", run_name="__main__", alter_sys=True)
     except SystemExit as end:
         leave(int(end.code or 0))
-
-
-def _serve(ours: socket.socket, its: socket.socket) -> None:
-    ours.close()
-    os.setsid()
-    for number in range(3):
-        os.dup2(os.open(os.devnull, os.O_RDWR), number)
-    from proofmark.process.lifetime import die_with_parent
-    from proofmark.process.warm_main import serve
-
-    die_with_parent(signal.SIGKILL)()
-    serve(its)
 
 
 if __name__ == "__main__":

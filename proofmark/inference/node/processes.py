@@ -60,10 +60,10 @@ class ProcessesHere:
         (directory / "engine").mkdir()
         host = {**spec.config["host"], "artifact_dir": str(directory / "engine")}
         config = {**spec.config, "host": host}
-        environment = tidy_environment(Path(host["cache_dir"])) | device.environment
+        tidy = tidy_environment(Path(host["cache_dir"]))
         self._worker = CaseWorker(
             WorkerSpec(*spec.case, spec.vendor, spec.vendors_dir, spec.compiler, config, str(directory), spec.sys_path),
-            environment,
+            tidy | device.environment,
             spec.patience,
             spec.imports,
         )
@@ -81,6 +81,7 @@ class ProcessesHere:
                 directory / "monitor.jsonl",
                 spec.monitor_interval,
                 host["device"],
+                tidy,
             )
 
     def run(self, step: str, on_progress: Progress) -> dict[str, Any]:

@@ -19,6 +19,7 @@ import psutil
 from proofmark.process.capped_log import CappedLog
 from proofmark.process.lifetime import leave, remove_own_temporary_directory, tidy_environment
 from proofmark.record.events import EventLog
+from proofmark.training.node.agent_forks import fork_ranks
 from proofmark.training.node.node_monitor import NodeMonitor
 from proofmark.training.node.stopwatch import Stopwatch
 from proofmark.training.ranks.heartbeat import PHASES, SETUP, Heartbeat, read_heartbeat
@@ -41,10 +42,11 @@ FACTOR = 3.0
 def main() -> int:
     """Run the node's ranks to their end; exit code 0 if all of them ended well."""
     spec, node = TrainingSpec.load(Path(sys.argv[1])), int(sys.argv[2])
+    os.environ |= {AGENT: str(os.getpid()), **_environment(spec)}
+    fork_ranks()
     watch = Watch(spec, node)
     watch.log.write("agent_begin", **describe_host().model_dump())
-    outputs = ",".join(str(output.descriptor) for output in watch.outputs.values())
-    os.environ |= {AGENT: str(os.getpid()), OUTPUTS: outputs, **_environment(spec)}
+    os.environ[OUTPUTS] = ",".join(str(output.descriptor) for output in watch.outputs.values())
     threading.Thread(target=watch.parent, daemon=True).start()
     threading.Thread(target=watch.heartbeats, daemon=True).start()
     if node == 0:
@@ -68,11 +70,10 @@ def main() -> int:
 
 
 def _environment(spec: TrainingSpec) -> dict[str, str]:
-    """Processes of one node share its cores, and torch's C++ keeps its warnings, unless the user says otherwise."""
+    """Processes of one node share its cores, unless the user says otherwise."""
     share = str(max(1, usable_cores() // spec.nproc))
-    cache = Path(spec.config["host"]["cache_dir"])
-    defaults = {"OMP_NUM_THREADS": share, "TORCH_CPP_LOG_LEVEL": "ERROR"}
-    return {**defaults, **{key: os.environ[key] for key in defaults if key in os.environ}, **tidy_environment(cache)}
+    threads = os.environ.get("OMP_NUM_THREADS", share)
+    return {"OMP_NUM_THREADS": threads, **tidy_environment(Path(spec.config["host"]["cache_dir"]))}
 
 
 def _arguments(spec: TrainingSpec, node: int) -> list[str]:

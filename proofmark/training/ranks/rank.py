@@ -27,6 +27,7 @@ def main() -> None:
     _die_with(int(os.environ[AGENT]))
     spec, rank = TrainingSpec.load(Path(sys.argv[1])), int(os.environ["RANK"])
     node = spec.node_directory(int(sys.argv[2]))
+    sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
     _write_output_to(os.environ[OUTPUTS].split(",")[int(os.environ["LOCAL_RANK"])])
     faulthandler.enable()
     faulthandler.register(signal.SIGUSR1, all_threads=True)

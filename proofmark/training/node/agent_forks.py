@@ -1,0 +1,47 @@
+"""Ranks without their imports: torchrun's are forked from a process that the agent has split off from itself."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from proofmark.process.warm import Forked, fork_module, split_off
+
+IMPORTED = (
+    "torch.distributed.run",
+    "torch.nn.parallel",
+    "torch.utils.data",
+    "torch._dynamo",  # an optimizer's first step imports it
+    "proofmark.training.ranks.loading",
+    "proofmark.training.ranks.trainer",
+)
+"""What an agent and each of its ranks import."""
+
+
+def fork_ranks() -> None:
+    """Import what ranks need, and have torchrun fork them. The environment that they share is that of this process.
+
+    To be called before this process has threads, or has run any of the vendor's code. Where ranks can't be forked, or
+    torchrun starts them otherwise than today's, each is started from nothing.
+    """
+    split_off(IMPORTED)
+    try:
+        from torch.distributed.elastic.multiprocessing.subprocess_handler import subprocess_handler
+    except ImportError:
+        return
+    if vars(subprocess_handler).get("Popen") is subprocess.Popen:
+        vars(subprocess_handler)["Popen"] = _begin
+
+
+def _begin(
+    args: Sequence[str], env: Mapping[str, str], stdout: Any = None, stderr: Any = None, **others: Any
+) -> subprocess.Popen[bytes] | Forked:
+    """`Popen` as torchrun calls it for `python -u -m MODULE ARGUMENTS...`, which begins a session."""
+    plain = others == {"start_new_session": True} and stdout is stderr is None
+    if plain and tuple(args[:3]) == (sys.executable, "-u", "-m"):
+        forked = fork_module(args[3], args[4:], (0, 1, 2), env)
+        if forked:
+            return forked
+    return subprocess.Popen(args, env=env, stdout=stdout, stderr=stderr, **others)
