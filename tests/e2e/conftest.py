@@ -180,6 +180,11 @@ class House:
         """Whatever still runs of this house's sessions."""
         return [process for process in psutil.process_iter() if self._is_ours(process)]
 
+    def agent(self) -> psutil.Process:
+        """That of the training under way: torchrun gives it this name."""
+        (found,) = [process for process in self.processes() if process.name() == "pt_elastic"]
+        return found
+
     def _is_ours(self, process: psutil.Process) -> bool:
         try:
             ours = process.environ().get("HOUSE") == str(self.root) or process.cwd() == str(self.root)

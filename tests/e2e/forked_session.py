@@ -22,10 +22,11 @@ from proofmark.process.lifetime import leave
 
 MODULES = (
     "pytest execnet allure_commons cpuinfo attr yaml pydantic psutil numpy unittest.mock xml.etree.ElementTree "
-    "torch torch.utils.data torch.utils.flop_counter torch._dynamo sklearn.datasets"
+    "torch torch.utils.data torch.utils.flop_counter torch._dynamo sklearn.datasets "
+    "proofmark.inference.run proofmark.inference.pipeline proofmark.training.run proofmark.training.ranks.trainer"
 ).split()
 
-OURS = ("proofmark", "fixtures", "reports", "suites", "vendors", "tests")
+OURS = ("fixtures", "reports", "suites", "vendors", "tests")
 
 READ_EARLY = ("HOME", "LD_", "MALLOC", "MKL_", "OMP_", "OPENBLAS_", "PYTHONHASHSEED", "PYTHONUTF8", "TORCH", "XDG_")
 """How the names of variables begin that an import looks at: with others a session is started as users do."""

@@ -65,7 +65,7 @@ def test_a_training_leaves_nothing_whoever_is_killed(house: House, bare: Path, k
     session = house.start(*options, suite="training", trouble=trouble)
     if killed in ("agent", "session"):
         house.wait_for_trouble(session)
-        agent = next(p for p in house.processes() if "proofmark.training.node.agent" in p.cmdline())
+        agent = house.agent()
         (agent if killed == "agent" else session).kill()
     session.communicate()
     assert house.becomes_empty(15)

@@ -32,7 +32,7 @@ def test_an_end_of_the_session_ends_the_ranks(house: House, number: signal.Signa
 def test_a_killed_agent_takes_its_ranks_along(house: House) -> None:
     session = house.start("--vendor", "cpu", "-k", "1x2", suite="training", trouble="tiny.rank1.step20=hang")
     house.wait_for_trouble(session)
-    (agent,) = [p for p in house.processes() if "proofmark.training.node.agent" in p.cmdline()]
+    agent = house.agent()
     agent.kill()
     ran = house.end(session, timeout=30)
     assert house.becomes_empty(15)
