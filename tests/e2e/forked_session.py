@@ -23,7 +23,7 @@ from proofmark.process.lifetime import leave
 MODULES = (
     "pytest execnet allure_commons cpuinfo attr yaml pydantic psutil numpy unittest.mock xml.etree.ElementTree "
     "torch torch.utils.data torch.utils.flop_counter torch._dynamo sklearn.datasets "
-    "proofmark.inference.run proofmark.inference.pipeline proofmark.training.run proofmark.training.ranks.trainer"
+    "proofmark.inference.run proofmark.inference.steps.pipeline proofmark.training.run proofmark.training.ranks.trainer"
 ).split()
 
 OURS = ("fixtures", "reports", "suites", "vendors", "tests")
