@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,20 +18,14 @@ from proofmark.training.logs.seed_run import _figures
 from proofmark.training.ranks.communication import CommunicationMeter
 from proofmark.training.ranks.model.strategy import Place
 from tests.unit.communicating import SLEEP
+from tests.unit.torchrun import ran_on
 
 pytestmark = pytest.mark.quiet
-
-ROOT = Path(__file__).parents[2]
 
 
 def communicated(folder: Path, *what: str) -> list[dict[str, Any]]:
     """What each of two ranks measured."""
-    network = "--standalone --local-addr 127.0.0.1 --nproc-per-node 2 --log-dir /dev/null".split()
-    command = [sys.executable, "-m", "torch.distributed.run", *network, "-m", "tests.unit.communicating"]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
-    ran = subprocess.run(
-        [*command, str(folder), *what], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120
-    )
+    ran = ran_on(2, "tests.unit.communicating", str(folder), *what)
     assert ran.returncode == 0, ran.stderr
     told = [json.loads((folder / f"{rank}.json").read_text()) for rank in range(2)]
     assert [rank["hooks"] for rank in told] == [0, 0], "nothing is left in the model"

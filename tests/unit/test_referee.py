@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import copy
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +10,6 @@ import pytest
 import torch
 from torch import nn
 
-from proofmark.process.lifetime import temporary_directory
 from proofmark.record.events import Event, read_events
 from proofmark.rules.config import EffectiveConfig
 from proofmark.training.case import TrainingCase
@@ -21,6 +17,7 @@ from proofmark.training.checks import FUNCTION, METRIC, PARAMETERS, WEIGHTS
 from proofmark.training.ranks.model.referee import apart
 from proofmark.vendor.adapter import TrainingAdapter
 from tests.unit.cheats import CLASSES, FEATURES, Converts, Points, failed, train
+from tests.unit.torchrun import ran_on
 
 MASKED = torch.finfo(torch.float32).min
 
@@ -271,12 +268,8 @@ def test_one_that_confirms_nothing_yet_goes_on(tmp_path: Path, monkeypatch: pyte
 
 
 def test_several_processes_agree(tmp_path: Path) -> None:
-    launch = "-m torch.distributed.run --standalone --local-addr 127.0.0.1 --nproc-per-node 2 --log-dir".split()
-    command = [sys.executable, *launch, os.devnull, "-m", "tests.unit.cheats", str(tmp_path)]
-    with temporary_directory() as temporary:  # ranks don't tidy up: who starts them does
-        environment = {**os.environ, "OMP_NUM_THREADS": "1", "TMPDIR": temporary}
-        ran = subprocess.run(command, env=environment, capture_output=True, timeout=300)
-    assert ran.returncode == 0, ran.stderr.decode()
+    ran = ran_on(2, "tests.unit.cheats", str(tmp_path))
+    assert ran.returncode == 0, ran.stderr
     for parallel in ("ddp", "fsdp"):
         logs = [list(read_events(tmp_path / parallel / f"rank{rank}.jsonl")) for rank in (0, 1)]
         confirmed = [[event["metric"] for event in log if event["event"] == "confirmation"] for log in logs]

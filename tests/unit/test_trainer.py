@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -12,10 +9,10 @@ import torch
 from safetensors.torch import load_file
 
 from proofmark.errors import StepError
-from proofmark.process.lifetime import temporary_directory
 from proofmark.record.events import read_events
 from proofmark.training.ranks.model.strategy import Place
 from tests.unit.tokens import WAYS, trained
+from tests.unit.torchrun import ran_on
 
 HERE = Place(0, 0, 1, torch.device("cpu"))
 
@@ -42,12 +39,8 @@ def test_accumulated_micro_batches_weigh_by_known_tokens(
 
 
 def test_ranks_weigh_by_known_tokens(whole: dict[str, torch.Tensor], tmp_path: Path) -> None:
-    launch = "-m torch.distributed.run --standalone --local-addr 127.0.0.1 --nproc-per-node 2 --log-dir".split()
-    command = [sys.executable, *launch, os.devnull, "-m", "tests.unit.tokens", str(tmp_path)]
-    with temporary_directory() as temporary:  # ranks don't tidy up: who starts them does
-        environment = {**os.environ, "OMP_NUM_THREADS": "1", "TMPDIR": temporary}
-        ran = subprocess.run(command, env=environment, capture_output=True, timeout=300)
-    assert ran.returncode == 0, ran.stderr.decode()
+    ran = ran_on(2, "tests.unit.tokens", str(tmp_path))
+    assert ran.returncode == 0, ran.stderr
     for way in WAYS:
         assert equal(load_file(tmp_path / way / "weights.safetensors"), whole), way
 

@@ -32,7 +32,7 @@ Note = Callable[[str], None]
 TRAINED_BY = (
     "proofmark.inference.steps.embedded",
     "proofmark.training.case",
-    *(f"proofmark.training.ranks.{name}" for name in ("batches", "loading", "own", "strategy", "trainer")),
+    *(f"proofmark.training.ranks.{name}" for name in ("batches", "loading", "model.own", "model.strategy", "trainer")),
 )
 """Modules whose change makes other weights."""
 

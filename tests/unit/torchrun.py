@@ -1,0 +1,35 @@
+"""torchrun, as a node's agent runs it: `-m tests.unit.torchrun NPROC MODULE ARGUMENTS...` has ranks that are forked."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from proofmark.process.lifetime import leave, temporary_directory
+from proofmark.training.node.agent_forks import fork_ranks
+
+ROOT = Path(__file__).parents[2]
+
+
+def ran_on(nproc: int, module: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """A module on so many ranks of a thread each, to its end."""
+    with temporary_directory() as temporary:  # ranks don't tidy up: who starts them does
+        environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "TMPDIR": temporary}
+        command = [sys.executable, "-m", __name__, str(nproc), module, *arguments]
+        return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=300)
+
+
+def main() -> None:
+    """Run torchrun."""
+    fork_ranks()
+    from torch.distributed import run
+
+    network = "--standalone --local-addr 127.0.0.1 --log-dir".split()
+    run.main([*network, os.devnull, "--nproc-per-node", sys.argv[1], "-m", *sys.argv[2:]])  # type: ignore[no-untyped-call]
+
+
+if __name__ == "__main__":
+    main()
+    leave(0)
