@@ -28,8 +28,8 @@ facts = {
     "chance": [random.random(), float(numpy.random.random())], "threads": threading.active_count(),
     "module": sys.modules["__main__"].__spec__.name, "descriptors": len(os.listdir("/proc/self/fd")),
 }
-os.write(int(sys.argv[-1]), json.dumps(facts).encode() + b"\\n")
 print("printed", flush=True)
+os.write(int(sys.argv[-1]), json.dumps(facts).encode() + b"\\n")
 for line in sys.stdin:
     what, _, how = line.strip().partition(" ")
     if what == "exit": sys.exit(int(how))
