@@ -35,6 +35,7 @@ lint: .venv/.test
 overhead: .venv/.test
 	$(BIN)/python -m benchmarks.overhead
 	$(BIN)/python -m benchmarks.training
+	$(BIN)/python -m benchmarks.proposals
 
 scale: .venv/.test
 	$(BIN)/python -m benchmarks.cluster

@@ -35,7 +35,7 @@ class Layer(Part):
     """What every layer has: a name and the names of those whose results it takes."""
 
     name: Name
-    inputs: tuple[Name, ...]
+    inputs: tuple[Name, ...] = Field(max_length=2)
 
     def shape(self, given: tuple[Shape, ...]) -> Shape:
         """Of what it gives, by those of what it takes.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -69,22 +69,35 @@ class GraphNetwork(nn.Module):
         """Its parameters by the names they have in `Weights`."""
         return {name.removeprefix(_PREFIX): parameter for name, parameter in self.named_parameters()}
 
-    def _take(self, weights: Mapping[str, Tensor]) -> None:
+    def misfits(self, weights: Mapping[str, Tensor], dimensions: int = 4) -> list[str]:
+        """What of weights is not this network's: missing, of no node, or of another shape in their first dimensions."""
         expected = self.weights()
         problems = [f"{name} is missing" for name in expected if name not in weights]
         problems += [f"{name} is of no node" for name in weights if name not in expected]
         problems += [
             f"{name} is of shape {tuple(weights[name].shape)}; expected {tuple(tensor.shape)}"
             for name, tensor in expected.items()
-            if name in weights and weights[name].shape != tensor.shape
+            if name in weights and weights[name].shape[:dimensions] != tensor.shape[:dimensions]
         ]
-        if problems:
-            more = f" (and {len(problems) - _SHOWN} problems more)" if len(problems) > _SHOWN else ""
-            raise StepError(f"The weights don't fit the graph: {'; '.join(problems[:_SHOWN])}{more}.")
-        copies = {f"{_PREFIX}{name}": weights[name].detach().clone() for name in expected}
+        return problems
+
+    def _take(self, weights: Mapping[str, Tensor]) -> None:
+        refuse(self.misfits(weights))
+        copies = {f"{_PREFIX}{name}": tensor.detach().clone() for name, tensor in weights.items()}
         self.load_state_dict(copies, assign=True)
         for parameter in self.parameters():
             parameter.requires_grad_(True)
+
+
+def refuse(misfits: Sequence[str]) -> None:
+    """Say what doesn't fit.
+
+    Raises:
+        StepError: anything.
+    """
+    if misfits:
+        more = f" (and {len(misfits) - _SHOWN} problems more)" if len(misfits) > _SHOWN else ""
+        raise StepError(f"The weights don't fit the graph: {'; '.join(misfits[:_SHOWN])}{more}.")
 
 
 def fresh_weights(graph: Graph, seed: int) -> Weights:

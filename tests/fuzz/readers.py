@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 
 from hypothesis import strategies as st
 
+from proofmark.automl.graph import read_graph
+from proofmark.automl.seed_networks import small_network
 from proofmark.errors import ProofmarkError
 from proofmark.flagperf.host_file import load_host_file
 from proofmark.flagperf.perflog_reader import read_perflog
@@ -160,5 +162,6 @@ READERS = {
     "a host's answer": Reader(
         st.one_of(map(inputs.jsons, (*samples.ANSWERS, *samples.HOSTS_ANSWERS))), _answer_of_host, (ValueError,)
     ),
+    "graph": Reader(inputs.jsons(small_network(size=8).model_dump(mode="json")), _file(read_graph)),
     "an option's value": Reader(st.text(max_size=80), _option),
 }

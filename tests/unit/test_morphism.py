@@ -20,6 +20,7 @@ from proofmark.automl.morphism.inherit import inherit
 from proofmark.automl.morphism.operations import AddSkip, ConcatSkip, Deeper, IllegalOperation, Operation, Wider
 from proofmark.automl.network import GraphNetwork, Weights, fresh_weights, momentum_of, set_momentum
 from proofmark.automl.seed_networks import bottleneck_network, small_network
+from proofmark.errors import StepError
 from tests.unit.graphs import chances, random_chain, random_graph
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -326,6 +327,13 @@ def test_operations_are_json_and_replay(chance: random.Random) -> None:
     again = adapter.validate_json(adapter.dump_json(operations))
     assert again == operations
     assert grown(graph, *again).digest == child.digest
+
+
+def test_weights_and_momentum_of_another_graph_are_refused() -> None:
+    weights = fresh_weights(SMALL, 1)
+    ghost = {"ghost.weight": torch.zeros(1), "stem_conv.weight": torch.zeros(2)}
+    with pytest.raises(StepError, match=r"dense.bias is missing; a momentum of ghost.weight; a momentum of stem_conv"):
+        inherit(SMALL, EVERY[:1], {name: each for name, each in weights.items() if name != "dense.bias"}, ghost)
 
 
 def test_the_same_seed_gives_the_same_weights() -> None:

@@ -5,13 +5,13 @@ from pathlib import Path
 import onnxruntime
 import pytest
 import torch
-from proofmark.inference.export import export_onnx
 
 from proofmark.automl.morphism.inherit import inherit
 from proofmark.automl.morphism.operations import AddSkip, ConcatSkip, Deeper, Wider
 from proofmark.automl.network import GraphNetwork, fresh_weights, momentum_of, set_momentum
 from proofmark.automl.seed_networks import bottleneck_network, small_network
 from proofmark.errors import StepError
+from proofmark.inference.steps.export import export_onnx
 
 SMALL = small_network(size=8, width=4)
 

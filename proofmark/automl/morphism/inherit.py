@@ -17,7 +17,7 @@ from proofmark.automl.layers import BatchNorm, Convolution, Dense, Node
 from proofmark.automl.morphism.grow import grown
 from proofmark.automl.morphism.operations import ConcatSkip, Operation, Wider
 from proofmark.automl.morphism.wider import Integers, copies_of
-from proofmark.automl.network import GraphNetwork, Weights, fresh_tensor
+from proofmark.automl.network import GraphNetwork, Weights, fresh_tensor, refuse
 
 
 class Inheritance(NamedTuple):
@@ -38,12 +38,16 @@ def inherit(
     """What operations make of a network. The parent's tensors are not changed; a child may share them.
 
     Args:
+        weights: the graph's; their kernels may be of other sizes, see `resized`.
         momentum: SGD's, by parameter; that of new entries is zero.
         seed: of what is drawn at random for new filters.
 
     Raises:
         IllegalOperation: one can't be done.
+        StepError: weights or momentum are not the graph's.
     """
+    strange = [f"a momentum of {name}" for name, each in (momentum or {}).items() if not _is_like(each, weights, name)]
+    refuse([*GraphNetwork(graph).misfits(weights, dimensions=2), *strange])
     kept, gathered = dict(weights), dict(momentum or {})
     for operation in operations:
         child = grown(graph, operation)
@@ -129,6 +133,10 @@ def _dimensions(
     if isinstance(node, Convolution | Dense) and tensor.dim() > 1:
         return [outputs, (1, copies[node.inputs[0]], _once)]
     return [outputs]
+
+
+def _is_like(tensor: Tensor, weights: Mapping[str, Tensor], name: str) -> bool:
+    return name in weights and weights[name].shape == tensor.shape
 
 
 def _is_learned(name: str) -> bool:
