@@ -66,8 +66,8 @@ if spec["case_class"] == "Stays": time.sleep(60)
 @pytest.fixture
 def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """Workers whose child is the script above; all are gone afterwards."""
-    (tmp_path / "proofmark/inference").mkdir(parents=True)
-    for folder in ("proofmark", "proofmark/inference"):
+    (tmp_path / "proofmark/inference/node").mkdir(parents=True)
+    for folder in ("proofmark", "proofmark/inference", "proofmark/inference/node"):
         (tmp_path / folder / "__init__.py").write_text("")
     (tmp_path / "proofmark/inference/node/worker_main.py").write_text(CHILD)
     made: list[CaseWorker] = []
