@@ -26,6 +26,11 @@ GROUP = "proofmark.suites"
 
 R = TypeVar("R", bound=CaseRecord)
 
+RESUME: Mapping[str, Mapping[str, Any]] = {
+    "--resume": {"metavar": "DIR", "help": "go on with what an earlier session began: its folder under results"}
+}
+"""An option that suites share whose runs can be gone on with: two that declare it alike have it in common."""
+
 
 class Run(ABC, Generic[R]):
     """A case on its way to its record."""

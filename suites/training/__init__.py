@@ -11,7 +11,7 @@ from proofmark.record.figures import Figure
 from proofmark.rules.config import EffectiveConfig, Resolution
 from proofmark.rules.host_problems import host_problems
 from proofmark.rules.scale import Scale
-from proofmark.suite import Suite
+from proofmark.suite import RESUME, Suite
 from proofmark.training.case import TrainingCase
 from proofmark.training.figures import figures
 from proofmark.training.record import TrainingRecord
@@ -38,10 +38,7 @@ class TrainingSuite(Suite):
             "dest": "scales",
             "help": "also train on N nodes with M processes each; may be repeated (what the vendor offers)",
         },
-        "--resume": {
-            "metavar": "DIR",
-            "help": "go on from the checkpoints of an earlier session: its folder under results",
-        },
+        **RESUME,
     }
 
     def settle(self, resolution: Resolution, scale: str, path: str) -> Resolution:
