@@ -1,0 +1,222 @@
+"""What the events of a search must hold: those of its session, of its driver's journal, and of each trial."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, NotRequired
+
+from pydantic import Field
+
+from proofmark.record.event_types import (
+    IDENTITY,
+    Count,
+    EventReader,
+    Fields,
+    InStep,
+    Moment,
+    Positive,
+    Rate,
+    RunBegin,
+    Seconds,
+    Text,
+    Typed,
+    configured,
+    fits,
+)
+from proofmark.record.event_types import Configuration as _Configuration
+from proofmark.record.parts import Check, Contention, Host, Identity
+from proofmark.training.event_types import RANK_EVENTS
+
+Number = Annotated[int, Field(ge=0, lt=1 << 31)]
+Share = Annotated[float, Field(ge=0, le=1)]
+Digest = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+
+
+class _SearchBegin(RunBegin):
+    config: Annotated[
+        _Configuration, configured("precision", "min_seconds", "mark_seconds", "first_mark", "max_trials", "rankable")
+    ]
+    devices: Positive
+    adapted: list[str]
+    unsupported: NotRequired[Text | None]
+
+
+class _Failed(Typed):
+    reason: Text
+
+
+class _Folder(Typed):
+    folder: Text
+    resumed: bool
+
+
+SESSION_EVENTS = EventReader(
+    {
+        "run_begin": _SearchBegin,
+        "search": _Folder,
+        "contention": Annotated[Typed, fits(Contention)],
+        "search_failed": _Failed,
+        "interrupted": InStep,
+        "partial": Typed,
+        "run_end": Typed,
+    }
+)
+"""Those of the process that leads a search."""
+
+
+class _Linked(Typed):
+    previous: Digest
+
+
+class _DriverBegin(_Linked):
+    config_hash: Text
+    devices: Positive
+    host: Annotated[dict[str, Any], fits(Host)]
+
+
+class PerImage(Fields):
+    """FLOPs of one image: forward, and of a step on it; and by the original's formulas."""
+
+    forward: Count
+    training: Count
+    compatible_forward: Count
+    compatible_training: Count
+    parameters: Count
+
+
+class HyperParameters(Fields):
+    """What the study chooses."""
+
+    kernel_size: NotRequired[Positive | None]
+    batch_size: Positive
+    dropout: Annotated[float, Field(ge=0, lt=1)]
+
+
+class _TrialBegin(_Linked):
+    trial: Number
+    round: Number
+    attempt: Positive
+    parent: Number | None
+    operations: list[dict[str, Any]]
+    graph: dict[str, Any]
+    per_image: PerImage
+    hyperparameters: HyperParameters
+    study: Number
+    sampled: bool
+    epochs: Positive
+    seed: Count
+    generated_seconds: Seconds
+    device: Text
+
+
+class Epoch(Fields):
+    """What one evaluation, and the training before it, came to."""
+
+    clock: Count
+    images: Count
+    evaluated: Count
+    accuracy: Share | None
+    loss: float | None
+    seconds: Seconds
+
+
+class Counted(Fields):
+    """FLOPs of one image as torch's counter has them."""
+
+    forward: Count
+    training: Count
+
+
+class Energy(Fields):
+    """What the devices took while a trial trained."""
+
+    joules: Seconds | None
+    reason: Text | None
+    method: NotRequired[Text | None]
+
+
+class _TrialEnd(_Linked):
+    trial: Number
+    status: Literal["finished", "failed", "stopped"]
+    reason: Text | None
+    accuracy: Share | None
+    best_epoch: Count | None
+    stopped_early: Text | None
+    epochs: list[Epoch]
+    counted: Counted | None
+    dtypes: list[Text]
+    checks: list[Annotated[dict[str, Any], fits(Check)]]
+    energy: Energy
+    log_sha256: Digest | None
+    train_seconds: Seconds
+
+
+class _Examined(_Linked):
+    trial: Number
+    accuracy: Share | None
+    items: Count
+    dataset: Annotated[dict[str, Any], fits(Identity)] | None
+    reason: Text | None
+
+
+class _Datasets(_Linked):
+    dataset: Annotated[dict[str, Any], fits(Identity)]
+
+
+class _SearchEnd(_Linked):
+    reason: Text
+
+
+JOURNAL_EVENTS = EventReader(
+    {
+        "driver_begin": _DriverBegin,
+        "trial_begin": _TrialBegin,
+        "trial_end": _TrialEnd,
+        "data": _Datasets,
+        "search_end": _SearchEnd,
+        "examined": _Examined,
+    }
+)
+"""Those of a search's journal."""
+
+
+class _TrialOwn(Typed):
+    trial: Number
+
+
+class _CountedEvent(Typed):
+    forward: Count
+    training: Count
+
+
+class _Computed(Typed):
+    dtypes: list[Text]
+    window: Annotated[list[Moment], Field(min_length=2, max_length=2)]
+
+
+class _Chosen(Typed):
+    metric: Share | None
+    epoch: Count
+
+
+class _Measured(Typed):
+    joules: Rate | None
+    reason: Text | None
+
+
+TRIAL_EVENTS = EventReader(
+    {
+        "trial_begin": _TrialOwn,
+        "evaluated_on": IDENTITY,
+        "counted": _CountedEvent,
+        "computed": _Computed,
+        "chosen": _Chosen,
+        "energy": _Measured,
+        "stopped_early": _Failed,
+        "monitor_failed": _Failed,
+        "trial_failed": _Failed,
+        "trial_end": _TrialOwn,
+    }
+)
+"""Those of a trial: a rank's of a training, and its own."""
+
+TRIAL_EVENTS.kinds.update({name: kind for name, kind in RANK_EVENTS.kinds.items() if name not in TRIAL_EVENTS.kinds})

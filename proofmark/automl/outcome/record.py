@@ -1,0 +1,147 @@
+"""The record of a search."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import Field
+
+from proofmark.record.envelope import CaseRecord
+from proofmark.record.parts import Check, Contention, Identity, Part
+
+
+class EpochRecord(Part):
+    """One evaluation of a trial, and the training before it."""
+
+    SPEEDS = frozenset({"ended", "seconds"})
+
+    ended: float = Field(description="seconds since the search began")
+    images: int = Field(description="trained on since the evaluation before")
+    evaluated: int
+    accuracy: float | None
+    loss: float | None = Field(description="of its last step; null before the first one")
+    seconds: float
+
+
+class TrialRecord(Part):
+    """One trial: what was trained, out of what, and how well."""
+
+    SPEEDS = frozenset({"began", "ended", "train_seconds", "energy_joules"})
+
+    number: int
+    round: int
+    attempts: int = Field(description="more than one: a driver died in it")
+    status: str = Field(description="finished, failed, or none: it has no end")
+    reason: str | None = Field(description="why it failed")
+    parent: int | None
+    operations: tuple[dict[str, Any], ...]
+    hyperparameters: dict[str, Any]
+    sampled: bool = Field(description="whether the study chose them, and not the parent's were taken")
+    accuracy: float | None = Field(description="the best on the search's split")
+    best_epoch: int | None
+    stopped_early: str | None
+    epochs: tuple[EpochRecord, ...]
+    parameters: int
+    forward_flops: int = Field(description="per image, of the network that was built, by the closed form")
+    training_flops: int = Field(description="per image, of a whole step")
+    compatible_forward_flops: int = Field(description="by the original's formulas, as the next one")
+    compatible_training_flops: int
+    counted: tuple[int, int] | None = Field(description="forward and training by torch's counter")
+    dtypes: tuple[str, ...] = Field(description="in which its layers with weights computed")
+    checks: tuple[Check, ...]
+    began: float
+    ended: float | None
+    train_seconds: float
+    generated_seconds: float = Field(description="that generating its network took, while others trained")
+    energy_joules: float | None
+    energy_reason: str | None
+    device: str
+    host: str
+    log_intact: bool = Field(description="whether its own log is the one that the driver read")
+
+    @property
+    def flops(self) -> float:
+        """That it computed, in all epochs."""
+        return float(
+            sum(epoch.images * self.training_flops + epoch.evaluated * self.forward_flops for epoch in self.epochs)
+        )
+
+
+class Mark(Part):
+    """The search at some time: what its curves are drawn of."""
+
+    SPEEDS = frozenset({"score", "regulated", "compatible", "compatible_regulated"})
+
+    seconds: float
+    error: float | None = Field(description="of the best trial so far, on the search's split, 0 to 1")
+    score: float | None = Field(description="FLOP/s, from the beginning to this moment")
+    regulated: float | None
+    compatible: float | None = Field(description="by the original's formulas, as the next one")
+    compatible_regulated: float | None
+
+
+class Score(Part):
+    """What a search comes to. FLOP/s, over all of its time."""
+
+    SPEEDS = frozenset({"honest", "regulated", "compatible", "compatible_regulated", "joules_per_teraflop"})
+
+    honest: float | None
+    regulated: float | None
+    compatible: float | None
+    compatible_regulated: float | None
+    joules_per_teraflop: float | None = None
+    energy_reason: str | None = None
+    flops: float = 0.0
+    error: float | None = Field(default=None, description="on the held-out split, 0 to 1")
+
+
+class AutoMLRecord(CaseRecord):
+    """Everything about one search."""
+
+    SPEEDS = frozenset({"seconds", "search_seconds", "score", "marks", "training_share", "generation_share"})
+
+    metric: str
+    target: float
+    rankable: bool
+    adapted: tuple[str, ...] = ()
+    unsupported: str | None = None
+    devices: int
+    search_seconds: float | None = Field(default=None, description="of all its drivers; null: it did not begin")
+    drivers: int = Field(default=0, description="more than one: it was resumed")
+    ended: bool = Field(default=False, description="whether the search came to its end, and its session too")
+    end_reason: str | None = None
+    failure: str | None = Field(default=None, description="why the search broke off")
+    trials: tuple[TrialRecord, ...] = ()
+    examined: int | None = Field(default=None, description="the trial that was judged on the held-out split")
+    held_out_accuracy: float | None = None
+    held_out_reason: str | None = None
+    held_out: Identity | None = None
+    score: Score | None = None
+    marks: tuple[Mark, ...] = ()
+    training_share: float | None = Field(default=None, description="of the devices' time, in which they trained")
+    generation_share: float | None = Field(default=None, description="of the trials' time, that generating took")
+    journal: str = Field(default="", description="where it lies")
+    journal_head: str | None = Field(default=None, description="digest of its last event")
+    faults: tuple[str, ...] = Field(default=(), description="what shows that the journal is not as it was written")
+    contention: Contention | None = None
+
+    @property
+    def variant(self) -> dict[str, str]:
+        """By how many devices it was searched on."""
+        return {"devices": str(self.devices)}
+
+    @property
+    def fresh_weights(self) -> bool:
+        """A search begins from a network that nobody has trained."""
+        return True
+
+    @property
+    def best(self) -> TrialRecord | None:
+        """The trial with the highest accuracy on the search's split."""
+        known = [trial for trial in self.trials if trial.accuracy is not None]
+        return max(known, key=lambda trial: (trial.accuracy, -trial.number), default=None)
+
+    @property
+    def resumed(self) -> bool:
+        """Whether another driver began it."""
+        return self.drivers > 1

@@ -1,0 +1,91 @@
+"""The score of a search: pure functions of its trials, as the journal has them.
+
+The original's score is operations over seconds, and its regulated score that times -ln(error) (arXiv 2008.07141).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+from proofmark.automl.outcome.record import EpochRecord, Mark, Score, TrialRecord
+
+TRAINED, EVALUATED = 1_280_000, 50_000
+"""Images that the original credits for each epoch, whatever was processed."""
+
+LEAST_ERROR = 1e-6
+"""An error that is none is taken for this: no data set has so many images that it would be told from it."""
+
+
+def score_of(trials: Sequence[TrialRecord], seconds: float, error: float | None) -> Score:
+    """The final score.
+
+    Args:
+        trials: all of them, failed ones too: what they computed was computed.
+        seconds: of the whole search, start-up and idle time included.
+        error: of the best trial on data that none was chosen by, 0 to 1.
+    """
+    flops = sum(trial.flops for trial in trials)
+    joules = [trial.energy_joules for trial in trials]
+    unknown = [trial for trial in trials if trial.energy_joules is None]
+    honest = flops / seconds if seconds > 0 and flops > 0 else None
+    compatible = _compatible([(trial, epoch) for trial in trials for epoch in trial.epochs], seconds)
+    reason = f"trial {unknown[0].number}: {unknown[0].energy_reason or 'no reading'}" if unknown else None
+    return Score(
+        honest=honest,
+        regulated=regulated(honest, error),
+        compatible=compatible,
+        compatible_regulated=regulated(compatible, error),
+        joules_per_teraflop=sum(filter(None, joules)) / (flops / 1e12) if trials and flops and not unknown else None,
+        energy_reason=reason or (None if trials and flops else "nothing was computed"),
+        flops=flops,
+        error=error,
+    )
+
+
+def regulated(score: float | None, error: float | None) -> float | None:
+    """A score times -ln(error); None where one of them is unknown."""
+    if score is None or error is None:
+        return None
+    return score * abs(math.log(max(error, LEAST_ERROR)))
+
+
+def marks_of(trials: Sequence[TrialRecord], seconds: float, every: float, first: int) -> Iterator[Mark]:
+    """The search at its marks, each `every` seconds from the `first` one on, and at its end.
+
+    At a mark that counts which was evaluated until then: an epoch that is not over earns nothing.
+    """
+    done = sorted(((trial, epoch) for trial in trials for epoch in trial.epochs), key=lambda pair: pair[1].ended)
+    count = max(0, int(seconds / every) - first + 1)
+    moments = [every * (first + number) for number in range(count)]
+    if seconds > 0 and (not moments or moments[-1] < seconds):
+        moments.append(seconds)
+    position, flops, best = 0, 0.0, None
+    for moment in moments:
+        while position < len(done) and done[position][1].ended <= moment:
+            trial, epoch = done[position]
+            flops += epoch.images * trial.training_flops + epoch.evaluated * trial.forward_flops
+            if epoch.accuracy is not None and (best is None or epoch.accuracy > best):
+                best = epoch.accuracy
+            position += 1
+        error = None if best is None else 1.0 - best
+        score = flops / moment if flops else None
+        compatible = _compatible(done[:position], moment)
+        yield Mark(
+            seconds=moment,
+            error=error,
+            score=score,
+            regulated=regulated(score, error),
+            compatible=compatible,
+            compatible_regulated=regulated(compatible, error),
+        )
+
+
+def _compatible(epochs: Sequence[tuple[TrialRecord, EpochRecord]], seconds: float) -> float | None:
+    """As the original has it: fixed images for each epoch trained, by its own formulas of FLOPs."""
+    total = sum(
+        TRAINED * trial.compatible_training_flops + EVALUATED * trial.compatible_forward_flops
+        for trial, epoch in epochs
+        if epoch.images
+    )
+    return total / seconds if total and seconds > 0 else None

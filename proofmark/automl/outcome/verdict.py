@@ -1,0 +1,159 @@
+"""The verdict on a search: what makes it valid, each rule with its reasons."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from proofmark.automl.outcome.record import AutoMLRecord
+from proofmark.record.parts import Verdict, VerdictKind
+from proofmark.rules.case_file import NOISE
+from proofmark.verdict import engine
+from proofmark.verdict.noise import contention_of
+from proofmark.verdict.stages import Stage, damaged_lines, impossible_utilisation, missing_identity, parts_left_out
+
+PRECISE = frozenset({"float64", "float32", "float16", "bfloat16"})
+"""Numbers of at least 16 bits."""
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One rule of validity, and what is against it."""
+
+    name: str
+    kind: VerdictKind
+    broken: Sequence[str]
+
+
+def judge(record: AutoMLRecord) -> Verdict:
+    """Judge a search."""
+    return engine.judge(record, stages(record))
+
+
+def stages(record: AutoMLRecord) -> Iterator[Stage]:
+    """After legality: whether it could run and did; then all rules of validity at once, by the gravest one broken."""
+    yield VerdictKind.UNSUPPORTED, [record.unsupported] if record.unsupported else []
+    yield VerdictKind.ERROR, _failures(record)
+    yield VerdictKind.INSUFFICIENT, parts_left_out(record)
+    broken = [rule for rule in rules(record) if rule.broken]
+    kind = max((rule.kind for rule in broken), key=lambda kind: kind.exit_code, default=VerdictKind.ERROR)
+    yield kind, [reason for rule in broken for reason in rule.broken]
+    yield VerdictKind.ERROR, impossible_utilisation(record.utilisation, record.chip)
+    bound = record.config.get("max_noise", NOISE)
+    yield (
+        VerdictKind.AMBIGUOUS,
+        [f"{each}: run again on a quiet machine" for each in contention_of(record.contention, bound)],
+    )
+
+
+def rules(record: AutoMLRecord) -> list[Rule]:
+    """Every rule of validity, kept or not."""
+    error, honesty = VerdictKind.ERROR, VerdictKind.FAIL_HONESTY
+    return [
+        Rule("the journal is as it was written", honesty, _edited(record)),
+        Rule("every trial is accounted for", error, _unaccounted(record)),
+        Rule("what was trained is what the case says", honesty, _dishonest(record)),
+        Rule("the counter of operations equals its oracle", honesty, _miscounted(record)),
+        Rule("computed in at least 16 bits", honesty, _imprecise(record)),
+        Rule("data identified, and kept apart", error, _data(record)),
+        Rule("lasted as long as it must", VerdictKind.INSUFFICIENT, _short(record)),
+        Rule(
+            "the best network is good enough on data that no trial was chosen by",
+            VerdictKind.FAIL_ACCURACY,
+            _bad(record),
+        ),
+    ]
+
+
+def _failures(record: AutoMLRecord) -> list[str]:
+    if record.interrupted:
+        return [f"interrupted in {record.interrupted}"]
+    if record.failure:
+        return [record.failure]
+    failed = [trial for trial in record.trials if trial.status == "failed"]
+    if record.trials and record.best is None:
+        return ["no trial came to its end", *(f"trial {trial.number}: {trial.reason}" for trial in failed)]
+    gave_up = bool(record.end_reason) and "in a row have failed" in (record.end_reason or "")
+    return [record.end_reason or ""] if gave_up else []
+
+
+def _edited(record: AutoMLRecord) -> list[str]:
+    changed = [str(trial.number) for trial in record.trials if not trial.log_intact]
+    logs = [f"the log of trial {', '.join(changed[:16])} is not the one that its driver read"] if changed else []
+    return [*(f"the journal: {fault}" for fault in record.faults[:16]), *damaged_lines(record, "the logs"), *logs]
+
+
+def _unaccounted(record: AutoMLRecord) -> list[str]:
+    reasons = []
+    numbers = [trial.number for trial in record.trials]
+    if numbers != list(range(len(numbers))):
+        missing = sorted(set(range(max(numbers, default=0) + 1)) - set(numbers))
+        reasons.append(f"the journal has no trial {', '.join(map(str, missing[:16]))}")
+    open_ = [str(trial.number) for trial in record.trials if trial.status == "none"]
+    if open_:
+        reasons.append(f"trial {', '.join(open_[:16])} has no end")
+    finished = {trial.number for trial in record.trials if trial.status == "finished"}
+    orphans = [trial for trial in record.trials if trial.parent is not None and trial.parent not in finished]
+    reasons += [f"trial {trial.number} is of trial {trial.parent}, which is not finished" for trial in orphans[:16]]
+    if not record.trials:
+        reasons.append("there was no trial")
+    if not record.ended:
+        reasons.append("the journal has no end: whoever wrote it was killed before")
+    return reasons
+
+
+def _dishonest(record: AutoMLRecord) -> list[str]:
+    return [
+        f"trial {trial.number}: {check.meaning}"
+        for trial in record.trials
+        for check in trial.checks
+        if not check.passed
+    ]
+
+
+def _miscounted(record: AutoMLRecord) -> list[str]:
+    reasons = []
+    for trial in record.trials:
+        if trial.status == "finished" and trial.counted is None:
+            reasons.append(f"trial {trial.number}: nothing counted its operations")
+        elif trial.counted and trial.counted != (trial.forward_flops, trial.training_flops):
+            claimed = f"{trial.forward_flops} forward and {trial.training_flops} in a step"
+            found = f"{trial.counted[0]} and {trial.counted[1]}"
+            reasons.append(f"trial {trial.number} is credited {claimed} per image, torch's counter has {found}")
+    return reasons
+
+
+def _imprecise(record: AutoMLRecord) -> list[str]:
+    reasons = []
+    for trial in record.trials:
+        if trial.status != "finished":
+            continue
+        low = [name for name in trial.dtypes if name not in PRECISE]
+        if low:
+            reasons.append(f"trial {trial.number} computed in {', '.join(low)}: fewer than 16 bits")
+        elif not trial.dtypes:
+            reasons.append(f"trial {trial.number}: nobody saw in which numbers it computed")
+    return reasons
+
+
+def _data(record: AutoMLRecord) -> list[str]:
+    reasons = missing_identity(record.dataset, None, weights_loaded=False)
+    if record.held_out is None:
+        reasons.append("nothing identifies the held-out data")
+    elif record.dataset and record.held_out.sha256 == record.dataset.sha256:
+        reasons.append("the held-out data is the data that was trained on")
+    return reasons
+
+
+def _short(record: AutoMLRecord) -> list[str]:
+    least, lasted = record.config.get("min_seconds", 0.0), record.search_seconds
+    return [f"it must last at least {least:g} s and did not"] if lasted is None or lasted < least else []
+
+
+def _bad(record: AutoMLRecord) -> list[str]:
+    found = record.held_out_accuracy
+    if found is None:
+        return [f"nothing says how good the best trial is on held-out data: {record.held_out_reason or 'no reason'}"]
+    if found >= record.target:
+        return []
+    return [f"{record.metric} {found:.5f} on held-out data is below the target {record.target:g}"]

@@ -1,0 +1,214 @@
+"""A search as a session runs it, from its folder to its record. The parent's side."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from proofmark.automl.case import AutoMLCase
+from proofmark.automl.outcome.collect import collect
+from proofmark.automl.outcome.record import AutoMLRecord
+from proofmark.automl.search.driver import Driver
+from proofmark.automl.search.examination import examine
+from proofmark.automl.search.journal import FILE, Journal
+from proofmark.automl.search.settings import SearchSettings
+from proofmark.automl.search.state import State
+from proofmark.automl.search.study import Study
+from proofmark.automl.search.telling import Telling
+from proofmark.automl.trial.spec import TrialSpec
+from proofmark.errors import ProofmarkError
+from proofmark.launch.job import Launcher
+from proofmark.monitoring.contention import ContentionMeter
+from proofmark.record.events import Event, EventLog
+from proofmark.record.kept import failed
+from proofmark.record.parts import Kept
+from proofmark.rules.config import Resolution
+from proofmark.suite import Run
+from proofmark.vendor.chips import describe_chip
+from proofmark.vendor.devices import usable_devices
+from proofmark.vendor.machine import describe_host, installed_versions
+from proofmark.vendor.provenance import device_software, provenance_of
+from proofmark.vendor.registry import FoundVendor
+
+FOLDER = "search"
+"""Of a session's folder of the case: the journal, the study, the trials."""
+
+
+@dataclass(frozen=True)
+class SearchOptions:
+    """What the user decides about a search, beside its configuration. Seconds; None for no monitor.
+
+    `resume` is the folder of an earlier session whose search to go on with.
+    """
+
+    hang_timeout: float = 30.0
+    setup_timeout: float = 1800.0
+    monitor_interval: float | None = 1.0
+    resume: Path | None = None
+
+
+class SearchRun(Run[AutoMLRecord]):
+    """Searches; `finish` turns what happened into a record."""
+
+    def __init__(
+        self,
+        resolution: Resolution,
+        found: FoundVendor,
+        case: type[AutoMLCase],
+        run_dir: Path,
+        launcher: Launcher,
+        options: SearchOptions,
+        on_progress: Callable[[dict[str, Any]], None],
+    ) -> None:
+        self.run_dir, self.config, self.problems = run_dir, resolution.config, resolution.problems
+        self.record: AutoMLRecord | None = None
+        self._found, self._case, self._launcher, self._options = found, case, launcher, options
+        self._on_progress = on_progress
+        self._unsupported = _unsupported(self.config.precision, found)
+        self._refused = bool(self.problems or self._unsupported)
+        self._log = EventLog(run_dir / "events.jsonl")
+        self._begun: Event | None = None
+        self._searched = False
+
+    def begin(self) -> None:
+        """Write down what is to be searched."""
+        if self._begun is None:
+            self._begun = self._log.write("run_begin", **self._facts())
+
+    def search(self) -> None:
+        """All of it, unless the configuration is illegal or the precision none of the vendor's.
+
+        An interrupt ends the trials that run, and goes on; what stands in the journal can be resumed.
+
+        Raises:
+            UsageError: there is another driver, or what is to be resumed can't be.
+        """
+        self.begin()
+        if self._searched or self._refused:
+            return
+        self._searched = True
+        meter = ContentionMeter(None)
+        folder = self._folder()
+        journal = Journal(folder)
+        try:
+            self._log.write("search", folder=str(folder), resumed=bool(journal.events))
+            self._drive(folder, journal)
+        except KeyboardInterrupt:
+            self._log.write("interrupted", step="the search")
+            raise
+        except (ProofmarkError, OSError) as error:
+            self._log.write("search_failed", reason=str(error).splitlines()[0])
+        finally:
+            journal.close()
+            self._log.write("contention", **meter.seen().model_dump())
+
+    def so_far(self) -> AutoMLRecord:
+        """What the logs say at this moment, without ending anything."""
+        self.begin()
+        return collect(self.run_dir, self._begun)
+
+    def finish(self) -> AutoMLRecord:
+        """Collect the logs, judge, and save the record.
+
+        Raises:
+            OSError: the record can't be written.
+        """
+        if self.record is None:
+            self.begin()
+            if not self._searched and not self._refused:
+                self._log.write("partial")
+            self._log.write("run_end")
+            record = collect(self.run_dir, self._begun)
+            self.record = record.model_copy(update={"kept": _kept(record)})
+            self.record.save(self.run_dir / "record.json")
+            self._log.close()
+        return self.record
+
+    def _drive(self, folder: Path, journal: Journal) -> None:
+        from proofmark.automl.search.networks import Morphisms
+
+        settings = SearchSettings.of(
+            self.config, self._environments(), self._options.hang_timeout, self._options.setup_timeout
+        )
+        study = Study(folder, settings.ranges, settings.seed, settings.startup)
+        networks = Morphisms([self._case().seed_network(self.config)], settings.seed, self.config.growth)
+        telling = Telling(self._on_progress, self.config.metric)
+        driver = Driver(folder, journal, settings, networks, study, self._launcher, self._spec, telling)
+        host = describe_host().model_dump()
+        state = driver.run(host, self.config.hash)
+        self._examine(folder, journal, state, settings)
+
+    def _examine(self, folder: Path, journal: Journal, state: State, settings: SearchSettings) -> None:
+        """The best trial, on data that none was chosen by; once, and no more when it was done before."""
+        best = state.best()
+        if best is None or any(event["event"] == "examined" for event in journal.events):
+            return
+        self._on_progress({"note": f"trial {best.number} is judged on held-out data"})
+        examine(folder, journal, best, self._launcher, self._spec, settings)
+
+    def _spec(self, directory: Path, **trial: Any) -> TrialSpec:
+        return TrialSpec(
+            case=(self._case.__module__, self._case.__qualname__),
+            vendor=self._found.name,
+            vendors_dir=str(self._found.vendors_dir),
+            config=self.config.as_dict(),
+            directory=str(directory),
+            sys_path=tuple(sys.path),
+            monitor_interval=self._options.monitor_interval,
+            **trial,
+        )
+
+    def _folder(self) -> Path:
+        """The search's: an earlier session's, where one is resumed."""
+        if self._options.resume is None:
+            return self.run_dir / FOLDER
+        return self._options.resume / Path(*self.run_dir.parts[-2:]) / FOLDER
+
+    def _environments(self) -> tuple[Mapping[str, str], ...]:
+        """Of each device; all of a processor's cores are one."""
+        vendor = self._found.vendor
+        variable = vendor.visible_devices_variable
+        if vendor.torch_device() == "cpu" or variable is None:
+            return ({},)
+        return tuple({variable: name} for name in usable_devices(vendor)) or ({},)
+
+    def _facts(self) -> dict[str, Any]:
+        vendor, precision = self._found.vendor, self.config.precision
+        chip = describe_chip(vendor.chip(), vendor.chip_units(), precision, self._found.chips_file)
+        return {
+            "config": self.config.as_dict(),
+            "precision": precision,
+            "devices": len(self._environments()),
+            "adapted": self._found.adapted,
+            "problems": [vars(problem) for problem in self.problems],
+            "unsupported": self._unsupported,
+            "versions": installed_versions(self._case.packages),
+            "provenance": provenance_of(self._found).model_dump(),
+            "host": describe_host(device_software(vendor)).model_dump(),
+            "chip": chip.model_dump(),
+            "expected_unsupported": self._found.expects_unsupported(
+                f"{self.config.suite}/{self.config.case}", None, precision
+            ),
+        }
+
+
+def resumable(session: Path, case: str) -> bool:
+    """Whether a session's folder has a search of that case (its suite's and its own name) to go on with."""
+    return (session / case / FOLDER / FILE).is_file()
+
+
+def _kept(record: AutoMLRecord) -> tuple[Kept, ...]:
+    if not failed(record):
+        return ()
+    return (Kept(what="the journal, and what each trial left; to go on from with --resume", path=FOLDER),)
+
+
+def _unsupported(precision: str, found: FoundVendor) -> str | None:
+    """Why the vendor does not train at a precision, None if it does."""
+    declared = found.vendor.training_precisions
+    if precision in declared:
+        return None
+    return f"vendor {found.name} does not train at {precision}: it declares {', '.join(sorted(declared))}"

@@ -1,0 +1,71 @@
+"""The end of a search: its best trial's weights, evaluated by the referee on data that no trial was chosen by."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from pathlib import Path
+from typing import Any
+
+from proofmark.automl.outcome.event_types import TRIAL_EVENTS
+from proofmark.automl.search.driver import LOOK, MakeSpec
+from proofmark.automl.search.journal import Journal
+from proofmark.automl.search.running import MODULE, RunningTrial
+from proofmark.automl.search.settings import SearchSettings
+from proofmark.automl.search.state import Trial, hyperparameters
+from proofmark.automl.trial.spec import HELD_OUT, LOG, Parent
+from proofmark.launch.job import Launcher
+from proofmark.record.events import read_events
+from proofmark.record.parts import Identity
+
+FOLDER = "examination"
+
+
+def examine(
+    folder: Path,
+    journal: Journal,
+    best: Trial,
+    launcher: Launcher,
+    make_spec: MakeSpec,
+    settings: SearchSettings,
+    module: str = MODULE,
+) -> None:
+    """Evaluate, and write down what came of it."""
+    directory = folder / FOLDER
+    shutil.rmtree(directory, ignore_errors=True)  # of a driver that died in it
+    directory.mkdir()
+    graph = best.begun["graph"]
+    spec = make_spec(
+        directory,
+        trial=best.number,
+        graph=graph,
+        parent=Parent(graph, [], str(best.left(folder))),
+        hyperparameters=hyperparameters(best),
+        epochs=0,
+        patience=None,
+        seed=best.begun["seed"],
+        environment=dict(settings.environments[0]),
+        split=HELD_OUT,
+    )
+    running = RunningTrial(best, spec, launcher, 0, settings.hang, settings.setup, module)
+    try:
+        while (ended := running.poll()) is None:
+            time.sleep(LOOK)
+    finally:
+        running.stop()
+    identities = {kind: _identity(spec.folder / LOG, kind) for kind in ("dataset", "evaluated_on")}
+    if identities["dataset"] is not None:
+        journal.write("data", dataset=identities["dataset"])
+    journal.write(
+        "examined",
+        trial=best.number,
+        accuracy=ended["accuracy"],
+        items=sum(epoch["evaluated"] for epoch in ended["epochs"]),
+        dataset=identities["evaluated_on"],
+        reason=ended["reason"],
+    )
+
+
+def _identity(path: Path, kind: str) -> dict[str, Any] | None:
+    found = next((event for event in read_events(path, TRIAL_EVENTS) if event["event"] == kind), None)
+    return {key: found.get(key) for key in Identity.model_fields} if found else None

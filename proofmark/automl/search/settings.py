@@ -1,0 +1,68 @@
+"""What a search is held to, read once from its configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from proofmark.rules.config import EffectiveConfig
+
+FAILURES = 3
+"""Trials that fail in a row before a search gives up."""
+
+
+@dataclass(frozen=True)
+class SearchSettings:
+    """How long a search goes on, and how its trials are trained.
+
+    Attributes:
+        environments: variables that give a trial its device, for each device.
+        epochs: of the first round, the second, and so on; the last stays.
+        study_from: the first round, from 0, whose hyper-parameters are the study's.
+        ranges: of the hyper-parameters.
+        patience: epochs without a better evaluation after which a trial ends; None for never.
+        most_trials, most_seconds: after which none is begun.
+        hang, setup: seconds without a sign of life that mean a hang, and those before a trial's first step.
+    """
+
+    environments: tuple[Mapping[str, str], ...]
+    epochs: tuple[int, ...]
+    study_from: int
+    ranges: Mapping[str, tuple[float, ...]]
+    startup: int
+    defaults: Mapping[str, Any]
+    patience: int | None
+    most_trials: int
+    most_seconds: float
+    seed: int
+    hang: float
+    setup: float
+
+    @classmethod
+    def of(
+        cls, config: EffectiveConfig, environments: tuple[Mapping[str, str], ...], hang: float, setup: float
+    ) -> SearchSettings:
+        """Those of a case."""
+        return cls(
+            environments=environments,
+            epochs=tuple(config.epochs_per_round),
+            study_from=config.study_from_round,
+            ranges={name: tuple(values) for name, values in config.hyperparameters.items()},
+            startup=config.study_startup,
+            defaults={"kernel_size": config.kernel_size, "batch_size": config.batch_size, "dropout": config.dropout},
+            patience=config.patience,
+            most_trials=config.max_trials,
+            most_seconds=config.max_seconds,
+            seed=config.seed,
+            hang=hang,
+            setup=setup,
+        )
+
+    def round(self, trial: int) -> int:
+        """Which round a trial is of, from 0: each has a trial per device."""
+        return trial // len(self.environments)
+
+    def epochs_of(self, trial: int) -> int:
+        """How many it is trained for at most."""
+        return self.epochs[min(self.round(trial), len(self.epochs) - 1)]

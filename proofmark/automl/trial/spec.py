@@ -1,0 +1,140 @@
+"""What a trial's process needs to know. Plain values, handed over as a file."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from proofmark.launch.job import HostLayout
+from proofmark.rules.config import EffectiveConfig
+from proofmark.training.spec import TrainingSpec
+
+LOG = "trial.jsonl"
+"""A trial's event log."""
+
+WEIGHTS = "weights.safetensors"
+"""Its weights at its best evaluation, for its children."""
+
+MOMENTUM = "momentum.safetensors"
+"""What its optimizer had gathered then, where that can be inherited."""
+
+SEARCH, HELD_OUT = "search", "held_out"
+"""Splits that a network is evaluated on: by the first one trials are chosen, by the other one the search is judged."""
+
+
+@dataclass(frozen=True)
+class Parent:
+    """Where a trial's weights come from.
+
+    Attributes:
+        graph: the parent's network, as JSON.
+        operations: what makes the trial's network of it.
+        folder: of the parent's weights and momentum.
+    """
+
+    graph: dict[str, Any]
+    operations: list[dict[str, Any]]
+    folder: str
+
+
+@dataclass(frozen=True)
+class TrialSpec:
+    """One training of one network.
+
+    Attributes:
+        case: module and class of the case.
+        vendor: whose devices, found under `vendors_dir` or as an installed package.
+        config: an EffectiveConfig as `as_dict` gives it.
+        directory: where it leaves its files.
+        graph: its network, as JSON.
+        parent: None for fresh weights.
+        hyperparameters: batch_size, dropout and kernel_size; the last is in the graph already.
+        epochs: none is an evaluation alone.
+        patience: epochs without a better evaluation after which it ends; None for never.
+        environment: variables that give it its device.
+        deadline: of this machine's monotonic clock, in ns, after which it begins no epoch.
+        split: what it is evaluated on.
+        monitor_interval: seconds between two readings of its monitor, None for no monitor.
+    """
+
+    case: tuple[str, str]
+    vendor: str
+    vendors_dir: str
+    config: dict[str, Any]
+    directory: str
+    sys_path: tuple[str, ...]
+    trial: int
+    graph: dict[str, Any]
+    parent: Parent | None
+    hyperparameters: dict[str, Any]
+    epochs: int
+    patience: int | None
+    seed: int
+    environment: dict[str, str] = field(default_factory=dict)
+    deadline: int | None = None
+    split: str = SEARCH
+    monitor_interval: float | None = None
+
+    @property
+    def folder(self) -> Path:
+        """Where the trial's files are, on the machine that it runs on."""
+        return Path(self.directory) / "noderank0"
+
+    def save(self, path: Path) -> None:
+        """Write it down.
+
+        Raises:
+            OSError: no space, no permission.
+        """
+        path.write_text(self.text(), encoding="utf-8")
+
+    def text(self) -> str:
+        """What `save` writes."""
+        return json.dumps(asdict(self))
+
+    def moved(self, place: HostLayout) -> TrialSpec:
+        """The same trial where things lie elsewhere."""
+        return replace(self, vendors_dir=f"{place.code}/vendors", directory=place.directory, sys_path=(place.code,))
+
+    @classmethod
+    def load(cls, path: Path) -> TrialSpec:
+        """Read what `save` wrote."""
+        values = json.loads(path.read_text(encoding="utf-8"))
+        parent = Parent(**values["parent"]) if values["parent"] else None
+        return cls(**{**values, "case": tuple(values["case"]), "sys_path": tuple(values["sys_path"]), "parent": parent})
+
+    def training(self) -> TrainingSpec:
+        """The trial as a training: its configuration has the trial's epochs and batch."""
+        config = EffectiveConfig.from_dict(self.config)
+        own = {
+            "max_epoch": max(1, self.epochs),
+            "max_samples_termination": None,
+            "eval_interval_samples": 0,
+            "initial_weights": False,
+        }
+        settings = {
+            "global_batch_size": self.hyperparameters["batch_size"],
+            "train_batch_size": None,
+            "gradient_accumulation_steps": 1,
+            "parallel": "ddp",
+            "activation_checkpointing": False,
+            "checkpoint_steps": None,
+        }
+        derived = replace(
+            config,
+            parameters={**config.parameters, **own},
+            configurations={**config.configurations, **settings},
+        )
+        return TrainingSpec(
+            case=self.case,
+            vendor=self.vendor,
+            vendors_dir=self.vendors_dir,
+            config=derived.as_dict(),
+            directory=self.directory,
+            sys_path=self.sys_path,
+            seed=self.seed,
+            monitor_interval=self.monitor_interval,
+            until_converged=False,
+        )

@@ -1,0 +1,81 @@
+"""Automated machine learning: a network is searched for, and the search is scored by what it computes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from proofmark.automl.case import AutoMLCase
+from proofmark.automl.outcome.figures import figures
+from proofmark.automl.outcome.record import AutoMLRecord
+from proofmark.automl.outcome.verdict import stages
+from proofmark.errors import Problem
+from proofmark.record.figures import Figure
+from proofmark.rules.config import EffectiveConfig
+from proofmark.rules.host_problems import host_problems
+from proofmark.suite import RESUME, Suite
+from proofmark.verdict.stages import Stage
+
+
+class AutoMLSuite(Suite):
+    """A search, on all devices of a machine."""
+
+    name = "automl"
+    case_type = AutoMLCase
+    record_type = AutoMLRecord
+    record_fixture = "search_record"
+    plugins = ("suites.automl.searching",)
+    closed = True
+    options = {
+        **RESUME,
+        "--max-trials": {
+            "type": int,
+            "metavar": "N",
+            "sets": "max_trials",
+            "help": "trials that a search begins at most (what the profile says)",
+        },
+        "--max-duration": {
+            "type": float,
+            "metavar": "SECONDS",
+            "sets": "max_seconds",
+            "help": "seconds after which a search begins no trial and no epoch (what the profile says)",
+        },
+    }
+
+    def host_problems(self, config: EffectiveConfig, here: bool) -> Sequence[Problem]:
+        """Of data; and a search begins from fresh weights, on this machine."""
+        if config.host.weights:
+            return [Problem("--weights", "", f"case {config.case} begins from fresh weights: leave it out")]
+        if not here:
+            what = f"case {config.case} is searched for on this machine's devices: leave --launcher and --cluster out"
+            return [Problem("--launcher", "", what)]
+        return host_problems(config, here)
+
+    def stages(self, record: AutoMLRecord) -> Iterable[Stage]:
+        """All rules of validity."""
+        return stages(record)
+
+    def figures(self, record: AutoMLRecord) -> Sequence[Figure]:
+        """Scores, how good the best network is, and what it took."""
+        return figures(record)
+
+    def charts(self, record: AutoMLRecord) -> Mapping[str, str]:
+        """Error and scores over time, and the tree of networks."""
+        from suites.automl.report.section import charts
+
+        return charts(record)
+
+    def section(self, record: AutoMLRecord) -> str:
+        """Rules of validity and all trials."""
+        from suites.automl.report.section import section
+
+        return section(record)
+
+    def write_files(self, record: AutoMLRecord, run_dir: Path) -> None:
+        """The page of this search alone, called by how it ended, as the original's is."""
+        from suites.automl.report.section import write_page
+
+        write_page(record, run_dir, self)
+
+
+suite = AutoMLSuite()

@@ -1,0 +1,71 @@
+"""What every case of a search is held to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+
+from fixtures.benchmark import hand_over, replayed_clock
+from proofmark.automl.case import AutoMLCase
+from proofmark.automl.outcome.record import AutoMLRecord
+from proofmark.automl.run import SearchRun
+from proofmark.automl.outcome.verdict import rules
+from proofmark.record.parts import VerdictKind
+from reports.withholding import withheld
+
+
+class AutoMLContract(AutoMLCase):
+    """Inherit it as `Test<Case>` in `test_<case>.py` beside `<case>.yaml`, and say what is special."""
+
+    suite: ClassVar[str] = "automl"
+    common_file: ClassVar[Path] = Path(__file__).with_suffix(".yaml")
+
+    def test_overrides_legal(self, search_run: SearchRun) -> None:
+        """Every override is of a mutable setting."""
+        search_run.begin()
+        if search_run.problems:
+            pytest.fail("\n".join(map(str, search_run.problems)), pytrace=False)
+
+    def test_trials_accounted_for(self, search_record: AutoMLRecord) -> None:
+        """Each has an end, and a parent that was finished before it."""
+        _supported(search_record)
+        if search_record.failure:
+            pytest.fail(search_record.failure, pytrace=False)
+        broken = [reason for rule in rules(search_record) if "accounted" in rule.name for reason in rule.broken]
+        if broken:
+            pytest.fail("\n".join(broken), pytrace=False)
+
+    def test_target_reached(self, search_record: AutoMLRecord) -> None:
+        """The best network is good enough on data that no trial was chosen by."""
+        _supported(search_record)
+        found = search_record.held_out_accuracy
+        assert found is not None, search_record.held_out_reason or "the best network was not evaluated"
+        assert found >= search_record.target
+
+    @pytest.mark.benchmark(group="searched", timer=replayed_clock)
+    def test_score(self, search_record: AutoMLRecord, benchmark: Any, request: pytest.FixtureRequest) -> None:
+        """Images that networks were trained on, over all seconds of the search; the score is beside it."""
+        assert search_record.verdict is not None
+        if reason := withheld(search_record.verdict):
+            pytest.skip(f"speed {reason}")
+        if search_record.resumed:
+            pytest.skip("resumed from a journal: a conformance result, no speed to rank")
+        images = sum(epoch.images for trial in search_record.trials for epoch in trial.epochs)
+        hand_over(benchmark, request.node, search_record, "images", [images], [search_record.search_seconds or 0.0])
+
+    def test_verdict(self, search_record: AutoMLRecord) -> None:
+        """Everything that the referee has to say of the search: all rules of validity."""
+        verdict = search_record.verdict
+        assert verdict is not None
+        _supported(search_record)
+        if verdict.kind is not VerdictKind.PASS:
+            pytest.fail("\n".join([verdict.kind, *(f"  {reason}" for reason in verdict.reasons)]), pytrace=False)
+
+
+def _supported(record: AutoMLRecord) -> None:
+    if record.problems:
+        pytest.skip("an override is illegal: nothing was searched")
+    if record.verdict and record.verdict.kind is VerdictKind.UNSUPPORTED:
+        pytest.skip(f"UNSUPPORTED: {record.unsupported}")

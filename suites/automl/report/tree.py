@@ -1,0 +1,75 @@
+"""The tree of a search's networks: each under the one that it was made of, with its accuracy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from proofmark.automl.outcome.record import TrialRecord
+from reports.charts import svg
+from suites.automl.report.view import SearchView
+
+ACROSS, DOWN, LEFT, TOP = 34.0, 46.0, 30.0, 40.0
+"""Pixels between two networks side by side and between two generations, and from the edges."""
+
+MOST = 400
+"""Trials that are drawn, the first ones."""
+
+
+def tree(view: SearchView) -> str | None:
+    """The drawing; None without trials."""
+    trials = view.record.trials[:MOST]
+    if not trials:
+        return None
+    places = placed(trials)
+    best = view.record.best
+    parts = [_edge(places[trial.parent], places[trial.number]) for trial in trials if trial.parent in places]
+    parts += [_node(trial, places[trial.number], best is not None and trial.number == best.number) for trial in trials]
+    width = max(380.0, max(x for x, _ in places.values()) + LEFT)
+    height = max(y for _, y in places.values()) + 34
+    left_out = len(view.record.trials) - len(trials)
+    more = f" The first {MOST}; {left_out} more are in the table." if left_out > 0 else ""
+    parts.append(svg.label(6, 14, "number of the trial, and its accuracy in %; filled: the best, square: it failed"))
+    said = f"{len(trials)} networks in {1 + max(_depth(places).values())} generations.{more}"
+    return svg.drawing(width, height, "The tree of networks", said, *parts)
+
+
+def placed(trials: Sequence[TrialRecord]) -> dict[int, tuple[float, float]]:
+    """Where each is, in pixels: leaves side by side in their order, others above the middle of their children."""
+    known = {trial.number for trial in trials}
+    children: dict[int | None, list[int]] = {}
+    for trial in trials:
+        children.setdefault(trial.parent if trial.parent in known else None, []).append(trial.number)
+    places, leaves = dict[int, tuple[float, float]](), 0
+    pending = [(root, 0, False) for root in reversed(children.get(None, []))]
+    while pending:
+        number, depth, seen = pending.pop()
+        below = children.get(number, [])
+        y = TOP + DOWN * depth
+        if below and not seen:
+            pending.append((number, depth, True))
+            pending += [(child, depth + 1, False) for child in reversed(below)]
+        elif below:
+            places[number] = (sum(places[child][0] for child in below) / len(below), y)
+        else:
+            places[number] = (LEFT + ACROSS * leaves, y)
+            leaves += 1
+    return places
+
+
+def _depth(places: dict[int, tuple[float, float]]) -> dict[int, int]:
+    return {number: round((y - TOP) / DOWN) for number, (_, y) in places.items()}
+
+
+def _edge(above: tuple[float, float], below: tuple[float, float]) -> str:
+    return svg.line(above[0], above[1] + 6, below[0], below[1] - 22, stroke_width=0.8)
+
+
+def _node(trial: TrialRecord, place: tuple[float, float], best: bool) -> str:
+    x, y = place
+    shape = "circle" if trial.accuracy is not None else "square"
+    accuracy = f"{100 * trial.accuracy:.1f}" if trial.accuracy is not None else "–"
+    return (
+        svg.marker(shape, x, y, filled=best)
+        + svg.label(x, y - 9, str(trial.number), "middle", style=svg.HALO)
+        + svg.label(x, y + 17, accuracy, "middle", style=svg.HALO)
+    )

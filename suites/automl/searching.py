@@ -1,0 +1,80 @@
+"""Searches as fixtures: a case is one run, its record is judged once, and all its tests share it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from fixtures.collection import resolved
+from fixtures.device_lock import holding
+from fixtures.options import SETTINGS, Settings
+from fixtures.progress import TELL
+from fixtures.reporting import recorded
+from fixtures.session import make_run_dir
+from fixtures.suites import case_of, case_path
+from proofmark.automl.case import AutoMLCase
+from proofmark.automl.outcome.record import AutoMLRecord
+from proofmark.automl.run import SearchOptions, SearchRun, resumable
+from proofmark.errors import UsageError
+from proofmark.launch.job import LocalLauncher
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """A search wants the whole machine for itself; one to be resumed must be there."""
+    found = {case_of(item) for item in items}
+    cases = [case for case in found if case is not None and issubclass(case, AutoMLCase)]
+    if cases and os.environ.get("PYTEST_XDIST_WORKER"):
+        raise pytest.UsageError("searches use all devices of the machine: run them without -n")
+    names = {f"{case.suite}/{case_path(case).stem}" for case in cases}
+    lacking = sorted(name for name in names if config.option.resume and not resumable(_resume(config), name))
+    if lacking:
+        what = f"there is no search of {', '.join(lacking)}; expected a session's folder under results"
+        raise pytest.UsageError(f"--resume {config.option.resume}: {what}")
+
+
+def _resume(config: pytest.Config) -> Path:
+    return Path(config.option.resume).resolve()
+
+
+@pytest.fixture(scope="class")
+def search_run(request: pytest.FixtureRequest, settings: Settings) -> Iterator[SearchRun]:
+    """The run of the class's case. Whatever happens, it ends with a record."""
+    cls, config = request.cls, request.config
+    case, option = case_path(cls).stem, config.option
+    with holding(config, case, slice(None)):
+        try:
+            run_dir = make_run_dir(config) / cls.suite / case
+            run_dir.mkdir(parents=True)
+            run = SearchRun(
+                resolution=resolved(config, cls),
+                found=config.stash[SETTINGS].found,
+                case=cls,
+                run_dir=run_dir,
+                launcher=LocalLauncher(),
+                options=SearchOptions(
+                    option.hang_timeout,
+                    option.setup_timeout,
+                    option.monitor_interval or None,
+                    _resume(config) if option.resume else None,
+                ),
+                on_progress=partial(config.stash[TELL], case),
+            )
+        except OSError as error:
+            pytest.exit(f"results cannot be written: {error}", returncode=pytest.ExitCode.USAGE_ERROR)
+        with recorded(config, case, run):
+            yield run
+
+
+@pytest.fixture(scope="class")
+def search_record(search_run: SearchRun) -> AutoMLRecord:
+    """The search, run to its end, collected and judged."""
+    try:
+        search_run.search()
+    except UsageError as error:
+        pytest.exit(str(error), returncode=pytest.ExitCode.USAGE_ERROR)
+    return search_run.finish()
