@@ -27,10 +27,10 @@ from proofmark.record.kept import failed
 from proofmark.record.parts import Kept
 from proofmark.rules.config import Resolution
 from proofmark.suite import Run
-from proofmark.vendor.chips import describe_chip
-from proofmark.vendor.devices import usable_devices
-from proofmark.vendor.machine import describe_host, installed_versions
-from proofmark.vendor.provenance import device_software, provenance_of
+from proofmark.vendor.hardware.chips import describe_chip
+from proofmark.vendor.hardware.devices import usable_devices
+from proofmark.vendor.hardware.machine import describe_host, installed_versions
+from proofmark.vendor.hardware.provenance import device_software, provenance_of
 from proofmark.vendor.registry import FoundVendor
 
 FOLDER = "search"

@@ -7,13 +7,13 @@ from typing import Any, ClassVar
 
 import pytest
 
-from fixtures.benchmark import hand_over, replayed_clock
+from fixtures.outputs.benchmark import hand_over, replayed_clock
 from proofmark.automl.case import AutoMLCase
 from proofmark.automl.outcome.record import AutoMLRecord
-from proofmark.automl.run import SearchRun
 from proofmark.automl.outcome.verdict import rules
+from proofmark.automl.run import SearchRun
 from proofmark.record.parts import VerdictKind
-from reports.withholding import withheld
+from reports.content.withholding import withheld
 
 
 class AutoMLContract(AutoMLCase):

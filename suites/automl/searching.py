@@ -11,10 +11,10 @@ import pytest
 
 from fixtures.collection import resolved
 from fixtures.device_lock import holding
+from fixtures.live.progress import TELL
 from fixtures.options import SETTINGS, Settings
-from fixtures.progress import TELL
-from fixtures.reporting import recorded
-from fixtures.session import make_run_dir
+from fixtures.outputs.reporting import recorded
+from fixtures.sessions.session import make_run_dir
 from fixtures.suites import case_of, case_path
 from proofmark.automl.case import AutoMLCase
 from proofmark.automl.outcome.record import AutoMLRecord

@@ -109,8 +109,8 @@ def test_the_reference_of_the_vendor_contract_is_up_to_date() -> None:
 RUNTIMES = {"openvino", "tensorrt"}
 """Of vendors' compilers, which come with the vendor's software."""
 
-CALLED = {"pytest-xdist", "onnxscript", "optuna"}
-"""Declared for what is not imported by name: an option of pytest's, torch's exporter, and the search to come."""
+CALLED = {"pytest-xdist", "onnxscript"}
+"""Declared for what is not imported by name: an option of pytest's, and torch's exporter."""
 
 
 def test_what_is_imported_is_declared_and_what_is_declared_is_imported() -> None:

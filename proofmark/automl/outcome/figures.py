@@ -38,7 +38,7 @@ def _speeds(record: AutoMLRecord) -> Iterator[Figure]:
     )
     for key, label, field, meaning, headline in named:
         known = valued(getattr(score, field) if score else None, NOTHING)
-        beside = note if "value" in known else {}
+        beside = note if "value" in known and headline else {}
         yield _speed(key, label, "FLOP/s", headline=headline, meaning=meaning, **known, **beside)
     yield utilisation(record)
     seconds, images = record.search_seconds, sum(epoch.images for trial in record.trials for epoch in trial.epochs)

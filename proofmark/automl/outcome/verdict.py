@@ -39,11 +39,7 @@ def stages(record: AutoMLRecord) -> Iterator[Stage]:
     kind = max((rule.kind for rule in broken), key=lambda kind: kind.exit_code, default=VerdictKind.ERROR)
     yield kind, [reason for rule in broken for reason in rule.broken]
     yield VerdictKind.ERROR, impossible_utilisation(record.utilisation, record.chip)
-    bound = record.config.get("max_noise", NOISE)
-    yield (
-        VerdictKind.AMBIGUOUS,
-        [f"{each}: run again on a quiet machine" for each in contention_of(record.contention, bound)],
-    )
+    yield VerdictKind.AMBIGUOUS, _disturbed(record)
 
 
 def rules(record: AutoMLRecord) -> list[Rule]:
@@ -63,6 +59,14 @@ def rules(record: AutoMLRecord) -> list[Rule]:
             _bad(record),
         ),
     ]
+
+
+def _disturbed(record: AutoMLRecord) -> list[str]:
+    """Others on the cores that the search needed: for a score that may be set beside others'."""
+    if not record.rankable:
+        return []
+    bound = record.config.get("max_noise", NOISE)
+    return [f"{reason}: run again on a quiet machine" for reason in contention_of(record.contention, bound)]
 
 
 def _failures(record: AutoMLRecord) -> list[str]:

@@ -19,9 +19,9 @@ from proofmark.process.lifetime import leave, remove_own_temporary_directory, ti
 from proofmark.record.events import EventLog
 
 if TYPE_CHECKING:
+    from proofmark.automl.trial.trainer import TrialTrainer
     from proofmark.training.ranks.heartbeat import HeartbeatWriter
     from proofmark.training.spec import TrainingSpec
-    from proofmark.vendor.contract import Vendor
 
 
 def main() -> int:
@@ -53,13 +53,30 @@ def _run(spec: TrialSpec, log: EventLog) -> None:
     training = spec.training()
     monitor = NodeMonitor(training, spec.folder, log)
     try:
-        _train(spec, training, log, heartbeat)
+        trainer = _trainer(spec, training, log, heartbeat)
+        honest = trainer.run()
     finally:
         monitor.stop()
+    log.write("energy", **energy_of(spec.folder, trainer.window, training.monitor_interval is not None))
+    if not honest:
+        log.write("dishonest")
     heartbeat(0, "end")
 
 
-def _train(spec: TrialSpec, training: TrainingSpec, log: EventLog, heartbeat: HeartbeatWriter) -> None:
+def energy_of(folder: Path, window: tuple[float, float], watched: bool) -> dict[str, Any]:
+    """What the devices took in a window, or why nobody knows."""
+    from proofmark.monitoring.summary import summarise
+
+    try:
+        seen = summarise(folder / "monitor.jsonl", window, 1, ()) if watched else None
+    except (ValueError, OverflowError, OSError) as error:
+        return {"joules": None, "reason": f"the monitor's log cannot be used: {str(error).splitlines()[0]}"}
+    if seen is None or seen.energy_joules is None:
+        return {"joules": None, "reason": "nothing read the power" if watched else "there was no monitor"}
+    return {"joules": seen.energy_joules, "reason": None, "method": seen.energy_method}
+
+
+def _trainer(spec: TrialSpec, training: TrainingSpec, log: EventLog, heartbeat: HeartbeatWriter) -> TrialTrainer:
     import torch
 
     from proofmark.automl.trial.made_case import TrialCase
@@ -67,8 +84,8 @@ def _train(spec: TrialSpec, training: TrainingSpec, log: EventLog, heartbeat: He
     from proofmark.measuring.precision import use_tf32
     from proofmark.rules.config import EffectiveConfig
     from proofmark.training.ranks.loading import Data
-    from proofmark.training.ranks.own import make_fresh
-    from proofmark.training.ranks.strategy import Place
+    from proofmark.training.ranks.model.own import make_fresh
+    from proofmark.training.ranks.model.strategy import Place
     from proofmark.vendor.registry import find_vendor
 
     config = EffectiveConfig.from_dict(training.config)
@@ -82,18 +99,7 @@ def _train(spec: TrialSpec, training: TrainingSpec, log: EventLog, heartbeat: He
     use_tf32(config.precision == "tf32")
     data = Data.of(case, config, pin=device.type != "cpu")
     place = Place(0, 0, 1, device)
-    honest = TrialTrainer(spec, case, data, config, training, vendor, place, log, heartbeat, fresh).run()
-    _tell_memory(vendor, log)
-    if not honest:
-        log.write("dishonest")
-
-
-def _tell_memory(vendor: Vendor, log: EventLog) -> None:
-    import resource
-
-    used, total = vendor.memory()
-    host = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    log.write("memory", host_peak_bytes=host, device_peak_bytes=used, device_total_bytes=total)
+    return TrialTrainer(spec, case, data, config, training, vendor, place, log, heartbeat, fresh)
 
 
 def _why(error: BaseException) -> str:

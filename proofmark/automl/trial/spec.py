@@ -94,9 +94,9 @@ class TrialSpec:
         """What `save` writes."""
         return json.dumps(asdict(self))
 
-    def moved(self, place: HostLayout) -> TrialSpec:
+    def moved(self, layout: HostLayout) -> TrialSpec:
         """The same trial where things lie elsewhere."""
-        return replace(self, vendors_dir=f"{place.code}/vendors", directory=place.directory, sys_path=(place.code,))
+        return replace(self, vendors_dir=f"{layout.code}/vendors", directory=layout.directory, sys_path=(layout.code,))
 
     @classmethod
     def load(cls, path: Path) -> TrialSpec:

@@ -15,8 +15,8 @@ from proofmark.automl.network import GraphNetwork, momentum_of, set_momentum
 from proofmark.automl.trial.made_case import TrialCase
 from proofmark.automl.trial.spec import MOMENTUM, WEIGHTS
 from proofmark.process.wall_clock import now
-from proofmark.training.ranks.own import named_weights
-from proofmark.training.ranks.strategy import unwrapped
+from proofmark.training.ranks.model.own import named_weights
+from proofmark.training.ranks.model.strategy import unwrapped
 from proofmark.training.ranks.trainer import Trainer
 from proofmark.vendor.adapter import TrainingAdapter
 
@@ -28,7 +28,11 @@ MIN_DELTA = 1e-3
 
 
 class TrialTrainer(Trainer):
-    """Trains a network for some epochs, or only evaluates it, and keeps the weights of its best evaluation."""
+    """Trains a network for some epochs, or only evaluates it, and keeps the weights of its best evaluation.
+
+    Attributes:
+        window: first and last moment of it, in seconds since the epoch.
+    """
 
     def __init__(self, trial: TrialSpec, *training: Any) -> None:
         """Take a trial, and what `Trainer` takes."""
@@ -41,19 +45,20 @@ class TrialTrainer(Trainer):
         self._momentum: Mapping[str, torch.Tensor] = {}
         self._best_metric, self._best_epoch, self._waited = -math.inf, 0, 0
         self._dtypes: set[str] = set()
+        self.window = (0.0, 0.0)
 
     def run(self) -> bool:
         """Train or evaluate, keep the best weights, and say what came of it."""
         begun = now()
         honest = super().run() or self._honest
-        window = (begun, now())
+        self.window = (begun, now())
         if self._trial.epochs:
             network = GraphNetwork(parse_graph(self._trial.graph, "the trial"))
             network.load_state_dict(self._best, assign=True)
             save(network.weights(), self._trial.folder / WEIGHTS)
             if self._momentum:
                 save(self._momentum, self._trial.folder / MOMENTUM)
-        self._log.write("computed", dtypes=sorted(self._dtypes), window=list(window))
+        self._log.write("computed", dtypes=sorted(self._dtypes), window=list(self.window))
         best = self._best_metric if math.isfinite(self._best_metric) else None
         self._log.write("chosen", metric=best, epoch=self._best_epoch)
         return honest

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from reports import text
 from reports.charts.axes import linear_axis
 from reports.charts.lines import line_chart
+from reports.content import text
 from suites.automl.report.view import SearchView
 
 Line = Sequence[tuple[float, float | None]]

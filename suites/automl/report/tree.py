@@ -8,7 +8,7 @@ from proofmark.automl.outcome.record import TrialRecord
 from reports.charts import svg
 from suites.automl.report.view import SearchView
 
-ACROSS, DOWN, LEFT, TOP = 34.0, 46.0, 30.0, 40.0
+ACROSS, DOWN, LEFT, TOP = 38.0, 54.0, 30.0, 46.0
 """Pixels between two networks side by side and between two generations, and from the edges."""
 
 MOST = 400
@@ -28,7 +28,7 @@ def tree(view: SearchView) -> str | None:
     height = max(y for _, y in places.values()) + 34
     left_out = len(view.record.trials) - len(trials)
     more = f" The first {MOST}; {left_out} more are in the table." if left_out > 0 else ""
-    parts.append(svg.label(6, 14, "number of the trial, and its accuracy in %; filled: the best, square: it failed"))
+    parts.append(svg.label(6, 14, "trial, and its accuracy in %; filled: the best; square: failed"))
     said = f"{len(trials)} networks in {1 + max(_depth(places).values())} generations.{more}"
     return svg.drawing(width, height, "The tree of networks", said, *parts)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from proofmark.automl.outcome.record import AutoMLRecord, TrialRecord
 from proofmark.automl.outcome.verdict import Rule, rules
-from reports.view import View
-from reports.withholding import without_speeds
+from reports.content.view import View
+from reports.content.withholding import without_speeds
 
 
 class SearchView(View[AutoMLRecord]):

@@ -1,0 +1,84 @@
+"""Searches by stubs: networks that are numbers, and trials that train nothing."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from proofmark.automl.search.ahead import Made
+from proofmark.automl.search.driver import Driver
+from proofmark.automl.search.journal import Journal
+from proofmark.automl.search.settings import SearchSettings
+from proofmark.automl.search.state import State, Trial
+from proofmark.automl.search.study import Study
+from proofmark.automl.trial.spec import TrialSpec
+from proofmark.launch.job import LocalLauncher
+from proofmark.vendor.hardware.machine import describe_host
+
+ROOT = Path(__file__).parents[2]
+STUB = "tests.automl.stub_trial"
+PER_IMAGE = {"forward": 10, "training": 30, "compatible_forward": 20, "compatible_training": 60, "parameters": 5}
+RANGES = {"kernel_size": (3.0, 5.0), "batch_size": (8.0, 16.0), "dropout": (0.0, 0.2)}
+
+
+class Numbers:
+    """Networks that are numbers: a child's is its own, its parent the best."""
+
+    def seed(self, number: int) -> dict[str, Any]:
+        return {"network": number}
+
+    def propose(self, finished: Sequence[Trial], taken: Sequence[dict[str, Any]], number: int) -> Made | None:
+        best = max(finished, key=lambda trial: trial.accuracy or 0.0)
+        return Made(best.number, [{"kind": "deeper"}], {"network": number})
+
+    def settled(self, graph: dict[str, Any], hyperparameters: dict[str, Any]) -> dict[str, Any]:
+        return graph
+
+    def per_image(self, graph: dict[str, Any]) -> dict[str, int]:
+        return PER_IMAGE
+
+
+def settings(trials: int, devices: int = 1, **more: Any) -> SearchSettings:
+    fields: dict[str, Any] = {
+        "environments": ({},) * devices,
+        "epochs": (1, 2),
+        "study_from": 2,
+        "ranges": RANGES,
+        "startup": 2,
+        "defaults": {"kernel_size": 3, "batch_size": 8, "dropout": 0.0},
+        "patience": None,
+        "most_trials": trials,
+        "most_seconds": 600.0,
+        "seed": 0,
+        "hang": 60.0,
+        "setup": 60.0,
+    }
+    return SearchSettings(**{**fields, **more})
+
+
+def search(folder: Path, settled: SearchSettings, does: dict[int, str] | None = None) -> State:
+    """A search in a folder, or the rest of one."""
+
+    def spec(directory: Path, **trial: Any) -> TrialSpec:
+        config = {
+            "suite": "made_up",
+            "case": "numbers",
+            "host": {"cache_dir": str(folder.parent / "cache")},
+            "does": {str(number): what for number, what in (does or {}).items()},
+        }
+        paths = (str(ROOT),)
+        return TrialSpec(("", ""), "none", "", config, str(directory), paths, **trial)
+
+    journal = Journal(folder)
+    try:
+        study = Study(folder, settled.ranges, settled.seed, settled.startup)
+        driver = Driver(folder, journal, settled, Numbers(), study, LocalLauncher(), spec, module=STUB)
+        return driver.run(describe_host().model_dump(), "0")
+    finally:
+        journal.close()
+
+
+if __name__ == "__main__":
+    search(Path(sys.argv[1]), settings(4), {2: sys.argv[2]})

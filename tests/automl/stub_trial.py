@@ -1,0 +1,60 @@
+"""A trial that trains nothing: it does what its spec's configuration says of its number, without torch."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import sys
+import time
+from pathlib import Path
+
+MOMENT = {"event": "", "time": 0.0, "clock": 0}
+TOTALS = {"epoch": 0, "step": 1, "samples": 0, "train_seconds": 0.0, "data_seconds": 0.0, "compute_seconds": 0.0}
+TOTALS |= {"evaluation_seconds": 0.0, "checkpoint_seconds": 0.0, "communication": None}
+
+
+def main() -> int:
+    spec = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
+    folder = Path(spec["directory"]) / "noderank0"
+    number = spec["trial"]
+    does = spec["config"]["does"].get(str(number), "train")
+    with (folder / "trial.jsonl").open("a", encoding="utf-8") as log:
+
+        def tell(kind: str, **fields: object) -> None:
+            log.write(json.dumps(MOMENT | {"event": kind, "clock": time.perf_counter_ns(), **fields}) + "\n")
+            log.flush()
+
+        tell("trial_begin", trial=number)
+        if does == "crash":
+            sys.exit("it fell over")
+        if does == "hang":
+            sys.stdin.read()
+        if does == "nan":
+            tell("trial_failed", reason="the loss of step 3 is not a finite number")
+            return 1
+        if does == "memory":
+            tell("trial_failed", reason="it ran out of memory: the host has no more")
+            return 1
+        accuracy = 0.5 + 0.01 * number
+        for epoch in range(1 + spec["epochs"]):
+            if epoch == 1 and does == "killed":
+                os.kill(os.getpid(), signal.SIGKILL)
+            if epoch == 1 and does == "kill the driver":
+                os.kill(os.getppid(), signal.SIGKILL)
+                sys.stdin.read()
+                shutil.rmtree(os.environ["TMPDIR"])
+                return 1
+            tell(
+                "evaluation", **TOTALS | {"samples": 100 * epoch}, metric=accuracy, samples_evaluated=10, took_seconds=0
+            )
+        tell("counted", forward=10, training=30)
+        tell("computed", dtypes=["float32"], window=[0.0, 1.0])
+        tell("chosen", metric=accuracy, epoch=1)
+        tell("trial_end", trial=number)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

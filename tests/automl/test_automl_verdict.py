@@ -1,0 +1,77 @@
+"""Every rule of validity, with the search that breaks it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from proofmark.automl.outcome.verdict import judge, rules
+from proofmark.record.parts import Check, Contention, Identity
+from tests.automl.automl_records import record, trial
+
+WRONG = Check("starts from the case's weights", False, 1.0, 0.0, "it begins from other weights")
+
+
+def test_a_good_search_passes() -> None:
+    assert judge(record()).kind == "PASS"
+    assert not [rule for rule in rules(record()) if rule.broken]
+
+
+@pytest.mark.parametrize(
+    ("changed", "kind", "reason"),
+    [
+        ({"search_seconds": 59.0}, "INSUFFICIENT", "it must last at least 60 s and did not"),
+        ({"held_out_accuracy": 0.69}, "FAIL_ACCURACY", "top1 0.69000 on held-out data is below the target 0.7"),
+        ({"held_out_accuracy": None, "held_out_reason": "it hung"}, "FAIL_ACCURACY", "held-out data: it hung"),
+        ({"faults": ("event 3, trial_end, does not follow the one before it: it was edited",)}, "FAIL_HONESTY", "edit"),
+        ({"corrupt_lines": 1, "damaged": ("journal.jsonl, line 3: not JSON",)}, "FAIL_HONESTY", "line 3"),
+        ({"ended": False}, "ERROR", "the journal has no end"),
+        ({"held_out": None}, "ERROR", "nothing identifies the held-out data"),
+        ({"held_out": Identity(name="train", sha256="1" * 64)}, "ERROR", "is the data that was trained on"),
+        ({"dataset": None}, "ERROR", "nothing identifies the data set"),
+        ({"failure": "the disk is full"}, "ERROR", "the disk is full"),
+        ({"interrupted": "the search"}, "ERROR", "interrupted in the search"),
+        ({"partial": True}, "INSUFFICIENT", "only some tests"),
+        ({"unsupported": "vendor acme does not train at bf16"}, "UNSUPPORTED", "does not train"),
+        ({"contention": Contention(others=0.5, stolen=0.0, idle=0.1)}, "AMBIGUOUS", "run again on a quiet machine"),
+        ({"end_reason": "3 trials in a row have failed, the last one: it hung"}, "ERROR", "in a row"),
+    ],
+)
+def test_a_search_that_breaks_a_rule_is_refused(changed: dict[str, Any], kind: str, reason: str) -> None:
+    verdict = judge(record(**changed))
+    assert verdict.kind == kind and any(reason in told for told in verdict.reasons), verdict
+
+
+@pytest.mark.parametrize(
+    ("changed", "kind", "reason"),
+    [
+        ({"dtypes": ("float32", "float8_e4m3fn")}, "FAIL_HONESTY", "trial 1 computed in float8_e4m3fn"),
+        ({"dtypes": ()}, "FAIL_HONESTY", "nobody saw in which numbers"),
+        ({"counted": (10, 29)}, "FAIL_HONESTY", "credited 10 forward and 30 in a step per image, torch's counter has"),
+        ({"counted": None}, "FAIL_HONESTY", "nothing counted its operations"),
+        ({"checks": (WRONG,)}, "FAIL_HONESTY", "trial 1: it begins from other weights"),
+        ({"log_intact": False}, "FAIL_HONESTY", "the log of trial 1 is not the one"),
+        ({"status": "none", "ended": None, "accuracy": None}, "ERROR", "trial 1 has no end"),
+        ({"parent": 7}, "ERROR", "trial 1 is of trial 7, which is not finished"),
+        ({"number": 2}, "ERROR", "the journal has no trial 1"),
+    ],
+)
+def test_a_trial_that_breaks_a_rule_makes_the_search_invalid(changed: dict[str, Any], kind: str, reason: str) -> None:
+    verdict = judge(record(trial(0), trial(**{"number": 1, "parent": 0, **changed})))
+    assert verdict.kind == kind and any(reason in told for told in verdict.reasons), verdict
+
+
+def test_all_reasons_are_listed_under_the_gravest() -> None:
+    verdict = judge(record(trial(0, counted=(1, 2)), search_seconds=1.0, held_out_accuracy=0.1))
+    assert verdict.kind == "FAIL_HONESTY" and len(verdict.reasons) == 3
+
+
+def test_a_failed_trial_is_accounted_for() -> None:
+    failed = trial(1, status="failed", reason="it hung", accuracy=None, dtypes=(), counted=None)
+    assert judge(record(trial(0), failed)).kind == "PASS"
+    assert judge(record(trial(0, status="failed", reason="it hung", accuracy=None))).kind == "ERROR"
+
+
+def test_what_nobody_ranks_needs_no_quiet_machine() -> None:
+    assert judge(record(rankable=False, contention=Contention(others=0.5, stolen=0.0, idle=0.1))).kind == "PASS"

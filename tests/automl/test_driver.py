@@ -1,0 +1,133 @@
+"""The driver, with trials that train nothing: each fault is seen, told, and the search goes on."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from proofmark.automl.search.journal import FILE, Journal, faults, read_journal
+from proofmark.automl.search.state import State
+from proofmark.errors import UsageError
+from tests.automl.searches import ROOT, search, settings
+
+
+def ends(state: State) -> dict[int, str | None]:
+    return {number: trial.ended and trial.ended["reason"] for number, trial in state.trials.items()}
+
+
+def test_trials_follow_one_another_and_a_parent_is_finished(tmp_path: Path) -> None:
+    state = search(tmp_path / "search", settings(5))
+    assert ends(state) == dict.fromkeys(range(5))
+    assert state.ended == "5 trials were begun"
+    assert [trial.begun["parent"] is None for trial in state.trials.values()] == [True] + 4 * [False]
+    assert [trial.begun["epochs"] for trial in state.trials.values()] == [1, 2, 2, 2, 2]
+    assert [trial.begun["sampled"] for trial in state.trials.values()] == [False, False, True, True, True]
+    best = state.best()
+    assert best is not None and best.number == 4
+    events = list(read_journal(tmp_path / "search" / FILE))
+    assert faults(events) == []
+    finished = set[int]()
+    for event in events:
+        if event["event"] == "trial_end":
+            finished.add(event["trial"])
+        elif event["event"] == "trial_begin" and event["parent"] is not None:
+            assert event["parent"] in finished
+
+
+def test_each_device_has_a_trial(tmp_path: Path) -> None:
+    state = search(tmp_path / "search", settings(5, devices=2))
+    assert [trial.begun["round"] for trial in state.trials.values()] == [0, 0, 1, 1, 2]
+    assert {trial.begun["device"] for trial in state.trials.values()} == {"0", "1"}
+
+
+def test_whatever_a_trial_dies_of_is_told_and_the_search_goes_on(tmp_path: Path) -> None:
+    does = {1: "crash", 2: "killed", 4: "nan", 5: "memory"}
+    state = search(tmp_path / "search", settings(8), does)
+    assert ends(state) == {
+        0: None,
+        1: "its process died: it fell over",
+        2: "its process died without a word: it was killed, or crashed",
+        3: None,
+        4: "the loss of step 3 is not a finite number",
+        5: "it ran out of memory: the host has no more",
+        6: None,
+        7: None,
+    }
+    killed = state.trials[2].ended
+    assert killed is not None and [epoch["images"] for epoch in killed["epochs"]] == [0]
+
+
+def test_a_trial_that_hangs_is_ended(tmp_path: Path) -> None:
+    state = search(tmp_path / "search", settings(2, setup=1.0), {1: "hang"})
+    reason = ends(state)[1]
+    assert reason is not None and reason.startswith("it hung: no sign of life for")
+
+
+def test_a_search_whose_trials_all_fail_gives_up(tmp_path: Path) -> None:
+    state = search(tmp_path / "search", settings(9, devices=3), dict.fromkeys(range(9), "nan"))
+    assert state.ended is not None and state.ended.startswith("3 trials in a row have failed, the last one: the loss")
+    assert state.best() is None
+
+
+def test_time_that_is_over_begins_no_trial(tmp_path: Path) -> None:
+    state = search(tmp_path / "search", settings(9, most_seconds=1e-9))
+    assert state.trials == {} and state.ended == "1e-09 s are over"
+
+
+def test_a_driver_that_is_killed_is_followed_by_another(tmp_path: Path) -> None:
+    """No trial is lost, and none that has ended is done twice."""
+    folder = tmp_path / "search"
+    command = [sys.executable, "-m", "tests.automl.searches", str(folder), "kill the driver"]
+    died = subprocess.run(command, cwd=ROOT, timeout=120, capture_output=True)
+    assert died.returncode == -signal.SIGKILL, died.stderr
+    before = State.of(read_journal(folder / FILE))
+    assert [trial.number for trial in before.open()] == [2]
+    ended = {number: trial.ended for number, trial in before.trials.items() if trial.ended is not None}
+    after = search(folder, settings(4))
+    assert ends(after) == dict.fromkeys(range(4))
+    assert after.trials[2].begun["attempt"] == 2 and after.drivers == 2
+    assert {number: after.trials[number].ended for number in ended} == ended
+    assert after.trials[2].begun["hyperparameters"] == before.trials[2].begun["hyperparameters"]
+    again = search(folder, settings(4))
+    assert again.drivers == 2 and again.trials == after.trials
+
+
+def test_two_drivers_on_one_folder_are_refused(tmp_path: Path) -> None:
+    journal = Journal(tmp_path)
+    try:
+        with pytest.raises(UsageError, match="process .* is searching there; one driver at a time"):
+            Journal(tmp_path)
+    finally:
+        journal.close()
+    Journal(tmp_path).close()
+
+
+def test_an_edited_journal_is_seen_and_not_gone_on_with(tmp_path: Path) -> None:
+    folder = tmp_path / "search"
+    search(folder, settings(2))
+    path = folder / FILE
+    lines = path.read_text(encoding="utf-8").splitlines()
+    for edit in (
+        lambda own: [line.replace('"accuracy":0.51', '"accuracy":0.99') for line in own],
+        lambda own: own[:2] + own[3:],
+        lambda own: [own[0], own[2], own[1], *own[3:]],
+        lambda own: [*own[:2], "no event", *own[2:]],
+    ):
+        path.write_text("\n".join(edit(list(lines))) + "\n", encoding="utf-8")
+        assert faults(list(read_journal(path)))
+        with pytest.raises(UsageError, match="a search does not go on from it"):
+            Journal(folder)
+
+
+def test_a_torn_last_line_is_no_damage(tmp_path: Path) -> None:
+    folder = tmp_path / "search"
+    search(folder, settings(1))
+    whole = (folder / FILE).read_bytes()
+    (folder / FILE).write_bytes(whole + json.dumps({"event": "trial_begin"}).encode()[:-3])
+    Journal(folder).close()
+    assert (folder / FILE).read_bytes() == whole

@@ -1,0 +1,78 @@
+"""The score: by hand, at the edges, and by what the original gives."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proofmark.automl.outcome.scoring import EVALUATED, LEAST_ERROR, TRAINED, marks_of, regulated, score_of
+from tests.automl.automl_records import epoch, trial
+
+GOLDEN = {
+    "forward_flops": 7_715_946_496,
+    "training_flops": 22_911_811_584,
+    "compatible_forward_flops": 7_806_583_495,
+    "compatible_training_flops": 23_053_458_315,
+}
+"""Of ResNet-50 v1 on one image of ImageNet (torch's counter, and the original's)."""
+
+
+def test_a_score_by_hand() -> None:
+    score = score_of([trial(0), trial(1)], 100.0, 0.1)
+    assert score.flops == 2 * (100 * 30 + 2 * 10 * 10)
+    assert score.honest == score.flops / 100
+    assert score.regulated == pytest.approx(score.flops / 100 * -math.log(0.1))
+    assert score.compatible == 2 * (TRAINED * 60 + EVALUATED * 20) / 100
+
+
+def test_the_original_s_worked_example() -> None:
+    """Two trials of four epochs of 600 s, the second 300 s later, best 0.71: 88588.9 and 109661.9 GFLOP/s."""
+    epochs = [tuple(epoch(start + 600.0 * n, accuracy=0.71) for n in range(1, 5)) for start in (0.0, 300.0)]
+    trials = [trial(number, epochs=each, **GOLDEN) for number, each in enumerate(epochs)]
+    score = score_of(trials, 2700.0, 0.29)
+    assert score.compatible == pytest.approx(88588.9e9, rel=1e-6)
+    assert score.compatible_regulated == pytest.approx(109661.9e9, rel=1e-6)
+
+
+def test_no_error_at_all_has_a_score() -> None:
+    assert regulated(2.0, 0.0) == pytest.approx(-2 * math.log(LEAST_ERROR))
+    assert regulated(2.0, 1.0) == 0.0
+    assert regulated(None, 0.1) is None and regulated(2.0, None) is None
+
+
+def test_nothing_has_no_score() -> None:
+    for score in (score_of([], 10.0, 0.1), score_of([trial(epochs=())], 10.0, 0.1), score_of([trial()], 0.0, 0.1)):
+        assert score.honest is None and score.regulated is None
+
+
+def test_energy_is_known_only_of_all_trials() -> None:
+    known = trial(0, energy_joules=5.0, energy_reason=None)
+    assert score_of([known], 10.0, None).joules_per_teraflop == pytest.approx(5.0 / (3200 / 1e12))
+    score = score_of([known, trial(1)], 10.0, None)
+    assert score.joules_per_teraflop is None and score.energy_reason == "trial 1: nothing read the power"
+
+
+def test_at_a_mark_counts_what_was_over() -> None:
+    marks = list(marks_of([trial(0), trial(1)], 25.0, 4.0, 2))
+    assert [mark.seconds for mark in marks] == [8.0, 12.0, 16.0, 20.0, 24.0, 25.0]
+    assert [(mark.score or 0.0) * mark.seconds for mark in marks] == pytest.approx([100, 3200, 3300, 6400, 6400, 6400])
+    assert marks[-1].score == score_of([trial(0), trial(1)], 25.0, None).honest
+
+
+@given(
+    ends=st.lists(st.floats(0, 1000), max_size=30),
+    seconds=st.floats(1, 1000),
+    every=st.floats(5, 500),
+    first=st.integers(1, 3),
+)
+def test_marks_are_in_order_and_end_with_the_search(
+    ends: list[float], seconds: float, every: float, first: int
+) -> None:
+    marks = list(marks_of([trial(epochs=tuple(map(epoch, ends)))], seconds, every, first))
+    moments = [mark.seconds for mark in marks]
+    assert moments == sorted(moments) and moments[-1] == seconds
+    errors = [mark.error for mark in marks if mark.error is not None]
+    assert errors == sorted(errors, reverse=True)
