@@ -1,1 +1,1 @@
-"""An automated search's architectures: graphs, morphisms, distance, proposals; what they cost, and its score."""
+"""A search for networks: architectures, morphisms, proposals; the driver and its trials; what they come to."""

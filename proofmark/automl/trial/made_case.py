@@ -72,9 +72,9 @@ def _begun(spec: TrialSpec, graph: Graph) -> tuple[Weights, Weights]:
     parent = parse_graph(spec.parent.graph, f"the parent of trial {spec.trial}")
     operations = TypeAdapter(list[Operation]).validate_python(spec.parent.operations)
     child = inherit(parent, operations, weights, momentum, seed=spec.seed)
-    return resized(graph, child.weights), {
-        name: tensor for name, tensor in child.momentum.items() if tensor.shape == child.weights[name].shape
-    }
+    begun = resized(graph, child.weights)
+    fits = {name: tensor for name, tensor in child.momentum.items() if tensor.shape == begun[name].shape}
+    return begun, fits  # a kernel of another size begins without
 
 
 def read_weights(path: Path) -> dict[str, torch.Tensor]:
