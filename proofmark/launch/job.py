@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
-import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypeVar
 
 from proofmark.launch.job_file import JobFile
-from proofmark.process.identity import ProcessIdentity
-from proofmark.process.lifetime import MARK, end_group, end_marked, temporary_directory, wait_without_reaping
-from proofmark.process.warm import start_module, warm_up
+from proofmark.process.child import Child
+from proofmark.process.warm import warm_up
 
 Status = Literal["running", "succeeded", "failed"]
 
@@ -128,30 +124,20 @@ class LocalHandle:
     """A job of one node on this machine."""
 
     def __init__(self, job: Job) -> None:
-        self._mark = secrets.token_hex(16)
-        self._temporary = temporary_directory()
         path = job.directory / "spec.json"
         job.spec.save(path)
-        own = {"PYTHONPATH": os.pathsep.join(job.sys_path), "TMPDIR": self._temporary.name, MARK: self._mark}
         if job.imports:
             warm_up(job.imports, job.environment)
-        with (job.node_directory(0) / "agent.log").open("ab") as log:
-            environment = {**os.environ, **job.environment, **own}
-            self._agent = start_module(job.module, [str(path), "0"], (), log.fileno(), environment)
-        self._file = JobFile.begin(
-            job.index,
-            job.name,
-            "local",
-            job.directory,
-            agent=ProcessIdentity.of(self._agent.pid),
-            mark=self._mark,
-        )
+        log = job.node_directory(0) / "agent.log"
+        self._agent = Child(job.module, [str(path), "0"], log=log, environment=job.environment, sys_path=job.sys_path)
+        known_by = {"agent": self._agent.identity, "mark": self._agent.mark}
+        self._file = JobFile.begin(job.index, job.name, "local", job.directory, **known_by)
 
     def status(self) -> Status:
         """Whether the agent still runs, and if not, whether it succeeded."""
-        if not wait_without_reaping(self._agent.pid, 0.02):
+        if not self._agent.has_ended(within=0.02):
             return "running"
-        self._reap()
+        self.stop()
         return "succeeded" if self._agent.returncode == 0 else "failed"
 
     def news(self) -> list[str]:
@@ -160,10 +146,7 @@ class LocalHandle:
 
     def tell(self, line: str) -> None:
         """Write a line to its standard input."""
-        with contextlib.suppress(OSError, ValueError):  # it has ended
-            if self._agent.stdin:
-                self._agent.stdin.write(line.encode() + b"\n")
-                self._agent.stdin.flush()
+        self._agent.say(line)
 
     def fetch(self, leaves: Sequence[str]) -> str | None:
         """All is here."""
@@ -171,25 +154,9 @@ class LocalHandle:
 
     def stop(self) -> None:
         """Ask by closing standard input, then kill."""
-        with contextlib.suppress(OSError):
-            if self._agent.stdin:
-                self._agent.stdin.close()
-        if self._agent.returncode is None:
-            wait_without_reaping(self._agent.pid, 10)
-        self._reap()
+        self._agent.end(patience=10)
+        self._file = self._file.end("succeeded" if self._agent.returncode == 0 else "failed")
 
     def facts(self) -> dict[str, Any]:
         """This machine is known."""
         return {}
-
-    def _reap(self) -> None:
-        """End the agent's group, and whatever it started that left that."""
-        if self._agent.returncode is not None:
-            return
-        end_group(self._agent)
-        if self._agent.stdin:
-            with contextlib.suppress(OSError):
-                self._agent.stdin.close()
-        end_marked(self._mark)
-        self._temporary.cleanup()
-        self._file = self._file.end("succeeded" if self._agent.returncode == 0 else "failed")

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
-import sys
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
-from proofmark.process.lifetime import end_group, wait_without_reaping
-from proofmark.process.warm import start_module
+from proofmark.process.child import Child
 
 
 class MonitorProcess:
@@ -48,32 +44,22 @@ class MonitorProcess:
             "interval": interval,
             "selected": selected,
         }
-        own = {**os.environ, **(environment or {}), "PYTHONPATH": os.pathsep.join(sys.path)}
-        with (path.parent / "monitor.err").open("ab") as errors, open(os.devnull, "wb") as nowhere:
-            self._process = start_module(
-                "proofmark.monitoring.monitor_main", (), (), nowhere.fileno(), own, errors=errors.fileno()
-            )
-        assert self._process.stdin is not None
-        with contextlib.suppress(BrokenPipeError):
-            self._process.stdin.write((json.dumps(orders) + "\n").encode())
-            self._process.stdin.flush()
+        log = path.parent / "monitor.err"
+        self._child = Child("proofmark.monitoring.monitor_main", log=log, environment=environment)
+        self._child.say(json.dumps(orders))
 
     @property
     def pid(self) -> int:
         """Its process."""
-        return self._process.pid
+        return self._child.pid
 
     def stop(self) -> str | None:
         """Ask it to end, then make it; what was wrong with it, or None."""
-        ended_by_itself = wait_without_reaping(self._process.pid, 0.02)
-        assert self._process.stdin is not None
-        with contextlib.suppress(OSError):
-            self._process.stdin.close()
-        answered = ended_by_itself or wait_without_reaping(self._process.pid, 5)
-        end_group(self._process)
-        code = self._process.returncode
+        ended_by_itself = self._child.has_ended(within=0.02)
+        answered = self._child.end(patience=5)
         if not answered:
             return "the monitor did not answer and was killed"
-        if ended_by_itself:
-            return f"the monitor ended by itself with code {code}; its errors are in monitor.err"
-        return f"the monitor ended with code {code}; its errors are in monitor.err" if code else None
+        if ended_by_itself or self._child.returncode:
+            how = " by itself" if ended_by_itself else ""
+            return f"the monitor ended{how} with code {self._child.returncode}; its errors are in monitor.err"
+        return None

@@ -17,6 +17,7 @@ from typing import Any
 
 import psutil
 
+from proofmark.process.lifetime import end_own_group, remove_own_temporary_directory
 from proofmark.process.wall_clock import now
 from proofmark.vendor.readings import Monitor
 from proofmark.vendor.registry import find_vendor
@@ -40,6 +41,7 @@ def main() -> None:
                 break
         stream.write((json.dumps(sampler.sample()) + "\n").encode())
         sampler.close()
+    remove_own_temporary_directory()  # the parent may be gone
 
 
 def _watch_parent(told_to_stop: threading.Event) -> None:
@@ -47,7 +49,7 @@ def _watch_parent(told_to_stop: threading.Event) -> None:
     sys.stdin.buffer.read()
     told_to_stop.set()
     time.sleep(8)  # longer than a parent that lives waits before it ends the group itself
-    os.killpg(0, signal.SIGKILL)
+    end_own_group()
 
 
 class _Sampler:

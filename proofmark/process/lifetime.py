@@ -32,8 +32,8 @@ PR_SET_PDEATHSIG = 1
 SOCKET_BASE = 107 - len("/proofmark-01234567/pymp-01234567/listener-01234567")
 
 
-class Child(Protocol):
-    """What is needed of a child process, be it a `Popen` or not."""
+class Leader(Protocol):
+    """What is needed of a child that leads a process group, be it a `Popen` or not."""
 
     pid: int
     stdin: IO[bytes] | None
@@ -97,6 +97,14 @@ def remove_own_temporary_directory() -> None:
         shutil.rmtree(directory, ignore_errors=True)
 
 
+def end_own_group() -> NoReturn:
+    """For a child whose parent is gone: end its group, and all that left it, and leave no temporary file behind."""
+    end_marked(os.environ.get(MARK, ""))
+    remove_own_temporary_directory()
+    os.killpg(0, signal.SIGKILL)
+    raise SystemExit(1)  # not reached
+
+
 def wait_without_reaping(pid: int, seconds: float) -> bool:
     """Wait until a child has ended, leaving its id taken; whether it has."""
     deadline = time.monotonic() + seconds
@@ -135,7 +143,7 @@ def tidy_environment(cache: Path) -> dict[str, str]:
     return {key: os.environ.get(key, value) for key, value in ours.items()}
 
 
-def end_group(process: Child) -> None:
+def end_group(process: Leader) -> None:
     """Kill the group that `process` leads. The leader is reaped last, so that its id can't have gone to another."""
     if process.returncode is None:
         with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -147,8 +155,10 @@ def end_marked(mark: str, patience: float = 5.0) -> None:
     """Kill every process of this user, apart from this one, that was started with `mark` in its environment.
 
     Looks again after each kill, since a process may have started another meanwhile; gives up after `patience` seconds.
-    A process that cleared its environment is not found.
+    A process that cleared its environment is not found; by no mark at all none is known.
     """
+    if not mark:
+        return
     deadline = time.monotonic() + patience
     while (found := [process for process in psutil.process_iter() if _carries(process, mark)]) and (
         time.monotonic() < deadline

@@ -21,7 +21,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from importlib.metadata import entry_points
 from typing import IO, Any
 
-from proofmark.process.lifetime import MARK, Child, die_with_parent, end_group, wait_without_reaping
+from proofmark.process.lifetime import MARK, Leader, die_with_parent, end_group, wait_without_reaping
 from proofmark.process.warm_main import PLACEHOLDER, import_all, serve
 
 PATIENCE = 120.0
@@ -75,7 +75,7 @@ class Warm:
     """This process's end of the warm process."""
 
     def __init__(
-        self, control: socket.socket, process: Child, environment: Mapping[str, str], surroundings: Any = None
+        self, control: socket.socket, process: Leader, environment: Mapping[str, str], surroundings: Any = None
     ) -> None:
         """Take over one that began with `environment` and serves at the other end of `control`, for these surroundings
         or for any."""

@@ -1,13 +1,13 @@
-"""What a node's agent and its ranks need to know. Plain values, handed over as a file."""
+"""What a node's agent and its ranks need to know."""
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Self
 
 from proofmark.launch.job import HostLayout
+from proofmark.launch.spec import RunSpec
 
 AGENT = "PROOFMARK_AGENT"
 """Variable with the agent's process id, in the environment of its ranks: they end with it."""
@@ -17,14 +17,10 @@ OUTPUTS = "PROOFMARK_OUTPUTS"
 
 
 @dataclass(frozen=True)
-class TrainingSpec:
+class TrainingSpec(RunSpec):
     """One training run: one case, one scale, one seed.
 
     Attributes:
-        case: module and class of the case.
-        vendor: whose devices, found under `vendors_dir` or as an installed package.
-        config: an EffectiveConfig as `as_dict` gives it.
-        directory: where the run leaves its files, on each node its own.
         master: address and port of node 0, None on a single node.
         checkpoints: a folder that all nodes share; None is one in `directory`.
         resume_from: a folder of checkpoints to go on from.
@@ -34,12 +30,6 @@ class TrainingSpec:
         until_converged: end at the target; otherwise train for as long as the limits allow.
     """
 
-    case: tuple[str, str]
-    vendor: str
-    vendors_dir: str
-    config: dict[str, Any]
-    directory: str
-    sys_path: tuple[str, ...]
     nnodes: int = 1
     nproc: int = 1
     seed: int = 0
@@ -51,43 +41,11 @@ class TrainingSpec:
     setup_timeout: float = 1800.0
     until_converged: bool = True
 
-    def node_directory(self, node: int) -> Path:
-        """Where the ranks of a node leave their logs."""
-        return Path(self.directory) / f"noderank{node}"
-
     @property
     def checkpoint_directory(self) -> Path:
         """Where checkpoints go."""
         return Path(self.checkpoints or Path(self.directory) / "checkpoints")
 
-    def save(self, path: Path) -> None:
-        """Write it down.
-
-        Raises:
-            OSError: no space, no permission.
-        """
-        path.write_text(self.text(), encoding="utf-8")
-
-    def text(self) -> str:
-        """What `save` writes."""
-        return json.dumps(asdict(self))
-
-    def moved(self, layout: HostLayout) -> TrainingSpec:
-        """The same run where things lie elsewhere; data and weights are the user's, at the same place on all hosts."""
-        host = {**self.config["host"], "cache_dir": layout.cache_dir}
-        return replace(
-            self,
-            vendors_dir=f"{layout.code}/vendors",
-            config={**self.config, "host": host},
-            directory=layout.directory,
-            sys_path=(layout.code,),
-            master=layout.master,
-        )
-
-    @classmethod
-    def load(cls, path: Path) -> TrainingSpec:
-        """Read what `save` wrote."""
-        values = json.loads(path.read_text(encoding="utf-8"))
-        for key in ("case", "sys_path", "master"):
-            values[key] = tuple(values[key]) if values[key] is not None else None
-        return cls(**values)
+    def moved(self, layout: HostLayout) -> Self:
+        """The same run where things lie elsewhere."""
+        return replace(super().moved(layout), master=layout.master)

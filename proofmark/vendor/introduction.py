@@ -7,22 +7,16 @@ on and says so.
 from __future__ import annotations
 
 import json
-import os
-import selectors
-import signal
-import subprocess
-import sys
-import tempfile
 import time
 from pathlib import Path
 from types import ModuleType
-from typing import IO, Any
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from proofmark.errors import UsageError
-from proofmark.process.lifetime import end_group
-from proofmark.process.warm import Forked, start_module
+from proofmark.process.answer_pipe import AnswerPipe
+from proofmark.process.child import Child
 from proofmark.rules.case_file import problems_of
 from proofmark.vendor.contract import Device, Software, Vendor
 from proofmark.vendor.engine import Compiler
@@ -33,9 +27,6 @@ PATIENCE = 120.0
 
 LONGEST = 1 << 20
 """Bytes of an answer."""
-
-
-Started = subprocess.Popen[bytes] | Forked
 
 
 class Answers(BaseModel):
@@ -150,56 +141,30 @@ def _ask(name: str, orders: dict[str, Any]) -> dict[str, Any]:
     Raises:
         UsageError: there is none.
     """
-    answer_read, answer_write = os.pipe()
-    with tempfile.TemporaryFile() as printed, os.fdopen(answer_read, "rb", buffering=0) as stream:
-        try:
-            environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-            process = start_module("proofmark.vendor.introduced", (), [answer_write], printed.fileno(), environment)
-        finally:
-            os.close(answer_write)
-        try:
-            assert process.stdin is not None
-            with process.stdin:
-                process.stdin.write((json.dumps(orders) + "\n").encode())
-            return _last_line(name, process, stream, printed)
-        finally:
-            end_group(process)
-
-
-def _last_line(name: str, process: Started, stream: IO[bytes], printed: IO[bytes]) -> dict[str, Any]:
-    asking, buffer, deadline = "its import", b"", time.monotonic() + PATIENCE
-    with selectors.DefaultSelector() as selector:
-        selector.register(stream, selectors.EVENT_READ)
-        while len(buffer) <= LONGEST:
-            if not selector.select(max(0.0, deadline - time.monotonic())):
-                raise UsageError(f"vendor '{name}': {asking} did not end within {PATIENCE:g} s")
-            chunk = stream.read(65536)
-            if not chunk:
-                raise UsageError(f"vendor '{name}': {asking} {_ended(process)}{_last_words(printed)}")
-            buffer += chunk
-            while b"\n" in buffer:
-                raw, buffer = buffer.split(b"\n", 1)
-                line: dict[str, Any] = json.loads(raw)
-                if "asking" not in line:
-                    return line
-                asking, deadline = line["asking"], time.monotonic() + PATIENCE
-    raise UsageError(f"vendor '{name}': {asking} gave more than {LONGEST} bytes")
-
-
-def _ended(process: Started) -> str:
-    """How a child came to its end before its time."""
+    pipe = AnswerPipe(LONGEST)
+    with pipe.given_away() as descriptor:
+        child = Child("proofmark.vendor.introduced", passed=[descriptor], temporary=False)  # it dies with this process
+    asking = "its import"
     try:
-        code = process.wait(5)
-    except subprocess.TimeoutExpired:
-        return "closed what it should have answered on"
-    if code < 0:
-        names = {each.value: each.name for each in signal.Signals}
-        return f"crashed with {names.get(-code, f'signal {-code}')}"
-    return f"ended the process with exit code {code}"
+        child.say(json.dumps(orders))
+        while (answer := pipe.receive(child, time.monotonic() + PATIENCE)) is not None:
+            line: dict[str, Any] = json.loads(answer)
+            if "asking" not in line:
+                return line
+            asking = line["asking"]
+        child.has_ended(within=5)
+        child.kill()
+        raise UsageError(f"vendor '{name}': {asking} {child.cause_of_death()}{_last_words(child)}")
+    except TimeoutError:
+        raise UsageError(f"vendor '{name}': {asking} did not end within {PATIENCE:g} s") from None
+    except ValueError as error:
+        raise UsageError(f"vendor '{name}': {asking} gave {error}") from None
+    finally:
+        child.kill()
+        pipe.close()
 
 
-def _last_words(printed: IO[bytes]) -> str:
-    printed.seek(0)
-    lines = printed.read()[-2000:].decode("utf-8", "replace").split("\n")
+def _last_words(child: Child) -> str:
+    lines = child.printed[-2000:].decode("utf-8", "replace").split("\n")
     last = next((line.strip() for line in reversed(lines) if line.strip()), "")
     return f": {last}" if last else ""

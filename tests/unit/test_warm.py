@@ -16,7 +16,7 @@ import psutil
 import pytest
 
 from proofmark.process import warm
-from proofmark.process.lifetime import MARK, Child, end_group, end_marked, wait_without_reaping
+from proofmark.process.lifetime import MARK, Leader, end_group, end_marked, wait_without_reaping
 
 CHILD = """
 import json, os, random, signal, sys, tempfile, threading
@@ -49,7 +49,7 @@ class Started:
         read, write = os.pipe()
         with (directory / "output").open("wb") as output:
             variables = {**os.environ, **environment, MARK: mark}
-            self.child: Child = warm.start_module("child", ["a", "b"], [write], output.fileno(), variables, imports)
+            self.child: Leader = warm.start_module("child", ["a", "b"], [write], output.fileno(), variables, imports)
         os.close(write)
         self._answers = os.fdopen(read, "rb")
         self.facts: dict[str, Any] = self.next()

@@ -18,6 +18,7 @@ import pytest
 from proofmark.inference.node import worker
 from proofmark.inference.node.worker import CaseWorker, WorkerLost, WorkerSpec
 from proofmark.process import capped_log
+from proofmark.process import child as child_module
 from proofmark.process.lifetime import MARK
 from proofmark.process.silence import Patience
 
@@ -248,8 +249,8 @@ def test_a_dead_leader_takes_its_group_along(make: Any, tmp_path: Path) -> None:
 
 
 def test_one_that_does_not_leave_is_ended(make: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = worker.wait_without_reaping
-    monkeypatch.setattr(worker, "wait_without_reaping", lambda pid, seconds: real(pid, 0.3))
+    real = child_module.wait_without_reaping
+    monkeypatch.setattr(child_module, "wait_without_reaping", lambda pid, seconds: real(pid, min(seconds, 0.3)))
     child = make("Stays")
     child.run("step", None, nothing)
     child.close()
@@ -275,7 +276,7 @@ def test_a_silent_child_is_told_to_be_at_its_step(make: Any, monkeypatch: pytest
 def test_what_it_leaves_in_its_temporary_directory_goes_with_it(make: Any, end: str) -> None:
     child = make()
     child.run("litter", None, nothing)
-    folder = psutil.Process(child.group).environ()["TMPDIR"]
+    folder = psutil.Process(child.child.pid).environ()["TMPDIR"]
     assert [path.name for path in Path(folder).iterdir()] == ["litter"]
     getattr(child, end)()
     assert not Path(folder).exists()

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import os
 import queue
-import signal
 import sys
 import threading
 import time
@@ -22,7 +21,7 @@ from proofmark.inference.node.answers import FILE
 from proofmark.inference.node.processes import ProcessesHere
 from proofmark.inference.node.spec import CaseSpec
 from proofmark.inference.node.worker import WorkerLost
-from proofmark.process.lifetime import leave, remove_own_temporary_directory
+from proofmark.process.lifetime import end_own_group, leave
 from proofmark.rules.config import EffectiveConfig
 from proofmark.vendor.hardware.devices import assign
 from proofmark.vendor.registry import find_vendor
@@ -70,8 +69,7 @@ def _listen(steps: queue.Queue[str | None], processes: ProcessesHere) -> None:
         else:
             processes.kill()
             processes.close()
-            remove_own_temporary_directory()
-            os.killpg(0, signal.SIGKILL)
+            end_own_group()
 
 
 class Answers:

@@ -11,7 +11,6 @@ from proofmark.inference.node.spec import CaseSpec
 from proofmark.inference.node.worker import CaseWorker, Progress, WorkerSpec
 from proofmark.launch.job_file import JobFile
 from proofmark.monitoring.monitor import MonitorProcess
-from proofmark.process.identity import ProcessIdentity
 from proofmark.process.lifetime import tidy_environment
 from proofmark.vendor.hardware.devices import Assignment
 
@@ -69,14 +68,14 @@ class ProcessesHere:
         )
         self._job: JobFile | None = None
         if index is not None:
-            agent = ProcessIdentity.of(self._worker.group)
-            self._job = JobFile.begin(index, spec.name, "local", directory, agent=agent, mark=self._worker.mark)
+            child = self._worker.child
+            self._job = JobFile.begin(index, spec.name, "local", directory, agent=child.identity, mark=child.mark)
         self._monitor: MonitorProcess | None = None
         if spec.monitor_interval is not None:
             self._monitor = MonitorProcess(
                 spec.vendor,
                 Path(spec.vendors_dir),
-                self._worker.group,
+                self._worker.child.pid,
                 None if device.index is None else [device.index],
                 directory / "monitor.jsonl",
                 spec.monitor_interval,

@@ -8,12 +8,7 @@ in its environment, and ends then too.
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
-import secrets
-import selectors
-import signal
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -21,17 +16,10 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
 
+from proofmark.process.answer_pipe import AnswerPipe
 from proofmark.process.answers import LONGEST, read_answer
-from proofmark.process.capped_log import CappedLog
-from proofmark.process.lifetime import end_group, end_marked, marked, temporary_directory, wait_without_reaping
+from proofmark.process.child import Child
 from proofmark.process.silence import Listener, Patience
-from proofmark.process.warm import start_module
-
-LOOK_EVERY = 1.0
-"""Seconds between two looks at whether a silent child lives."""
-
-STACKS = 2.0
-"""Seconds that a child gets to write where it is."""
 
 DETAIL = 20_000
 """Bytes of its stacks that are kept."""
@@ -78,36 +66,17 @@ class CaseWorker:
         imports: Sequence[str] = (),
     ) -> None:
         self._listener = Listener(patience or Patience())
-        self._temporary = temporary_directory()
-        answer_read, answer_write = os.pipe()
-        self._log = CappedLog(Path(spec.run_dir) / "worker.log")
-        self._mark = secrets.token_hex(16)
-        own = {**marked(self._mark), "PYTHONPATH": os.pathsep.join(spec.sys_path)}
-        try:
-            self._process = start_module(
+        self._answers = AnswerPipe(LONGEST)
+        with self._answers.given_away() as descriptor:
+            self.child = Child(
                 "proofmark.inference.node.worker_main",
-                (),
-                [answer_write],
-                self._log.descriptor,
-                {**os.environ, **(environment or {}), **own, "TMPDIR": self._temporary.name},
-                imports,
+                log=Path(spec.run_dir) / "worker.log",
+                passed=[descriptor],
+                environment=environment,
+                sys_path=spec.sys_path,
+                imports=imports,
             )
-        finally:
-            os.close(answer_write)
-            os.close(self._log.descriptor)
-        self._answers = os.fdopen(answer_read, "rb", buffering=0)
-        self._buffer = b""
         self._send(asdict(spec))
-
-    @property
-    def mark(self) -> str:
-        """By which all that it starts is known."""
-        return self._mark
-
-    @property
-    def group(self) -> int:
-        """The child's process group."""
-        return self._process.pid
 
     def run(self, step: str, timeout: float | None, on_progress: Progress) -> dict[str, Any]:
         """Run one step and return its outcome: status, reason, kind, detail.
@@ -138,7 +107,7 @@ class CaseWorker:
                 self.kill()
                 raise WorkerLost(f"the case's process answered what is no answer, and was ended: {error}") from None
             if answer is None:
-                raise WorkerLost(self._cause_of_death())
+                raise self._lost()
             if "outcome" in answer:
                 return dict(answer["outcome"])
             self._listener.hear(answer)
@@ -148,81 +117,38 @@ class CaseWorker:
 
     def close(self) -> None:
         """Let the child leave by itself, then end whatever it has left behind."""
-        with contextlib.suppress(OSError):
-            self._send({"step": None})
-        wait_without_reaping(self._process.pid, 10)
+        self._send({"step": None})
+        self.child.has_ended(within=10)
         self.kill()
 
     def kill(self) -> None:
         """End the group now, and all that left it."""
-        end_group(self._process)
-        end_marked(self._mark)
-        self._log.finish()
-        for stream in (self._process.stdin, self._answers):
-            with contextlib.suppress(OSError):
-                if stream:
-                    stream.close()
-        self._temporary.cleanup()
+        self.child.kill()
+        self._answers.close()
 
     def _end_hung(self, reason: str) -> NoReturn:
         """Let the child write its stacks into its log, then end it."""
-        before = self._log.received
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(self._process.pid, signal.SIGUSR1)
-        stacks, deadline = b"", time.monotonic() + STACKS
-        while (not stacks or stacks != self._written_since(before)) and time.monotonic() < deadline:
-            stacks = self._written_since(before)
-            time.sleep(0.1)
+        stacks = self.child.stacks()
         self.kill()
         raise WorkerLost(
             f"{reason}; where it was is in worker.log", stacks[-DETAIL:].decode("utf-8", "replace") or None
         )
 
-    def _written_since(self, position: int) -> bytes:
-        with contextlib.suppress(OSError):
-            return self._log.since(position)
-        return b""
-
     def _send(self, message: Mapping[str, Any]) -> None:
-        assert self._process.stdin is not None
-        with contextlib.suppress(BrokenPipeError, ValueError):
-            self._process.stdin.write((json.dumps(message) + "\n").encode())
-            self._process.stdin.flush()
+        self.child.say(json.dumps(message))
 
     def _receive(self, deadline: float) -> dict[str, Any] | None:
-        """The next line, None at the end of the child: its process's end, since what it forked may hold the pipe.
+        """The next answer, None at the end of the child.
 
         Raises:
             TimeoutError: none came before `deadline` on the monotonic clock.
             ValueError: what came is no answer.
         """
-        if self._answers.closed:
-            return None
-        with selectors.DefaultSelector() as selector:
-            selector.register(self._answers, selectors.EVENT_READ)
-            while b"\n" not in self._buffer:
-                left = deadline - time.monotonic()
-                ended = wait_without_reaping(self._process.pid, 0)
-                if not selector.select(0 if ended else max(0.0, min(left, LOOK_EVERY))):
-                    if ended:
-                        return None
-                    if left <= 0:  # and nothing came while this process could not look
-                        raise TimeoutError
-                    continue
-                chunk = os.read(self._answers.fileno(), 65536)
-                if not chunk:
-                    return None
-                self._buffer += chunk
-                if len(self._buffer) > LONGEST and b"\n" not in self._buffer:
-                    raise ValueError(f"more than {LONGEST >> 20} MiB without an end of line")
-        line, self._buffer = self._buffer.split(b"\n", 1)
-        return read_answer(line)
+        line = self._answers.receive(self.child, deadline)
+        return None if line is None else read_answer(line)
 
-    def _cause_of_death(self) -> str:
-        wait_without_reaping(self._process.pid, 10)
+    def _lost(self) -> WorkerLost:
+        """That it has ended, and how."""
+        self.child.has_ended(within=10)
         self.kill()
-        code = self._process.returncode
-        if code is not None and code < 0:
-            name = signal.Signals(-code).name if -code in set(signal.Signals) else str(-code)
-            return f"the case's process died of signal {-code} ({name}); its output is in worker.log"
-        return f"the case's process ended with exit code {code}; its output is in worker.log"
+        return WorkerLost(f"the case's process {self.child.cause_of_death()}; its output is in worker.log")

@@ -17,7 +17,7 @@ from typing import Any, BinaryIO
 from proofmark.errors import ProofmarkError
 from proofmark.inference.case import InferenceCase
 from proofmark.inference.steps.pipeline import Pipeline
-from proofmark.process.lifetime import MARK, end_marked, leave, remove_own_temporary_directory
+from proofmark.process.lifetime import end_own_group, leave
 from proofmark.record.events import EventLog
 from proofmark.rules.config import EffectiveConfig
 from proofmark.vendor.registry import find_vendor
@@ -80,9 +80,7 @@ def _read_commands(stream: BinaryIO, commands: queue.Queue[dict[str, Any]]) -> N
         commands.put(command)
         if "step" in command and command["step"] is None:
             return
-    end_marked(os.environ.get(MARK, ""))
-    remove_own_temporary_directory()
-    os.killpg(0, signal.SIGKILL)
+    end_own_group()
 
 
 class _Answers:

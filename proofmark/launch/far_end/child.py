@@ -1,4 +1,7 @@
-"""Processes on a host, each with a mark by which all that it starts is found."""
+"""Processes on a host, each with a mark by which all that it starts is found.
+
+What `proofmark.process.child` is on this machine, without all that is not yet there: no psutil, no Proofmark.
+"""
 
 from __future__ import annotations
 

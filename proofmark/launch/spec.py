@@ -1,0 +1,68 @@
+"""What the agents of a case's job need to know, whatever the suite. Plain values, handed over as a file."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, Self
+
+from pydantic import TypeAdapter
+
+from proofmark.launch.job import HostLayout
+
+
+@dataclass(frozen=True)
+class RunSpec:
+    """One run of one case.
+
+    Attributes:
+        case: module and class of the case.
+        vendor: whose devices, found under `vendors_dir` or as an installed package.
+        config: an EffectiveConfig as `as_dict` gives it.
+        directory: where the run leaves its files, on each node its own.
+        sys_path: where Python finds the case.
+    """
+
+    case: tuple[str, str]
+    vendor: str
+    vendors_dir: str
+    config: dict[str, Any]
+    directory: str
+    sys_path: tuple[str, ...]
+
+    def node_directory(self, node: int) -> Path:
+        """Where a node leaves its files."""
+        return Path(self.directory) / f"noderank{node}"
+
+    def save(self, path: Path) -> None:
+        """Write it down.
+
+        Raises:
+            OSError: no space, no permission.
+        """
+        path.write_text(self.text(), encoding="utf-8")
+
+    def text(self) -> str:
+        """What `save` writes."""
+        return json.dumps(asdict(self))
+
+    def moved(self, layout: HostLayout) -> Self:
+        """The same run where things lie elsewhere; data and weights are the user's, at the same place on all hosts."""
+        host = {**self.config["host"], "cache_dir": layout.cache_dir}
+        return replace(
+            self,
+            vendors_dir=f"{layout.code}/vendors",
+            config={**self.config, "host": host},
+            directory=layout.directory,
+            sys_path=(layout.code,),
+        )
+
+    @classmethod
+    def load(cls, path: Path) -> Self:
+        """Read what `save` wrote.
+
+        Raises:
+            ValueError: it is something else.
+        """
+        return TypeAdapter(cls).validate_json(path.read_bytes())

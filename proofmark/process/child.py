@@ -1,0 +1,156 @@
+"""A child process, whatever it is for: a case's own, its monitor, a vendor's introduction, an agent on this machine."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from proofmark.process.capped_log import CappedLog
+from proofmark.process.identity import ProcessIdentity
+from proofmark.process.lifetime import end_group, end_marked, marked, temporary_directory, wait_without_reaping
+from proofmark.process.warm import start_module
+
+STACKS = 2.0
+"""Seconds that a child gets to write where it is."""
+
+
+class Child:
+    """`python -m MODULE`, leader of a process group, with a pipe as its standard input by which it knows that its
+    parent lives. All that it starts is known by a mark in its environment, in whatever group or session it is.
+
+    Attributes:
+        mark: that one.
+        log: of what it prints.
+        printed: what it did, once it was ended, where its log has no name.
+    """
+
+    printed = b""
+
+    def __init__(
+        self,
+        module: str,
+        arguments: Sequence[str] = (),
+        *,
+        log: Path | None = None,
+        passed: Sequence[int] = (),
+        environment: Mapping[str, str] | None = None,
+        sys_path: Sequence[str] | None = None,
+        imports: Sequence[str] = (),
+        temporary: bool = True,
+    ) -> None:
+        """Start it.
+
+        Args:
+            module: what runs.
+            arguments: what it is told.
+            log: the file to which what it prints is added; None for one without a name.
+            passed: descriptors that it gets; their numbers there follow its arguments.
+            environment: beside what this process has.
+            sys_path: where its Python finds modules; None: where this one does.
+            imports: large modules that it will need, and the next ones too.
+            temporary: whether it has a directory of its own for temporary files, which goes with it. A child that dies
+                with its parent without another word has nobody to remove that.
+
+        Raises:
+            OSError: it can't be started, or its log can't be written.
+        """
+        self.mark = secrets.token_hex(16)
+        self._temporary = temporary_directory() if temporary else None
+        self._unnamed = tempfile.TemporaryFile() if log is None else None  # noqa: SIM115 (closed with the child)
+        self.log = CappedLog(log or Path(f"/dev/fd/{self._unnamed.fileno()}" if self._unnamed else os.devnull))
+        own = {**marked(self.mark), "PYTHONPATH": os.pathsep.join(sys.path if sys_path is None else sys_path)}
+        own |= {"TMPDIR": self._temporary.name} if self._temporary else {}
+        whole = {**os.environ, **(environment or {}), **own}
+        try:
+            self._process = start_module(module, arguments, passed, self.log.descriptor, whole, imports)
+        except BaseException:
+            self._remove_temporary()
+            raise
+        finally:
+            os.close(self.log.descriptor)
+
+    @property
+    def pid(self) -> int:
+        """Its process, and its group."""
+        return self._process.pid
+
+    @property
+    def identity(self) -> ProcessIdentity:
+        """Its process by more than a number."""
+        return ProcessIdentity.of(self.pid)
+
+    @property
+    def returncode(self) -> int | None:
+        """Its exit code, negative for a signal; None until `end` or `kill`."""
+        return self._process.returncode
+
+    def say(self, line: str) -> None:
+        """Write a line to its standard input; nothing to do where it reads no more."""
+        with contextlib.suppress(OSError, ValueError):
+            if self._process.stdin:
+                self._process.stdin.write(line.encode() + b"\n")
+                self._process.stdin.flush()
+
+    def has_ended(self, within: float = 0.0) -> bool:
+        """Whether it has, waiting for it so many seconds; its id stays taken."""
+        return self._process.returncode is not None or wait_without_reaping(self.pid, within)
+
+    def end(self, patience: float) -> bool:
+        """Ask it to end by closing its standard input, then `kill`; whether it ended by itself."""
+        self._hang_up()
+        ended = self.has_ended(patience)
+        self.kill()
+        return ended
+
+    def kill(self) -> None:
+        """End its group now, and all that left that, and leave nothing behind. A second time does nothing."""
+        if self._process.returncode is not None:
+            return
+        end_group(self._process)
+        self._hang_up()
+        end_marked(self.mark)
+        self.log.finish()
+        if self._unnamed:
+            self.printed = self._written(0)
+            self._unnamed.close()
+        self._remove_temporary()
+
+    def stacks(self) -> bytes:
+        """Have it write where all its threads are, if it can; what it wrote."""
+        before = self.log.received
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.pid, signal.SIGUSR1)
+        stacks, deadline = b"", time.monotonic() + STACKS
+        while (not stacks or stacks != self._written(before)) and time.monotonic() < deadline:
+            stacks = self._written(before)
+            time.sleep(0.1)
+        return stacks
+
+    def cause_of_death(self) -> str:
+        """How one that was ended, or ended itself, came to it; part of a sentence."""
+        code = self.returncode
+        if code is None or code >= 0:
+            return f"ended with exit code {code}"
+        name = signal.Signals(-code).name if -code in set(signal.Signals) else str(-code)
+        return f"died of signal {-code} ({name})"
+
+    def _written(self, position: int) -> bytes:
+        with contextlib.suppress(OSError):
+            return self.log.since(position)
+        return b""
+
+    def _hang_up(self) -> None:
+        with contextlib.suppress(OSError):
+            if self._process.stdin:
+                self._process.stdin.close()
+
+    def _remove_temporary(self) -> None:
+        if self._temporary:
+            self._temporary.cleanup()

@@ -1,0 +1,119 @@
+"""A child process: known by its mark, followed by its log, ended with all that it started, leaving nothing behind."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from proofmark.process import child as child_module
+from proofmark.process.child import Child
+from proofmark.process.lifetime import MARK, WITHIN, end_marked
+
+Start = Callable[..., Child]
+
+DAEMON = "import os\nif os.fork() == 0:\n    os.setsid(); os.execvp('sleep', ['sleep', '600'])\n"
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Start]:
+    """Start a module of this text."""
+    started: list[Child] = []
+
+    def make(text: str, **given: Any) -> Child:
+        (tmp_path / "whatever.py").write_text(text)
+        started.append(Child("whatever", sys_path=[str(tmp_path), *sys.path], **given))
+        return started[-1]
+
+    yield make
+    for child in started:
+        child.kill()
+
+
+def arrives(what: Callable[[], object]) -> bool:
+    deadline = time.monotonic() + 60
+    while not what() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return bool(what())
+
+
+def with_mark(mark: str) -> list[psutil.Process]:
+    found = []
+    for process in psutil.process_iter():
+        try:
+            found += [process] if mark in (process.environ().get(MARK), process.environ().get(WITHIN)) else []
+        except psutil.Error:
+            continue
+    return found
+
+
+def test_it_ends_by_itself_when_its_standard_input_closes(start: Start, tmp_path: Path) -> None:
+    child = start("import sys\nprint(sys.stdin.read(), end='')", log=tmp_path / "log")
+    child.say("one")
+    child.say("two")
+    assert child.end(patience=60) and child.returncode == 0
+    assert (tmp_path / "log").read_text() == "one\ntwo\n"
+    assert child.cause_of_death() == "ended with exit code 0"
+
+
+def test_one_that_does_not_is_killed_with_all_that_it_started(start: Start) -> None:
+    child = start(DAEMON + "import time; print('ready', flush=True); time.sleep(600)")
+    assert arrives(lambda: len(with_mark(child.mark)) == 2)
+    assert not child.end(patience=0.1)
+    assert with_mark(child.mark) == [] and child.cause_of_death() == "died of signal 9 (SIGKILL)"
+    child.kill()  # once more does nothing
+    child.say("it hears no more")
+    assert not child.identity.lives()
+
+
+def test_what_leaves_its_group_is_ended_though_it_ended_well(start: Start) -> None:
+    child = start(DAEMON)
+    assert child.has_ended(within=60)
+    child.kill()
+    assert with_mark(child.mark) == [] and child.returncode == 0
+
+
+@pytest.mark.parametrize("own", [True, False])
+def test_its_temporary_directory_goes_with_it(start: Start, own: bool) -> None:
+    child = start("import tempfile\nprint(tempfile.mkstemp()[1])", temporary=own)
+    child.end(patience=60)
+    left = Path(child.printed.decode().strip())
+    assert left.exists() is not own and left.parent.exists() is not own
+    left.unlink(missing_ok=True)
+
+
+def test_where_it_is_can_be_asked(start: Start, tmp_path: Path) -> None:
+    hangs = "import faulthandler, signal, time\nfaulthandler.register(signal.SIGUSR1)\nprint('x', flush=True)\n"
+    child = start(hangs + "time.sleep(600)", log=tmp_path / "log")
+    assert arrives(lambda: child.log.received)
+    assert b"whatever.py" in child.stacks()
+
+
+def test_one_that_cannot_be_started_leaves_nothing(
+    start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*_: Any) -> None:
+        raise OSError("no more processes")
+
+    monkeypatch.setattr(child_module, "start_module", refused)
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    before = set(os.listdir("/dev/fd"))
+    with pytest.raises(OSError, match="no more processes"):
+        start("", log=tmp_path / "log")
+    assert {path.name for path in tmp_path.iterdir()} <= {"whatever.py", "log"}
+    assert arrives(lambda: len(os.listdir("/dev/fd")) <= len(before))
+
+
+def test_nobody_is_known_by_no_mark(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A child of a session has no mark of its parent's."""
+    monkeypatch.delenv(MARK, raising=False)
+    child = start("import time; time.sleep(600)")
+    end_marked("")
+    assert child.identity.lives()
