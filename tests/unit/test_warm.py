@@ -20,12 +20,14 @@ from proofmark.process.lifetime import MARK, Leader, end_group, end_marked, wait
 
 CHILD = """
 import json, os, random, signal, sys, tempfile, threading
-import numpy
+import numpy, threadpoolctl
 facts = {
     "pid": os.getpid(), "parent": os.getppid(), "group": os.getpgid(0), "session": os.getsid(0),
     "arguments": sys.argv[1:-1], "loaded": getattr(sys.modules.get("large"), "made_by", None),
     "environment": dict(os.environ), "temporary": tempfile.gettempdir(), "path": sys.path,
     "chance": [random.random(), float(numpy.random.random())], "threads": threading.active_count(),
+    "torch_threads": "torch" in sys.modules and sys.modules["torch"].get_num_threads(),
+    "pools": "torch" in sys.modules and sorted({pool["num_threads"] for pool in threadpoolctl.threadpool_info()}),
     "module": sys.modules["__main__"].__spec__.name, "descriptors": len(os.listdir("/proc/self/fd")),
 }
 print("printed", flush=True)
@@ -197,6 +199,51 @@ def test_it_is_not_where_torch_has_extensions(start: Any, monkeypatch: pytest.Mo
     monkeypatch.setattr(warm, "entry_points", lambda group: [group] if group == "torch.backends" else [])
     warm.warm_up([], {})
     assert warm._warm is None and not start().is_forked
+
+
+@pytest.mark.parametrize("change", [
+    {"OMP_NUM_THREADS": "none"}, {"OMP_NUM_THREADS": "0"}, {"OMP_PROC_BIND": "close"}, {"PYTHONHASHSEED": "1"},
+    {"TORCH_CPP_LOG_LEVEL": "INFO"}, {"LD_PRELOAD": ""},
+])  # fmt: skip
+def test_what_only_a_new_process_can_take_on_gets_one(start: Any, change: dict[str, str]) -> None:
+    warm.warm_up([], {})
+    assert not start(**change).is_forked
+    assert start(CUDA_VISIBLE_DEVICES="1", LOCAL_RANK="1").is_forked
+
+
+def test_threads_are_as_many_as_a_new_process_would_have(start: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", "2")
+    warm.warm_up(["numpy", "torch"], {})
+    one = start(OMP_NUM_THREADS="1")
+    assert one.is_forked and one.facts["environment"]["OMP_NUM_THREADS"] == "1"
+    assert (one.facts["torch_threads"], one.facts["pools"]) == (1, [1])
+    assert start(OMP_NUM_THREADS="2").facts["torch_threads"] == 2
+
+
+SPLIT = """
+import os, sys
+from proofmark.process import warm
+warm.split_off(["large"])
+read, write = os.pipe()
+forked = warm.fork_module("child", [], (0, 1, 2, write), dict(os.environ))
+print(os.getpid(), warm._warm.pid, forked is not None, flush=True)
+print(os.read(read, 65536).decode(), flush=True)
+forked.send_signal(9)
+assert forked.wait(60) == forked.poll() == -9
+failing = warm.fork_module("nonesuch", [], (0, 1, 2), dict(os.environ))
+assert failing.wait(60) == 1
+"""
+
+
+def test_one_that_is_split_off_knows_what_its_process_had_imported(start: Any, tmp_path: Path) -> None:
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])}
+    command = [sys.executable, "-c", SPLIT]
+    ran = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL)
+    assert ran.returncode == 0 and "No module named nonesuch" in ran.stderr, ran.stderr
+    own, its, forked = next(line for line in ran.stdout.splitlines() if line != "printed").split()
+    facts = json.loads(next(line for line in ran.stdout.splitlines() if line.startswith("{")))
+    assert forked == "True" and facts["parent"] == facts["loaded"] == int(own) != int(its)
+    assert not psutil.pid_exists(int(its))
 
 
 def test_an_interrupted_start_leaves_it_unused(start: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
