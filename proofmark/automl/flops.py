@@ -68,7 +68,7 @@ def compatible(graph: Graph) -> Flops:
 
 
 def compatible_layers(graph: Graph) -> Mapping[str, Flops]:
-    """By the original's formulas, of each node (facts 2.1)."""
+    """By the original's formulas, of each node."""
     first = next((node.name for node in graph.nodes if isinstance(node, Convolution)), IMAGE)
     return {node.name: _compatible(node, graph, node.name == first) for node in graph.nodes}
 

@@ -21,7 +21,7 @@ IMAGE = "image"
 
 MOST_NODES = 1000
 MOST_PARAMETERS = 1 << 30
-"""As many as the original allows (facts 1.4)."""
+"""As many as the original allows."""
 
 MOST_ACTIVATIONS = 1 << 30
 """Numbers that all nodes give for one image."""
