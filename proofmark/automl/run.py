@@ -10,6 +10,7 @@ from typing import Any
 
 from proofmark.automl.case import AutoMLCase
 from proofmark.automl.outcome.collect import collect
+from proofmark.automl.outcome.event_types import SESSION_EVENTS
 from proofmark.automl.outcome.record import AutoMLRecord
 from proofmark.automl.search.driver import Driver
 from proofmark.automl.search.examination import examine
@@ -19,10 +20,10 @@ from proofmark.automl.search.state import State
 from proofmark.automl.search.study import Study
 from proofmark.automl.search.telling import Telling
 from proofmark.automl.trial.spec import TrialSpec
-from proofmark.errors import ProofmarkError
+from proofmark.errors import ProofmarkError, UsageError
 from proofmark.launch.job import Launcher
 from proofmark.monitoring.contention import ContentionMeter
-from proofmark.record.events import Event, EventLog
+from proofmark.record.events import Event, EventLog, read_events
 from proofmark.record.kept import failed
 from proofmark.record.parts import Kept
 from proofmark.rules.config import Resolution
@@ -94,6 +95,7 @@ class SearchRun(Run[AutoMLRecord]):
         folder = self._folder()
         journal = Journal(folder)
         try:
+            self._hold_to_configuration(journal)
             self._log.write("search", folder=str(folder), resumed=bool(journal.events))
             self._drive(folder, journal)
         except KeyboardInterrupt:
@@ -101,6 +103,8 @@ class SearchRun(Run[AutoMLRecord]):
             raise
         except (ProofmarkError, OSError) as error:
             self._log.write("search_failed", reason=str(error).splitlines()[0])
+            if isinstance(error, UsageError):
+                raise
         finally:
             journal.close()
             self._log.write("contention", **meter.seen().model_dump())
@@ -126,6 +130,12 @@ class SearchRun(Run[AutoMLRecord]):
             self.record.save(self.run_dir / "record.json")
             self._log.close()
         return self.record
+
+    def _hold_to_configuration(self, journal: Journal) -> None:
+        begun = next((event for event in journal.events if event["event"] == "driver_begin"), None)
+        if begun is not None and begun["config_hash"] != self.config.hash:
+            what = "the search there has another configuration: go on with what it was begun with, or begin another"
+            raise UsageError(f"--resume {self._options.resume}: {what}")
 
     def _drive(self, folder: Path, journal: Journal) -> None:
         from proofmark.automl.search.networks import Morphisms
@@ -165,7 +175,8 @@ class SearchRun(Run[AutoMLRecord]):
         """The search's: an earlier session's, where one is resumed."""
         if self._options.resume is None:
             return self.run_dir / FOLDER
-        return self._options.resume / Path(*self.run_dir.parts[-2:]) / FOLDER
+        earlier = Path(*self.run_dir.parts[-2:])
+        return search_of(self._options.resume, str(earlier)) or self._options.resume / earlier / FOLDER
 
     def _environments(self) -> tuple[Mapping[str, str], ...]:
         """Of each device; all of a processor's cores are one."""
@@ -195,9 +206,16 @@ class SearchRun(Run[AutoMLRecord]):
         }
 
 
-def resumable(session: Path, case: str) -> bool:
-    """Whether a session's folder has a search of that case (its suite's and its own name) to go on with."""
-    return (session / case / FOLDER / FILE).is_file()
+def search_of(session: Path, case: str) -> Path | None:
+    """Where the search lies that a session began, or went on with; None if there is none.
+
+    Args:
+        case: its suite's and its own name.
+    """
+    events = read_events(session / case / "events.jsonl", SESSION_EVENTS)
+    folders = [Path(event["folder"]) for event in events if event["event"] == "search"]
+    found = [folder for folder in [session / case / FOLDER, *folders] if (folder / FILE).is_file()]
+    return found[0] if found else None
 
 
 def _kept(record: AutoMLRecord) -> tuple[Kept, ...]:

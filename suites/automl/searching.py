@@ -18,7 +18,7 @@ from fixtures.sessions.session import make_run_dir
 from fixtures.suites import case_of, case_path
 from proofmark.automl.case import AutoMLCase
 from proofmark.automl.outcome.record import AutoMLRecord
-from proofmark.automl.run import SearchOptions, SearchRun, resumable
+from proofmark.automl.run import SearchOptions, SearchRun, search_of
 from proofmark.errors import UsageError
 from proofmark.launch.job import LocalLauncher
 
@@ -31,7 +31,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if cases and os.environ.get("PYTEST_XDIST_WORKER"):
         raise pytest.UsageError("searches use all devices of the machine: run them without -n")
     names = {f"{case.suite}/{case_path(case).stem}" for case in cases}
-    lacking = sorted(name for name in names if config.option.resume and not resumable(_resume(config), name))
+    lacking = sorted(name for name in names if config.option.resume and search_of(_resume(config), name) is None)
     if lacking:
         what = f"there is no search of {', '.join(lacking)}; expected a session's folder under results"
         raise pytest.UsageError(f"--resume {config.option.resume}: {what}")

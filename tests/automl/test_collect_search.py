@@ -1,0 +1,51 @@
+"""A search by the suite itself, on the embedded data: its record follows from its journal to the bit."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from proofmark.automl.outcome.collect import collect, trials_of
+from proofmark.automl.outcome.record import AutoMLRecord
+from proofmark.automl.outcome.scoring import marks_of, score_of
+from proofmark.automl.search.journal import FILE, read_journal
+from tests.automl.searches import ROOT, search, settings
+
+
+def test_a_search_is_scored_again_from_its_journal(tmp_path: Path) -> None:
+    folder = tmp_path / "search"
+    search(folder, settings(4), {2: "nan"})
+    first, second = (trials_of(read_journal(folder / FILE), folder) for _ in range(2))
+    assert first == second and [trial.status for trial in first] == ["finished", "finished", "failed", "finished"]
+    assert score_of(first, 7.0, 0.1) == score_of(second, 7.0, 0.1)
+    assert list(marks_of(first, 7.0, 0.5, 1)) == list(marks_of(second, 7.0, 0.5, 1))
+    with (folder / "trials/00001/noderank0/trial.jsonl").open("a", encoding="utf-8") as log:
+        log.write("{}\n")
+    assert [trial.log_intact for trial in trials_of(read_journal(folder / FILE), folder)] == [True, False, True, True]
+
+
+def test_the_suite_searches_and_no_edit_goes_unseen(tmp_path: Path) -> None:
+    options = ["--max-trials", "2", "--max-duration", "600", "--results-dir", str(tmp_path / "results")]
+    command = [sys.executable, "-m", "pytest", "suites/automl", "--vendor", "cpu", "-p", "no:cacheprovider", *options]
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("PYTEST_")}
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stdout[-3000:]
+    assert "not rankable" in done.stdout
+    (run_dir,) = (tmp_path / "results").resolve().glob("[0-9]*/automl/*")
+    assert "Not rankable" in (run_dir / "Report_Succeed.html").read_text(encoding="utf-8")
+    record = AutoMLRecord.load(run_dir / "record.json")
+    assert [trial.parent for trial in record.trials] == [None, 0]
+    assert record.held_out_accuracy is not None and record.held_out_accuracy >= record.target
+    assert all(trial.counted == (trial.forward_flops, trial.training_flops) for trial in record.trials)
+    child = record.trials[1].epochs
+    assert child[0].images == 0 and child[0].accuracy == record.trials[0].accuracy  # before training, its parent's
+    again = collect(run_dir)
+    assert (again.score, again.marks, again.verdict) == (record.score, record.marks, record.verdict)
+    journal = Path(record.journal)
+    text = journal.read_text(encoding="utf-8")
+    journal.write_text(text.replace('"images":1', '"images":9', 1), encoding="utf-8")
+    edited = collect(run_dir)
+    assert edited.verdict is not None and edited.verdict.kind == "FAIL_HONESTY"
+    assert "it was edited" in edited.verdict.reasons[0]
