@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from proofmark.errors import UsageError
-from proofmark.launch.job_file import JobFile, index_in, known_jobs, reattach
+from proofmark.launch.job_file import JobFile, index_in, known_jobs
+from proofmark.launch.reattach import Reattached, reattach
 
 USAGE = 4
 """As pytest's."""
@@ -27,10 +28,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return _list(index, options.all)
         job = reattach(index, options.id)
         if options.command == "stop":
-            print(f"{job.id}  {job.stop()}")
+            job.stop()
+            print(f"{job.id}  {job.status()}")
             return 0
         if options.command == "logs":
-            return _logs(job, index, options.follow)
+            return _logs(job, options.follow)
         return _status(job)
     except (UsageError, OSError) as error:
         print(f"ERROR: {error}", file=sys.stderr)
@@ -69,17 +71,18 @@ def _line(job: JobFile) -> str:
     return f"{job.id}  {job.state():<9}  {begun}  {job.launcher:<6}  {job.name}  {where}"
 
 
-def _status(job: JobFile) -> int:
-    print(_line(job))
-    print(f"{job.directory}, led by process {job.session.pid}")
-    return 0 if job.state() in ("running", "succeeded") else 1
+def _status(job: Reattached) -> int:
+    good = job.status() in ("running", "succeeded")
+    print(_line(job.file))
+    print(f"{job.file.directory}, led by process {job.file.session.pid}")
+    return 0 if good else 1
 
 
-def _logs(job: JobFile, index: Path, follow: bool) -> int:
+def _logs(job: Reattached, follow: bool) -> int:
     """Each piece after the name of its log."""
     seen: dict[str, int] = {}
     while True:
-        running = job.state() == "running"
+        running = job.status() == "running"
         added = list(job.logs(seen))
         for name, piece in added:
             seen[name] = seen.get(name, 0) + len(piece)
@@ -88,7 +91,6 @@ def _logs(job: JobFile, index: Path, follow: bool) -> int:
         if not added and not (follow and running):
             return 0
         time.sleep(0.0 if added else 0.5)
-        job = reattach(index, job.id)
 
 
 if __name__ == "__main__":

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
-from proofmark.launch.job_file import JobFile
+from proofmark.launch.job_file import JobFile, Status
 from proofmark.process.child import Child
 from proofmark.process.warm import warm_up
-
-Status = Literal["running", "succeeded", "failed"]
 
 S = TypeVar("S", bound="Spec")
 
@@ -76,29 +75,51 @@ class Job:
         return directory
 
 
-class Handle(Protocol):
+class Handle(ABC):
     """A job that was submitted."""
 
+    def __init__(self, file: JobFile) -> None:
+        """Of the job that is written down there."""
+        self._file = file
+
+    @property
+    def id(self) -> str:
+        """By which others know it, on this machine."""
+        return self._file.id
+
+    @abstractmethod
     def status(self) -> Status:
         """Whether any node still runs, and if not, whether all succeeded."""
 
+    def logs(self, since: Mapping[str, int]) -> Iterator[tuple[str, bytes]]:
+        """What was added to each of its logs beyond a position, by the log's path in the job's folder.
+
+        Raises:
+            OSError: one can't be read.
+        """
+        return self._file.logs(since)
+
     def news(self) -> list[str]:
         """What a user waits for and has not been told yet, such as a place in a queue."""
+        return []
 
-    def tell(self, line: str) -> None:
+    def tell(self, line: str) -> None:  # noqa: B027 (who only looks has nothing to say)
         """Write a line to each agent's standard input; nothing to do where it reads no more."""
 
+    @abstractmethod
     def fetch(self, leaves: Sequence[str]) -> str | None:
         """Bring home files and folders of those names that a held job, whose agents have ended, left beside its logs.
 
         Returns what went wrong.
         """
 
+    @abstractmethod
     def stop(self) -> None:
         """End all of it; nothing to do for a job that has ended."""
 
     def facts(self) -> dict[str, Any]:
         """What is known of the hosts when all has ended; `lost` are the nodes that did not live to see it, and why."""
+        return {}
 
 
 class Launcher(Protocol):
@@ -120,7 +141,7 @@ class LocalLauncher:
         return LocalHandle(job)
 
 
-class LocalHandle:
+class LocalHandle(Handle):
     """A job of one node on this machine."""
 
     def __init__(self, job: Job) -> None:
@@ -131,7 +152,7 @@ class LocalHandle:
         log = job.node_directory(0) / "agent.log"
         self._agent = Child(job.module, [str(path), "0"], log=log, environment=job.environment, sys_path=job.sys_path)
         known_by = {"agent": self._agent.identity, "mark": self._agent.mark}
-        self._file = JobFile.begin(job.index, job.name, "local", job.directory, **known_by)
+        super().__init__(JobFile.begin(job.index, job.name, "local", job.directory, **known_by))
 
     def status(self) -> Status:
         """Whether the agent still runs, and if not, whether it succeeded."""
@@ -139,10 +160,6 @@ class LocalHandle:
             return "running"
         self.stop()
         return "succeeded" if self._agent.returncode == 0 else "failed"
-
-    def news(self) -> list[str]:
-        """A local job begins at once."""
-        return []
 
     def tell(self, line: str) -> None:
         """Write a line to its standard input."""
@@ -156,7 +173,3 @@ class LocalHandle:
         """Ask by closing standard input, then kill."""
         self._agent.end(patience=10)
         self._file = self._file.end("succeeded" if self._agent.returncode == 0 else "failed")
-
-    def facts(self) -> dict[str, Any]:
-        """This machine is known."""
-        return {}

@@ -21,15 +21,11 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from proofmark.errors import UsageError, harmless
 from proofmark.plain_json import first_of, read_json
 from proofmark.process.identity import ProcessIdentity
-from proofmark.process.lifetime import end_marked
 
 FILE, STOP = "job.json", "job.stop"
 
 MOST = 200
 """Jobs that an index remembers: the last ones."""
-
-LEAVING = 15.0
-"""Seconds in which a process whose session is gone ends by itself, and tidies up."""
 
 LONGEST = 1 << 20
 """Bytes of a log that are read at once."""
@@ -110,6 +106,14 @@ class JobFile(BaseModel):
         """It has ended; a second end is none."""
         return self if self.ended is not None else self.note(status=status, ended=time.time())
 
+    def ask_to_stop(self) -> None:
+        """Have its session end it, which may be another process.
+
+        Raises:
+            OSError: its folder can't be written.
+        """
+        (Path(self.directory) / STOP).touch()
+
     def is_asked_to_stop(self) -> bool:
         """Whether somebody has, who is not its session."""
         return (Path(self.directory) / STOP).exists()
@@ -131,30 +135,6 @@ class JobFile(BaseModel):
                 stream.seek(since.get(name, 0))
                 if added := stream.read(LONGEST):
                     yield name, added
-
-    def stop(self, patience: float = 60.0) -> Status:
-        """Have its session end it; without one, end what is left of it. Its state then.
-
-        Raises:
-            UsageError: its process's number belongs to another now, or its session does not answer.
-        """
-        if self.state() == "running":
-            (Path(self.directory) / STOP).touch()
-        if self.agent is not None and self.agent.is_anothers():
-            raise UsageError(
-                f"job {self.id}: its process id {self.agent.pid} belongs to another process now; nothing was ended"
-            )
-        own_end = time.monotonic() + (LEAVING if self.state() == "lost" else 0.0)
-        while self.agent is not None and self.agent.lives() and time.monotonic() < own_end:
-            time.sleep(0.1)
-        if self.mark is not None:
-            end_marked(self.mark)
-        deadline = time.monotonic() + patience
-        while (now := read_job(self.path)).state() == "running":
-            if time.monotonic() > deadline:
-                raise UsageError(f"job {self.id}: its session, process {self.session.pid}, has not ended it")
-            time.sleep(0.1)
-        return now.state()
 
     def _write(self) -> None:
         draft = self.path.with_name(f".{FILE}.{secrets.token_hex(8)}")
@@ -185,7 +165,7 @@ def read_job(path: Path) -> JobFile:
         raise UsageError(harmless(f"{path}: not a job's file: {reason}")) from None
 
 
-def reattach(index: Path, identifier: str) -> JobFile:
+def find_job(index: Path, identifier: str) -> JobFile:
     """The job of that id.
 
     Raises:

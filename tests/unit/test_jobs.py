@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from proofmark import jobs
-from proofmark.launch import job_file
-from proofmark.launch.job_file import JobFile, index_in, known_jobs, reattach
+from proofmark.launch import reattach as reattached
+from proofmark.launch.job_file import JobFile, index_in, known_jobs
+from proofmark.launch.reattach import reattach
 from proofmark.process.identity import ProcessIdentity
 from proofmark.process.lifetime import MARK
 
@@ -54,7 +55,7 @@ def refused(job: JobFile, capsys: pytest.CaptureFixture[str], identifier: str, w
 
 
 def test_a_job_that_runs_is_known_to_everybody_else(job: JobFile, capsys: pytest.CaptureFixture[str]) -> None:
-    assert reattach(index_in(str(Path(job.directory).parent)), job.id) == job
+    assert reattach(index_in(str(Path(job.directory).parent)), job.id).file == job
     code, output, _ = told(job, capsys, "list")
     assert code == 0 and job.id in output and "training/tiny/1x1" in output and "running" in output
     job.end("succeeded").end("failed")
@@ -72,6 +73,27 @@ def test_logs_come_from_where_they_were_read_to(job: JobFile, capsys: pytest.Cap
     assert dict(job.logs({"noderank0/agent.log": 5, "worker.log": 4})) == {"noderank0/agent.log": b"\x1b[2J"}
     code, output, _ = told(job, capsys, "logs", job.id)
     assert code == 0 and "==> noderank0/agent.log <==\nfirst?[2J\n" in output
+
+
+@pytest.mark.parametrize(
+    "hosts, status, crashed, what",
+    [
+        ((), "running", False, None),
+        (("a", "b"), "succeeded", False, None),
+        (("a", "b"), "running", False, "it is its session's, process {}, to bring it home from a, b"),
+        (("a", "b"), "running", True, "its session is gone, and with it what had not come home from a, b"),
+    ],
+)
+def test_what_has_not_come_home_is_told(
+    job: JobFile, hosts: tuple[str, ...], status: str, crashed: bool, what: str | None
+) -> None:
+    with subprocess.Popen(["true"]) as gone:
+        session = ProcessIdentity.of(gone.pid) if crashed else job.session
+    job.note(hosts=hosts, status=status, session=session)
+    handle = reattach(index_in(str(Path(job.directory).parent)), job.id)
+    assert handle.status() == ("lost" if crashed else status) and handle.news() == []
+    assert handle.fetch(["*.onnx"]) == (what.format(os.getpid()) if what else None)
+    assert handle.facts() == {"hosts": [{"name": host} for host in hosts]}
 
 
 def test_a_job_is_ended_by_its_mark(
@@ -94,7 +116,7 @@ def test_what_is_left_of_a_session_that_crashed_is_ended(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(job_file, "LEAVING", 0.2)
+    monkeypatch.setattr(reattached, "LEAVING", 0.2)
     with subprocess.Popen(["true"]) as gone:
         session = ProcessIdentity.of(gone.pid)
     job.note(session=session)

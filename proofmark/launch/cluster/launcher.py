@@ -15,8 +15,8 @@ from proofmark.launch.cluster.controller import Controller
 from proofmark.launch.cluster.link import HostLink, HostSetup, environment_on, free_port, make_ready
 from proofmark.launch.cluster.node import Tell
 from proofmark.launch.cluster.preflight import HostReport, ready
-from proofmark.launch.job import HostLayout, Job, Status
-from proofmark.launch.job_file import JobFile
+from proofmark.launch.job import Handle, HostLayout, Job
+from proofmark.launch.job_file import JobFile, Status
 from proofmark.process import wall_clock
 from proofmark.process.lifetime import MARK
 
@@ -55,10 +55,11 @@ class ClusterLauncher:
             raise
 
 
-class ClusterHandle:
+class ClusterHandle(Handle):
     """A job on other hosts. The controller's thread leads it; everybody else looks at what that one says."""
 
     def __init__(self, setup: HostSetup, controller: Controller, job: Job) -> None:
+        super().__init__(JobFile.begin(job.index, job.name, setup.launcher, job.directory))
         self._setup, self._controller, self._job = setup, controller, job
         self._news: list[str] = []
         self._stop = threading.Event()
@@ -66,7 +67,6 @@ class ClusterHandle:
         self._facts: dict[str, Any] = {"lost": []}
         self._run_name = secrets.token_hex(8)
         self._links: list[HostLink] = []
-        self._file = JobFile.begin(job.index, job.name, setup.launcher, job.directory)
         self._led = controller.lead(self._lead())
 
     def status(self) -> Status:
