@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import errno
 import os
+import resource
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -107,12 +107,22 @@ def test_a_shard_that_is_not_whole_is_no_checkpoint(tmp_path: Path, monkeypatch:
     assert [path.name for path in sorted(tmp_path.iterdir())] == ["step-000000001", "step-000000002.draft"]
 
 
-def test_what_cannot_be_written_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(path: Path, *parts: Any) -> str:
-        raise OSError(errno.ENOSPC, "No space left on device", str(path))
-
-    monkeypatch.setattr(checkpoint, "write_safetensors", full)
+def test_what_cannot_be_written_is_told(tmp_path: Path) -> None:
     checkpoints = Checkpoints(tmp_path, 0)
-    checkpoints.save(1, *trained(torch.contiguous_format, steps=1), {})
-    with pytest.raises(OSError, match=r"the checkpoint cannot be written: .*No space left on device: '.*shard-00001"):
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, limits[1]))  # as a disk that is full
+    try:
+        checkpoints.save(1, *trained(torch.contiguous_format, steps=1), {})
+        with pytest.raises(OSError, match=r"the checkpoint cannot be written: .*File too large"):
+            checkpoints.wait()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert [path.name for path in tmp_path.iterdir()] == ["step-000000001.draft"]
+
+
+def test_what_safetensors_lacks_is_told(tmp_path: Path) -> None:
+    model = nn.ParameterDict({"phase": nn.Parameter(torch.zeros(3, dtype=torch.complex128))})
+    checkpoints = Checkpoints(tmp_path, 0)
+    checkpoints.save(1, model, torch.optim.SGD(model.parameters()), {})
+    with pytest.raises(OSError, match="the checkpoint cannot be written: .*complex128"):
         checkpoints.wait()

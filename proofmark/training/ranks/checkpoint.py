@@ -17,6 +17,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 import xxhash
+from safetensors.torch import save_file
 from torch.distributed.checkpoint.api import CheckpointException
 from torch.distributed.checkpoint.hf_storage import HuggingFaceStorageReader, HuggingFaceStorageWriter
 from torch.distributed.checkpoint.metadata import Metadata, MetadataIndex
@@ -33,7 +34,6 @@ from torch.distributed.checkpoint.state_dict_saver import async_save
 from torch.distributed.checkpoint.storage import WriteResult
 
 from proofmark.errors import StepError
-from proofmark.training.ranks.shard_file import write_safetensors
 
 KEEP = 2
 """How many finished checkpoints stay."""
@@ -132,8 +132,8 @@ class _Stager(BlockingAsyncStager):
 
 
 class _Writer(HuggingFaceStorageWriter):
-    """The library's files by a writer of our own. The library's copies all tensors as bytes with the interpreter
-    locked: while it did, training could not go on."""
+    """The library's files, written by safetensors itself. The library first copies all tensors as bytes with the
+    interpreter locked: while it did, training could not go on."""
 
     def __init__(self, draft: Path) -> None:
         super().__init__(str(draft), save_distributed=True)
@@ -152,8 +152,7 @@ class _Writer(HuggingFaceStorageWriter):
         if tensors:
             path = self._draft / f"shard-{plan.storage_data['shard_index']:05d}-model-00001-of-00001.safetensors"
             metadata = {"DCP_SHARDING_INFO": json.dumps(places), "DCP_VERSION": "1.0", "format": "pt"}
-            digest = write_safetensors(path, tensors, metadata)
-            results = [WriteResult(MetadataIndex(path.name), path.stat().st_size, digest)]
+            results = [_write(path, tensors, metadata)]
         written.set_result(results)
         return written
 
@@ -179,6 +178,22 @@ class _Writer(HuggingFaceStorageWriter):
         self._draft.rename(final)
         for old in sorted(final.parent.glob("step-*[0-9]"))[:-KEEP]:
             shutil.rmtree(old, ignore_errors=True)
+
+
+def _write(path: Path, tensors: dict[str, torch.Tensor], metadata: dict[str, str]) -> WriteResult:
+    """A file of contiguous tensors, on the disk when this returns, and out of the page cache, which is the data set's.
+
+    Raises:
+        OSError: it can't be written; it names the file.
+        SafetensorError: safetensors can't give one of these dtypes back.
+    """
+    save_file(tensors, path, metadata)
+    with path.open("rb") as stream:
+        os.fsync(stream.fileno())
+        digest = hashlib.file_digest(stream, xxhash.xxh3_128).hexdigest()
+        if hasattr(os, "posix_fadvise"):
+            os.posix_fadvise(stream.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+        return WriteResult(MetadataIndex(path.name), os.fstat(stream.fileno()).st_size, digest)
 
 
 def verify(path: Path) -> None:
