@@ -28,10 +28,9 @@ from proofmark.record.kept import failed
 from proofmark.record.parts import Kept
 from proofmark.rules.config import Resolution
 from proofmark.suite import Run
-from proofmark.vendor.hardware.chips import describe_chip
 from proofmark.vendor.hardware.devices import usable_devices
-from proofmark.vendor.hardware.machine import describe_host, installed_versions
-from proofmark.vendor.hardware.provenance import device_software, provenance_of
+from proofmark.vendor.hardware.machine import describe_host
+from proofmark.vendor.hardware.provenance import run_facts
 from proofmark.vendor.registry import FoundVendor
 
 FOLDER = "search"
@@ -187,22 +186,12 @@ class SearchRun(Run[AutoMLRecord]):
         return tuple({variable: name} for name in usable_devices(vendor)) or ({},)
 
     def _facts(self) -> dict[str, Any]:
-        vendor, precision = self._found.vendor, self.config.precision
-        chip = describe_chip(vendor.chip(), vendor.chip_units(), precision, self._found.chips_file)
         return {
-            "config": self.config.as_dict(),
-            "precision": precision,
+            **run_facts(self._found, self.config, self.config.precision, None, self._case.packages),
             "devices": len(self._environments()),
             "adapted": self._found.adapted,
             "problems": [vars(problem) for problem in self.problems],
             "unsupported": self._unsupported,
-            "versions": installed_versions(self._case.packages),
-            "provenance": provenance_of(self._found).model_dump(),
-            "host": describe_host(device_software(vendor)).model_dump(),
-            "chip": chip.model_dump(),
-            "expected_unsupported": self._found.expects_unsupported(
-                f"{self.config.suite}/{self.config.case}", None, precision
-            ),
         }
 
 

@@ -14,6 +14,7 @@ from proofmark.inference.record import STEPS, Accuracy, Measurement, RunRecord, 
 from proofmark.inference.timing.rounds import measurement_of
 from proofmark.inference.verdict import judge
 from proofmark.monitoring.summary import summarise
+from proofmark.record.begun import envelope_of
 from proofmark.record.events import CORRUPT, NAMED, Event, read_events, seconds_between
 from proofmark.record.parts import Check, Flops, Identity, Launched, Memory, Monitoring, Utilisation
 from proofmark.rules.config import EffectiveConfig
@@ -34,36 +35,17 @@ def collect(events_file: Path, begun: Event | None = None) -> RunRecord:
     Raises:
         ValueError: nothing says what was run.
     """
-    events: Events = defaultdict(list)
-    for event in _on_host(events_file.parent):
-        events[event["event"]].append(event)
-    last = begun
-    for event in read_events(events_file, CASE_EVENTS):  # after those: what the session saw itself is the last word
-        events[event["event"]].append(event)
-        if "clock" in event and (last is None or event["clock"] > last["clock"]):
-            last = event
-    begin = next(iter(events["run_begin"]), begun)
-    if begin is None or last is None:
-        raise ValueError(f"{events_file}: no run_begin event")
+    events, begin, last = _read(events_file, begun)
     launched = _last(events, "launched")
     begin = begin | _of_host(launched, begin)
     config = EffectiveConfig.from_dict(begin["config"])
     engine, framework = _measurement(events, "engine"), _measurement(events, "framework")
     flops = Flops(declared=config.flops, counted=_last(events, "flops").get("counted"))
-    facts = {key: begin[key] for key in ("compiler", "precision", "versions", "host", "chip", "device", "problems")}
-    facts |= {key: begin.get(key) for key in ("expected_unsupported", "provenance")}
     record = RunRecord(
-        suite=config.suite,
-        case=config.case,
-        profile=config.profile,
-        vendor=config.vendor,
-        item=config.item,
-        started=begin["time"],
+        **envelope_of(begin, config),
+        compiler=begin["compiler"],
+        device=begin["device"],
         seconds=seconds_between(begin, last),
-        config_hash=config.hash,
-        config={**config.as_dict()["parameters"], **config.as_dict()["configurations"]},
-        overrides=begin["config"]["overrides"],
-        seed=config.seed,
         dataset=_identity(events, "dataset"),
         weights=_identity(events, "weights"),
         steps=_steps(events),
@@ -80,11 +62,29 @@ def collect(events_file: Path, begun: Event | None = None) -> RunRecord:
         damaged=tuple(event["what"] for event in events[CORRUPT][:NAMED]),
         interrupted=_last(events, "interrupted").get("step"),
         launched=tuple(map(_launched, launched.get("hosts", ()))),
-        **facts,
     )
     record = record.model_copy(update={"monitoring": _monitoring(record, events, events_file)})
     record = record.model_copy(update={"utilisation": _utilisation(record)})
     return record.model_copy(update={"verdict": judge(record)}).with_figures(figures(record))
+
+
+def _read(events_file: Path, begun: Event | None) -> tuple[Events, Event, Event]:
+    """All events by kind, the run's first, and the last that was seen here.
+
+    A host's own come before the session's: what that saw itself is the last word on a kind, and its clock is the run's.
+    """
+    events: Events = defaultdict(list)
+    for event in _on_host(events_file.parent):
+        events[event["event"]].append(event)
+    last = begun
+    for event in read_events(events_file, CASE_EVENTS):
+        events[event["event"]].append(event)
+        if "clock" in event and (last is None or event["clock"] > last["clock"]):
+            last = event
+    begin = next(iter(events["run_begin"]), begun)
+    if begin is None or last is None:
+        raise ValueError(f"{events_file}: no run_begin event")
+    return events, begin, last
 
 
 def _on_host(run_dir: Path) -> Iterator[Event]:

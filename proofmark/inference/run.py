@@ -27,10 +27,8 @@ from proofmark.record.events import Event, EventLog
 from proofmark.record.kept import failed
 from proofmark.rules.config import EffectiveConfig
 from proofmark.suite import Run
-from proofmark.vendor.hardware.chips import describe_chip
 from proofmark.vendor.hardware.devices import Assignment
-from proofmark.vendor.hardware.machine import describe_host, installed_versions
-from proofmark.vendor.hardware.provenance import device_software, provenance_of
+from proofmark.vendor.hardware.provenance import run_facts
 from proofmark.vendor.registry import FoundVendor
 
 IMPORTED = ("torch.utils.data", "torch.utils.flop_counter", "torch._dynamo", "proofmark.inference.steps.pipeline")
@@ -233,25 +231,15 @@ class CaseRun(Run[RunRecord]):
         return collect(self.run_dir / "events.jsonl", self._begun)
 
     def _facts(self) -> dict[str, Any]:
-        vendor, precision = self._found.vendor, self.config.effective_precision
         compiler = self.config.compiler
-        declared = vendor.compilers.get(compiler) if compiler else None
+        declared = self._found.vendor.compilers.get(compiler) if compiler else None
         packages = [*PACKAGES, *([declared.package] if declared and declared.package else [])]
-        chip = describe_chip(vendor.chip(), vendor.chip_units(), precision, self._found.chips_file)
         return {
-            "config": self.config.as_dict(),
+            **run_facts(self._found, self.config, self.config.effective_precision, compiler, packages),
             "compiler": compiler,
-            "precision": precision,
             "gate": self._options.gate,
             "device": self._device.index,
             "problems": [vars(problem) for problem in self._problems],
-            "versions": installed_versions(packages),
-            "provenance": provenance_of(self._found).model_dump(),
-            "host": describe_host(device_software(vendor)).model_dump(),
-            "chip": chip.model_dump(),
-            "expected_unsupported": self._found.expects_unsupported(
-                f"{self.config.suite}/{self.config.case}", compiler, precision
-            ),
         }
 
     def _spec(self) -> CaseSpec:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from proofmark.record.begun import envelope_of
 from proofmark.record.events import CORRUPT, NAMED, Event, read_events, seconds_between
 from proofmark.record.parts import Chip, Flops, Identity, Utilisation
 from proofmark.rules.config import EffectiveConfig
@@ -33,30 +34,21 @@ def collect(run_dir: Path, begun: Event | None = None) -> TrainingRecord:
     begin = next((event for event in events if event["event"] == "run_begin"), begun)
     if begin is None:
         raise ValueError(f"{run_dir / 'events.jsonl'} does not say what was run")
-    begin = begin | _of_hosts(events)
+    begin = begin | _of_hosts(events)  # first: the chip there decides over utilisation
     config = EffectiveConfig.from_dict(begin["config"])
-    runs, firsts = [], list[RankLog]()
-    damaged = [event["what"] for event in read if event["event"] == CORRUPT]
-    for event in (event for event in events if event["event"] == "round_begin"):
-        number = event["round"]
-        end = next((e for e in events if e["event"] == "round_end" and e["round"] == number), None)
-        run, ranks = collect_run(run_dir / f"round{number}", event, end, begin["nnodes"])
-        runs.append(run)
-        firsts += [log for log in ranks[:1] if log.rank == 0]
-        damaged += [f"round{number}/noderank{log.node}/{what}" for log in ranks for what in log.damaged()]
-    damaged += _damaged_agents(run_dir)
+    runs, firsts, damaged = _rounds(run_dir, events, begin["nnodes"])
+    damaged = [*(event["what"] for event in read if event["event"] == CORRUPT), *damaged, *_damaged_agents(run_dir)]
     first = firsts[0] if firsts else RankLog(0)
-    facts = {key: begin[key] for key in ("scale", "nnodes", "nproc", "precision")}
-    facts |= {key: begin[key] for key in ("versions", "host", "chip", "problems")}
+    task = {name: getattr(config, name) for name in ("metric", "target", "better")}
     processes = begin["nnodes"] * begin["nproc"] * config.gradient_accumulation_steps
     record = TrainingRecord(
-        **_identity_of(config),
-        **facts,
+        **envelope_of(begin, config),
+        **task,
+        **{name: begin[name] for name in ("scale", "nnodes", "nproc")},
+        repeats=config.repeat,
         **_figures(runs, begin, config, first),
         adapted=tuple(dict.fromkeys([*begin["adapted"], *_adapted(firsts)])),
-        started=begin["time"],
         seconds=seconds_between(begin, [begin, *events][-1]),
-        overrides=begin["config"]["overrides"],
         dataset=_identity(first, "dataset"),
         weights=_identity(first, "weights"),
         weights_given=config.host.weights is not None,
@@ -66,8 +58,6 @@ def collect(run_dir: Path, begun: Event | None = None) -> TrainingRecord:
         train_batch_size=-(-config.global_batch_size // processes),
         runs=tuple(runs),
         unsupported=begin.get("unsupported"),
-        expected_unsupported=begin.get("expected_unsupported"),
-        provenance=begin.get("provenance"),
         interrupted=next((event["step"] for event in events if event["event"] == "interrupted"), None),
         corrupt_lines=len(damaged),
         damaged=tuple(damaged[:NAMED]),
@@ -75,6 +65,22 @@ def collect(run_dir: Path, begun: Event | None = None) -> TrainingRecord:
         ended=any(event["event"] == "run_end" for event in events),
     )
     return record.model_copy(update={"verdict": judge(record)}).with_figures(figures(record))
+
+
+def _rounds(run_dir: Path, events: Sequence[Event], nnodes: int) -> tuple[list[SeedRun], list[RankLog], list[str]]:
+    """Each seed's run, the logs of those runs' first ranks, and the damaged lines of any rank's.
+
+    A run that was cut off has no end, and may have no rank 0: its other ranks say why, and it is a run all the same.
+    """
+    runs, firsts, damaged = list[SeedRun](), list[RankLog](), list[str]()
+    for event in (event for event in events if event["event"] == "round_begin"):
+        number = event["round"]
+        end = next((e for e in events if e["event"] == "round_end" and e["round"] == number), None)
+        run, ranks = collect_run(run_dir / f"round{number}", event, end, nnodes)
+        runs.append(run)
+        firsts += [log for log in ranks[:1] if log.rank == 0]
+        damaged += [f"round{number}/noderank{log.node}/{what}" for log in ranks for what in log.damaged()]
+    return runs, firsts, damaged
 
 
 def _adapted(firsts: Iterable[RankLog]) -> Iterator[str]:
@@ -94,15 +100,6 @@ def _damaged_agents(run_dir: Path) -> Iterator[str]:
         for event in read_events(path, AGENT_EVENTS):
             if event["event"] == CORRUPT:
                 yield f"{path.parent.relative_to(run_dir)}/{event['what']}"
-
-
-def _identity_of(config: EffectiveConfig) -> dict[str, Any]:
-    """What was to be run."""
-    names = ("suite", "case", "profile", "vendor", "item", "seed", "metric", "target", "better")
-    values = {name: getattr(config, name) for name in names}
-    plain = config.as_dict()
-    task = {"config_hash": config.hash, "config": {**plain["parameters"], **plain["configurations"]}}
-    return {**values, **task, "repeats": config.repeat}
 
 
 def _figures(runs: list[SeedRun], begin: Event, config: EffectiveConfig, first: RankLog) -> dict[str, Any]:

@@ -23,9 +23,7 @@ from proofmark.training.kept import of_training
 from proofmark.training.logs.failure import diverged
 from proofmark.training.record import TrainingRecord
 from proofmark.training.spec import TrainingSpec
-from proofmark.vendor.hardware.chips import describe_chip
-from proofmark.vendor.hardware.machine import describe_host, installed_versions
-from proofmark.vendor.hardware.provenance import device_software, provenance_of
+from proofmark.vendor.hardware.provenance import run_facts
 from proofmark.vendor.registry import FoundVendor
 
 PACKAGES = TrainingCase.packages
@@ -207,25 +205,16 @@ class ScaleRun(Run[TrainingRecord]):
         )
 
     def _facts(self) -> dict[str, Any]:
-        vendor, precision = self._found.vendor, self.config.precision
-        chip = describe_chip(vendor.chip(), vendor.chip_units(), precision, self._found.chips_file)
+        vendor = self._found.vendor
         return {
-            "config": self.config.as_dict(),
+            **run_facts(self._found, self.config, self.config.precision, None, PACKAGES),
             "scale": str(self._scale),
             "nnodes": self._scale.nnodes,
             "nproc": self._scale.nproc,
-            "precision": precision,
             "devices": self._scale.nnodes if vendor.torch_device() == "cpu" else self._scale.world,
             "adapted": self._found.adapted,
             "problems": [vars(problem) for problem in self.problems],
             "unsupported": self._unsupported,
-            "versions": installed_versions(PACKAGES),
-            "provenance": provenance_of(self._found).model_dump(),
-            "host": describe_host(device_software(vendor)).model_dump(),
-            "chip": chip.model_dump(),
-            "expected_unsupported": self._found.expects_unsupported(
-                f"{self.config.suite}/{self.config.case}", None, precision
-            ),
         }
 
 

@@ -14,6 +14,7 @@ from proofmark.automl.outcome.verdict import judge
 from proofmark.automl.search.journal import FILE, digest_of, faults, read_journal
 from proofmark.automl.search.running import digest_of_log
 from proofmark.automl.search.state import Trial, segments
+from proofmark.record.begun import envelope_of
 from proofmark.record.events import CORRUPT, NAMED, Event, read_events, seconds_between
 from proofmark.record.parts import Chip, Contention, Flops, Identity, Utilisation
 from proofmark.rules.config import EffectiveConfig
@@ -38,20 +39,13 @@ def collect(run_dir: Path, begun: Event | None = None) -> AutoMLRecord:
     folder = Path(last["search"]["folder"]) if "search" in last else None
     events = list(read_journal(folder / FILE)) if folder else []
     damaged = [event["what"] for event in [*read, *events] if event["event"] == CORRUPT]
-    plain = config.as_dict()
     record = AutoMLRecord(
-        **{name: getattr(config, name) for name in ("suite", "case", "profile", "vendor", "item", "seed")},
+        **envelope_of(begin, config),
         **{name: getattr(config, name) for name in ("metric", "target", "rankable")},
-        **{key: begin[key] for key in ("precision", "versions", "host", "chip", "problems", "devices")},
+        devices=begin["devices"],
         adapted=tuple(begin["adapted"]),
-        started=begin["time"],
         seconds=seconds_between(begin, read[-1]) if read else None,
-        config_hash=config.hash,
-        config={**plain["parameters"], **plain["configurations"]},
-        overrides=plain["overrides"],
         unsupported=begin.get("unsupported"),
-        expected_unsupported=begin.get("expected_unsupported"),
-        provenance=begin.get("provenance"),
         flops=None,
         interrupted=last["interrupted"]["step"] if "interrupted" in last else None,
         partial="partial" in last,

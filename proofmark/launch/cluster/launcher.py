@@ -12,9 +12,10 @@ from typing import Any
 
 from proofmark.launch.cluster.connection import HostError
 from proofmark.launch.cluster.controller import Controller
-from proofmark.launch.cluster.link import HostLink, HostSetup, environment_on, free_port, make_ready
+from proofmark.launch.cluster.link import HostLink, HostSetup, environment_on
 from proofmark.launch.cluster.node import Tell
 from proofmark.launch.cluster.preflight import HostReport, ready
+from proofmark.launch.cluster.readying import free_port, make_ready
 from proofmark.launch.job import Handle, HostLayout, Job
 from proofmark.launch.job_file import JobFile, Status
 from proofmark.process import wall_clock
@@ -216,7 +217,12 @@ class ClusterHandle(Handle):
             raise HostError(f"{link.node.name}: {error}") from None
 
     async def _follow(self, links: Sequence[HostLink]) -> Status:
-        """Until all agents have ended; a node that failed or was lost takes the others with it."""
+        """Until all agents have ended; a node that failed or was lost takes the others with it.
+
+        The first to fail is not always at fault: where a host dies, ranks on the others fail over it, and their agents
+        may end before its silence shows. So the others get `PATIENCE` to end too and say why; where all have, or a node
+        is lost, `LAST_WORDS` for what is still on its way. Only then is it said who was lost.
+        """
         failed_at = first_end = None
         while not self._is_stopped():
             now, ended = time.monotonic(), [link.connection.logs.ended for link in links]

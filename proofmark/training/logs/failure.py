@@ -24,7 +24,12 @@ QUOTED = 16
 
 
 def failure_of(directory: Path, ranks: Sequence[RankLog], agents: Sequence[Event], end: Event | None) -> Failure | None:
-    """Who brought the run down: a rank that hung, that raised first, that died first; or whoever stopped it."""
+    """Who brought the run down: a rank that hung, that raised first, that died first; or whoever stopped it.
+
+    When a rank dies the others fail after it: their exchange breaks, so they raise, or torchrun ends them by SIGTERM.
+    So causes are sought from what can be nobody's consequence to what mostly is one: a lost host, a hang (its agent has
+    killed the ranks), a loss that is no number, a death by another signal, the earliest exception, a silent exit.
+    """
     if end is not None and end["status"] == "succeeded":
         return None
     if end is not None and end.get("lost"):

@@ -6,12 +6,17 @@ import hashlib
 import os
 import shutil
 import subprocess
+from collections.abc import Iterable
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import Any
 
 from proofmark.record.parts import Known, Provenance
+from proofmark.rules.config import EffectiveConfig
 from proofmark.vendor.contract import Vendor
+from proofmark.vendor.hardware.chips import describe_chip
+from proofmark.vendor.hardware.machine import describe_host, installed_versions
 from proofmark.vendor.registry import FoundVendor
 
 SUITE = Path(__file__).resolve().parents[3]
@@ -31,6 +36,32 @@ def provenance_of(found: FoundVendor) -> Provenance:
         clean=clean,
         **vendor_package(found),
     )
+
+
+def run_facts(
+    found: FoundVendor, config: EffectiveConfig, precision: str, compiler: str | None, packages: Iterable[str]
+) -> dict[str, Any]:
+    """What the event that a run begins with says whatever the suite: its configuration, versions, machine and chip.
+
+    Args:
+        precision: at which it is run.
+        compiler: None where nothing is compiled.
+        packages: whose versions matter.
+
+    Raises:
+        ConfigurationError: a file of the vendor's is wrong.
+    """
+    vendor = found.vendor
+    chip = describe_chip(vendor.chip(), vendor.chip_units(), precision, found.chips_file)
+    return {
+        "config": config.as_dict(),
+        "precision": precision,
+        "versions": installed_versions(packages),
+        "provenance": provenance_of(found).model_dump(),
+        "host": describe_host(device_software(vendor)).model_dump(),
+        "chip": chip.model_dump(),
+        "expected_unsupported": found.expects_unsupported(f"{config.suite}/{config.case}", compiler, precision),
+    }
 
 
 def vendor_package(found: FoundVendor) -> dict[str, Known]:

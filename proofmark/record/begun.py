@@ -1,0 +1,22 @@
+"""What every suite's record takes from the event that its run began with."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from proofmark.record.events import Event
+from proofmark.rules.config import EffectiveConfig
+
+
+def envelope_of(begin: Event, config: EffectiveConfig) -> dict[str, Any]:
+    """The fields of a `CaseRecord` that say what was to be run, with what, and where; `config` is the event's."""
+    plain = config.as_dict()
+    return {
+        **{name: getattr(config, name) for name in ("suite", "case", "profile", "vendor", "item", "seed")},
+        "config_hash": config.hash,
+        "config": {**plain["parameters"], **plain["configurations"]},
+        "overrides": plain["overrides"],
+        "started": begin["time"],
+        **{name: begin[name] for name in ("precision", "versions", "host", "chip", "problems")},
+        **{name: begin.get(name) for name in ("expected_unsupported", "provenance")},
+    }
