@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from proofmark.automl.outcome import event_types as searches
 from proofmark.inference.collect import collect
 from proofmark.inference.event_types import CASE_EVENTS
 from proofmark.inference.record import STEPS
@@ -350,7 +351,7 @@ def test_a_line_of_any_length_is_read_in_little_memory(log: Path) -> None:
 
 
 def test_every_event_that_is_written_has_a_type() -> None:
-    readers = (CASE_EVENTS, SESSION_EVENTS, AGENT_EVENTS, RANK_EVENTS)
+    readers = (CASE_EVENTS, SESSION_EVENTS, AGENT_EVENTS, RANK_EVENTS, searches.SESSION_EVENTS, searches.TRIAL_EVENTS)
     known = {kind for reader in readers for kind in reader.kinds}
     for path in (ROOT / "proofmark").rglob("*.py"):
         written = re.findall(r"log\.write\(\s*\"(\w+)\"", path.read_text(encoding="utf-8"))
