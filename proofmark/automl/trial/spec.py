@@ -1,13 +1,12 @@
-"""What a trial's process needs to know. Plain values, handed over as a file."""
+"""What a trial's process needs to know."""
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from proofmark.launch.job import HostLayout
+from proofmark.launch.spec import RunSpec
 from proofmark.rules.config import EffectiveConfig
 from proofmark.training.spec import TrainingSpec
 
@@ -40,14 +39,10 @@ class Parent:
 
 
 @dataclass(frozen=True)
-class TrialSpec:
+class TrialSpec(RunSpec):
     """One training of one network.
 
     Attributes:
-        case: module and class of the case.
-        vendor: whose devices, found under `vendors_dir` or as an installed package.
-        config: an EffectiveConfig as `as_dict` gives it.
-        directory: where it leaves its files.
         graph: its network, as JSON.
         parent: None for fresh weights.
         hyperparameters: batch_size, dropout and kernel_size; the last is in the graph already.
@@ -59,12 +54,6 @@ class TrialSpec:
         monitor_interval: seconds between two readings of its monitor, None for no monitor.
     """
 
-    case: tuple[str, str]
-    vendor: str
-    vendors_dir: str
-    config: dict[str, Any]
-    directory: str
-    sys_path: tuple[str, ...]
     trial: int
     graph: dict[str, Any]
     parent: Parent | None
@@ -80,30 +69,7 @@ class TrialSpec:
     @property
     def folder(self) -> Path:
         """Where the trial's files are, on the machine that it runs on."""
-        return Path(self.directory) / "noderank0"
-
-    def save(self, path: Path) -> None:
-        """Write it down.
-
-        Raises:
-            OSError: no space, no permission.
-        """
-        path.write_text(self.text(), encoding="utf-8")
-
-    def text(self) -> str:
-        """What `save` writes."""
-        return json.dumps(asdict(self))
-
-    def moved(self, layout: HostLayout) -> TrialSpec:
-        """The same trial where things lie elsewhere."""
-        return replace(self, vendors_dir=f"{layout.code}/vendors", directory=layout.directory, sys_path=(layout.code,))
-
-    @classmethod
-    def load(cls, path: Path) -> TrialSpec:
-        """Read what `save` wrote."""
-        values = json.loads(path.read_text(encoding="utf-8"))
-        parent = Parent(**values["parent"]) if values["parent"] else None
-        return cls(**{**values, "case": tuple(values["case"]), "sys_path": tuple(values["sys_path"]), "parent": parent})
+        return self.node_directory(0)
 
     def training(self) -> TrainingSpec:
         """The trial as a training: its configuration has the trial's epochs and batch."""
