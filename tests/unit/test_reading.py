@@ -22,7 +22,7 @@ from proofmark.rules.config import EffectiveConfig
 from proofmark.rules.legality import Override
 from proofmark.rules.scale import Scale
 from proofmark.rules.strict_yaml import load_mapping, parse
-from proofmark.training.case import TrainingParameters
+from proofmark.suite import find_suites
 from proofmark.vendor.contract import Processor
 from proofmark.vendor.engine import Compiler
 from proofmark.vendor.hardware.chips import describe_chip, load_chips
@@ -222,8 +222,8 @@ class TestCaseFile:
     @pytest.mark.parametrize("profile", ["embedded", "standard"])
     def test_shipped_cases(self, path: Path, profile: str) -> None:
         suite = path.parent.name
-        kind = TrainingParameters if suite == "training" else InferenceParameters
         if path.stem != "contract":
+            kind = find_suites(ROOT / "suites")[suite].case_type.parameters_type
             load_case_file(path, suite, profile, path.with_name("contract.yaml"), kind)
 
 

@@ -52,6 +52,7 @@ def rules(record: AutoMLRecord) -> list[Rule]:
         Rule("the counter of operations equals its oracle", honesty, _miscounted(record)),
         Rule("computed in at least 16 bits", honesty, _imprecise(record)),
         Rule("data identified, and kept apart", error, _data(record)),
+        Rule("the best network was judged", error, _unjudged(record)),
         Rule("lasted as long as it must", VerdictKind.INSUFFICIENT, _short(record)),
         Rule(
             "the best network is good enough on data that no trial was chosen by",
@@ -154,10 +155,14 @@ def _short(record: AutoMLRecord) -> list[str]:
     return [f"it must last at least {least:g} s and did not"] if lasted is None or lasted < least else []
 
 
+def _unjudged(record: AutoMLRecord) -> list[str]:
+    if record.held_out_accuracy is not None:
+        return []
+    return [f"nothing says how good the best trial is on held-out data: {record.held_out_reason or 'no reason'}"]
+
+
 def _bad(record: AutoMLRecord) -> list[str]:
     found = record.held_out_accuracy
-    if found is None:
-        return [f"nothing says how good the best trial is on held-out data: {record.held_out_reason or 'no reason'}"]
-    if found >= record.target:
+    if found is None or found >= record.target:
         return []
     return [f"{record.metric} {found:.5f} on held-out data is below the target {record.target:g}"]

@@ -54,4 +54,4 @@ def read_heartbeat(path: Path) -> Heartbeat | None:
         pid, first, step, phase, since = _LAYOUT.unpack(path.read_bytes())
     except (OSError, struct.error):
         return None
-    return Heartbeat(pid, first, step, PHASES[phase], since) if pid else None
+    return Heartbeat(pid, first, step, PHASES[phase], since) if pid and since else None  # its first one half written

@@ -44,7 +44,7 @@ class Fake(Vendor):
         return driver_files("/dev/fake*")
 
     def synchronize(self) -> None:
-        pass
+        trouble.at("worker", "framework")  # first asked in framework validation
 
     def chip(self) -> str:
         return self.selected
@@ -54,8 +54,6 @@ class Fake(Vendor):
         return 1
 
     def torch_device(self) -> str:
-        if "PROOFMARK_RUN_ID" in os.environ:  # a case asks in framework validation alone
-            trouble.at("worker", "framework")
         return "cpu"
 
     def training_adapter(self) -> TrainingAdapter:

@@ -1,0 +1,22 @@
+"""A rank's sign of life, and one that is half written."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+
+import pytest
+
+from proofmark.training.ranks.heartbeat import HeartbeatWriter, read_heartbeat
+
+
+def test_what_is_written_is_read(tmp_path: Path) -> None:
+    HeartbeatWriter(tmp_path / "beat")(7, "compute")
+    beat = read_heartbeat(tmp_path / "beat")
+    assert beat is not None and (beat.step, beat.phase) == (7, "compute") and beat.since > 0
+
+
+@pytest.mark.parametrize("content", [b"", bytes(40), struct.pack("=qqqqd", 99, 0, 0, 0, 0.0), b"short"])
+def test_a_first_sign_that_is_not_whole_is_none(content: bytes, tmp_path: Path) -> None:
+    (tmp_path / "beat").write_bytes(content)
+    assert read_heartbeat(tmp_path / "beat") is None
