@@ -138,6 +138,7 @@ class Container(Part):
     user: str = Field(description="uid:gid")
     rootless: bool = Field(default=False, description="podman ran it without root")
     privileged: bool = Field(description="it had all devices and capabilities of the host")
+    command: tuple[str, ...] = Field((), description="the engine's, whole, up to the program that ran in it")
 
 
 class Launched(Part):

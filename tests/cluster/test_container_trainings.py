@@ -22,14 +22,13 @@ class Contained(Site):
 
     def __init__(self, house: House, engine: Engine, folder: Path) -> None:
         self.engine = engine
-        super().__init__(house, folder, ("--engine", str(engine.path)), {"interface": "lo"})
-        self.give(house)
+        self.mounts = [f"{path}:{path}:ro" for path in engine.mounts] + [f"{house.root}:{house.root}"]
+        super().__init__(house, folder, ("--engine", str(engine.path)), {"interface": "lo", "mounts": self.mounts})
 
-    def give(self, house: House, **changes: Any) -> None:
-        """Write the vendors' container.yaml: the machine's own programs, and where the house is."""
-        mounts = [f"{path}:{path}:ro" for path in self.engine.mounts] + [f"{house.root}:{house.root}"]
+    def give(self, **content: Any) -> None:
+        """Write the vendors' container.yaml."""
         for vendor in ("cpu", "fake"):
-            (house.root / f"vendors/{vendor}/container.yaml").write_text(yaml.safe_dump({"mounts": mounts} | changes))
+            (self.house.root / f"vendors/{vendor}/container.yaml").write_text(yaml.safe_dump(content))
 
     @property
     def containerfile(self) -> Path:
@@ -61,7 +60,7 @@ def refused(ran: Ran, *told: str) -> None:
 
 
 def test_a_training_in_a_container(contained: Contained, engine: Engine) -> None:
-    contained.give(contained.house, shm_size="64m")
+    contained.give(shm_size="64m")
     ran = contained.run("--container", engine.image, scale="1x2")
     assert ran.code == 0, ran.output
     record = recorded(ran, "1x2")
@@ -71,6 +70,10 @@ def test_a_training_in_a_container(contained: Contained, engine: Engine) -> None
     (image,) = engine.ask("image", "inspect", "--format={{.Id}}", engine.image).split()
     assert (container.engine, container.image, container.id) == (str(engine.path), engine.image, image)
     assert (container.user, container.privileged) == ("0:0", False)
+    assert container.command[:2] == (str(engine.path), "run") and container.command[-1] == engine.image
+    assert {"--pull=never", "--shm-size=64m", f"--volume={contained.house.root}:{contained.house.root}"} <= {
+        *container.command
+    }
     nothing_is_left(engine)
     assert list((contained.work / "runs").iterdir()) == []
 
@@ -96,7 +99,7 @@ def test_containers_on_two_hosts(campus: Campus, engine: Engine, tmp_path: Path)
     (tmp_path / "own").mkdir()
     contained = Contained(campus.house, engine, tmp_path / "own")
     contained.containerfile.write_text("FROM scratch\nLABEL made=there\n")
-    ran = campus.run("--container", "vendor", "--engine", str(engine.path))
+    ran = campus.run("--container", "vendor", "--engine", str(engine.path), mounts=contained.mounts)
     assert ran.code == 0, ran.output
     containers = [host.container for host in recorded(ran).runs[0].launched if host.container]
     assert len(containers) == 2
@@ -109,7 +112,7 @@ def test_what_is_missing_or_wrong_is_told(contained: Contained, engine: Engine) 
     refused(contained.run(*look, "no-such-image", scale="1x1"), "no-such-image", f"have {engine.path} pull or load")
     refused(contained.run(*look, engine.image, "--engine", "/no/engine", scale="1x1"), "/no/engine: No such file")
     refused(contained.run(*look, engine.image, python="/no/python", scale="1x1"), "/no/python")
-    contained.give(contained.house, mounts=["here:there"], shm_size="much", privileged="yes", device=["/dev/x"])
+    contained.give(mounts=["here:there"], shm_size="much", privileged="yes", device=["/dev/x"])
     told = ("mounts.0: ", "shm_size: ", "privileged: ", "device: unknown key")
     refused(contained.run(*look, engine.image, scale="1x1"), *told)
     refused(contained.run("--container", engine.image, "--launcher", "ssh"), "hosts: expected at least one")
@@ -119,7 +122,7 @@ def test_a_container_that_is_killed_is_named(contained: Contained, engine: Engin
     privileged = isinstance(
         engine, Podman
     )  # docker then asks for every capability, and not every machine's root has all
-    contained.give(contained.house, privileged=privileged)
+    contained.give(privileged=privileged)
     session = contained.start("--container", engine.image, trouble=MIDWAY + "sleep", scale="1x2")
     contained.house.wait_for_trouble(session)
     (name,) = engine.containers()

@@ -19,7 +19,7 @@ from proofmark.inference.collect import collect
 from proofmark.inference.node.answers import read_node_answer
 from proofmark.inference.record import RunRecord
 from proofmark.launch.cluster.cluster_file import load_cluster
-from proofmark.launch.cluster.container import ContainerSettings
+from proofmark.launch.cluster.container_file import ContainerSettings
 from proofmark.launch.cluster.node_logs import NodeLogs
 from proofmark.process.answers import read_answer
 from proofmark.record.envelope import CaseRecord

@@ -177,9 +177,9 @@ CLUSTER: dict[str, Any] = {
 }
 CONTAINER: dict[str, Any] = {
     "devices": ["/dev/acme0"],
-    "mounts": ["/a:/b:ro"],
+    "mounts": ["/opt/acme:/opt/acme:ro"],
     "shm_size": "16g",
-    "options": ["--ipc=host"],
+    "options": ["--gpus=all"],
     "privileged": False,
 }
 PEAK = {"flops": "312e12", "source": "sheet", "achievable": 2.8e14}

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 from proofmark.errors import ConfigurationError, UsageError
 from proofmark.launch.cluster.cluster_file import Cluster, load_cluster
-from proofmark.launch.cluster.container import ContainerImage, ContainerSettings, container_of
+from proofmark.launch.cluster.container import ContainerImage, container_of
+from proofmark.launch.cluster.container_file import ContainerSettings
 from proofmark.launch.cluster.node import Node
 from proofmark.launch.launchers.slurm import Slurm
 from proofmark.launch.launchers.ssh import Ssh
@@ -115,11 +116,48 @@ def vendor(directory: Path, *options: str) -> Any:
         ("shm_size: 16", "shm_size: "),
         ("shm_size: 16 GB", "shm_size: "),
         ("privileged: 1", "privileged: "),
-        ("mounts: [data:/data]", "mounts.0: "),
+        ("mounts: [data:/data]", "mounts.0: 'data:/data' is no mount: expected /opt/acme:/opt/acme:ro"),
         ("mounts: [/data]", "mounts.0: "),
         ("mounts: /data:/data", "mounts: "),
+        (
+            "mounts: ['/:/host']",
+            "mounts.0: '/' is nothing that a vendor's container sees: drivers lie below /usr, /opt",
+        ),
+        ("mounts: ['/:/host:ro']", "cluster.yaml, under mounts"),
+        ("mounts: ['/var/run/docker.sock:/var/run/docker.sock:ro']", "'/var/run/docker.sock' is nothing"),
+        ("mounts: ['/opt/../root:/opt/../root:ro']", "'/opt/../root' is nothing"),
+        ("mounts: ['/opt/:/opt/:ro']", "'/opt/' is nothing"),
+        ("mounts: ['/opt/x:/opt/x']", "is not read-only at its own place: write /opt/x:/opt/x:ro"),
+        ("mounts: ['/opt/x:/opt/x:rw']", "write /opt/x:/opt/x:ro"),
+        ("mounts: ['/opt/x:/work:ro']", "write /opt/x:/opt/x:ro"),
         ("devices: ['']", "devices.0: "),
+        ("devices: [acme]", "devices.0: 'acme' is no device: expected its file, as /dev/acme0, or a CDI name"),
+        ("devices: [/dev]", "is no device"),
+        ("devices: [/dev/../etc]", "is no device"),
+        ("devices: [/dev/acme0:/etc/passwd]", "is no device"),
+        ("devices: [/dev/sda1]", "'/dev/sda1' is the host's own, and no accelerator"),
+        ("devices: ['/dev/acme0:/dev/mem:rw']", "is the host's own"),
         ("options: [1]", "options.0: "),
+        ("options: --pull=always", "options: "),
+        ("options: [--pull=always]", "options.0: '--pull=always' is not among the options: which image runs is for"),
+        ("options: [--pull, always]", "options.0: '--pull=always' is not among the options"),
+        ("options: [--cap-add=ALL]", "is more than a device needs: --cap-add may be IPC_LOCK or SYS_NICE"),
+        (
+            "options: [--gpus, all, evil/image]",
+            "options.1: 'evil/image' is no option: which image runs is for --container",
+        ),
+        ("options: [--privileged]", "write privileged: true, and the record says so"),
+        ("options: ['-v/:/host']", "write it under mounts, as /opt/acme:/opt/acme:ro"),
+        ("options: [--volume, '/var/run/docker.sock:/s']", "write it under mounts"),
+        ("options: ['-e', A_VISIBLE_DEVICES=1]", "write it out, as --env=..."),
+        ("options: [--env=TOKEN=geheim]", "--env may be a variable ..._VISIBLE_DEVICES or"),
+        ("options: [--env, HF_TOKEN]", "is more than a device needs"),
+        ("options: [--device=/dev/sda]", "is the host's own"),
+        ("options: [--user=0:0]", "'--user=0:0' is not among the options: --gpus, "),
+        ("options: [--entrypoint, /bin/evil]", "is not among the options"),
+        ("options: [--runtime=/tmp/evil]", "--runtime may be a name that the engine's own configuration knows"),
+        ("options: [--security-opt=seccomp=unconfined]", "--security-opt may be label=disable"),
+        ("options: [--]", "is not among the options"),
         ("network: host", "network: unknown key"),
     ],
 )
@@ -138,7 +176,7 @@ def test_an_image_of_the_vendors_is_named_after_its_containerfile(tmp_path: Path
     for content in ("FROM one\n", "FROM two\n", "FROM one\n"):
         (tmp_path / "Containerfile").write_text(content)
         built = container_of(vendor(tmp_path, "--gpus", "all"), "vendor", "docker")
-        assert built.containerfile == content.encode() and built.settings.options == ("--gpus", "all")
+        assert built.containerfile == content.encode() and built.settings.options == ("--gpus=all",)
         names.append(built.image)
     assert names[0] == names[2] != names[1]
 
@@ -147,12 +185,12 @@ def test_a_containers_command_line() -> None:
     given = ContainerSettings(
         devices=("/dev/x",), mounts=("/opt/x:/opt/x:ro",), shm_size="16g", options=("--gpus", "all")
     )
-    cluster = Cluster(work_dir="/work", checkpoints="/shared")
+    cluster = Cluster(work_dir="/work", checkpoints="/shared", mounts=("/srv:/srv",))
     command = ContainerImage("podman", "image", given).around(["python3", "-c", "x y"], cluster, ["/data"], "7:8", "me")
     assert command == [
         *("podman", "run", "--rm", "-i", "--pull=never", "--network=host"),
-        *("--volume=/work:/work", "--volume=/shared:/shared", "--volume=/data:/data:ro"),
-        *("--volume=/opt/x:/opt/x:ro", "--device=/dev/x", "--shm-size=16g", "--gpus", "all"),
+        *("--volume=/work:/work", "--volume=/shared:/shared", "--volume=/data:/data:ro", "--volume=/srv:/srv"),
+        *("--volume=/opt/x:/opt/x:ro", "--device=/dev/x", "--shm-size=16g", "--gpus=all"),
         *("--user=7:8", "--name=me", "image", "python3", "-c", "x y"),
     ]
     rootless = ContainerImage("podman", "image", given).around([], cluster, [], "7:8", "me", rootless=True)
@@ -161,11 +199,32 @@ def test_a_containers_command_line() -> None:
     assert "--privileged" in privileged.around([], cluster, [], "7:8", "me")
 
 
-@pytest.mark.parametrize(
-    "given, privileged", [({}, False), ({"privileged": True}, True), ({"options": ("--privileged=true",)}, True)]
-)
-def test_a_privileged_container_is_known_as_such(given: dict[str, Any], privileged: bool) -> None:
-    assert ContainerSettings(**given).is_privileged is privileged
+GIVEN = """\
+devices: [/dev/acme0, "/dev/acme/ctl:/dev/acme/ctl:rw", acme.com/npu=all]
+mounts: ["/usr/lib/acme:/usr/lib/acme:ro", "/opt/acme:/opt/acme:ro"]
+options: [--gpus, all, --ulimit=memlock=-1, --env, "ACME_VISIBLE_DEVICES=0,1", --group-add=video, --cap-add=IPC_LOCK]
+"""
+
+
+def test_what_devices_need_is_given(tmp_path: Path) -> None:
+    (tmp_path / "container.yaml").write_text(GIVEN)
+    settings = container_of(vendor(tmp_path, "--runtime=acme"), "image", "docker").settings
+    assert settings.options == (
+        *("--runtime=acme", "--gpus=all", "--ulimit=memlock=-1", "--env=ACME_VISIBLE_DEVICES=0,1"),
+        *("--group-add=video", "--cap-add=IPC_LOCK"),
+    )
+
+
+def test_all_that_a_vendor_may_not_have_is_told_at_once(tmp_path: Path) -> None:
+    """What its package says of its containers too."""
+    (tmp_path / "container.yaml").write_text("mounts: ['/:/host', '/etc:/etc']\noptions: [--pid=host, --cap-add=ALL]\n")
+    with pytest.raises(ConfigurationError) as caught:
+        container_of(vendor(tmp_path, "--privileged"), "image", "docker")
+    places = [(Path(problem.where).name, problem.key) for problem in caught.value.problems]
+    assert places == [
+        *(("container.yaml", key) for key in ("mounts.0", "mounts.1", "options.0", "options.1")),
+        ("__init__.py", "container_options.0"),
+    ]
 
 
 @given(program=st.lists(st.text(st.characters(blacklist_characters="\0", codec="utf-8")), max_size=4))

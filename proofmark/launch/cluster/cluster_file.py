@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 from proofmark.rules.case_file import load_model
 
 Port = Annotated[int, Field(ge=1, le=65535)]
+Mount = Annotated[str, Field(pattern=r"^/[^:]*:/[^:]*(:[A-Za-z,]+)?$")]
 
 _HOST = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_.:%-]*[A-Za-z0-9_])?")
 
@@ -74,6 +75,9 @@ class Cluster(_Part):
     partition: str | None = Field(default=None, description="Slurm's")
     account: str | None = Field(default=None, description="Slurm's")
     time_limit: str | None = Field(default=None, description="Slurm's, as `[days-]hours:minutes:seconds`")
+    mounts: tuple[Mount, ...] = Field(
+        default=(), description="what else of each host its containers see, as -v takes it"
+    )
     slurm_options: tuple[str, ...] = Field(default=(), description="further options of salloc, such as --gres=gpu:8")
     launcher_options: dict[str, Any] = Field(default_factory=dict, description="of a launcher that a package brings")
 

@@ -9,41 +9,18 @@ import re
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any
-
-from pydantic import BaseModel, ConfigDict, Field
+from typing import Any
 
 from proofmark.errors import UsageError
 from proofmark.launch.cluster.cluster_file import Cluster
 from proofmark.launch.cluster.connection import HostError
+from proofmark.launch.cluster.container_file import ContainerSettings, settings_of
 from proofmark.launch.cluster.node import Node
-from proofmark.rules.case_file import load_model
 from proofmark.vendor.registry import FoundVendor
 
 BUILD_TIMEOUT = 3600.0
 
-CONTAINERFILE, SETTINGS = "Containerfile", "container.yaml"
-
-
-Word = Annotated[str, Field(min_length=1)]
-Mount = Annotated[str, Field(pattern=r"^/[^:]*:/[^:]*(:[A-Za-z,]+)?$")]
-
-
-class ContainerSettings(BaseModel):
-    """The keys of a vendor's container.yaml: what its containers are given. All may be left out."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
-
-    devices: tuple[Word, ...] = Field(default=(), description="device files, as --device takes them")
-    mounts: tuple[Mount, ...] = Field(default=(), description="as -v takes them: /source:/target, or with :ro")
-    shm_size: str | None = Field(default=None, pattern=r"^\d+[bkmgBKMG]?$", description="size of /dev/shm, as 16g")
-    options: tuple[Word, ...] = Field(default=(), description="further options of docker's or podman's run")
-    privileged: bool = Field(default=False, description="all devices and capabilities of the host; the record says so")
-
-    @property
-    def is_privileged(self) -> bool:
-        """Whether a container gets all rights, by this key or by an option."""
-        return self.privileged or any(option.startswith("--privileged") for option in self.options)
+CONTAINERFILE = "Containerfile"
 
 
 @dataclass(frozen=True)
@@ -79,6 +56,7 @@ class ContainerImage:
         given = self.settings
         mounts = [f"{path}:{path}" for path in (cluster.work_dir, cluster.checkpoints) if path]
         mounts += [f"{path}:{path}:ro" for path in dict.fromkeys(read)]
+        mounts += cluster.mounts
         options = ["--rm", "-i", "--pull=never", "--network=host", *(["--userns=keep-id"] if rootless else [])]
         options += [f"--volume={mount}" for mount in (*mounts, *given.mounts)]
         options += [f"--device={device}" for device in given.devices]
@@ -106,9 +84,10 @@ class ContainerImage:
             "name": f"proofmark-{secrets.token_hex(8)}",
             "user": f"{user[1]}:{user[2]}",
             "rootless": user[1] != "0" and await self._is_rootless_podman(node),
-            "privileged": self.settings.is_privileged,
+            "privileged": self.settings.privileged,
         }
-        return self.around([], cluster, read, facts["user"], facts["name"], facts["rootless"]), facts
+        command = self.around([], cluster, read, facts["user"], facts["name"], facts["rootless"])
+        return command, {**facts, "command": command}
 
     async def _is_rootless_podman(self, node: Node) -> bool:
         command = [self.engine, "info", "--format", "{{.Host.Security.Rootless}}"]
@@ -176,12 +155,9 @@ def container_of(found: FoundVendor, image: str, engine: str) -> ContainerImage:
 
     Raises:
         UsageError: there is no Containerfile.
-        ConfigurationError: container.yaml is wrong.
+        ConfigurationError: what the vendor wants for it is no container's to have.
     """
-    path, settings = found.directory / SETTINGS, ContainerSettings()
-    if path.exists():
-        settings = load_model(path, ContainerSettings, found.directory)
-    settings = settings.model_copy(update={"options": (*found.vendor.container_options, *settings.options)})
+    settings = settings_of(found)
     if image != "vendor":
         return ContainerImage(engine, image, settings)
     file = found.directory / CONTAINERFILE
