@@ -3,34 +3,34 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Sequence
 from pathlib import Path
 
 from proofmark import __version__
 from proofmark.inference.event_types import CASE_EVENTS
 from proofmark.inference.figures import figures
 from proofmark.inference.kept import home_of
+from proofmark.inference.outside import timed_outside
 from proofmark.inference.record import STEPS, Accuracy, Measurement, RunRecord, Step
 from proofmark.inference.timing.rounds import measurement_of
 from proofmark.inference.verdict import judge
 from proofmark.monitoring.summary import summarise
 from proofmark.record.begun import envelope_of
+from proofmark.record.chain import changes
 from proofmark.record.events import CORRUPT, NAMED, Event, read_events, seconds_between
-from proofmark.record.parts import Check, Flops, Identity, Launched, Memory, Monitoring, Utilisation
+from proofmark.record.parts import Check, Flops, Identity, Launched, Memory, Monitoring, Seal, Utilisation
 from proofmark.rules.config import EffectiveConfig
 
 Events = dict[str, list[Event]]
 
-SESSIONS_OWN = frozenset({"run_begin", "launched", "interrupted", "partial", "monitor_failed", "step_begin"})
-"""Events that are the session's to write."""
 
-
-def collect(events_file: Path, begun: Event | None = None) -> RunRecord:
+def collect(events_file: Path, begun: Event | None = None, seal: Seal | None = None) -> RunRecord:
     """Make the record of a case run from its event log, whole, damaged or broken off, and judge it.
 
     Args:
         events_file: the log.
         begun: the event that the run began with, for a log that has lost it.
+        seal: what the log is by the word of the session that writes it; None for one that nobody sealed.
 
     Raises:
         ValueError: nothing says what was run.
@@ -40,6 +40,7 @@ def collect(events_file: Path, begun: Event | None = None) -> RunRecord:
     begin = begin | _of_host(launched, begin)
     config = EffectiveConfig.from_dict(begin["config"])
     engine, framework = _measurement(events, "engine"), _measurement(events, "framework")
+    outside = [] if launched else list(timed_outside(events["round_begin"], events["round"]))
     flops = Flops(declared=config.flops, counted=_last(events, "flops").get("counted"))
     record = RunRecord(
         **envelope_of(begin, config),
@@ -54,12 +55,14 @@ def collect(events_file: Path, begun: Event | None = None) -> RunRecord:
         accuracy=_accuracy(events, config, begin["gate"]),
         flops=flops,
         memory=_memory(events, begin["compiler"]),
-        dishonest=tuple(dict.fromkeys(event["what"] for event in events["dishonest"])),
+        dishonest=tuple(dict.fromkeys([*(event["what"] for event in events["dishonest"]), *_accusations(outside)])),
         disturbed=tuple(dict.fromkeys(event["what"] for event in events["disturbed"])),
-        checks=_checks(events),
+        checks=(*_checks(events), *outside),
         partial=bool(events["partial"]),
         corrupt_lines=len(events[CORRUPT]),
         damaged=tuple(event["what"] for event in events[CORRUPT][:NAMED]),
+        log=seal,
+        changed=tuple(changes(events_file, seal)) if seal else (),
         interrupted=_last(events, "interrupted").get("step"),
         launched=tuple(map(_launched, launched.get("hosts", ()))),
     )
@@ -69,13 +72,8 @@ def collect(events_file: Path, begun: Event | None = None) -> RunRecord:
 
 
 def _read(events_file: Path, begun: Event | None) -> tuple[Events, Event, Event]:
-    """All events by kind, the run's first, and the last that was seen here.
-
-    A host's own come before the session's: what that saw itself is the last word on a kind, and its clock is the run's.
-    """
+    """All events by kind, the run's first, and the last by the clock."""
     events: Events = defaultdict(list)
-    for event in _on_host(events_file.parent):
-        events[event["event"]].append(event)
     last = begun
     for event in read_events(events_file, CASE_EVENTS):
         events[event["event"]].append(event)
@@ -85,18 +83,6 @@ def _read(events_file: Path, begun: Event | None) -> tuple[Events, Event, Event]
     if begin is None or last is None:
         raise ValueError(f"{events_file}: no run_begin event")
     return events, begin, last
-
-
-def _on_host(run_dir: Path) -> Iterator[Event]:
-    """What the case's process wrote on another host, without what only the session can say."""
-    home = home_of(run_dir)
-    if home == run_dir:
-        return
-    for event in read_events(home / "events.jsonl", CASE_EVENTS):
-        if event["event"] == CORRUPT:
-            yield event | {"what": f"{home.name}/{event['what']}"}
-        elif event["event"] not in SESSIONS_OWN:
-            yield event
 
 
 def _launched(host: Event) -> Launched:
@@ -121,6 +107,15 @@ def _checks(events: Events) -> tuple[Check, ...]:
     """Those of the last measurement; what an earlier one accused an engine of stands among what it did."""
     attempt = max((event.get("attempt", 0) for event in events["check"]), default=0)
     return tuple(Check.read(event) for event in events["check"] if event.get("attempt", 0) == attempt)
+
+
+def _accusations(checks: Sequence[Check]) -> list[str]:
+    """Those of checks that failed."""
+    return [
+        f"the case's process fails '{check.name}': {check.meaning} ({check.figure:.3g}, bound {check.bound:.3g})"
+        for check in checks
+        if not check.passed
+    ]
 
 
 def _last(events: Events, name: str, of: str | None = None) -> Event:

@@ -65,6 +65,10 @@ class _Warmup(_Of):
     seconds: Seconds
 
 
+class _RoundBegin(_Of):
+    number: Count
+
+
 class _Round(_Of):
     number: Count
     started: Moment
@@ -105,6 +109,7 @@ CASE_EVENTS = EventReader(
         "loader": _Loader,
         "alone": _Alone,
         "warmup": _Warmup,
+        "round_begin": _RoundBegin,
         "round": _Round,
         "repeated": _Repeated,
         "probed": _Of,

@@ -45,7 +45,7 @@ def _of_case(record: RunRecord, config: EffectiveConfig, run_dir: Path, here: bo
             if path.is_file() or any(path.iterdir()):
                 yield Kept(what=what, path=str(path.relative_to(run_dir)))
     if record.framework is not None or record.engine is not None:
-        yield Kept(what="all that was measured", path=str((home / "events.jsonl").relative_to(run_dir)))
+        yield Kept(what="all that was measured", path="events.jsonl")
     for name, what in (("worker.log", "what the case's process printed"), ("agent.log", "what its agent printed")):
         path = home / name
         if path.exists() and path.stat().st_size:

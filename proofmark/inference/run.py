@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 
 from proofmark.errors import Problem
 from proofmark.inference.case import InferenceCase
+from proofmark.inference.case_log import CaseLog
 from proofmark.inference.collect import collect
 from proofmark.inference.kept import ARTIFACTS, WEIGHTS_OF_A_MODEL, of_case, remove_artifacts
 from proofmark.inference.node.processes import CaseProcesses, Ending, ProcessesHere
@@ -23,7 +25,7 @@ from proofmark.launch.job_file import index_in
 from proofmark.process.lifetime import tidy_environment
 from proofmark.process.silence import Patience
 from proofmark.process.warm import warm_up
-from proofmark.record.events import Event, EventLog
+from proofmark.record.events import Event
 from proofmark.record.kept import failed
 from proofmark.rules.config import EffectiveConfig
 from proofmark.suite import Run
@@ -84,7 +86,7 @@ class CaseRun(Run[RunRecord]):
         self._outcomes: dict[str, dict[str, Any]] = {}
         self._launcher = launcher
         self._processes: CaseProcesses | None = None
-        self._log = EventLog(run_dir / "events.jsonl")
+        self._log = CaseLog(run_dir / "events.jsonl")
         self._begun: Event | None = None
 
     def begin(self) -> dict[str, Any]:
@@ -136,11 +138,30 @@ class CaseRun(Run[RunRecord]):
 
     def _run(self, name: str) -> dict[str, Any]:
         assert self._processes is not None
+        begun = time.perf_counter()
         try:
-            outcome = self._outcomes[name] = self._processes.run(name, self._on_progress)
+            outcome = self._processes.run(name, self._hear)
         except WorkerLost as lost:
             return self._end(name, {"status": "failed", "reason": str(lost), "kind": "error", "detail": lost.detail})
-        return outcome
+        except OSError as error:
+            self._processes.kill()
+            reason = f"the event log cannot be written: {error}"
+            outcome = self._outcomes[name] = {"status": "failed", "reason": reason, "kind": "error", "detail": None}
+            return outcome
+        return self._end(name, outcome, time.perf_counter() - begun)
+
+    def _hear(self, report: dict[str, Any]) -> None:
+        """What the case's process tells while it is at a step."""
+        assert self._processes is not None
+        if "event" not in report:
+            self._on_progress(report)
+            return
+        try:
+            self._log.take(report["event"])
+        except ValueError as error:
+            self._processes.kill()
+            reason = f"the case's process told of what no such process may tell of, and was ended: {error}"
+            raise WorkerLost(reason) from None
 
     def _noting_interrupts(self, name: str, work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
         """What `work` returns; an interrupt is noted, ends the process, and goes on."""
@@ -220,15 +241,15 @@ class CaseRun(Run[RunRecord]):
             self._processes.release(self._is_well())
         return record.model_copy(update={"kept": kept})
 
-    def _end(self, step: str, outcome: Mapping[str, Any]) -> dict[str, Any]:
-        full = {"reason": None, "kind": None, "detail": None, **outcome}
+    def _end(self, step: str, outcome: Mapping[str, Any], seconds: float | None = None) -> dict[str, Any]:
+        full = {key: outcome.get(key) for key in ("status", "reason", "kind", "detail")}
         self._outcomes[step] = full
-        self._log.write("step_end", step=step, seconds=None, **full)
+        self._log.write("step_end", step=step, seconds=seconds, **full)
         return full
 
     def so_far(self) -> RunRecord:
         """What the log says at this moment, without ending anything."""
-        return collect(self.run_dir / "events.jsonl", self._begun)
+        return collect(self.run_dir / "events.jsonl", self._begun, self._log.seal)
 
     def _facts(self) -> dict[str, Any]:
         compiler = self.config.compiler

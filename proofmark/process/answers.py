@@ -1,4 +1,4 @@
-"""What a case's process may answer: progress, and a step's outcome. Vendor code runs there: each is looked at."""
+"""What a case's process may answer: progress, events, a step's outcome. Vendor code runs there: each is looked at."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ class _Answer(TypedDict, total=False):
     __pydantic_config__ = ConfigDict(extra="allow", strict=True)  # type: ignore[misc]
 
     outcome: _Outcome
+    event: dict[str, Any]
     note: str
     alive: Literal["setup", "calls"]
     phase: str

@@ -21,6 +21,7 @@ from proofmark.record.parts import (
     Kept,
     Part,
     Provenance,
+    Seal,
     Utilisation,
     Verdict,
 )
@@ -62,6 +63,8 @@ class CaseRecord(Part):
     interrupted: str | None = None
     corrupt_lines: int = Field(0, description="of the event logs")
     damaged: tuple[str, ...] = Field((), description="those lines, the first of them: file, line, what is wrong")
+    log: Seal | None = Field(None, description="of the session's event log, as the session wrote it")
+    changed: tuple[str, ...] = Field((), description="what shows that somebody else wrote into that log")
     partial: bool = Field(False, description="whether steps were left out because only some tests were selected")
     kept: tuple[Kept, ...] = Field((), description="what is left of a run that failed")
     figures: tuple[Figure, ...] = Field((), description="made by the suite from its detail; what reports walk over")
@@ -108,17 +111,20 @@ class CaseRecord(Part):
         size = self.config.get("batch_size")
         return size if isinstance(size, int) else None
 
+    def text(self) -> str:
+        """What its file holds."""
+        return self.model_dump_json(indent=1) + "\n"
+
     def save(self, path: Path) -> None:
         """Write the record whole or not at all.
 
         Raises:
             OSError: no space, no permission.
         """
-        text = self.model_dump_json(indent=1)
         draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}")  # nobody can have laid a link there
         try:
             with draft.open("x", encoding="utf-8") as stream:
-                stream.write(text + "\n")
+                stream.write(self.text())
                 stream.flush()
                 os.fsync(stream.fileno())
             draft.replace(path)
@@ -150,6 +156,15 @@ def read_raw(path: Path, versions: Collection[int]) -> dict[str, Any]:
     except (OSError, ValueError, RecursionError) as error:
         first = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise UsageError(harmless(f"{path}: not a run record: {first}")) from None
+    return of_version(raw, path, versions)
+
+
+def of_version(raw: Any, path: Path, versions: Collection[int]) -> dict[str, Any]:
+    """The plain value of a record's file, if it is of one of these schema versions.
+
+    Raises:
+        UsageError: it is of another.
+    """
     version = raw.get("schema_version") if isinstance(raw, dict) else None
     if not isinstance(version, int) or version not in versions:
         known = " and ".join(map(str, sorted(versions)))

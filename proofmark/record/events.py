@@ -6,15 +6,22 @@ import errno
 import json
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Protocol
 
 from proofmark.plain_json import plain_text
 from proofmark.process.wall_clock import now
 from proofmark.record.event_types import Event, EventReader
 
-__all__ = ["CORRUPT", "NAMED", "Event", "EventLog", "lines", "read_events", "seconds_between"]
+__all__ = ["CORRUPT", "NAMED", "Event", "EventLog", "Log", "lines", "read_events", "seconds_between", "stamped"]
+
+
+class Log(Protocol):
+    """Where events go: into a file, or to the process that writes one."""
+
+    def write(self, kind: str, /, **fields: Any) -> object:
+        """Take one event."""
 
 
 class EventLog:
@@ -34,16 +41,30 @@ class EventLog:
             OSError: the disk is full or gone.
             ValueError: a field is not plain JSON (NaN and infinity are not).
         """
-        fields = {name: plain_text(value) for name, value in fields.items()}
-        event = {"event": kind, "time": now(), "clock": time.perf_counter_ns(), **fields}
+        event = stamped(kind, fields)
+        self.append(event)
+        return event
+
+    def append(self, event: Event) -> None:
+        """Write a stamped event.
+
+        Raises:
+            OSError: the disk is full or gone.
+            ValueError: a field is not plain JSON.
+        """
         line = (json.dumps(event, allow_nan=False, separators=(",", ":")) + "\n").encode()
         if self._stream.write(line) != len(line):  # a disk that fills up takes a part, without a complaint
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.path))
-        return event
 
     def close(self) -> None:
         """Close the file."""
         self._stream.close()
+
+
+def stamped(kind: str, fields: Mapping[str, Any]) -> Event:
+    """An event of this moment."""
+    plain = {name: plain_text(value) for name, value in fields.items()}
+    return {"event": kind, "time": now(), "clock": time.perf_counter_ns(), **plain}
 
 
 CORRUPT = "corrupt_line"

@@ -6,7 +6,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from proofmark.record.envelope import SCHEMA_VERSION, CaseRecord, read_raw, validated
+from proofmark.errors import UsageError, harmless
+from proofmark.plain_json import parse_json
+from proofmark.record.envelope import SCHEMA_VERSION, CaseRecord, of_version, read_raw, validated
 from proofmark.record.figures import Figure
 
 WITHOUT_FIGURES = 2
@@ -38,7 +40,23 @@ def load_record(path: Path, find: Find) -> CaseRecord:
     Raises:
         UsageError: unreadable, of schema 1 or an unknown one, or not a record.
     """
-    raw = read_raw(path, (WITHOUT_FIGURES, SCHEMA_VERSION))
+    return _made(read_raw(path, (WITHOUT_FIGURES, SCHEMA_VERSION)), path, find)
+
+
+def parse_record(text: str, path: Path, find: Find) -> CaseRecord:
+    """The record of a text, as the process told it that wrote the file at `path`.
+
+    Raises:
+        UsageError: as `load_record`.
+    """
+    try:
+        raw = parse_json(text)
+    except (ValueError, RecursionError) as error:
+        raise UsageError(harmless(f"{path}: not a run record: {error}")) from None
+    return _made(of_version(raw, path, (SCHEMA_VERSION,)), path, find)
+
+
+def _made(raw: dict[str, Any], path: Path, find: Find) -> CaseRecord:
     old = raw["schema_version"] == WITHOUT_FIGURES
     raw["schema_version"] = SCHEMA_VERSION
     suite = find(str(raw.get("suite")))

@@ -83,6 +83,17 @@ class Identity(Part):
     origin: str | None = None
 
 
+FIRST = "0" * 64
+"""What the first event of a chain follows."""
+
+
+class Seal(Part):
+    """What a chain of events is by the word of who wrote it: how many, and the digest of the last."""
+
+    events: int = Field(default=0, ge=0)
+    head: str = Field(default=FIRST, pattern="^[0-9a-f]{64}$")
+
+
 class Peak(Part):
     """A chip's dense peak at one precision, FLOP/s, for all units that the run may use."""
 

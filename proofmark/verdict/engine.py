@@ -9,6 +9,7 @@ from proofmark.record.envelope import CaseRecord
 from proofmark.record.parts import Verdict, VerdictKind
 from proofmark.verdict.stages import (
     Stage,
+    changed_log,
     damaged_lines,
     illegalities,
     impossible_utilisation,
@@ -19,12 +20,13 @@ from proofmark.verdict.stages import (
 
 
 def judge(record: CaseRecord, own: Iterable[Stage]) -> Verdict:
-    """Judge a run by legality, by the suite's `own` stages in their order, and last by what no run may pass with.
+    """Judge a run by legality, whose its log is, the suite's `own` stages in their order, and what no run may have.
 
     The first stage with a complaint decides the kind; all its complaints are reasons. Without any it is a PASS. An old
     record gives the same verdict again.
     """
-    for kind, reasons in chain([(VerdictKind.FAIL_LEGALITY, illegalities(record))], own, _guards(record)):
+    first = [(VerdictKind.FAIL_LEGALITY, illegalities(record)), (VerdictKind.ERROR, changed_log(record))]
+    for kind, reasons in chain(first, own, _guards(record)):
         if reasons:
             return _as_expected(Verdict(kind=kind, reasons=tuple(reasons)), record)
     return Verdict(kind=VerdictKind.PASS)

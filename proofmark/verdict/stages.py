@@ -32,6 +32,11 @@ def damaged_lines(record: CaseRecord, log: str) -> list[str]:
     return [f"{finding}: {'; '.join(record.damaged)}" if record.damaged else finding]
 
 
+def changed_log(record: CaseRecord) -> list[str]:
+    """That somebody else wrote into the run's log."""
+    return [f"the event log was changed by somebody else than the session: {what}" for what in record.changed]
+
+
 def missing_identity(dataset: Identity | None, weights: Identity | None, weights_loaded: bool) -> list[str]:
     """What makes a figure one of this task and no other: its data, and its weights where any were loaded."""
     reasons = [] if dataset else ["nothing identifies the data set"]

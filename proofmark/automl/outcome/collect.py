@@ -11,10 +11,11 @@ from proofmark.automl.outcome.figures import figures
 from proofmark.automl.outcome.record import AutoMLRecord, EpochRecord, TrialRecord
 from proofmark.automl.outcome.scoring import marks_of, score_of
 from proofmark.automl.outcome.verdict import judge
-from proofmark.automl.search.journal import FILE, digest_of, faults, read_journal
+from proofmark.automl.search.journal import FILE, faults, read_journal
 from proofmark.automl.search.running import digest_of_log
 from proofmark.automl.search.state import Trial, segments
 from proofmark.record.begun import envelope_of
+from proofmark.record.chain import digest_of
 from proofmark.record.events import CORRUPT, NAMED, Event, read_events, seconds_between
 from proofmark.record.parts import Chip, Contention, Flops, Identity, Utilisation
 from proofmark.rules.config import EffectiveConfig

@@ -6,8 +6,6 @@ The score is computed from it alone. One driver at a time writes to it; the lock
 from __future__ import annotations
 
 import fcntl
-import hashlib
-import json
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -15,15 +13,11 @@ from typing import Any
 
 from proofmark.automl.outcome.event_types import JOURNAL_EVENTS
 from proofmark.errors import UsageError, harmless
-from proofmark.record.events import CORRUPT, Event, EventLog, read_events
+from proofmark.record.chain import LINK, ChainedLog, digest_of
+from proofmark.record.events import CORRUPT, Event, read_events
+from proofmark.record.parts import FIRST, Seal
 
 FILE, LOCK = "journal.jsonl", "driver.lock"
-
-FIRST = "0" * 64
-"""What the first event follows."""
-
-LINK = "previous"
-"""The field of an event with the digest of the one before."""
 
 
 class Journal:
@@ -49,11 +43,11 @@ class Journal:
             if wrong:
                 more = f" ({len(wrong) - 1} more)" if len(wrong) > 1 else ""
                 raise UsageError(harmless(f"{path}: {wrong[0]}{more}: a search does not go on from it"))
-            self._log = EventLog(path)
+            last = digest_of(self.events[-1]) if self.events else FIRST
+            self._log = ChainedLog(path, Seal(events=len(self.events), head=last))
         except BaseException:
             os.close(self._lock)
             raise
-        self.head = digest_of(self.events[-1]) if self.events else FIRST
 
     def write(self, kind: str, /, **fields: Any) -> Event:
         """Append one event, and return it.
@@ -62,8 +56,7 @@ class Journal:
             OSError: the disk is full or gone.
             ValueError: a field is not plain JSON.
         """
-        event = self._log.write(kind, **{LINK: self.head}, **fields)
-        self.head = digest_of(event)
+        event = self._log.write(kind, **fields)
         self.events.append(event)
         return event
 
@@ -76,12 +69,6 @@ class Journal:
 def read_journal(path: Path) -> Iterator[Event]:
     """Its events, damaged ones as CORRUPT."""
     return read_events(path, JOURNAL_EVENTS)
-
-
-def digest_of(event: Event) -> str:
-    """SHA-256 of an event, however its line is written."""
-    canonical = json.dumps(event, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
-    return hashlib.sha256(canonical.encode()).hexdigest()
 
 
 def faults(events: Sequence[Event]) -> list[str]:

@@ -17,7 +17,7 @@ from proofmark.launch.job import Job, Launcher
 from proofmark.launch.job_file import index_in
 from proofmark.record.tail import Tail
 
-LEAVES = ("agent.log", FILE, "events.jsonl", "worker.log", "monitor.jsonl", "monitor.err")
+LEAVES = ("agent.log", FILE, "worker.log", "monitor.jsonl", "monitor.err")
 """What the agent and its processes write, and what comes home while they do."""
 
 SILENCE = 24 * HEARTBEAT

@@ -17,8 +17,8 @@ from typing import Any, BinaryIO
 from proofmark.errors import ProofmarkError
 from proofmark.inference.case import InferenceCase
 from proofmark.inference.steps.pipeline import Pipeline
+from proofmark.plain_json import plain_text
 from proofmark.process.lifetime import end_own_group, leave
-from proofmark.record.events import EventLog
 from proofmark.rules.config import EffectiveConfig
 from proofmark.vendor.registry import find_vendor
 
@@ -42,10 +42,7 @@ def main() -> None:
 def _run(pipeline: Pipeline | ProofmarkError, step: str) -> dict[str, Any]:
     if isinstance(pipeline, ProofmarkError):
         return {"status": "failed", "reason": str(pipeline), "kind": "error", "detail": None}
-    try:
-        return pipeline.run(step)
-    except OSError as error:
-        return {"status": "failed", "reason": f"the event log cannot be written: {error}", "kind": "error"}
+    return pipeline.run(step)
 
 
 def _make_pipeline(spec: dict[str, Any], answers: _Answers) -> Pipeline | ProofmarkError:
@@ -57,8 +54,7 @@ def _make_pipeline(spec: dict[str, Any], answers: _Answers) -> Pipeline | Proofm
         return error
     case_class = getattr(importlib.import_module(spec["case_module"]), spec["case_class"])
     case: InferenceCase = case_class()
-    run_dir = Path(spec["run_dir"])
-    return Pipeline(case, found, compiler, config, run_dir, EventLog(run_dir / "events.jsonl"), answers.progress)
+    return Pipeline(case, found, compiler, config, Path(spec["run_dir"]), answers, answers.progress)
 
 
 def _take_standard_input() -> BinaryIO:
@@ -86,7 +82,7 @@ def _read_commands(stream: BinaryIO, commands: queue.Queue[dict[str, Any]]) -> N
 class _Answers:
     """The pipe back. Progress and signs of life are held to twice a second, and so cost the measured loop nothing.
 
-    Notes, the beginning and the end of a phase, and a turn to something else, always pass.
+    Notes, events, the beginning and the end of a phase, and a turn to something else, always pass.
     """
 
     def __init__(self, descriptor: int) -> None:
@@ -102,6 +98,10 @@ class _Answers:
         with self._writing:
             while line:
                 line = line[os.write(self._descriptor, line) :]
+
+    def write(self, kind: str, /, **fields: Any) -> None:
+        """Tell of an event: the session writes the log."""
+        self.send(event={"event": kind, **plain_text(fields)})
 
     def progress(self, **message: Any) -> None:
         now = time.monotonic()

@@ -7,7 +7,6 @@ import inspect
 import math
 import random
 import tempfile
-import time
 import traceback
 from collections.abc import Callable
 from pathlib import Path
@@ -25,7 +24,7 @@ from proofmark.measuring.precision import count_flops, framework_compute, pertur
 from proofmark.measuring.rehearsal import declared_and_counted, first_batch, rehearse, rehearse_training
 from proofmark.measuring.statistics import samples_needed
 from proofmark.measuring.window import Compute
-from proofmark.record.events import EventLog
+from proofmark.record.events import Log
 from proofmark.record.identity import identify
 from proofmark.rules.config import EffectiveConfig
 from proofmark.vendor.engine import Compiler
@@ -62,7 +61,7 @@ class Pipeline:
         compiler: Compiler | None,
         config: EffectiveConfig,
         run_dir: Path,
-        log: EventLog,
+        log: Log,
         report: Report,
     ) -> None:
         self.case = case
@@ -80,8 +79,7 @@ class Pipeline:
         self.engine: Compute | None = None
 
     def run(self, step: str) -> dict[str, Any]:
-        """Run a step; its end, good or bad, is an event and the answer."""
-        begun = time.perf_counter()
+        """Run a step; how it ended is the answer."""
         outcome: dict[str, Any] = {"status": "done", "reason": None, "kind": None, "detail": None}
         undeclared = self._undeclared() if step in ("compile", "engine_inference") else None
         try:
@@ -101,7 +99,6 @@ class Pipeline:
         if outcome["status"] == "failed" and undeclared:
             reason = f"{undeclared} is not among the precisions that it declares ({outcome['reason']})"
             outcome |= {"reason": f"compiler {self.config.compiler}: {reason}", "kind": "unsupported"}
-        self.log.write("step_end", step=step, seconds=time.perf_counter() - begun, **outcome)
         return outcome
 
     def _told(self, error: Exception) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from proofmark.inference.timing.stages import Evaluate
-from proofmark.record.events import EventLog
+from proofmark.record.events import Log
 from proofmark.vendor.contract import Vendor
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class Bench:
     first: list[torch.Tensor]
     evaluator: Evaluate
     vendor: Vendor
-    log: EventLog
+    log: Log
     report: Callable[..., None]
     form: Form | None = field(default=None)
     accused: bool = False

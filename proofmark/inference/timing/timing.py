@@ -132,6 +132,7 @@ class Timing:
                 print(f"{phase}: {batches}/{steps} batches, {items} items", flush=True)
 
         progress(0, 0)
+        bench.log.write("round_begin", of=self._name, number=number, attempt=bench.attempt)
         result = timed_round(
             bench.loader,
             self._compute,

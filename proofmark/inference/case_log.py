@@ -1,0 +1,39 @@
+"""A case's event log: the session alone writes it, and looks at what the case's process tells of."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from proofmark.inference.event_types import CASE_EVENTS
+from proofmark.process.wall_clock import now
+from proofmark.record.chain import LINK, ChainedLog
+from proofmark.record.events import Event
+
+SESSIONS_OWN = frozenset(
+    {"run_begin", "launched", "interrupted", "partial", "monitor_failed", "step_begin", "step_end"}
+)
+"""Events that are the session's to tell."""
+
+STAMPED = frozenset({"time", "clock", LINK})
+"""Fields that are the log's."""
+
+
+class CaseLog(ChainedLog):
+    """The log of one case run."""
+
+    def take(self, told: Event) -> Event:
+        """Write down an event of the case's process, at the moment at which it is heard of.
+
+        Raises:
+            ValueError: it is none that such a process may tell of; the text is one line.
+            OSError: the disk is full or gone.
+        """
+        fields: dict[str, Any] = {name: value for name, value in told.items() if name != "event"}
+        kind = str(told.get("event"))
+        if kind in SESSIONS_OWN or kind not in CASE_EVENTS.kinds:
+            raise ValueError(f"{kind:.40} is no event of a case's process")
+        if stamped := sorted(STAMPED & fields.keys()):
+            raise ValueError(f"{kind} with a {stamped[0]} of its own")
+        CASE_EVENTS.read(json.dumps({"event": kind, "time": now(), "clock": 0, **fields}).encode())
+        return self.write(kind, **fields)
