@@ -1,7 +1,8 @@
 # make bench   everything from nothing: environment, install, the main job on this CPU, reports in results/latest
 # make test    everything from nothing: lint, types, import rules, all tests
 # make overhead  what the suite itself costs, as ratios from one interleaved run
-# make scale   what launching, collecting and reporting cost on up to 1,024 simulated hosts, and on 16 over ssh
+# make scale   what launching, collecting and reporting cost on up to 1,024 simulated hosts, and on 16 over ssh; a search of
+#              100,000 simulated trials on 4,096 workers
 # make repeat    whether printed figures are what happened, alone and beside a process that keeps a core busy; RUNS=N of each case
 # make fuzz    10,000 damaged inputs of every kind: none ends in a traceback, a hang or more than 200 MB; INPUTS=N of them
 # make mutants   which small changes of the judging modules their unit tests do not see
@@ -39,6 +40,7 @@ overhead: .venv/.test
 
 scale: .venv/.test
 	$(BIN)/python -m benchmarks.cluster
+	$(BIN)/python -m benchmarks.search_scale
 
 repeat: .venv/.test
 	$(BIN)/python -m benchmarks.repeat $(if $(RUNS),--runs $(RUNS) --trainings $(RUNS))

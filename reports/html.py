@@ -58,20 +58,25 @@ class Group:
                 yield from ((label, shown, 1) for label, shown in cells)
 
 
-def write_html(records: Sequence[CaseRecord], path: Path, suites: Mapping[str, Suite] | None = None) -> None:
+def write_html(
+    records: Sequence[CaseRecord], path: Path, suites: Mapping[str, Suite] | None = None, refresh: int | None = None
+) -> None:
     """Write the report on all records to `path`, whole or not at all. UTF-8.
 
     Of a suite that is not among `suites` the page has envelopes and figures alone.
+
+    Args:
+        refresh: seconds after which a browser reads it again, where it is to be replaced by another.
 
     Raises:
         OSError: no space, no permission.
     """
     draft = path.with_name(f"{path.name}.tmp")
-    draft.write_text(render(records, suites), encoding="utf-8")
+    draft.write_text(render(records, suites, refresh), encoding="utf-8")
     os.replace(draft, path)
 
 
-def render(records: Sequence[CaseRecord], suites: Mapping[str, Suite] | None = None) -> str:
+def render(records: Sequence[CaseRecord], suites: Mapping[str, Suite] | None = None, refresh: int | None = None) -> str:
     """The report on all records as a page. Depends on nothing but them."""
     known = suites or {}
     views = sorted(map(View, records), key=lambda view: view.record.suite)
@@ -83,6 +88,7 @@ def render(records: Sequence[CaseRecord], suites: Mapping[str, Suite] | None = N
         "charts": lambda view: _drawn(teller(view.record, known), view),
         "section": lambda view: _section(teller(view.record, known), view),
         "side_by_side": side_by_side,
+        "refresh": refresh,
         "mark": lambda view: (view.verdict.kind.sign, _TONES.get(view.verdict.kind.colour, "open")),
     }
     return fragment(_TEMPLATES / "report.html.j2", **context)

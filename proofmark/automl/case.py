@@ -27,9 +27,11 @@ class AutoMLParameters(Parameters):
     min_seconds: float = Field(ge=0, description="that a search lasts at least to be valid")
     mark_seconds: float = Field(gt=0, description="between two points of the curves")
     first_mark: int = Field(2, ge=1, description="the first of them, in units of mark_seconds")
-    epochs_per_round: list[int] = Field(min_length=1, description="of the first round, the second, ...; the last stays")
     study_from_round: int = Field(3, ge=0, description="the first round, from 0, with hyper-parameters of the study")
     hyperparameters: dict[str, list[float]] = Field(description="what the study may choose from")
+    image_size: int = Field(ge=1, description="height and width of an image")
+    channels: int = Field(ge=1, description="of an image")
+    classes: int = Field(ge=2)
     growth: float = Field(gt=1, description="how many times the seed network's operations a child's may be")
     seed_network: dict[str, Any] = Field(description="which one the search begins with")
 
@@ -42,8 +44,6 @@ class AutoMLParameters(Parameters):
             bounds = self.hyperparameters[name]
             if len(bounds) != 2 or not 0 <= bounds[0] <= bounds[1]:
                 raise ValueError(f"hyperparameters: {name}: expected two bounds in order, found {bounds}")
-        if any(epochs < 1 for epochs in self.epochs_per_round):
-            raise ValueError("epochs_per_round: expected at least 1 each")
         return self
 
 

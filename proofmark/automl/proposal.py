@@ -11,7 +11,7 @@ from __future__ import annotations
 import heapq
 import math
 import random
-from collections.abc import Sequence, Set
+from collections.abc import Callable, Container, Sequence
 from itertools import islice
 from typing import NamedTuple
 
@@ -75,17 +75,34 @@ def propose(
     limits: Limits = Limits(),  # noqa: B008 (immutable)
     kinds: Sequence[type[Operation]] = KINDS,
 ) -> Proposal | None:
-    """A network that is neither among the finished nor taken; None where operations lead to no other.
+    """The best of `proposals`; None where operations lead to no other network."""
+    return next(iter(proposals(finished, seed, taken, limits, kinds)), None)
 
-    The same arguments give the same proposal.
+
+def proposals(
+    finished: Sequence[Finished],
+    seed: int,
+    taken: Sequence[Graph] = (),
+    limits: Limits = Limits(),  # noqa: B008 (immutable)
+    kinds: Sequence[type[Operation]] = KINDS,
+    known: Container[Descriptor] = frozenset(),
+) -> list[Proposal]:
+    """Networks that are neither among the finished nor taken nor known, the best first.
+
+    The same arguments give the same proposals.
 
     Args:
-        finished: at least one.
+        finished: at least one; the surrogate rests on them.
         taken: networks that are being trained or were given out.
         kinds: of operations that may be made.
+        known: others that are not to be proposed.
     """
     with threadpool_limits(1, "blas"):  # small matrices, beside a training that wants the cores
-        return _annealed(finished, random.Random(seed), taken, limits, kinds)  # noqa: S311 (not for secrets)
+        found = _annealed(finished, random.Random(seed), taken, limits, kinds, known)  # noqa: S311 (not for secrets)
+    best = dict[Descriptor, Proposal]()
+    for proposal in sorted(found, key=lambda each: -each.bound):
+        best.setdefault(Descriptor.of(proposal.graph), proposal)
+    return list(best.values())
 
 
 def _annealed(
@@ -94,33 +111,39 @@ def _annealed(
     taken: Sequence[Graph],
     limits: Limits,
     kinds: Sequence[type[Operation]],
-) -> Proposal | None:
-    known = [Descriptor.of(graph) for graph in (*(trial.graph for trial in finished), *taken)]
+    known: Container[Descriptor],
+) -> list[Proposal]:
+    """All that came of annealing."""
+    seen = [Descriptor.of(graph) for graph in (*(trial.graph for trial in finished), *taken)]
     accuracies = [trial.accuracy for trial in finished]
     guess = sum(accuracies) / len(accuracies)
-    surrogate = Surrogate(known, [*accuracies, *(guess for _ in taken)])
+    surrogate = Surrogate(seen, [*accuracies, *(guess for _ in taken)])
     queue = [_Waiting(-each.accuracy, order, each.id, (), each.graph) for order, each in enumerate(finished)]
     heapq.heapify(queue)
-    best: Proposal | None = None
-    temperature, order = HOTTEST, len(queue)
+    found, best = list[Proposal](), -math.inf
+    temperature, order, own = HOTTEST, len(queue), set(seen)
+
+    def taken_up(network: Descriptor) -> bool:
+        return network in own or network in known
+
     while queue and temperature > COLDEST:
         first = heapq.heappop(queue)
-        above = -first.priority - (best.bound if best else -math.inf)
+        above = -first.priority - best
         temperature *= COOLING
         if chance.random() > math.exp(min(above / (temperature / COOLING), 0.0)):
             continue
-        for operations, graph, bound in _valued(first, surrogate, set(known), limits, kinds, chance):
+        for operations, graph, bound in _valued(first, surrogate, taken_up, limits, kinds, chance):
             heapq.heappush(queue, _Waiting(-bound, order, first.parent, operations, graph))
             order += 1
-            if best is None or bound > best.bound:
-                best = Proposal(first.parent, operations, graph, bound)
-    return best
+            best = max(best, bound)
+            found.append(Proposal(first.parent, operations, graph, bound))
+    return found
 
 
 def _valued(
     parent: _Waiting,
     surrogate: Surrogate,
-    known: Set[Descriptor],
+    known: Callable[[Descriptor], bool],
     limits: Limits,
     kinds: Sequence[type[Operation]],
     chance: random.Random,
@@ -128,7 +151,7 @@ def _valued(
     """Neighbours of a network with their upper bounds, without those that are known."""
     grown = (random_growth(parent.graph, chance, kinds, attempts=1) for _ in range(ATTEMPTS))
     legal = ((each[0], each[1], Descriptor.of(each[1])) for each in grown if each and limits.allow(each[1]))
-    found = list(islice((each for each in legal if each[2] not in known), NEIGHBOURS))
+    found = list(islice((each for each in legal if not known(each[2])), NEIGHBOURS))
     if not found:
         return []
     bounds = surrogate.bounds([descriptor for _, _, descriptor in found])

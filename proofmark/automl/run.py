@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -9,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from proofmark.automl.case import AutoMLCase
+from proofmark.automl.graph import Graph
+from proofmark.automl.init_model import read_init_models
 from proofmark.automl.outcome.collect import collect
 from proofmark.automl.outcome.event_types import SESSION_EVENTS
 from proofmark.automl.outcome.record import AutoMLRecord
@@ -95,23 +98,25 @@ class SearchRun(Run[AutoMLRecord]):
         journal = Journal(folder)
         try:
             self._hold_to_configuration(journal)
-            self._log.write("search", folder=str(folder), resumed=bool(journal.events))
+            self._log.write("search", folder=str(folder), resumed=not journal.is_new)
             self._drive(folder, journal)
         except KeyboardInterrupt:
             self._log.write("interrupted", step="the search")
             raise
         except (ProofmarkError, OSError) as error:
-            self._log.write("search_failed", reason=str(error).splitlines()[0])
+            with contextlib.suppress(OSError):  # a full disk may be what failed
+                self._log.write("search_failed", reason=str(error).splitlines()[0])
             if isinstance(error, UsageError):
                 raise
         finally:
             journal.close()
-            self._log.write("contention", **meter.seen().model_dump())
+            with contextlib.suppress(OSError):
+                self._log.write("contention", **meter.seen().model_dump())
 
     def so_far(self) -> AutoMLRecord:
         """What the logs say at this moment, without ending anything."""
         self.begin()
-        return collect(self.run_dir, self._begun)
+        return collect(self.run_dir, self._begun, going_on=True)
 
     def finish(self) -> AutoMLRecord:
         """Collect the logs, judge, and save the record.
@@ -143,12 +148,27 @@ class SearchRun(Run[AutoMLRecord]):
             self.config, self._environments(), self._options.hang_timeout, self._options.setup_timeout
         )
         study = Study(folder, settings.ranges, settings.seed, settings.startup)
-        networks = Morphisms([self._case().seed_network(self.config)], settings.seed, self.config.growth)
-        telling = Telling(self._on_progress, self.config.metric)
+        networks = Morphisms(self._seeds(journal), settings.seed, self.config.growth)
+        telling = Telling(self._on_progress, self.config.metric, settings.most_seconds)
         driver = Driver(folder, journal, settings, networks, study, self._launcher, self._spec, telling)
         host = describe_host().model_dump()
         state = driver.run(host, self.config.hash)
         self._examine(folder, journal, state, settings)
+
+    def _seeds(self, journal: Journal) -> list[Graph]:
+        """The networks that the search begins with: the user's init models, written down, or the case's own.
+
+        Raises:
+            UsageError: it was begun with others.
+        """
+        models = read_init_models(self.config)
+        networks = [model.identity.model_dump() for model in models]
+        before = next((event["networks"] for event in journal.events if event["event"] == "init_models"), None)
+        if before is None and networks:
+            journal.write("init_models", networks=networks)
+        elif before is not None and [each["sha256"] for each in before] != [each["sha256"] for each in networks]:
+            raise UsageError(f"{self.config.init_model}: these are not the networks that the search was begun with")
+        return [model.graph for model in models] or [self._case().seed_network(self.config)]
 
     def _examine(self, folder: Path, journal: Journal, state: State, settings: SearchSettings) -> None:
         """The best trial, on data that none was chosen by; once, and no more when it was done before."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import heapq
 import math
 import warnings
 from collections.abc import Sequence
+from itertools import islice
 
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process import GaussianProcessRegressor
@@ -33,7 +35,7 @@ class Surrogate:
         Args:
             accuracies: of `trained`, in the same order.
         """
-        chosen = _chosen(accuracies)
+        chosen = best_and_last(accuracies)
         self._trained = [trained[number] for number in chosen]
         places = self._embedded(distance_matrix(self._trained))
         noise = WhiteKernel(1e-3, (1e-6, 1e-1))
@@ -55,9 +57,10 @@ class Surrogate:
         return found / math.sqrt(len(self._trained))
 
 
-def _chosen(accuracies: Sequence[float]) -> list[int]:
-    if len(accuracies) <= MOST:
+def best_and_last(accuracies: Sequence[float], most: int = MOST) -> list[int]:
+    """Which of networks are rested on, by their places: the best half and the last ones, in their order."""
+    if len(accuracies) <= most:
         return list(range(len(accuracies)))
-    best = sorted(range(len(accuracies)), key=lambda number: -accuracies[number])[: MOST // 2]
-    last = [number for number in range(len(accuracies)) if number not in set(best)][-(MOST - len(best)) :]
-    return sorted([*best, *last])
+    best = set(heapq.nsmallest(most // 2, range(len(accuracies)), key=lambda place: -accuracies[place]))
+    others = (place for place in reversed(range(len(accuracies))) if place not in best)
+    return sorted([*best, *islice(others, most - len(best))])

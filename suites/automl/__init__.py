@@ -6,15 +6,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from proofmark.automl.case import AutoMLCase
+from proofmark.automl.init_model import read_init_models
 from proofmark.automl.outcome.figures import figures
 from proofmark.automl.outcome.record import AutoMLRecord
 from proofmark.automl.outcome.verdict import stages
-from proofmark.errors import Problem
+from proofmark.errors import ConfigurationError, Problem
 from proofmark.record.figures import Figure
 from proofmark.rules.config import EffectiveConfig
 from proofmark.rules.host_problems import host_problems
 from proofmark.suite import RESUME, Suite
 from proofmark.verdict.stages import Stage
+from suites.automl.layout import layout_problems
 
 
 class AutoMLSuite(Suite):
@@ -34,6 +36,11 @@ class AutoMLSuite(Suite):
             "sets": "max_trials",
             "help": "trials that a search begins at most (what the profile says)",
         },
+        "--init-model": {
+            "metavar": "PATH",
+            "sets": "init_model",
+            "help": "a network as JSON, or a folder of them, that a search begins with (the profile's seed network)",
+        },
         "--max-duration": {
             "type": float,
             "metavar": "SECONDS",
@@ -43,13 +50,14 @@ class AutoMLSuite(Suite):
     }
 
     def host_problems(self, config: EffectiveConfig, here: bool) -> Sequence[Problem]:
-        """Of data; and a search begins from fresh weights, on this machine."""
+        """Of data and init models; and a search begins from fresh weights, on this machine."""
         if config.host.weights:
             return [Problem("--weights", "", f"case {config.case} begins from fresh weights: leave it out")]
         if not here:
             what = f"case {config.case} is searched for on this machine's devices: leave --launcher and --cluster out"
             return [Problem("--launcher", "", what)]
-        return host_problems(config, here)
+        problems = host_problems(config, here) or layout_problems(config)
+        return [*problems, *_with_init_models(config)]
 
     def stages(self, record: AutoMLRecord) -> Iterable[Stage]:
         """All rules of validity."""
@@ -76,6 +84,14 @@ class AutoMLSuite(Suite):
         from suites.automl.report.section import write_page
 
         write_page(record, run_dir, self)
+
+
+def _with_init_models(config: EffectiveConfig) -> Sequence[Problem]:
+    try:
+        read_init_models(config)
+    except ConfigurationError as error:
+        return error.problems
+    return ()
 
 
 suite = AutoMLSuite()

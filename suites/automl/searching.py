@@ -11,6 +11,7 @@ import pytest
 
 from fixtures.collection import resolved
 from fixtures.device_lock import holding
+from fixtures.live.page import live_page
 from fixtures.live.progress import TELL
 from fixtures.options import SETTINGS, Settings
 from fixtures.outputs.reporting import recorded
@@ -71,10 +72,14 @@ def search_run(request: pytest.FixtureRequest, settings: Settings) -> Iterator[S
 
 
 @pytest.fixture(scope="class")
-def search_record(search_run: SearchRun) -> AutoMLRecord:
+def search_record(request: pytest.FixtureRequest, search_run: SearchRun) -> AutoMLRecord:
     """The search, run to its end, collected and judged."""
     try:
-        search_run.search()
+        search_run.begin()
+        with live_page(request.config, search_run.so_far):
+            search_run.search()
+        return search_run.finish()
     except UsageError as error:
         pytest.exit(str(error), returncode=pytest.ExitCode.USAGE_ERROR)
-    return search_run.finish()
+    except OSError as error:
+        pytest.exit(f"results cannot be written: {error}", returncode=pytest.ExitCode.INTERNAL_ERROR)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,6 +21,9 @@ from proofmark.vendor.hardware.machine import describe_host
 ROOT = Path(__file__).parents[2]
 STUB = "tests.automl.stub_trial"
 PER_IMAGE = {"forward": 10, "training": 30, "compatible_forward": 20, "compatible_training": 60, "parameters": 5}
+LARGEST = 4000
+"""Bytes of a file on a disk that is full: a journal of four trials needs more."""
+
 RANGES = {"kernel_size": (3.0, 5.0), "batch_size": (8.0, 16.0), "dropout": (0.0, 0.2)}
 
 
@@ -29,7 +33,7 @@ class Numbers:
     def seed(self, number: int) -> dict[str, Any]:
         return {"network": number}
 
-    def propose(self, finished: Sequence[Trial], taken: Sequence[dict[str, Any]], number: int) -> Made | None:
+    def propose(self, finished: Sequence[Trial], taken: Sequence[Trial], number: int) -> Made | None:
         best = max(finished, key=lambda trial: trial.accuracy or 0.0)
         return Made(best.number, [{"kind": "deeper"}], {"network": number})
 
@@ -81,4 +85,6 @@ def search(folder: Path, settled: SearchSettings, does: dict[int, str] | None = 
 
 
 if __name__ == "__main__":
+    if sys.argv[2] == "disk full":
+        resource.setrlimit(resource.RLIMIT_FSIZE, (LARGEST, LARGEST))
     search(Path(sys.argv[1]), settings(4), {2: sys.argv[2]})

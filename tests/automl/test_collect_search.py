@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
-from proofmark.automl.outcome.collect import collect, trials_of
+from proofmark.automl.outcome.collect import collect
 from proofmark.automl.outcome.record import AutoMLRecord
 from proofmark.automl.outcome.scoring import marks_of, score_of
+from proofmark.automl.outcome.trials import trials_of
 from proofmark.automl.search.journal import FILE, read_journal
 from tests.automl.searches import ROOT, search, settings
 
@@ -30,9 +32,17 @@ def test_the_suite_searches_and_no_edit_goes_unseen(tmp_path: Path) -> None:
     options = ["--max-trials", "2", "--max-duration", "600", "--results-dir", str(tmp_path / "results")]
     command = [sys.executable, "-m", "pytest", "suites/automl", "--vendor", "cpu", "-p", "no:cacheprovider", *options]
     environment = {key: value for key, value in os.environ.items() if not key.startswith("PYTEST_")}
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=600)
-    assert done.returncode == 0, done.stdout[-3000:]
-    assert "not rankable" in done.stdout
+    with subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True) as running:
+        page = tmp_path / "results" / "latest" / "report.html"
+        while running.poll() is None and not page.exists():
+            time.sleep(0.1)
+        live = page.read_text(encoding="utf-8")
+        output, _ = running.communicate(timeout=600)
+    assert running.returncode == 0, output[-3000:]
+    assert "not rankable" in output
+    assert "unfinished: the search goes on since" in live and 'http-equiv="refresh"' in live
+    final = page.read_text(encoding="utf-8")
+    assert "unfinished" not in final and 'http-equiv="refresh"' not in final
     (run_dir,) = (tmp_path / "results").resolve().glob("[0-9]*/automl/*")
     assert "Not rankable" in (run_dir / "Report_Succeed.html").read_text(encoding="utf-8")
     record = AutoMLRecord.load(run_dir / "record.json")

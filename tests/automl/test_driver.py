@@ -131,3 +131,16 @@ def test_a_torn_last_line_is_no_damage(tmp_path: Path) -> None:
     (folder / FILE).write_bytes(whole + json.dumps({"event": "trial_begin"}).encode()[:-3])
     Journal(folder).close()
     assert (folder / FILE).read_bytes() == whole
+
+
+def test_a_full_disk_ends_the_driver_and_another_goes_on(tmp_path: Path) -> None:
+    """Events that fit in part are none: neither journal nor study is damaged by them."""
+    folder = tmp_path / "search"
+    command = [sys.executable, "-m", "tests.automl.searches", str(folder), "disk full"]
+    died = subprocess.run(command, cwd=ROOT, timeout=120, capture_output=True, text=True)
+    assert died.returncode == 1 and "OSError" in died.stderr, died.stderr
+    before = State.of(read_journal(folder / FILE))
+    assert 0 < len(before.over) < 4 and before.ended is None
+    after = search(folder, settings(4))
+    assert ends(after) == dict.fromkeys(range(4)) and after.drivers == 2
+    assert faults(read_journal(folder / FILE)) == []

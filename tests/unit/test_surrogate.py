@@ -6,7 +6,7 @@ import pytest
 
 from proofmark.automl.distance import Descriptor
 from proofmark.automl.seed_networks import small_network
-from proofmark.automl.surrogate import BETA, MOST, Surrogate, _chosen
+from proofmark.automl.surrogate import BETA, MOST, Surrogate, best_and_last
 from tests.unit.graphs import random_chain
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -45,8 +45,8 @@ def test_one_network_and_equal_accuracies_do() -> None:
 
 def test_of_many_the_best_and_the_last_are_kept() -> None:
     accuracies = [float(number % 1000) for number in range(5000)]
-    chosen = _chosen(accuracies)
+    chosen = best_and_last(accuracies)
     assert len(chosen) == len(set(chosen)) == MOST
     assert {number for number in range(5000) if accuracies[number] > 985} <= set(chosen)
     assert set(range(4950, 4980)) <= set(chosen)
-    assert _chosen([0.1] * MOST) == list(range(MOST))
+    assert best_and_last([0.1] * MOST) == list(range(MOST))

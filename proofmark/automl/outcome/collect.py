@@ -2,31 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from proofmark.automl.outcome.event_types import SESSION_EVENTS
 from proofmark.automl.outcome.figures import figures
-from proofmark.automl.outcome.record import AutoMLRecord, EpochRecord, TrialRecord
+from proofmark.automl.outcome.record import AutoMLRecord, TrialRecord
 from proofmark.automl.outcome.scoring import marks_of, score_of
+from proofmark.automl.outcome.trials import Trials
+from proofmark.automl.outcome.unfinished import judged_so_far
 from proofmark.automl.outcome.verdict import judge
-from proofmark.automl.search.journal import FILE, faults, read_journal
-from proofmark.automl.search.running import digest_of_log
-from proofmark.automl.search.state import Trial, segments
+from proofmark.automl.search.journal import FILE, Chain, read_journal
+from proofmark.process.wall_clock import now
 from proofmark.record.begun import envelope_of
-from proofmark.record.chain import digest_of
 from proofmark.record.events import CORRUPT, NAMED, Event, read_events, seconds_between
-from proofmark.record.parts import Chip, Contention, Flops, Identity, Utilisation
+from proofmark.record.parts import FIRST, Chip, Contention, Flops, Identity, Utilisation
 from proofmark.rules.config import EffectiveConfig
 
 
-def collect(run_dir: Path, begun: Event | None = None) -> AutoMLRecord:
+def collect(run_dir: Path, begun: Event | None = None, going_on: bool = False) -> AutoMLRecord:
     """The judged record of the search of a session, whole or not.
 
     Args:
         run_dir: the session's folder of the case.
         begun: the event that it began with, for a log that has lost it.
+        going_on: it is being searched by this machine; trials that run are taken for as far as they have come.
 
     Raises:
         ValueError: nothing says what was searched.
@@ -37,54 +39,91 @@ def collect(run_dir: Path, begun: Event | None = None) -> AutoMLRecord:
     if begin is None:
         raise ValueError(f"{run_dir / 'events.jsonl'} does not say what was run")
     config = EffectiveConfig.from_dict(begin["config"])
-    folder = Path(last["search"]["folder"]) if "search" in last else None
-    events = list(read_journal(folder / FILE)) if folder else []
-    damaged = [event["what"] for event in [*read, *events] if event["event"] == CORRUPT]
+    journal = _Journal(Path(last["search"]["folder"])) if "search" in last else None
+    if journal and going_on:
+        journal.look()
+    damaged = [event["what"] for event in read if event["event"] == CORRUPT]
     record = AutoMLRecord(
         **envelope_of(begin, config),
         **{name: getattr(config, name) for name in ("metric", "target", "rankable")},
         devices=begin["devices"],
         adapted=tuple(begin["adapted"]),
         seconds=seconds_between(begin, read[-1]) if read else None,
+        as_of=now() if going_on else None,
         unsupported=begin.get("unsupported"),
         flops=None,
         interrupted=last["interrupted"]["step"] if "interrupted" in last else None,
         partial="partial" in last,
         failure=last["search_failed"]["reason"] if "search_failed" in last else None,
         contention=_contention(last.get("contention")),
-        corrupt_lines=len(damaged),
-        damaged=tuple(damaged[:NAMED]),
+        corrupt_lines=len(damaged) + (journal.damaged if journal else 0),
+        damaged=(*damaged, *(journal.named if journal else ()))[:NAMED],
     )
-    if folder:
-        found = _of_journal(events, folder, config, Chip.model_validate(begin["chip"]))
+    if journal:
+        found = _of_journal(journal, config, Chip.model_validate(begin["chip"]))
         record = record.model_copy(update={**found, "ended": found["ended"] and "run_end" in last})
-    return record.model_copy(update={"verdict": judge(record)}).with_figures(figures(record))
+    verdict = judged_so_far(record) if going_on else judge(record)
+    return record.model_copy(update={"verdict": verdict}).with_figures(figures(record))
+
+
+class _Journal:
+    """A journal, read once from its beginning.
+
+    Attributes:
+        last: of each kind of event the last one.
+        devices: the most that a driver had.
+        damaged: lines; `named` are the first of them.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / FILE
+        self.trials, self.chain = Trials(folder), Chain()
+        self.last = dict[str, Event]()
+        self.devices, self.damaged, self.named = 1, 0, list[str]()
+        for event in read_journal(self.path):
+            self._take(event)
+
+    def look(self) -> None:
+        """See how far a search has come by now; nothing moves any more once it has ended."""
+        if "driver_begin" in self.last and "search_end" not in self.last:
+            self.trials.look(time.perf_counter_ns())
+
+    def _take(self, event: Event) -> None:
+        self.chain.take(event)
+        if event["event"] == CORRUPT:
+            self.damaged += 1
+            self.named += [event["what"]] if len(self.named) < NAMED else []
+            return
+        self.trials.take(event)
+        self.last[event["event"]] = event
+        if event["event"] == "driver_begin":
+            self.last.pop("search_end", None)
+            self.devices = max(self.devices, event["devices"])
 
 
 def _contention(event: Event | None) -> Contention | None:
     return Contention(**{key: event[key] for key in Contention.model_fields if key in event}) if event else None
 
 
-def _of_journal(events: Sequence[Event], folder: Path, config: EffectiveConfig, chip: Chip) -> dict[str, Any]:
+def _of_journal(journal: _Journal, config: EffectiveConfig, chip: Chip) -> dict[str, Any]:
     """What a journal says of its search."""
-    whole = [event for event in events if event["event"] != CORRUPT]
-    last = {event["event"]: event for event in whole}
-    trials = trials_of(whole, folder)
-    seconds = sum(each for _, each in segments(whole))
+    last, trials = journal.last, journal.trials.records()
+    seconds = journal.trials.since.seconds
     examined = last.get("examined", {})
     error = None if examined.get("accuracy") is None else 1.0 - examined["accuracy"]
     score = score_of(trials, seconds, error)
-    devices = max((event["devices"] for event in whole if event["event"] == "driver_begin"), default=1)
     identity, held_out = (
         Identity.model_validate(each["dataset"]) if each and each.get("dataset") else None
         for each in (last.get("data"), examined)
     )
+    init_models = [Identity.model_validate(each) for each in last.get("init_models", {}).get("networks", ())]
     return {
         "search_seconds": seconds,
-        "drivers": len(segments(whole)),
+        "drivers": journal.trials.since.drivers,
         "ended": "search_end" in last,
         "end_reason": last["search_end"]["reason"] if "search_end" in last else None,
         "trials": tuple(trials),
+        "init_models": tuple(init_models),
         "examined": examined.get("trial"),
         "held_out_accuracy": examined.get("accuracy"),
         "held_out_reason": examined.get("reason"),
@@ -92,108 +131,31 @@ def _of_journal(events: Sequence[Event], folder: Path, config: EffectiveConfig, 
         "dataset": identity,
         "score": score,
         "marks": tuple(marks_of(trials, seconds, config.mark_seconds, config.first_mark)),
-        "flops": _flops(config, trials),
-        "utilisation": _utilisation(chip, score.honest, devices),
-        "training_share": _share(sum(trial.train_seconds for trial in trials), seconds * devices),
+        "flops": _flops(None if init_models else config.flops, trials),
+        "utilisation": _utilisation(chip, score.honest, journal.devices),
+        "training_share": _share(sum(trial.train_seconds for trial in trials), seconds * journal.devices),
         "generation_share": _share(
             sum(trial.generated_seconds for trial in trials), sum(_lasted(trial) for trial in trials)
         ),
-        "journal": str(folder / FILE),
-        "journal_head": digest_of(whole[-1]) if whole else None,
-        "faults": tuple(faults(events)),
+        "journal": str(journal.path),
+        "journal_head": journal.chain.head if journal.chain.head != FIRST else None,
+        "faults": tuple(journal.chain.faults),
     }
-
-
-def trials_of(events: Iterable[Event], folder: Path) -> list[TrialRecord]:
-    """All trials that a journal speaks of, by number. Their logs, in `folder`, are held against their digests."""
-    since, host, listed = _Elapsed(), "", dict[int, tuple[Event, float, str]]()
-    done = dict[int, TrialRecord]()
-    for event in events:
-        moment = since(event)
-        if event["event"] == "driver_begin":
-            host = event["host"]["name"]
-        elif event["event"] == "trial_begin":
-            listed[event["trial"]] = (event, moment, host)
-            done[event["trial"]] = _trial(Trial(event), moment, None, host, True, since)
-        elif event["event"] == "trial_end" and event["trial"] in listed:
-            begun, began, where = listed[event["trial"]]
-            trial = Trial(begun, event)
-            intact = event["log_sha256"] is None or digest_of_log(trial.left(folder)) in (
-                event["log_sha256"],
-                None,  # the evidence is not kept for ever
-            )
-            done[event["trial"]] = _trial(trial, began, moment, where, intact, since)
-    return [done[number] for number in sorted(done)]
-
-
-class _Elapsed:
-    """Seconds of searching up to an event, over all drivers: the time between two of them is no time of the search."""
-
-    def __init__(self) -> None:
-        self._begin: Event | None = None
-        self._before = self._reached = 0.0
-
-    def __call__(self, event: Mapping[str, Any]) -> float:
-        if event.get("event") == "driver_begin":
-            self._before, self._begin = self._reached, dict(event)
-        if self._begin is None:
-            return 0.0
-        moment = self._before + seconds_between(self._begin, dict(event))
-        if event.get("event") not in (None, "examined"):
-            self._reached = max(self._reached, moment)
-        return moment
-
-
-def _trial(trial: Trial, began: float, ended: float | None, host: str, intact: bool, since: _Elapsed) -> TrialRecord:
-    begun, end = trial.begun, trial.ended or {}
-    counted, energy, per_image = end.get("counted"), end.get("energy", {}), begun["per_image"]
-    return TrialRecord(
-        number=trial.number,
-        round=begun["round"],
-        attempts=begun["attempt"],
-        status=end.get("status", "none"),
-        reason=end.get("reason"),
-        parent=begun["parent"],
-        operations=tuple(begun["operations"]),
-        hyperparameters=begun["hyperparameters"],
-        sampled=begun["sampled"],
-        accuracy=trial.accuracy,
-        best_epoch=end.get("best_epoch"),
-        stopped_early=end.get("stopped_early"),
-        epochs=tuple(_epoch(epoch, since) for epoch in end.get("epochs", ())),
-        parameters=per_image["parameters"],
-        forward_flops=per_image["forward"],
-        training_flops=per_image["training"],
-        compatible_forward_flops=per_image["compatible_forward"],
-        compatible_training_flops=per_image["compatible_training"],
-        counted=(counted["forward"], counted["training"]) if counted else None,
-        dtypes=tuple(end.get("dtypes", ())),
-        checks=tuple(end.get("checks", ())),
-        began=began,
-        ended=ended,
-        train_seconds=end.get("train_seconds", 0.0),
-        generated_seconds=begun["generated_seconds"],
-        energy_joules=energy.get("joules"),
-        energy_reason=energy.get("reason"),
-        device=begun["device"],
-        host=host,
-        log_intact=intact,
-    )
-
-
-def _epoch(epoch: Mapping[str, Any], since: _Elapsed) -> EpochRecord:
-    fields = {key: epoch[key] for key in ("images", "evaluated", "accuracy", "loss", "seconds")}
-    return EpochRecord(ended=since({"clock": epoch["clock"]}), **fields)
 
 
 def _lasted(trial: TrialRecord) -> float:
     return max(0.0, trial.ended - trial.began) if trial.ended is not None else 0.0
 
 
-def _flops(config: EffectiveConfig, trials: Sequence[TrialRecord]) -> Flops:
-    """Of a step on an image with the seed network, as declared, and as torch counted it."""
-    seeds = [trial.counted for trial in trials if trial.parent is None and trial.counted and not trial.sampled]
-    return Flops(declared=config.flops, counted=float(seeds[0][1]) if seeds else None)
+def _flops(declared: float | None, trials: Sequence[TrialRecord]) -> Flops:
+    """Of a step on an image with the network that the search began with: as declared, and as torch counted it.
+
+    Of an init model the closed form declares it.
+    """
+    seeds = [trial for trial in trials if trial.parent is None and not trial.sampled]
+    counted = next((float(trial.counted[1]) for trial in seeds if trial.counted), None)
+    own = float(seeds[0].training_flops) if seeds else 0.0
+    return Flops(declared=own if declared is None else declared, counted=counted)
 
 
 def _utilisation(chip: Chip, score: float | None, devices: int) -> Utilisation:

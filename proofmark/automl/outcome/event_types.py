@@ -162,12 +162,17 @@ class _Datasets(_Linked):
     dataset: Annotated[dict[str, Any], fits(Identity)]
 
 
+class _InitModels(_Linked):
+    networks: Annotated[list[Annotated[dict[str, Any], fits(Identity)]], Field(min_length=1)]
+
+
 class _SearchEnd(_Linked):
     reason: Text
 
 
 JOURNAL_EVENTS = EventReader(
     {
+        "init_models": _InitModels,
         "driver_begin": _DriverBegin,
         "trial_begin": _TrialBegin,
         "trial_end": _TrialEnd,

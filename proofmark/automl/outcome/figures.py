@@ -11,7 +11,6 @@ from proofmark.record.common_figures import cost, fact, honesty, quality, utilis
 from proofmark.record.figures import Figure, FigureKind, valued
 
 NOTHING = "nothing was measured"
-EMBEDDED = "not rankable: the profile is too small to stand for the workload"
 SCORE = (
     "floating-point operations of the networks really built, times images really processed, over all seconds of the "
     "search."
@@ -27,9 +26,8 @@ def figures(record: AutoMLRecord) -> tuple[Figure, ...]:
 
 def _speeds(record: AutoMLRecord) -> Iterator[Figure]:
     score = record.score
-    notes = [] if record.rankable else [EMBEDDED]
-    notes += ["resumed: no rankable time"] if record.resumed else []
-    note: dict[str, Any] = {"note": "; ".join(notes)} if notes else {}
+    unrankable = "; ".join(record.unrankable)
+    note: dict[str, Any] = {"note": f"not rankable: {unrankable}"} if unrankable else {}
     named = (
         ("score", "score", "honest", SCORE, True),
         ("regulated_score", "regulated score", "regulated", REGULATED, True),
@@ -49,7 +47,7 @@ def _speeds(record: AutoMLRecord) -> Iterator[Figure]:
 
 
 def _qualities(record: AutoMLRecord) -> Iterator[Figure]:
-    missing = record.held_out_reason or "it was not evaluated"
+    missing = record.held_out_reason or ("it is evaluated in the end" if record.as_of else "it was not evaluated")
     held = {"target": record.target, "headline": True}
     yield quality("top1", "held-out", record.metric, **valued(record.held_out_accuracy, missing), **held)
     error = record.score.error if record.score else None
@@ -65,7 +63,7 @@ def _qualities(record: AutoMLRecord) -> Iterator[Figure]:
 
 def _of_search(record: AutoMLRecord) -> Iterator[Figure]:
     kinds = [trial.status for trial in record.trials]
-    named = {"finished": "finished", "failed": "failed", "none": "without an end"}
+    named = {"finished": "finished", "running": "running", "failed": "failed", "none": "without an end"}
     told = ", ".join(f"{kinds.count(kind)} {name}" for kind, name in named.items() if kind in kinds)
     yield fact("trials", "trials", "text", value=told or "none")
     yield fact("devices", "devices", "1", value=record.devices)
@@ -73,7 +71,10 @@ def _of_search(record: AutoMLRecord) -> Iterator[Figure]:
     yield fact(
         "parameters", "parameters of the best", "1", **valued(best.parameters if best else None, "no trial ended")
     )
-    yield fact("rankable", "rankable", "text", value="yes" if record.rankable and not record.resumed else "no")
+    yield fact("rankable", "rankable", "text", value="no" if record.unrankable else "yes")
+    if record.init_models:
+        models = ", ".join(f"{model.name} (SHA-256 {model.sha256})" for model in record.init_models)
+        yield fact("init_models", "begun with", "text", value=models)
     if record.adapted:
         yield fact("adapted", "adapted by the vendor", "text", value=", ".join(record.adapted))
     if record.end_reason:

@@ -31,7 +31,7 @@ class TrialRecord(Part):
     number: int
     round: int
     attempts: int = Field(description="more than one: a driver died in it")
-    status: str = Field(description="finished, failed, or none: it has no end")
+    status: str = Field(description="finished, failed, running while the search goes on, or none: it has no end")
     reason: str | None = Field(description="why it failed")
     parent: int | None
     operations: tuple[dict[str, Any], ...]
@@ -106,12 +106,14 @@ class AutoMLRecord(CaseRecord):
     adapted: tuple[str, ...] = ()
     unsupported: str | None = None
     devices: int
+    as_of: float | None = Field(default=None, description="seconds since the epoch, of a search that goes on")
     search_seconds: float | None = Field(default=None, description="of all its drivers; null: it did not begin")
     drivers: int = Field(default=0, description="more than one: it was resumed")
     ended: bool = Field(default=False, description="whether the search came to its end, and its session too")
     end_reason: str | None = None
     failure: str | None = Field(default=None, description="why the search broke off")
     trials: tuple[TrialRecord, ...] = ()
+    init_models: tuple[Identity, ...] = Field(default=(), description="that it began with, not with the case's network")
     examined: int | None = Field(default=None, description="the trial that was judged on the held-out split")
     held_out_accuracy: float | None = None
     held_out_reason: str | None = None
@@ -145,3 +147,14 @@ class AutoMLRecord(CaseRecord):
     def resumed(self) -> bool:
         """Whether another driver began it."""
         return self.drivers > 1
+
+    @property
+    def unrankable(self) -> list[str]:
+        """Why its score is to be set beside nobody's; nothing of one that may be."""
+        told = {
+            "the profile is too small to stand for the workload": not self.rankable,
+            "it was resumed, and has no time to rank": self.resumed,
+            "it began with other networks than the case's": bool(self.init_models),
+            "it goes on": self.as_of is not None,
+        }
+        return [reason for reason, so in told.items() if so]

@@ -1,14 +1,18 @@
-"""Generating networks while others train: one at a time, in a thread of the driver's."""
+"""Generating networks while others train: one after the other, in a thread of the driver's."""
 
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from proofmark.automl.search.state import Trial
+
+SHARING = 64
+"""Devices for each further network that is made ahead: while one trial is begun, others wait for theirs."""
 
 
 @dataclass(frozen=True)
@@ -27,11 +31,11 @@ class Networks(Protocol):
     def seed(self, number: int) -> dict[str, Any]:
         """The network of a trial of the first round, as JSON."""
 
-    def propose(self, finished: Sequence[Trial], taken: Sequence[dict[str, Any]], number: int) -> Made | None:
+    def propose(self, finished: Sequence[Trial], taken: Sequence[Trial], number: int) -> Made | None:
         """A child of one of the finished trials; None where there is no other.
 
         Args:
-            taken: networks of other trials.
+            taken: the other trials, that run or have failed.
             number: of the trial that it is for: what is drawn follows from it.
         """
 
@@ -43,38 +47,42 @@ class Networks(Protocol):
 
 
 class Ahead:
-    """One network in the making, or made and not yet taken.
+    """Networks in the making, or made and not yet taken.
 
-    Attributes:
-        exhausted: whether no more network could be made.
+    Args:
+        most: of them. What is made ahead knows nothing of trials that end until it is taken.
     """
 
-    def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
+    def __init__(self, most: int = 1, clock: Callable[[], float] = time.perf_counter) -> None:
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="generation")
-        self._clock = clock
-        self.exhausted = False
-        self._making: Future[Made | None] | None = None
+        self._most, self._clock = most, clock
+        self._none_left = False
+        self._making = deque[Future[Made | None]]()
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether no more network could be made, and none is left."""
+        return self._none_left and not self._making
 
     @property
     def idle(self) -> bool:
-        """Whether none is in the making or waits to be taken."""
-        return self._making is None
+        """Whether another one may be begun."""
+        return len(self._making) < self._most
 
     def begin(self, make: Callable[[], Made | None]) -> None:
         """Make one."""
-        assert self._making is None
-        self._making = self._pool.submit(self._timed, make)
+        assert self.idle
+        self._making.append(self._pool.submit(self._timed, make))
 
     def take(self) -> Made | None:
-        """What was made, None if nothing is ready.
+        """What was made first, None if nothing is ready.
 
         Raises:
             Exception: whatever making it raised.
         """
-        if self._making is None or not self._making.done():
+        if not self._making or not self._making[0].done():
             return None
-        making, self._making = self._making, None
-        return making.result()
+        return self._making.popleft().result()
 
     def close(self) -> None:
         """Wait for what is in the making, and let it go."""
@@ -84,6 +92,6 @@ class Ahead:
         begun = self._clock()
         made = make()
         if made is None:
-            self.exhausted = True
+            self._none_left = True
             return None
         return Made(made.parent, made.operations, made.graph, self._clock() - begun)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from proofmark.automl.search.ahead import Ahead, Made, Networks
+from proofmark.automl.search.ahead import SHARING, Ahead, Made, Networks
 from proofmark.automl.search.journal import Journal
 from proofmark.automl.search.running import MODULE, RunningTrial
 from proofmark.automl.search.settings import FAILURES, SearchSettings
@@ -26,8 +26,8 @@ LOOK = 0.05
 """Seconds between two looks at the trials."""
 
 
-EVERY = 1.0
-"""Seconds between two tellings of progress."""
+EVERY, SHARE = 1.0, 0.02
+"""Seconds between two tellings of progress; more where telling would take more than that share of the time."""
 
 
 class MakeSpec(Protocol):
@@ -78,13 +78,12 @@ class Driver:
         self._before = self._state.seconds
         self._again = self._state.open()
         self._running = list[RunningTrial]()
-        self._ahead = Ahead()
+        self._ahead = Ahead(1 + len(settings.environments) // SHARING)
         self._end: str | None = None
         self._row = [str(trial.ended["reason"]) for trial in reversed(self._state.failed_in_a_row()) if trial.ended]
-        self._told = 0.0
-        for trial in self._state.trials.values():
-            if trial.ended is not None:
-                study.tell(trial.begun["study"], trial.accuracy)
+        self._tell_at = 0.0
+        for trial in self._state.over:
+            study.tell(trial.begun["study"], trial.accuracy)
 
     def run(self, host: Mapping[str, Any], config_hash: str) -> State:
         """Search until it is over; trials that run when something goes wrong are ended, and have no end in the journal.
@@ -144,7 +143,7 @@ class Driver:
                 self._running.remove(running)
                 event = self._journal.write("trial_end", trial=running.number, **ended)
                 trial = Trial(running.trial.begun, event)
-                self._state.trials[trial.number] = trial
+                self._state.put(trial)
                 self._study.tell(trial.begun["study"], trial.accuracy)
                 self._row = [*self._row, str(ended["reason"])] if ended["reason"] else []
 
@@ -156,7 +155,7 @@ class Driver:
             trial = self._repeated(device) if self._again else self._next(device)
             if trial is None:
                 return
-            self._state.trials[trial.number] = trial
+            self._state.put(trial)
             self._start(trial, device)
 
     def _repeated(self, device: int) -> Trial:
@@ -230,21 +229,22 @@ class Driver:
     def _generate(self) -> None:
         """Make the next network, if one is needed that is none of the first round's."""
         number = len(self._state.trials)
-        finished = self._state.finished()
         needed = number < self._settings.most_trials and self._settings.round(number) > 0 and not self._end
-        if needed and finished and self._ahead.idle:
-            taken = [trial.begun["graph"] for trial in self._state.trials.values() if trial.accuracy is None]
+        finished = self._state.finished() if needed and self._ahead.idle else ()
+        taken = self._state.without_result() if finished else ()
+        while finished and self._ahead.idle:
             self._ahead.begin(lambda: self._networks.propose(finished, taken, number))
 
     def _tell_now_and_then(self) -> None:
-        if time.monotonic() - self._told >= EVERY:
-            self._told = time.monotonic()
+        begun = time.monotonic()
+        if begun >= self._tell_at:
             self._tell(self._progress())
+            ended = time.monotonic()
+            self._tell_at = ended + max(EVERY, (ended - begun) / SHARE)
 
     def _progress(self) -> Progress:
-        trials = self._state.trials.values()
-        failed = sum(trial.ended is not None and trial.accuracy is None for trial in trials)
-        done = sum(trial.accuracy is not None for trial in trials)
+        done = len(self._state.finished())
+        failed = len(self._state.over) - done
         epochs = {running.number: running.epochs() for running in self._running}
         return Progress(
             self._seconds, len(self._running), done, failed, self._settings.most_trials, self._state, epochs

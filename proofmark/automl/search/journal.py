@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,9 @@ from proofmark.record.events import CORRUPT, Event, read_events
 from proofmark.record.parts import FIRST, Seal
 
 FILE, LOCK = "journal.jsonl", "driver.lock"
+
+PIECE = 1 << 16
+"""Bytes that are read at once in search of the last line's end."""
 
 
 class Journal:
@@ -36,18 +39,28 @@ class Journal:
         self._lock = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             _hold(self._lock, folder)
-            path = folder / FILE
-            _cut_torn_line(path)
-            self.events = list(read_journal(path))
-            wrong = faults(self.events)
-            if wrong:
+            self._path = path = folder / FILE
+            cut_torn_line(path)
+            chain = Chain()
+            for event in self.events:
+                chain.take(event)
+            if wrong := chain.faults:
                 more = f" ({len(wrong) - 1} more)" if len(wrong) > 1 else ""
                 raise UsageError(harmless(f"{path}: {wrong[0]}{more}: a search does not go on from it"))
-            last = digest_of(self.events[-1]) if self.events else FIRST
-            self._log = ChainedLog(path, Seal(events=len(self.events), head=last))
+            self._log = ChainedLog(path, Seal(events=chain.events, head=chain.head))
         except BaseException:
             os.close(self._lock)
             raise
+
+    @property
+    def is_new(self) -> bool:
+        """Whether nothing was written so far."""
+        return self._log.seal.events == 0
+
+    @property
+    def events(self) -> Iterator[Event]:
+        """Those that were written so far, from the file: they need not fit into memory."""
+        return read_journal(self._path)
 
     def write(self, kind: str, /, **fields: Any) -> Event:
         """Append one event, and return it.
@@ -56,9 +69,7 @@ class Journal:
             OSError: the disk is full or gone.
             ValueError: a field is not plain JSON.
         """
-        event = self._log.write(kind, **fields)
-        self.events.append(event)
-        return event
+        return self._log.write(kind, **fields)
 
     def close(self) -> None:
         """Let go of it."""
@@ -71,24 +82,44 @@ def read_journal(path: Path) -> Iterator[Event]:
     return read_events(path, JOURNAL_EVENTS)
 
 
-def faults(events: Sequence[Event]) -> list[str]:
-    """What shows that these are not the events as a driver wrote them: damage, a broken chain, time that runs back.
+class Chain:
+    """Events as they are read, each held against the one before.
 
     Whoever writes a whole chain anew is not found out here: the record has the digest of the last event.
+
+    Attributes:
+        faults: what shows that these are not the events as a driver wrote them: damage, a broken chain, time that runs
+            back.
+        events: how many there were.
+        head: the digest of the last one.
     """
-    wrong, head, clock = [], FIRST, 0
-    for number, event in enumerate(events, 1):
+
+    def __init__(self) -> None:
+        self.faults, self.head = list[str](), FIRST
+        self.events = self._clock = 0
+
+    def take(self, event: Event) -> None:
+        """The next one."""
+        self.events += 1
+        name = f"event {self.events}"
         if event["event"] == CORRUPT:
-            wrong.append(f"event {number} is damaged: {event['what']}")
-            continue
-        if event.get(LINK) != head:
-            wrong.append(f"event {number}, {event['event']}, does not follow the one before it: it was edited")
+            self.faults.append(f"{name} is damaged: {event['what']}")
+            return
+        if event.get(LINK) != self.head:
+            self.faults.append(f"{name}, {event['event']}, does not follow the one before it: it was edited")
         if event["event"] == "driver_begin":
-            clock = 0  # another machine's, or another boot's
-        if event["clock"] < clock:
-            wrong.append(f"event {number}, {event['event']}, is earlier than the one before it")
-        head, clock = digest_of(event), event["clock"]
-    return wrong
+            self._clock = 0  # another machine's, or another boot's
+        if event["clock"] < self._clock:
+            self.faults.append(f"{name}, {event['event']}, is earlier than the one before it")
+        self.head, self._clock = digest_of(event), event["clock"]
+
+
+def faults(events: Iterable[Event]) -> list[str]:
+    """What shows that these are not the events as a driver wrote them; see `Chain`."""
+    chain = Chain()
+    for event in events:
+        chain.take(event)
+    return chain.faults
 
 
 def _hold(lock: int, folder: Path) -> None:
@@ -102,11 +133,17 @@ def _hold(lock: int, folder: Path) -> None:
     os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
 
 
-def _cut_torn_line(path: Path) -> None:
+def cut_torn_line(path: Path) -> None:
+    """Take what follows the last line end from a file of lines: whoever wrote it died, or had no more space."""
     if not path.exists():
         return
     with path.open("r+b") as stream:
-        content = stream.read()
-        whole = content.rfind(b"\n") + 1
-        if whole != len(content):
+        end = begin = stream.seek(0, os.SEEK_END)
+        whole = 0
+        while begin and not whole:
+            end_of_piece, begin = begin, max(0, begin - PIECE)
+            stream.seek(begin)
+            found = stream.read(end_of_piece - begin).rfind(b"\n")
+            whole = begin + found + 1 if found >= 0 else 0
+        if whole != end:
             stream.truncate(whole)

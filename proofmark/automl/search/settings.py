@@ -46,7 +46,7 @@ class SearchSettings:
         """Those of a case."""
         return cls(
             environments=environments,
-            epochs=tuple(config.epochs_per_round),
+            epochs=(config.warmup_1, config.warmup_2, config.warmup_3, config.epochs),
             study_from=config.study_from_round,
             ranges={name: tuple(values) for name, values in config.hyperparameters.items()},
             startup=config.study_startup,

@@ -2,106 +2,202 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+import json
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from proofmark.record.events import Event, seconds_between
 
+NODE = "noderank0"
+"""The folder of a trial's process within its own."""
 
-@dataclass(frozen=True)
+
 class Trial:
-    """One trial: how it began last, and how it ended, None if it has not."""
+    """One trial: how it began last, and how it ended, None if it has not.
 
-    begun: Event
-    ended: Event | None = None
+    Both events are kept packed, since a search remembers all its trials: a network like ResNet-50 takes 2 kB so, and
+    200 kB otherwise.
+
+    Attributes:
+        number: counted from 0.
+        accuracy: on the search's split, of one that is finished.
+        flops: that it computed, 0 until it has ended.
+    """
+
+    __slots__ = ("_begun", "_ended", "accuracy", "attempt", "flops", "number")
+
+    def __init__(self, begun: Event, ended: Event | None = None) -> None:
+        self.number, self.attempt = int(begun["trial"]), int(begun["attempt"])
+        finished = ended is not None and ended["status"] == "finished"
+        self.accuracy: float | None = ended["accuracy"] if ended is not None and finished else None
+        self.flops = flops_of(begun["per_image"], ended["epochs"]) if ended is not None else 0
+        self._begun, self._ended = _packed(begun), None if ended is None else _packed(ended)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Trial) and (self.begun, self.ended) == (other.begun, other.ended)
+
+    __hash__ = None  # type: ignore[assignment]
 
     @property
-    def number(self) -> int:
-        """Counted from 0."""
-        return int(self.begun["trial"])
+    def begun(self) -> Event:
+        """The event that it began with."""
+        return _unpacked(self._begun)
 
     @property
-    def accuracy(self) -> float | None:
-        """On the search's split, of one that is finished."""
-        if self.ended is None or self.ended["status"] != "finished":
-            return None
-        return float(self.ended["accuracy"])
+    def ended(self) -> Event | None:
+        """The event that it ended with."""
+        return None if self._ended is None else _unpacked(self._ended)
+
+    @property
+    def over(self) -> bool:
+        """Whether it has ended."""
+        return self._ended is not None
 
     @property
     def folder(self) -> str:
         """Where its files are, within the search's folder; a later attempt has one of its own."""
-        attempt = self.begun["attempt"]
-        return f"trials/{self.number:05d}" + (f".{attempt}" if attempt > 1 else "")
+        return _folder(self.number, self.attempt)
 
     def left(self, folder: Path) -> Path:
         """What its process left, in the folder of its search."""
-        return folder / self.folder / "noderank0"
+        return folder / self.folder / NODE
 
 
-@dataclass(frozen=True)
+@dataclass
 class State:
-    """All trials by number, and how long the search has gone on before now."""
+    """All trials by number, and how long the search has gone on before now.
 
-    trials: dict[int, Trial]
-    seconds: float
-    drivers: int
-    ended: str | None
+    Attributes:
+        over: those that have ended, in that order.
+        flops: that they computed.
+    """
+
+    trials: dict[int, Trial] = field(default_factory=dict)
+    seconds: float = 0.0
+    drivers: int = 0
+    ended: str | None = None
+    over: list[Trial] = field(default_factory=list)
+    flops: float = 0.0
+    _finished: list[Trial] = field(default_factory=list)
+    _without: dict[int, Trial] = field(default_factory=dict)
+    _best: Trial | None = None
 
     @classmethod
     def of(cls, events: Iterable[Event]) -> State:
         """What a whole journal says."""
-        trials, ended, drivers = dict[int, Trial](), None, 0
-        listed = list(events)
-        for event in listed:
+        state, since = cls(), Elapsed()
+        for event in events:
+            since(event)
             kind = event["event"]
             if kind == "driver_begin":
-                drivers, ended = drivers + 1, None
+                state.ended = None
             elif kind == "trial_begin":
-                trials[event["trial"]] = Trial(event)
-            elif kind == "trial_end" and event["trial"] in trials:
-                trials[event["trial"]] = Trial(trials[event["trial"]].begun, event)
+                state.put(Trial(event))
+            elif kind == "trial_end" and event["trial"] in state.trials:
+                state.put(Trial(state.trials[event["trial"]].begun, event))
             elif kind == "search_end":
-                ended = event["reason"]
-        return cls(trials, sum(seconds for _, seconds in segments(listed)), drivers, ended)
+                state.ended = event["reason"]
+        state.seconds, state.drivers = since.seconds, since.drivers
+        return state
 
-    def finished(self) -> list[Trial]:
-        """Those that may be parents."""
-        return [trial for trial in self.trials.values() if trial.accuracy is not None]
+    def put(self, trial: Trial) -> None:
+        """Take a trial that was begun, maybe once more, or that has ended."""
+        self.trials[trial.number] = trial
+        self._without[trial.number] = trial
+        if not trial.over:
+            return
+        self.over.append(trial)
+        self.flops += trial.flops
+        if trial.accuracy is None:
+            return
+        del self._without[trial.number]
+        self._finished.append(trial)
+        if self._best is None or _rank(trial) > _rank(self._best):
+            self._best = trial
+
+    def finished(self) -> Sequence[Trial]:
+        """Those that may be parents, in the order in which they ended."""
+        return tuple(self._finished)
+
+    def without_result(self) -> Sequence[Trial]:
+        """Those that run, and those that failed."""
+        return tuple(self._without.values())
 
     def open(self) -> list[Trial]:
         """Those that were begun and have no end: their driver died."""
-        return [trial for trial in self.trials.values() if trial.ended is None]
+        return [trial for trial in self._without.values() if not trial.over]
 
     def best(self) -> Trial | None:
         """The one with the highest accuracy on the search's split; of equals the first."""
-        return max(self.finished(), key=lambda trial: (trial.accuracy, -trial.number), default=None)
+        return self._best
 
     def failed_in_a_row(self) -> list[Trial]:
-        """The last trials that ended, as far as they failed."""
-        ended = [trial for trial in self.trials.values() if trial.ended is not None]
-        ended.sort(key=lambda trial: trial.ended["clock"] if trial.ended else 0)
+        """The last trials that ended, as far as they failed; the last one first."""
         row = list[Trial]()
-        for trial in reversed(ended):
-            if trial.ended is None or trial.ended["status"] != "failed":
+        for trial in reversed(self.over):
+            if trial.accuracy is not None:
                 break
             row.append(trial)
         return row
 
 
-def segments(events: Sequence[Event]) -> list[tuple[Event, float]]:
-    """Of each driver the event that it began with, and the seconds to its last one."""
-    found = list[tuple[Event, float]]()
-    for event in events:
-        if event["event"] == "driver_begin":
-            found.append((event, 0.0))
-        elif found and event["event"] != "examined":
-            begin, _ = found[-1]
-            found[-1] = (begin, seconds_between(begin, event))
-    return found
+class Elapsed:
+    """Seconds of searching up to an event, over all drivers: the time between two of them is no time of the search.
+
+    Attributes:
+        seconds: up to the last event so far; the examination of the best network is not of the search.
+        drivers: that have begun so far.
+    """
+
+    def __init__(self) -> None:
+        self._begin: Event | None = None
+        self._before = self.seconds = 0.0
+        self.drivers = 0
+
+    def __call__(self, event: Mapping[str, Any]) -> float:
+        """Of one event, in seconds."""
+        if event.get("event") == "driver_begin":
+            self._before, self._begin = self.seconds, dict(event)
+            self.drivers += 1
+        if self._begin is None:
+            return 0.0
+        moment = self._before + seconds_between(self._begin, dict(event))
+        if event.get("event") not in (None, "examined"):
+            self.seconds = max(self.seconds, moment)
+        return moment
+
+
+def flops_of(per_image: Mapping[str, Any], epochs: Iterable[Mapping[str, Any]]) -> int:
+    """What was computed in epochs of a network with those FLOPs per image."""
+    trained, evaluated = per_image["training"], per_image["forward"]
+    return sum(epoch["images"] * trained + epoch["evaluated"] * evaluated for epoch in epochs)
+
+
+def left_of(folder: Path, begun: Event) -> Path:
+    """What a trial's process left, in the folder of its search; by the event that it began with."""
+    return folder / _folder(begun["trial"], begun["attempt"]) / NODE
 
 
 def hyperparameters(trial: Trial) -> dict[str, Any]:
     """Those of a trial, as its journal has them."""
     return dict(trial.begun["hyperparameters"])
+
+
+def _folder(number: int, attempt: int) -> str:
+    return f"trials/{number:05d}" + (f".{attempt}" if attempt > 1 else "")
+
+
+def _rank(trial: Trial) -> tuple[float, int]:
+    return trial.accuracy or 0.0, -trial.number
+
+
+def _packed(event: Event) -> bytes:
+    return zlib.compress(json.dumps(event, separators=(",", ":")).encode(), 1)
+
+
+def _unpacked(packed: bytes) -> Event:
+    event: Event = json.loads(zlib.decompress(packed))
+    return event

@@ -2,28 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 from proofmark.automl.search.driver import Progress
-from proofmark.automl.search.state import Trial
+from proofmark.automl.search.state import Trial, flops_of
 
 Tell = Callable[[dict[str, Any]], None]
 
 
 class Telling:
-    """Turns what the driver says into reports: a note for each trial that has ended, and figures in between."""
+    """Turns what the driver says into reports: a note for each trial that has ended, and figures in between.
 
-    def __init__(self, report: Tell, metric: str) -> None:
-        self._report, self._metric = report, metric
-        self._told = set[int]()
+    Args:
+        most_seconds: after which the search begins no trial.
+    """
+
+    def __init__(self, report: Tell, metric: str, most_seconds: float) -> None:
+        self._report, self._metric, self._most_seconds = report, metric, most_seconds
+        self._told = 0
 
     def __call__(self, progress: Progress) -> None:
         """One moment of a search."""
-        for trial in list(progress.state.trials.values()):
-            if trial.ended is not None and trial.number not in self._told:
-                self._told.add(trial.number)
-                self._report({"note": self._note(trial)})
+        over = progress.state.over
+        for trial in over[self._told :]:
+            self._report({"note": self._note(trial)})
+        self._told = len(over)
         best = progress.state.best()
         known = [] if best is None or best.accuracy is None else [f"best error {1 - best.accuracy:.2%}"]
         known.append(f"score {_flops(progress) / max(progress.seconds, 1e-9) / 1e9:.3g} GFLOP/s")
@@ -33,7 +37,8 @@ class Telling:
                 "step": progress.done + progress.failed,
                 "steps": progress.most,
                 "may_end_early": True,
-                "also": [f"{progress.running} running, {progress.failed} failed", *known],
+                "left_at_most": max(0.0, self._most_seconds - progress.seconds),
+                "also": [f"{progress.running} running, {progress.done} done, {progress.failed} failed", *known],
             }
         )
 
@@ -48,11 +53,7 @@ class Telling:
 
 def _flops(progress: Progress) -> float:
     """What was computed so far, trials that run included."""
-    ended = [(trial, trial.ended["epochs"]) for trial in progress.state.trials.values() if trial.ended is not None]
-    running = [(progress.state.trials[number], epochs) for number, epochs in progress.open_epochs.items()]
-    return float(sum(_of_trial(trial, epochs) for trial, epochs in [*ended, *running]))
-
-
-def _of_trial(trial: Trial, epochs: Iterable[dict[str, Any]]) -> int:
-    cost = trial.begun["per_image"]
-    return sum(epoch["images"] * cost["training"] + epoch["evaluated"] * cost["forward"] for epoch in epochs)
+    trials = progress.state.trials
+    return progress.state.flops + sum(
+        flops_of(trials[number].begun["per_image"], epochs) for number, epochs in progress.open_epochs.items()
+    )

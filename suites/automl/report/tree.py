@@ -11,6 +11,9 @@ from suites.automl.report.view import SearchView
 ACROSS, DOWN, LEFT, TOP = 38.0, 54.0, 30.0, 46.0
 """Pixels between two networks side by side and between two generations, and from the edges."""
 
+_WITHOUT = {"running": "…"}
+"""What stands in place of an accuracy, by a trial's status."""
+
 MOST = 400
 """Trials that are drawn, the first ones."""
 
@@ -66,8 +69,8 @@ def _edge(above: tuple[float, float], below: tuple[float, float]) -> str:
 
 def _node(trial: TrialRecord, place: tuple[float, float], best: bool) -> str:
     x, y = place
-    shape = "circle" if trial.accuracy is not None else "square"
-    accuracy = f"{100 * trial.accuracy:.1f}" if trial.accuracy is not None else "–"
+    shape = "square" if trial.status == "failed" else "circle"
+    accuracy = f"{100 * trial.accuracy:.1f}" if trial.accuracy is not None else _WITHOUT.get(trial.status, "–")
     return (
         svg.marker(shape, x, y, filled=best)
         + svg.label(x, y - 9, str(trial.number), "middle", style=svg.HALO)

@@ -1,0 +1,111 @@
+"""Records of a search's trials, made of its journal's events as they come: its networks need not fit into memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from proofmark.automl.outcome.record import EpochRecord, TrialRecord
+from proofmark.automl.search.running import digest_of_log, outcome
+from proofmark.automl.search.state import Elapsed, left_of
+from proofmark.record.events import Event
+
+GRAPH = "graph"
+
+
+class Trials:
+    """All trials that a journal speaks of. Their logs, in `folder`, are held against their digests.
+
+    Attributes:
+        since: seconds of searching up to an event.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.since = Elapsed()
+        self._folder, self._host = folder, ""
+        self._open = dict[int, tuple[Event, float, str]]()
+        self._done = dict[int, TrialRecord]()
+
+    def take(self, event: Event) -> None:
+        """The journal's next event."""
+        moment = self.since(event)
+        if event["event"] == "driver_begin":
+            self._host = event["host"]["name"]
+        elif event["event"] == "trial_begin":
+            begun = {key: value for key, value in event.items() if key != GRAPH}
+            self._open[event["trial"]] = begun, moment, self._host
+            self._done.pop(event["trial"], None)
+        elif event["event"] == "trial_end" and event["trial"] in self._open:
+            begun, began, where = self._open.pop(event["trial"])
+            self._done[event["trial"]] = self._record(begun, event, began, moment, where, self._intact(begun, event))
+
+    def look(self, clock: int) -> None:
+        """See what trials that have no end have come to by now: by this machine's monotonic clock, in ns."""
+        moment = self.since({"event": "now", "clock": clock})
+        for number, (begun, began, where) in self._open.items():
+            come = outcome(left_of(self._folder, begun), False, None) | {"status": "running", "reason": None}
+            self._done[number] = self._record(begun, come, began, moment, where, True)
+
+    def records(self) -> list[TrialRecord]:
+        """By number; what has no end has none."""
+        endless = {
+            number: self._record(begun, {}, began, None, where, True)
+            for number, (begun, began, where) in self._open.items()
+        }
+        every = endless | self._done
+        return [every[number] for number in sorted(every)]
+
+    def _intact(self, begun: Event, event: Event) -> bool:
+        """Whether a trial's log is the one that its driver read. The evidence is not kept for ever."""
+        expected = event["log_sha256"]
+        return expected is None or digest_of_log(left_of(self._folder, begun)) in (expected, None)
+
+    def _record(
+        self, begun: Event, end: Mapping[str, Any], began: float, ended: float | None, host: str, intact: bool
+    ) -> TrialRecord:
+        counted, energy, per_image = end.get("counted"), end.get("energy", {}), begun["per_image"]
+        return TrialRecord(
+            number=begun["trial"],
+            round=begun["round"],
+            attempts=begun["attempt"],
+            status=end.get("status", "none"),
+            reason=end.get("reason"),
+            parent=begun["parent"],
+            operations=tuple(begun["operations"]),
+            hyperparameters=begun["hyperparameters"],
+            sampled=begun["sampled"],
+            accuracy=end["accuracy"] if end.get("status") == "finished" else None,
+            best_epoch=end.get("best_epoch"),
+            stopped_early=end.get("stopped_early"),
+            epochs=tuple(self._epoch(epoch) for epoch in end.get("epochs", ())),
+            parameters=per_image["parameters"],
+            forward_flops=per_image["forward"],
+            training_flops=per_image["training"],
+            compatible_forward_flops=per_image["compatible_forward"],
+            compatible_training_flops=per_image["compatible_training"],
+            counted=(counted["forward"], counted["training"]) if counted else None,
+            dtypes=tuple(end.get("dtypes", ())),
+            checks=tuple(end.get("checks", ())),
+            began=began,
+            ended=ended,
+            train_seconds=end.get("train_seconds", 0.0),
+            generated_seconds=begun["generated_seconds"],
+            energy_joules=energy.get("joules"),
+            energy_reason=energy.get("reason"),
+            device=begun["device"],
+            host=host,
+            log_intact=intact,
+        )
+
+    def _epoch(self, epoch: Mapping[str, Any]) -> EpochRecord:
+        fields = {key: epoch[key] for key in ("images", "evaluated", "accuracy", "loss", "seconds")}
+        return EpochRecord(ended=self.since({"clock": epoch["clock"]}), **fields)
+
+
+def trials_of(events: Iterable[Event], folder: Path) -> list[TrialRecord]:
+    """All trials of a journal, by number."""
+    trials = Trials(folder)
+    for event in events:
+        trials.take(event)
+    return trials.records()

@@ -1,0 +1,63 @@
+"""`python -m suites.automl.from_config_yml config.yml > arguments`, then `pytest @arguments`.
+
+What the original's file asks for, as arguments of a session, one a line; beside it, what became of each of its keys.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from proofmark.automl.case import AutoMLParameters
+from proofmark.automl.config_yml import ConfigYml, read_config_yml
+from proofmark.errors import ConfigurationError, Problem
+from proofmark.rules.case_file import load_case_file
+
+CASE, PROFILE = "image_search", "standard"
+
+
+def arguments(read: ConfigYml, where: str) -> list[str]:
+    """Those of pytest; what the profile says already is left out, since a session refuses what does nothing.
+
+    Raises:
+        ConfigurationError: a setting is outside of its bounds; every one.
+    """
+    here = Path(__file__).parent
+    file = load_case_file(here / f"{CASE}.yaml", here.name, PROFILE, here / "contract.yaml", AutoMLParameters)
+    problems = [
+        Problem(where, name, what)
+        for name, value in read.settings.items()
+        if (what := file.settings[name].problem_with(value))
+    ]
+    if problems:
+        raise ConfigurationError(problems)
+    changed = {name: value for name, value in read.settings.items() if value != file.settings[name].value}
+    return ["suites/automl", f"--profile={PROFILE}", *_data(read), *(f"--set={n}={v}" for n, v in changed.items())]
+
+
+def _data(read: ConfigYml) -> Iterator[str]:
+    if read.data_dir is not None:
+        yield f"--data-dir={read.data_dir}"
+
+
+def main() -> None:
+    """Print the arguments; say what became of each key beside them."""
+    parser = argparse.ArgumentParser(prog="python -m suites.automl.from_config_yml", description=__doc__)
+    parser.add_argument("file", type=Path, help="the original's config.yml")
+    path = parser.parse_args().file
+    try:
+        read = read_config_yml(path)
+        listed = arguments(read, str(path))
+    except ConfigurationError as error:
+        for problem in error.problems:
+            print(f"ERROR: {problem}", file=sys.stderr)
+        raise SystemExit(4) from None
+    for fate in read.fates:
+        print(fate, file=sys.stderr)
+    print("\n".join(listed))
+
+
+if __name__ == "__main__":
+    main()

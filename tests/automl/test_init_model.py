@@ -1,0 +1,112 @@
+"""Networks of the user's that a search begins with: taken with their hash, or refused with key and reason."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from proofmark.automl.graph import Graph
+from proofmark.automl.init_model import read_init_models
+from proofmark.automl.morphism.grow import grown
+from proofmark.automl.morphism.operations import Deeper
+from proofmark.automl.outcome.figures import figures
+from proofmark.automl.seed_networks import small_network
+from proofmark.automl.settings import with_dropout, with_kernel
+from proofmark.errors import ConfigurationError
+from proofmark.record.parts import Identity
+from proofmark.rules.config import EffectiveConfig
+from tests.automl.automl_records import record
+from tests.automl.searches import ROOT
+from tests.suites_there import page_of
+
+SMALL = small_network(size=8, channels=1, width=4)
+
+
+def config(path: Path | None) -> EffectiveConfig:
+    parameters = {"channels": 1, "image_size": 8, "classes": 10, "dropout": 0.0, "kernel_size": 3}
+    settings = {"init_model": None if path is None else str(path)}
+    return EffectiveConfig("automl", "made_up", "embedded", "cpu", parameters, settings)
+
+
+def written(path: Path, graph: Graph) -> Path:
+    path.write_text(graph.model_dump_json(), encoding="utf-8")
+    return path
+
+
+def test_a_file_or_a_folder_of_networks_is_read_with_its_hash(tmp_path: Path) -> None:
+    first = written(tmp_path / "a.json", SMALL)
+    second = written(tmp_path / "b.json", grown(SMALL, Deeper(after="stem_relu")))
+    (tmp_path / "notes.txt").write_text("no network")
+    assert read_init_models(config(None)) == []
+    (one,) = read_init_models(config(first))
+    assert one.graph == SMALL
+    assert one.identity.sha256 == hashlib.sha256(first.read_bytes()).hexdigest() and one.identity.name == "a.json"
+    assert [model.identity.origin for model in read_init_models(config(tmp_path))] == [str(first), str(second)]
+
+
+def test_a_missing_file_and_an_empty_folder_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="not a graph's file: .*No such file"):
+        read_init_models(config(tmp_path / "nothing.json"))
+    with pytest.raises(ConfigurationError, match=r"has 0 files \*.json; expected 1 to 64 networks"):
+        read_init_models(config(tmp_path))
+
+
+def edited(graph: Graph, edit: Callable[[dict[str, Any]], None]) -> str:
+    plain = graph.model_dump(mode="json")
+    edit(plain)
+    return json.dumps(plain)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("{", "not a graph's file"),
+        (edited(SMALL, lambda graph: graph["nodes"][0].update(op="swish")), r"nodes\.0: .*'swish'"),
+        (edited(SMALL, lambda graph: graph["nodes"][0].update(code="x")), r"nodes\.0\.conv\.code: unknown key"),
+        (edited(SMALL, lambda graph: graph["nodes"][0].update(kernel=4)), "node stem_conv: has a kernel of 4"),
+        (edited(SMALL, lambda graph: graph["nodes"][3].update(inputs=["later"])), "takes from later"),
+        (
+            small_network(size=8, channels=3, width=4).model_dump_json(),
+            "channels: expected 1, which profile",
+        ),
+        (small_network(size=16, channels=1, width=4).model_dump_json(), "size: expected 8, .* found 16"),
+        (small_network(9, size=8, channels=1, width=4).model_dump_json(), "classes: expected 10, .* found 9"),
+        (with_kernel(SMALL, 5).model_dump_json(), "nodes.s1b1_1_conv: trials begin with kernel_size 3"),
+        (
+            with_dropout(SMALL, 0.1).model_dump_json(),
+            "nodes.dense: trials begin with .* and dropout 0, which",
+        ),
+    ],
+)
+def test_an_illegal_network_is_refused_with_key_and_reason(tmp_path: Path, text: str, reason: str) -> None:
+    (tmp_path / "bad.json").write_text(text, encoding="utf-8")
+    written(tmp_path / "good.json", SMALL)
+    with pytest.raises(ConfigurationError, match=reason) as refused:
+        read_init_models(config(tmp_path))
+    assert all(problem.where == str(tmp_path / "bad.json") for problem in refused.value.problems)
+
+
+def test_a_session_refuses_it_before_anything_runs(tmp_path: Path) -> None:
+    (tmp_path / "bad.json").write_text(edited(SMALL, lambda graph: graph["nodes"][0].update(op="swish")))
+    options = ["--init-model", str(tmp_path / "bad.json"), "--results-dir", str(tmp_path / "results")]
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("PYTEST_")}
+    command = [sys.executable, "-m", "pytest", "suites/automl", "-p", "no:cacheprovider", *options]
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 4 and "Traceback" not in done.stderr, done.stderr
+    assert "bad.json: nodes.0: " in done.stderr and not (tmp_path / "results").exists()
+
+
+def test_what_began_with_another_network_is_told_and_not_ranked() -> None:
+    model = Identity(name="mine.json", sha256="5" * 64)
+    begun = record(init_models=(model,))
+    told = {figure.key: figure for figure in figures(begun)}
+    assert told["rankable"].value == "no" and "mine.json" in str(told["init_models"].value)
+    assert "it began with other networks than the case" in page_of([begun.with_figures(figures(begun))])

@@ -1,0 +1,128 @@
+"""What is told of a search that goes on: how far it has come, whether it is honest, and never that it is valid."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from fixtures.live import page
+from fixtures.outputs.reporting import RECORDS
+from fixtures.sessions.session import RUN_DIR
+from fixtures.suites import SUITES
+from proofmark.automl.outcome.figures import figures
+from proofmark.automl.outcome.record import AutoMLRecord
+from proofmark.automl.outcome.trials import Trials
+from proofmark.automl.outcome.unfinished import judged_so_far
+from proofmark.automl.search.driver import Progress
+from proofmark.automl.search.journal import FILE, read_journal
+from proofmark.automl.search.state import State, Trial
+from proofmark.automl.search.telling import Telling
+from tests.automl.automl_records import record, trial
+from tests.automl.searches import search, settings
+from tests.suites_there import SUITES as ALL
+from tests.suites_there import page_of
+
+
+def going_on(*trials: Any, **changes: Any) -> AutoMLRecord:
+    running = trial(1, status="running", accuracy=None, ended=None, counted=None, dtypes=())
+    seen = record(*(trials or (trial(0), running)), as_of=60.0, ended=False, held_out_accuracy=None, **changes)
+    return seen.model_copy(update={"verdict": judged_so_far(seen)}).with_figures(figures(seen))
+
+
+def test_a_search_that_goes_on_is_no_result() -> None:
+    seen = going_on()
+    assert seen.verdict is not None and seen.verdict.kind == "INSUFFICIENT"
+    (reason,) = seen.verdict.reasons
+    assert reason.startswith("unfinished: the search goes on since 1970-01-01 00:00:00 UTC; this is how it was at")
+    shown = {figure.key: figure for figure in seen.figures}
+    assert shown["trials"].value == "1 finished, 1 running" and shown["rankable"].value == "no"
+    html = page_of([seen])
+    assert "<strong>Unfinished</strong>" in html and "known in the end" in html and "so far" in html
+    assert "has no end" not in html
+
+
+def test_what_is_dishonest_is_told_while_it_goes_on() -> None:
+    seen = going_on(trial(0, counted=(1, 2)))
+    assert seen.verdict is not None and seen.verdict.kind == "FAIL_HONESTY"
+    assert "trial 0 is credited" in seen.verdict.reasons[1]
+    assert "withheld: FAIL_HONESTY" in page_of([seen])
+
+
+def test_a_trial_that_runs_counts_as_far_as_it_has_come(tmp_path: Path) -> None:
+    folder = tmp_path / "search"
+    search(folder, settings(3))
+    events = list(read_journal(folder / FILE))
+    (last,) = (event for event in events if event["event"] == "trial_end" and event["trial"] == 2)
+    trials = Trials(folder)
+    for event in events[: events.index(last)]:
+        trials.take(event)
+    assert [each.status for each in trials.records()] == ["finished", "finished", "none"]
+    trials.look(last["clock"])
+    seen = trials.records()[2]
+    assert seen.status == "running" and seen.accuracy is None and seen.ended == trials.since.seconds
+    assert [each.images for each in seen.epochs] == [each["images"] for each in last["epochs"]]
+
+
+def test_the_page_is_written_while_a_run_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(page, "FIRST", 0.01)
+    monkeypatch.setattr(page, "EVERY", 0.01)
+    config: Any = SimpleNamespace(stash={RECORDS: [(record(case="before"), tmp_path)], RUN_DIR: tmp_path, SUITES: ALL})
+    written = threading.Event()
+    problems: list[Callable[[], AutoMLRecord]] = [_full]
+
+    def so_far() -> AutoMLRecord:
+        if problems:
+            problems.pop()()
+        if (tmp_path / "report.html").exists():
+            written.set()
+        return going_on()
+
+    with page.live_page(config, so_far):
+        assert written.wait(60)
+    html = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "automl/<wbr>before" in html and "unfinished" in html and 'http-equiv="refresh"' in html
+    assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
+    assert "live page" not in [thread.name for thread in threading.enumerate()]
+
+
+def _full() -> AutoMLRecord:
+    raise OSError("no space left on device")
+
+
+def test_progress_says_all_that_is_asked_for(tmp_path: Path) -> None:
+    state = search(tmp_path / "search", settings(3), {1: "nan"})
+    told: list[dict[str, Any]] = []
+    telling = Telling(told.append, "top1", 100.0)
+    runs = {"clock": 0, "images": 10, "evaluated": 0, "accuracy": None, "loss": None, "seconds": 1.0}
+    for _ in range(2):
+        telling(Progress(60.0, 1, 2, 1, 5, state, {2: [runs]}))
+    notes = [report["note"] for report in told if "note" in report]
+    assert [note.partition(":")[0] for note in notes] == [
+        f"trial {n}, {made}"
+        for n, made in ((0, "seed, 1 epochs"), (1, "deeper of 0, 0 epochs"), (2, "deeper of 0, 2 epochs"))
+    ]
+    figures_ = told[-1]
+    assert (figures_["step"], figures_["steps"], figures_["left_at_most"]) == (3, 5, 40.0)
+    assert figures_["also"][:2] == ["1 running, 2 done, 1 failed", "best error 48.00%"]
+    assert figures_["also"][2].startswith("score ")
+
+
+def test_a_state_counts_as_it_goes() -> None:
+    begun = {"event": "trial_begin", "trial": 0, "attempt": 1, "per_image": {"training": 3, "forward": 1}}
+    ended = {"status": "failed", "accuracy": None, "epochs": [{"images": 10, "evaluated": 2}]}
+    state = State()
+    state.put(Trial(begun))
+    assert [each.number for each in state.open()] == [0] and not state.over
+    state.put(Trial(begun, ended))
+    assert not state.open() and state.flops == 32 and [each.number for each in state.without_result()] == [0]
+    assert state.best() is None and len(state.failed_in_a_row()) == 1
+    state.put(Trial(begun | {"trial": 1}, ended | {"status": "finished", "accuracy": 0.5}))
+    state.put(Trial(begun | {"trial": 2}, ended | {"status": "finished", "accuracy": 0.5}))
+    best = state.best()
+    assert best is not None and best.number == 1 and not state.failed_in_a_row()
+    assert Trial(begun, ended) == Trial(dict(begun), dict(ended)) != Trial(begun)
