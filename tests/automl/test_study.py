@@ -58,16 +58,26 @@ def test_it_beats_chance_and_loses_with_its_sign_turned(tmp_path: Path) -> None:
 
 def test_a_study_knows_the_best_and_the_last_of_many(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What it rests on is bounded, and what is told by another driver is not forgotten."""
-    monkeypatch.setattr("proofmark.automl.search.study.MOST", 6)
+    monkeypatch.setattr("proofmark.automl.search.estimator.MOST", 6)
     first = Study(tmp_path, RANGES, seed=0)
     for trial, accuracy in enumerate((0.9, 0.1, 0.8, 0.7, 0.2, None, 0.3, 0.4)):
         first.ask(trial, PLAIN)
         first.tell(trial, accuracy)
     for study in (first, Study(tmp_path, RANGES, seed=0)):
-        assert sorted(value for value, _, _ in study._best) == [0.7, 0.8, 0.9]
-        assert [result.value for result in study._last] == [0.2, 0.3, 0.4]
-        assert study.ask(8, None)[0] in (8, 9)
-    assert Study(tmp_path, RANGES, seed=0)._open.keys() == {8, 9}
+        results = study._estimator.results()
+        assert {number: trial.value for number, trial in results.items()} == {
+            0: 0.9,
+            2: 0.8,
+            3: 0.7,
+            4: 0.2,
+            6: 0.3,
+            7: 0.4,
+        }
+    for _ in range(50):  # more than it holds in memory: what is open is told in the end all the same
+        first.ask(8, PLAIN)
+    for number in range(8, 58):
+        first.tell(number, 0.95)
+    assert len(first._estimator.results()) == 6 and not first._estimator.open
 
 
 def test_a_line_that_did_not_fit_on_the_disk_is_no_damage(tmp_path: Path) -> None:

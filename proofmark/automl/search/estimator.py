@@ -1,0 +1,102 @@
+"""Optuna's tree-structured Parzen estimator over some of a study's results: more of them make no choice dearer.
+
+It is kept in memory, and made anew of what is to be remembered once it has got too large: the best results, the last
+ones, and what was asked for last and is not told yet, which counts as bad so that it is not asked for again.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import deque
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from optuna.distributions import BaseDistribution
+    from optuna.trial import FrozenTrial
+
+MOST = 200
+"""Results that are remembered: the best half and the last ones."""
+
+
+class Estimator:
+    """What to try next.
+
+    Args:
+        startup: results before which it draws at random.
+        known: trials of an earlier time, with or without a result, in their order.
+    """
+
+    def __init__(
+        self,
+        space: Mapping[str, BaseDistribution],
+        direction: Literal["maximize", "minimize"],
+        startup: int,
+        known: Iterable[FrozenTrial] = (),
+    ) -> None:
+        self._space, self._direction, self._startup = dict(space), direction, startup
+        self._best: list[tuple[float, int, FrozenTrial]] = []
+        self._last: deque[FrozenTrial] = deque(maxlen=MOST // 2)
+        self.open: dict[int, FrozenTrial] = {}
+        for trial in known:
+            if trial.state.is_finished():
+                self._remember(trial)
+            else:
+                self.open[trial.number] = trial
+        self._begin_anew()
+
+    def results(self) -> dict[int, FrozenTrial]:
+        """Those that are remembered, by number."""
+        every = {trial.number: trial for trial in (*self._last, *(trial for _, _, trial in self._best))}
+        return dict(sorted(every.items()))
+
+    def ask(self, number: int, seed: int, fixed: Mapping[str, Any] | None) -> FrozenTrial:
+        """The trial of that number: with the fixed values, else with those that the estimator chooses."""
+        import optuna
+
+        if len(self._places) > 3 * MOST:
+            self._begin_anew()
+        values = fixed
+        if values is None:
+            self._study.sampler = optuna.samplers.TPESampler(seed=seed, n_startup_trials=self._startup)
+            values = self._study.ask(self._space).params
+        running = optuna.trial.TrialState.RUNNING
+        trial = optuna.trial.create_trial(state=running, params=dict(values), distributions=self._space)
+        if fixed is not None:
+            self._study.add_trial(trial)
+        self._places[number] = len(self._places)
+        self.open[number] = trial
+        return trial
+
+    def tell(self, trial: FrozenTrial) -> None:
+        """What came of a trial that was asked for; it has no value if it failed."""
+        import optuna
+
+        del self.open[trial.number]
+        place = self._places.get(trial.number)
+        if place is not None:
+            state = optuna.trial.TrialState.FAIL if trial.value is None else None
+            self._study.tell(place, trial.value, state=state)
+        elif trial.value is not None:
+            self._add(trial.number, trial)
+        self._remember(trial)
+
+    def _remember(self, trial: FrozenTrial) -> None:
+        if trial.value is None:
+            return
+        self._last.append(trial)
+        better = trial.value if self._direction == "maximize" else -trial.value
+        keep = heapq.heappush if len(self._best) < MOST // 2 else heapq.heappushpop
+        keep(self._best, (better, -trial.number, trial))
+
+    def _begin_anew(self) -> None:
+        import optuna
+
+        self._study = optuna.create_study(direction=self._direction)
+        self._places: dict[int, int] = {}
+        for number, trial in (*self.results().items(), *list(self.open.items())[-MOST // 2 :]):
+            self._add(number, trial)
+
+    def _add(self, number: int, trial: FrozenTrial) -> None:
+        self._study.add_trial(trial)
+        self._places[number] = len(self._places)
