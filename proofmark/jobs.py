@@ -11,9 +11,9 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from proofmark.errors import UsageError
-from proofmark.launch.job_file import JobFile, index_in, known_jobs
-from proofmark.launch.reattach import Reattached, reattach
+from proofmark.errors import ProofmarkError
+from proofmark.launch.job_file import JobFile, Status, index_in, known_jobs
+from proofmark.launch.reattach import Reattached, reattach, reattached
 
 USAGE = 4
 """As pytest's."""
@@ -34,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if options.command == "logs":
             return _logs(job, options.follow)
         return _status(job)
-    except (UsageError, OSError) as error:
+    except (ProofmarkError, OSError) as error:
         print(f"ERROR: {error}", file=sys.stderr)
         return USAGE
     except KeyboardInterrupt:
@@ -58,24 +58,30 @@ def _parser() -> argparse.ArgumentParser:
 def _list(index: Path, every: bool) -> int:
     jobs, wrong = known_jobs(index)
     for job in jobs:
-        if every or job.state() == "running":
-            print(_line(job))
+        state = job.state()
+        if state == "lost" and job.service is not None:
+            try:
+                state = reattached(job).status()
+            except (ProofmarkError, OSError) as error:
+                wrong.append(f"{job.id}: {error}")
+        if every or state == "running":
+            print(_line(job, state))
     for problem in wrong:
         print(f"WARNING: {problem}", file=sys.stderr)
     return 0
 
 
-def _line(job: JobFile) -> str:
+def _line(job: JobFile, state: Status) -> str:
     begun = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(job.started))
     where = ", ".join(job.hosts) or (f"process {job.agent.pid}" if job.agent else "no host yet")
-    return f"{job.id}  {job.state():<9}  {begun}  {job.launcher:<6}  {job.name}  {where}"
+    return f"{job.id}  {state:<9}  {begun}  {job.launcher:<6}  {job.name}  {where}"
 
 
 def _status(job: Reattached) -> int:
-    good = job.status() in ("running", "succeeded")
-    print(_line(job.file))
+    state = job.status()
+    print(_line(job.file, state))
     print(f"{job.file.directory}, led by process {job.file.session.pid}")
-    return 0 if good else 1
+    return 0 if state in ("running", "succeeded") else 1
 
 
 def _logs(job: Reattached, follow: bool) -> int:

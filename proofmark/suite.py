@@ -76,6 +76,10 @@ class Suite(ABC):
     closed: ClassVar[bool] = False
     """Whether nothing may be set that the case does not declare."""
 
+    attended: ClassVar[bool] = False
+    """Whether its runs are spoken to while they run, so that a pipe must lead to them: no service that takes whole jobs
+    has one."""
+
     def settle(self, resolution: Resolution, scale: str, path: str) -> Resolution:
         """What follows from a resolved configuration, at a scale ('' without one), for the case file at `path`."""
         return resolution

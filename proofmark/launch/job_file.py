@@ -24,6 +24,9 @@ from proofmark.process.identity import ProcessIdentity
 
 FILE, STOP = "job.json", "job.stop"
 
+LOGS = ("*.log", "noderank*/*.log", "log/*.log", "server*/noderank*/*.log")
+"""Where a job's logs lie in its folder: its own, its nodes', its service's, those of further servers."""
+
 MOST = 200
 """Jobs that an index remembers: the last ones."""
 
@@ -36,6 +39,24 @@ _Mark = Annotated[str, Field(pattern="^[0-9a-f]{32}$")]
 Status = Literal["running", "succeeded", "failed", "stopped", "lost"]
 
 
+class AtService(BaseModel):
+    """A job that a service runs, which does not end with the session that submitted it.
+
+    Attributes:
+        name: that it was given there, and no other job has.
+        id: the service's own; None while it is being created.
+        nodes: how many it has.
+        settings: what the launcher needs to find it again. No secret.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    name: str
+    id: str | None = None
+    nodes: Annotated[int, Field(ge=1)]
+    settings: dict[str, Any]
+
+
 class JobFile(BaseModel):
     """One job.
 
@@ -46,6 +67,7 @@ class JobFile(BaseModel):
         session: the process that leads it.
         agent: the process that it is, where that runs on this machine, known by its `mark`.
         hosts: those that it runs on otherwise.
+        service: where it is, if a service runs it.
         status: as its session wrote it down last.
     """
 
@@ -61,6 +83,7 @@ class JobFile(BaseModel):
     agent: ProcessIdentity | None = None
     mark: _Mark | None = None
     hosts: tuple[str, ...] = ()
+    service: AtService | None = None
     status: Status = "running"
     ended: float | None = None
 
@@ -129,7 +152,7 @@ class JobFile(BaseModel):
             OSError: one can't be read.
         """
         home = Path(self.directory)
-        for path in sorted([*home.glob("*.log"), *home.glob("noderank*/*.log")]):
+        for path in sorted(path for pattern in LOGS for path in home.glob(pattern)):
             name = path.relative_to(home).as_posix()
             with path.open("rb") as stream:
                 stream.seek(since.get(name, 0))

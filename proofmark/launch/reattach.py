@@ -10,6 +10,10 @@ from typing import Any
 from proofmark.errors import UsageError
 from proofmark.launch.job import Handle
 from proofmark.launch.job_file import JobFile, Status, find_job, read_job
+from proofmark.launch.launchers import ServiceLauncher, find_launcher
+from proofmark.launch.service.contract import Service, State
+from proofmark.launch.service.gathering import gather
+from proofmark.launch.service.running import RunningJob
 from proofmark.process.lifetime import end_marked
 
 LEAVING = 15.0
@@ -23,9 +27,23 @@ def reattach(index: Path, identifier: str) -> Reattached:
     """The job of that id.
 
     Raises:
-        UsageError: there is none, it is another user's, or its file is damaged.
+        UsageError: there is none, it is another user's, or its file is damaged; or its service can't be asked.
     """
-    return Reattached(find_job(index, identifier))
+    return reattached(find_job(index, identifier))
+
+
+def reattached(file: JobFile) -> Reattached:
+    """The job that is written down there.
+
+    Raises:
+        ProofmarkError: it is a service's whose launcher is not there, or lacks what it needs.
+    """
+    if file.service is None:
+        return Reattached(file)
+    launcher = find_launcher(file.launcher)
+    if not isinstance(launcher, ServiceLauncher):
+        raise UsageError(f"job {file.id}: launcher '{file.launcher}' knows no service that could have it")
+    return ReattachedAtService(file, launcher.recalled(file.service.settings))
 
 
 class Reattached(Handle):
@@ -82,3 +100,62 @@ class Reattached(Handle):
     def facts(self) -> dict[str, Any]:
         """Which hosts it has or had, by name."""
         return {"hosts": [{"name": host} for host in self._file.hosts]}
+
+
+ENDS: dict[State, Status] = {"succeeded": "succeeded", "failed": "failed", "stopped": "stopped"}
+
+
+class ReattachedAtService(Reattached):
+    """A job that a service runs, whether or not the session that submitted it lives."""
+
+    def __init__(self, file: JobFile, service: Service) -> None:
+        super().__init__(file)
+        self._service = service
+
+    def status(self) -> Status:
+        """As its session wrote it down last; of one whose session is gone, as the service has it. Its logs come too.
+
+        Raises:
+            ServiceError: that can't be asked.
+            UsageError: the job's file is there no more, or damaged.
+        """
+        written = super().status()
+        running = self._running() if written == "lost" else None
+        if running is None:
+            return written
+        view = running.look()
+        running.sync_logs(view)
+        if not view.ended:
+            return "running"
+        self._file = self._file.end(ENDS[view.state])
+        return self._file.status
+
+    def fetch(self, leaves: Sequence[str]) -> str | None:
+        """What its nodes left; what is wrong with the first of them that has not come home."""
+        running = self._running()
+        if self._file.session.lives() or running is None:
+            return super().fetch(leaves)
+        places = self._service.places(running.at.name, "")
+        brought = gather(running, running.look(), places.results, running.at.nodes, leaves).brought
+        return next(iter(brought.wrong.values()), None)
+
+    def stop(self) -> None:
+        """Have its session end it; without one, have the service do so.
+
+        Raises:
+            ServiceError: it can't be ended.
+        """
+        if self._file.session.lives():
+            super().stop()
+            return
+        if self.status() != "running" or (running := self._running()) is None:
+            return
+        running.sync_logs(running.end())
+        self._file = self._file.end("stopped")
+
+    def _running(self) -> RunningJob | None:
+        """By its id, or its name; None where it was never created."""
+        at = self._file.service
+        if at is not None and at.id is None:
+            at = at.model_copy(update={"id": self._service.find(at.name)})
+        return None if at is None or at.id is None else RunningJob(self._service, at, Path(self._file.directory))

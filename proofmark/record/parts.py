@@ -162,6 +162,28 @@ class Launched(Part):
     host: Host | None = None
 
 
+class Instances(Part):
+    """What a service ran, instance by instance: one job, or independent servers that each ran the whole of it.
+
+    A throughput is the sum over an instance's ranks, in items per second.
+    """
+
+    SPEEDS = frozenset(
+        {"throughputs", "throughput", "queue_seconds", "prepare_seconds", "run_seconds", "total_seconds"}
+    )
+
+    mode: Literal["sum", "per_server_mean"]
+    throughputs: tuple[float, ...]
+    accuracies: tuple[float, ...]
+    throughput: float = Field(description="their mean")
+    accuracy: float
+    utilisation: float | None = Field(default=None, description="of the devices, 0 to 1, as the service measured it")
+    queue_seconds: float | None = None
+    prepare_seconds: float | None = None
+    run_seconds: float | None = None
+    total_seconds: float | None = None
+
+
 class Provenance(Part):
     """Which suite and which vendor's package made a result."""
 

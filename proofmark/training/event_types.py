@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, NotRequired
+from typing import Annotated, Any, NotRequired
 
 from pydantic import Field
 
@@ -22,9 +22,10 @@ from proofmark.record.event_types import (
     Typed,
     configured,
     fits,
+    part,
 )
 from proofmark.record.event_types import Configuration as _Configuration
-from proofmark.record.parts import Check, Contention, Host, Identity, Launched
+from proofmark.record.parts import Check, Contention, Host, Identity, Instances, Launched
 
 Code = Annotated[int, Field(gt=-(1 << 31), lt=1 << 31)]
 
@@ -59,6 +60,8 @@ class _RoundEnd(Typed):
     hosts: NotRequired[list[Annotated[OnHost, fits(Launched)]]]
     lost: NotRequired[list[_Lost]]
     caches_cleared: NotRequired[bool | None]
+    ended: NotRequired[Moment | None]
+    instances: NotRequired[Annotated[dict[str, Any], part(Instances)] | None]
 
 
 SESSION_EVENTS = EventReader(

@@ -9,13 +9,14 @@ from typing import Any
 
 from proofmark.launch.job import Handle, Job, Launcher
 from proofmark.launch.job_file import index_in
+from proofmark.launch.rank_result import LEFT
 from proofmark.process.lifetime import tidy_environment
 from proofmark.record.events import Event
 from proofmark.training.logs.tail import Tail
 from proofmark.training.node.agent_forks import IMPORTED
 from proofmark.training.spec import TrainingSpec
 
-LEAVES = ("agent.jsonl", "agent.log", "monitor.jsonl", "monitor.err", "rank[0-9]*.jsonl", "rank[0-9]*.log")
+LEAVES = ("agent.jsonl", "agent.log", "monitor.jsonl", "monitor.err", "rank[0-9]*.jsonl", "rank[0-9]*.log", LEFT)
 """What a node's agent, its monitor and its ranks write."""
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pydantic import Field
 
 from proofmark.record.envelope import CaseRecord
-from proofmark.record.parts import Check, Contention, Host, Launched, Monitoring, Part, Rate
+from proofmark.record.parts import Check, Contention, Host, Instances, Launched, Monitoring, Part, Rate
 
 
 class Evaluation(Part):
@@ -153,6 +153,7 @@ class SeedRun(Part):
     launched: tuple[Launched, ...] = Field(
         default=(), description="nodes in their order; empty: this machine's processes"
     )
+    instances: Instances | None = Field(default=None, description="null: it was no service that ran it")
     caches_cleared: bool | None = Field(default=None, description="of the hosts' disks before it; null: nobody asked")
     nodes: tuple[Host | None, ...] = Field(default=(), description="in their order; null: its agent did not begin")
     checkpoints: tuple[int, ...] = Field(default=(), description="steps at which one was begun")

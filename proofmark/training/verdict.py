@@ -41,7 +41,7 @@ def stages(record: TrainingRecord) -> Iterator[Stage]:
     yield VerdictKind.INSUFFICIENT, parts_left_out(record)
     yield VerdictKind.FAIL_HONESTY, _dishonesty(record)
     yield VerdictKind.ERROR, [*_missing_figures(record), *_impossible_figures(record)]
-    yield VerdictKind.FAIL_ACCURACY, _shortfalls(record)
+    yield VerdictKind.FAIL_ACCURACY, [*_shortfalls(record), *_missed_instances(record)]
     yield VerdictKind.INSUFFICIENT, ["read from a log: Proofmark has not measured it"] if record.read_from else []
     disturbed = [*_untrained(record), *_too_fast(record), *_disturbances(record), *_contention(record)]
     yield VerdictKind.AMBIGUOUS, disturbed
@@ -142,6 +142,18 @@ def _shortfalls(record: TrainingRecord) -> list[str]:
     if len(short) <= len(record.runs) // 5:
         return []
     return [f"{_named(record, run)}{_shortfall(record, run)}" for run in short]
+
+
+def _missed_instances(record: TrainingRecord) -> list[str]:
+    """Independent servers each train the case: a mean hides none that missed the target."""
+    sign = "below" if record.better == "higher" else "above"
+    return [
+        f"{_named(record, run)}instance {number}: {record.metric} {accuracy:.5f} is {sign} the target {record.target:g}"
+        for run in record.runs
+        if run.instances and record.target is not None
+        for number, accuracy in enumerate(run.instances.accuracies)
+        if number and not _reached(record, accuracy)
+    ]
 
 
 def _reached(record: TrainingRecord, metric: float) -> bool:

@@ -25,6 +25,7 @@ class InferenceSuite(Suite):
     record_fixture = "run_record"
     plugins = ("suites.inference.steps",)
     compiles = True
+    attended = True
     options = {
         "--scenario": {
             "choices": ("throughput", "latency"),

@@ -1,6 +1,7 @@
 """Launchers, found as vendors are: a module in here, or the entry point `proofmark.launchers: <name>` of a package.
 
-Either has an attribute `launcher`: an instance of a subclass of `HostLauncher`.
+Either has an attribute `launcher`: an instance of a subclass of `HostLauncher`, which finds hosts, or of
+`ServiceLauncher`, which hands whole jobs over.
 """
 
 from __future__ import annotations
@@ -8,13 +9,15 @@ from __future__ import annotations
 import contextlib
 import pkgutil
 from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
 from importlib.metadata import entry_points
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from proofmark.errors import UsageError
 from proofmark.finding import hint, imported
 from proofmark.launch.cluster.cluster_file import Cluster
 from proofmark.launch.cluster.node import Nodes
+from proofmark.launch.service.contract import Service
 
 GROUP = "proofmark.launchers"
 
@@ -22,14 +25,21 @@ DEFAULT = "local"
 """The one that is taken where none is named."""
 
 
-class HostLauncher(ABC):
-    """Finds the hosts of a job, and the command that reaches each. What it runs there is the same for all launchers."""
+class FoundLauncher:
+    """What all launchers have."""
 
     elsewhere: ClassVar[bool] = True
     """Whether its hosts are others than this machine."""
 
+    options: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
+    """Command-line options of its own: a name such as `--region`, and argparse's attributes of it."""
+
     keys: ClassVar[frozenset[str]] = frozenset()
     """Keys of the cluster file that it alone looks at; one of a package has `launcher_options`, its own mapping."""
+
+
+class HostLauncher(FoundLauncher, ABC):
+    """Finds the hosts of a job, and the command that reaches each. What it runs there is the same for all launchers."""
 
     @abstractmethod
     def count(self, cluster: Cluster) -> int | None:
@@ -44,13 +54,33 @@ class HostLauncher(ABC):
         """
 
 
+class ServiceLauncher(FoundLauncher, ABC):
+    """Hands whole jobs to a service, which has hosts of its own: no pipe leads there. It has no cluster file."""
+
+    @abstractmethod
+    def service(self, options: Mapping[str, Any]) -> Service:
+        """The service that its options ask for, by their destinations.
+
+        Raises:
+            ProofmarkError: an option is missing, or what it names is wrong; all problems at once.
+        """
+
+    @abstractmethod
+    def recalled(self, settings: Mapping[str, Any]) -> Service:
+        """The service that an earlier session's job is at, by its `settings`.
+
+        Raises:
+            ProofmarkError: they are none, or secrets are missing.
+        """
+
+
 def available_launchers() -> list[str]:
     """All names that `find_launcher` knows, broken ones included."""
     own = {module.name for module in pkgutil.iter_modules(__path__)}
     return sorted(own | {entry.name for entry in entry_points(group=GROUP)})
 
 
-def find_launcher(name: str) -> HostLauncher:
+def find_launcher(name: str) -> FoundLauncher:
     """The launcher of that name.
 
     Raises:
@@ -66,17 +96,23 @@ def find_launcher(name: str) -> HostLauncher:
         raise UsageError(f"launcher '{name}' is there more than once: {', '.join(targets)}; remove all but one")
     module = imported(targets[0], f"launcher '{name}'")
     found = getattr(module, "launcher", None)
-    if not isinstance(found, HostLauncher):
-        what = "an attribute 'launcher', an instance of a subclass of proofmark.launch.launchers.HostLauncher"
+    if not isinstance(found, FoundLauncher):
+        what = f"an attribute 'launcher', an instance of a subclass of {__name__}.HostLauncher or ServiceLauncher"
         raise UsageError(f"{module.__file__}: launcher '{name}': expected {what}")
     return found
+
+
+def usable_launchers() -> Iterator[tuple[str, FoundLauncher]]:
+    """All that can be found, by name: one that is broken harms nobody else."""
+    for name in available_launchers():
+        with contextlib.suppress(UsageError):
+            yield name, find_launcher(name)
 
 
 def left_aside(cluster: Cluster, name: str) -> list[str]:
     """Keys of a cluster file that others look at, and this launcher does not."""
     others = {"launcher_options"}
-    for other in available_launchers():
-        with contextlib.suppress(UsageError):  # one that is broken looks at nothing
-            others |= find_launcher(other).keys
+    for _, other in usable_launchers():
+        others |= other.keys
     others -= find_launcher(name).keys
     return [key for key in type(cluster).model_fields if key in others and key in cluster.model_fields_set]

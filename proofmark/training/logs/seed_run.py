@@ -67,6 +67,7 @@ def collect_run(directory: Path, begin: Event, end: Event | None, nnodes: int) -
         ranks=tuple(_figures(log) for log in ranks),
         launched=tuple(Launched(**{k: host[k] for k in Launched.model_fields if k in host}) for host in launched),
         caches_cleared=(end or {}).get("caches_cleared"),
+        instances=(end or {}).get("instances"),
         nodes=tuple(_host(events) for events in agents.values()),
         resumed_from=first.last.get("resumed", {}).get("step"),
         failure=failure,
@@ -114,7 +115,8 @@ class _Since:
     """Seconds since a run began: by the monotonic clock where all of it was on this machine.
 
     No queue and no sending of code is the training's: where a launcher has noted when its agents started, that is the
-    beginning, and a host's clock is read as what it shows, less how far it is ahead.
+    beginning, and a host's clock is read as what it shows, less how far it is ahead. So is the end, if one has noted it: a
+    service may tell of it late.
     """
 
     def __init__(self, begin: Event, end: Event | None) -> None:
@@ -134,7 +136,7 @@ class _Since:
             return max(map(self.rank, events), default=0.0)
         if self._started is None:
             return seconds_between(self._begin, self._end)
-        return float(max(0.0, self._end["time"] - self._started))
+        return float(max(0.0, (self._end.get("ended") or self._end["time"]) - self._started))
 
 
 def _series(first: RankLog) -> dict[str, Any]:

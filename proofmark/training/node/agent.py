@@ -21,6 +21,7 @@ from proofmark.process.lifetime import leave, remove_own_temporary_directory, ti
 from proofmark.record.events import EventLog
 from proofmark.training.node.agent_forks import fork_ranks
 from proofmark.training.node.node_monitor import NodeMonitor
+from proofmark.training.node.rank_results import leave_results
 from proofmark.training.node.stopwatch import Stopwatch
 from proofmark.training.ranks.heartbeat import PHASES, SETUP, Heartbeat, read_heartbeat
 from proofmark.training.spec import AGENT, OUTPUTS, TrainingSpec
@@ -66,6 +67,8 @@ def main() -> int:
         watch.stopwatch.look()
         watch.monitor.stop()
         watch.end_outputs()
+    first = node * spec.nproc
+    leave_results(spec.node_directory(node), node, range(first, first + spec.nproc), spec.nnodes * spec.nproc)
     return 0
 
 

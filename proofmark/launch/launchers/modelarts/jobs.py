@@ -1,0 +1,240 @@
+"""Training jobs of ModelArts, API v2: created, looked at, listened to, ended, and what they leave added up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib.resources import files
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from proofmark.errors import UsageError
+from proofmark.launch.job_file import AtService
+from proofmark.launch.launchers.modelarts import triplet, wire
+from proofmark.launch.launchers.modelarts.cloud_file import Cloud
+from proofmark.launch.launchers.modelarts.credentials import find_credentials
+from proofmark.launch.launchers.modelarts.obs import Obs
+from proofmark.launch.launchers.modelarts.sdk import asked, modelarts_client, sdk_module
+from proofmark.launch.launchers.modelarts.train_result_info import Measured
+from proofmark.launch.rank_result import rank_results
+from proofmark.launch.service.contract import (
+    Conclusion,
+    Ended,
+    ObjectStore,
+    Places,
+    Service,
+    ServiceError,
+    Task,
+    Timing,
+    View,
+)
+from proofmark.launch.service.ticket import DATA, home_of
+from proofmark.launch.service.transfer import is_stale
+
+BOOT = "boot.py"
+RESULTS = "results"
+"""The folder of a run that the job's triplets come to."""
+
+NOTHING_YET = 204
+ENDED_ALREADY = ("Completed", "Failed", "Abnormal", "Terminated", "Terminating")
+
+UTILISATIONS = (("npuUtil", "gpuUtil"), ("cpuUsage",))
+"""The platform's metrics in percent: of devices, or else of the processor."""
+
+
+class ModelArts(Service):
+    """One project's jobs."""
+
+    def __init__(self, cloud: Cloud, home: Path | None) -> None:
+        """Prepare; nothing is asked yet.
+
+        Args:
+            cloud: what cloud.yaml says.
+            home: its folder, None where no job is to be created.
+
+        Raises:
+            UsageError: the clients are not installed, or there is no access key.
+        """
+        self._cloud = cloud
+        who = find_credentials(cloud.keyring)
+        self._secret, self._client, self._obs = who.sk, modelarts_client(cloud, who), Obs(cloud, who)
+        self._theirs = sdk_module("huaweicloudsdkmodelarts.v1")
+        self.timing = Timing(cloud.poll, cloud.error_budget, cloud.queue_timeout)
+        self.servers = cloud.servers
+        self.data_dir = DATA if cloud.data_url else None
+        self.environment, self.master_port = cloud.environment, cloud.master_port
+        self.boot = {BOOT: (files(__package__) / BOOT).read_bytes()}
+        if cloud.boot_name and home:
+            self.boot[cloud.boot_name] = (home / cloud.boot_name).read_bytes()
+
+    @property
+    def store(self) -> ObjectStore:
+        """The buckets."""
+        return self._obs
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The cloud file as it was understood."""
+        return self._cloud.model_dump(mode="json")
+
+    def count(self) -> int:
+        """How many nodes a job may have; independent servers are one each."""
+        return 1 if self.servers else self._cloud.nodes
+
+    def examine(self, nodes: int, nproc: int) -> list[str]:
+        """Whether there is such a flavor, with so many nodes and cards, and whether the bucket is ours to use."""
+        cloud, nodes = self._cloud, self.servers or nodes
+        cards = cloud.cards_of_node
+        if cards and nproc > cards:
+            raise UsageError(
+                f"flavor {cloud.flavor} has {cards} cards, and the scale wants {nproc} processes on a node"
+            )
+        kinds = wire.read(
+            self._asked("flavors", "show_training_job_flavors", "ShowTrainingJobFlavors")[1], wire.Flavors, "flavors"
+        )
+        known = {each.flavor_id: each.flavor_info.max_num for each in kinds.flavors or ()}
+        if cloud.pool_id is None and cloud.flavor not in known:
+            raise UsageError(f"there is no flavor {cloud.flavor} here; there are {', '.join(sorted(known)) or 'none'}")
+        most = known.get(cloud.flavor)
+        if most is not None and nodes > most:
+            raise UsageError(f"{nodes} nodes of {cloud.flavor}, and a job may have {most} of them")
+        self._obs.list(cloud.out_url[1:] + "proofmark-probe/")
+        return [f"{cloud.region}: {nodes} x {cloud.flavor} can be asked for; {cloud.out_url} is there"]
+
+    def places(self, name: str, code: str) -> Places:
+        """Code by its content, and a folder for each job."""
+        home = f"{self._cloud.out_url[1:]}{name}/"
+        return Places(f"{self._cloud.code_dir[1:]}{code}/", f"{home}job/", f"{home}results/")
+
+    def create(self, name: str, nodes: int, places: Places) -> str:
+        """Have a job run."""
+        what = f"creating job {name}"
+        body = self._body(name, nodes, places)
+        return wire.read(
+            self._asked(what, "create_training_job", "CreateTrainingJob", body=body)[1], wire.Job, what
+        ).metadata.id
+
+    def find(self, name: str) -> str | None:
+        """By its exact name: the service's search would take a part of it."""
+        what = f"looking for job {name}"
+        body = {"limit": 50, "offset": 0, "filters": [{"key": "name", "operator": "in", "value": [name]}]}
+        found = wire.read(self._asked(what, "list_training_jobs", "ListTrainingJobs", body=body)[1], wire.Jobs, what)
+        return next((job.metadata.id for job in found.items or () if job.metadata.name == name), None)
+
+    def look(self, identifier: str) -> View:
+        """Its phase, tasks and times."""
+        what = f"looking at job {identifier}"
+        answer = self._asked(what, "show_training_job_details", "ShowTrainingJobDetails", training_job_id=identifier)
+        return wire.read(answer[1], wire.Job, what).view()
+
+    def log(self, at: AtService, task: Task, since: int) -> bytes:
+        """From the bucket, from the position on; before it is there, from the service's preview, which has its end."""
+        found = self._obs.log(f"{self._cloud.out_url[1:]}{at.name}/log/{self.log_name(at, task)}", since)
+        return self._previewed(at, task, since) if found is None else found
+
+    def log_name(self, at: AtService, task: Task) -> str:
+        """As the platform calls it in the bucket."""
+        return f"modelarts-job-{at.id}-{task.name}.log"
+
+    def stop(self, identifier: str) -> None:
+        """Terminate it by its id."""
+        what, body = f"ending job {identifier}", {"action_type": "terminate"}
+        try:
+            self._asked(what, "stop_training_job", "StopTrainingJob", training_job_id=identifier, body=body)
+        except ServiceError:
+            if self.look(identifier).phase not in ENDED_ALREADY:
+                raise
+
+    def conclude(self, ended: Ended) -> Conclusion:
+        """The instances of the original's triplets, and its `train_result_info`, into a file too."""
+        ranks = ended.nproc if self.servers else ended.nodes * ended.nproc
+        keys = triplet.keys_of(ended.listed, ranks, self.servers)
+        folder = ended.folder / RESULTS
+        for key in keys:
+            if older := is_stale(ended.listed[key], ended.view.created):
+                raise ServiceError(f"result {key} {older}")
+            (folder / key).parent.mkdir(parents=True, exist_ok=True)
+            self._obs.fetch(f"{self.places(ended.at.name, '').results}{key}", folder / key)
+        homes = [ended.folder / home_of(node, self.servers is not None) for node in range(ended.nodes)]
+        utilisation, why_not = self._utilisation(ended)
+        measured = Measured(
+            ended=ended,
+            mode=self._cloud.aggregate,
+            instances=triplet.read(folder, keys, ranks, self.servers),
+            results=[result for home in homes for result in rank_results(home)],
+            utilisation=utilisation,
+            no_utilisation=why_not,
+        )
+        measured.save()
+        return Conclusion({"instances": measured.instances_fact()}, measured.lines())
+
+    def _previewed(self, at: AtService, task: Task, since: int) -> bytes:
+        what = f"the log of {task.name} of job {at.id}"
+        method, kind = "show_training_job_logs_preview", "ShowTrainingJobLogsPreview"
+        status, content = self._asked(what, method, kind, training_job_id=at.id, task_id=task.name)
+        if status == NOTHING_YET:
+            return b""
+        preview = wire.read(content, wire.LogPreview, what)
+        said = preview.content.encode()
+        begins = preview.full_size - len(said)
+        return said[since - begins :] if begins <= since else b""  # what lies between comes with the bucket's
+
+    def _utilisation(self, ended: Ended) -> tuple[float | None, str]:
+        """The mean over tasks, devices and minutes, as a share of 1; or None, and why."""
+        seen: dict[str, list[float]] = {}
+        for task in ended.view.tasks:
+            what = f"metrics of {task.name}"
+            method, kind = "show_training_job_metrics", "ShowTrainingJobMetrics"
+            try:
+                status, content = self._asked(what, method, kind, training_job_id=ended.at.id, task_id=task.name)
+            except ServiceError as error:
+                return None, str(error)
+            told = wire.read(content, wire.Metrics, what) if status != NOTHING_YET else wire.Metrics()
+            for each in told.metrics or ():
+                seen.setdefault(each.metric, []).extend(value for value in each.value or () if 0 <= value <= 100)
+        for names in UTILISATIONS:
+            if values := [value for name in names for value in seen.get(name, ())]:
+                return fmean(values) / 100, ""
+        return None, "the platform has measured none: its metrics are means of whole minutes"
+
+    def _asked(self, what: str, method: str, kind: str, **fields: Any) -> tuple[int, bytes]:
+        """Status and content of an answer."""
+        request = getattr(self._theirs, f"{kind}Request")(**fields)
+        call: Callable[[Any], Any] = getattr(self._client, method)
+        answer = asked(what, self._secret, lambda: call(request))
+        return answer.status_code, answer.raw_content
+
+    def _body(self, name: str, nodes: int, places: Places) -> dict[str, Any]:
+        cloud, home = self._cloud, f"{self._cloud.out_url}{name}/"
+        resource = {"flavor_id": cloud.flavor, "node_count": nodes}
+        spec: dict[str, Any] = {
+            "resource": resource | ({"pool_id": cloud.pool_id} if cloud.pool_id else {}),
+            "log_export_path": {"obs_url": f"{home}log/"},
+            "auto_stop": {"time_unit": "HOURS", "duration": cloud.auto_stop},
+        }
+        if cloud.priority is not None:
+            spec["schedule_policy"] = {"priority": cloud.priority}
+        metadata = {"name": name, "workspace_id": cloud.workspace_id, "description": cloud.description}
+        return {"kind": "job", "metadata": metadata, "algorithm": self._algorithm(places), "spec": spec}
+
+    def _algorithm(self, places: Places) -> dict[str, Any]:
+        """With an image of the user's a command, with one of the platform's a boot file."""
+        cloud, boot = self._cloud, self._cloud.boot_name or BOOT
+        method = "env" if cloud.image else "parameter"
+
+        def channel(name: str, folder: str) -> dict[str, Any]:
+            return {"name": name, "access_method": method, "remote": {"obs": {"obs_url": folder}}}
+
+        data = [channel("data_url", cloud.data_url)] if cloud.data_url else []
+        common = {
+            "code_dir": f"/{places.code}",
+            "inputs": [*data, channel("job_url", f"/{places.ticket}")],
+            "outputs": [channel("train_url", f"/{places.results}")],
+            "environments": cloud.environment,
+        }
+        if cloud.engine:
+            engine = {"engine_name": cloud.engine.name, "engine_version": cloud.engine.version}
+            return {**common, "engine": engine, "boot_file": f"/{places.code}{boot}"}
+        tree = places.code.rstrip("/").rpartition("/")[2]
+        command = f"{cloud.python} ${{MA_JOB_DIR}}/{tree}/{boot}"
+        return {**common, "engine": {"image_url": cloud.image}, "command": command}

@@ -1,0 +1,104 @@
+"""Huawei's own clients, imported when they are needed, and kept from writing into the user's home."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from importlib import import_module
+from typing import Any, TypeVar
+
+from proofmark.errors import UsageError
+from proofmark.launch.launchers.modelarts.cloud_file import Cloud
+from proofmark.launch.launchers.modelarts.credentials import Credentials
+from proofmark.launch.service.contract import ServiceError
+
+INSTALL = "--launcher modelarts needs Huawei's clients: pip install 'proofmark[modelarts]'"
+
+TIMEOUT = (10, 60)
+"""Seconds to connect, and to wait for an answer."""
+
+TAKEN = "ModelArts.2751"
+"""A job of that name is there."""
+
+RETRIED = (408, 429)
+"""Status codes of requests that may be granted later, beside those of a server that fails."""
+
+T = TypeVar("T")
+_importing = threading.Lock()
+
+
+def sdk_module(name: str) -> Any:
+    """A module of theirs.
+
+    Raises:
+        UsageError: it is not installed; one line with the command that does so.
+    """
+    if name in sys.modules:
+        return sys.modules[name]
+    with _importing, _another_home():
+        try:
+            return import_module(name)
+        except ImportError:
+            raise UsageError(INSTALL) from None
+
+
+@contextlib.contextmanager
+def _another_home() -> Iterator[None]:
+    """Their core writes an id of the user's into the home directory when it is imported, and sends it along."""
+    before = os.environ.get("HOME")
+    with tempfile.TemporaryDirectory(prefix="proofmark-") as folder:
+        os.environ["HOME"] = folder
+        try:
+            yield
+        finally:
+            if before is None:
+                del os.environ["HOME"]
+            else:
+                os.environ["HOME"] = before
+
+
+def modelarts_client(cloud: Cloud, who: Credentials) -> Any:
+    """A client of API v2.
+
+    Raises:
+        UsageError: it is not installed, or the project is not known.
+    """
+    project = cloud.project_id or who.project
+    if project is None:
+        raise UsageError("no project: set `project_id` in the cloud file, or HUAWEICLOUD_SDK_PROJECT_ID")
+    core = sdk_module("huaweicloudsdkcore.auth.credentials")
+    http = sdk_module("huaweicloudsdkcore.http.http_config")
+    theirs = sdk_module("huaweicloudsdkmodelarts.v1")
+    credentials = core.BasicCredentials(who.ak, who.sk, project)
+    if who.token:
+        credentials = credentials.with_security_token(who.token)
+    config = http.HttpConfig.get_default_config()
+    config.timeout, config.ssl_ca_cert, config.ignore_ssl_verification = TIMEOUT, cloud.ca_file, False
+    endpoint = cloud.endpoint or f"https://modelarts.{cloud.region}.myhuaweicloud.com"
+    builder = theirs.ModelArtsClient.new_builder().with_http_config(config).with_credentials(credentials)
+    with _another_home():
+        return builder.with_endpoints([endpoint]).build()
+
+
+def asked(what: str, secret: str, request: Callable[[], T]) -> T:
+    """The answer of the service's client.
+
+    Raises:
+        ServiceError: it refused, or was not to be reached; `secret` is not in the text.
+    """
+    errors = sdk_module("huaweicloudsdkcore.exceptions.exceptions")
+    try:
+        return request()
+    except errors.ServiceResponseException as error:
+        told = f"{what}: {error.status_code} {error.error_code}: {error.error_msg}".replace(secret, "***")
+        transient = error.status_code in RETRIED or error.status_code >= 500
+        raise ServiceError(told, transient=transient, taken=error.error_code == TAKEN) from None
+    except errors.SslHandShakeException as error:
+        raise ServiceError(f"{what}: its certificate is not trusted: {error.err_message}") from None
+    except (errors.SdkException, OSError, AttributeError) as error:  # theirs reads what some lost connections lack
+        told = str(getattr(error, "err_message", None) or error).replace(secret, "***")
+        raise ServiceError(f"{what}: no answer: {type(error).__name__}: {told:.300}", transient=True) from None

@@ -1,0 +1,121 @@
+"""What the original benchmark's jobs leave: `throughput_<rank>.json`, `accuracy.json`, `ranksize.json`.
+
+Each holds one number as text. Independent servers have a folder each, named by their number. They are added up as the
+original does: the sum over a job's ranks, or the mean over servers of the sum over each one's ranks.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from proofmark.launch.rank_result import RankResult
+from proofmark.launch.service.contract import ServiceError
+
+ACCURACY, SIZE = "accuracy.json", "ranksize.json"
+LONGEST = 64
+"""Characters that a number may have."""
+
+_THROUGHPUT = re.compile(r"throughput_(\d{1,9})\.json")
+_KEY = re.compile(r"(?:(\d{1,9})/)?((?:throughput_\d{1,9}|accuracy|ranksize)\.json)")
+
+
+@dataclass(frozen=True)
+class Instance:
+    """One job, or one of several servers: items per second over its ranks, and the model's accuracy."""
+
+    throughput: float
+    accuracy: float
+
+
+def write(folder: Path, results: Sequence[RankResult], server: int | None) -> None:
+    """Write a node's part: of its ranks each, and of the first rank what is there once.
+
+    Args:
+        folder: the job's results.
+        results: of this node's ranks.
+        server: its number among independent ones, None where all nodes train together.
+
+    Raises:
+        OSError: no space, no permission.
+    """
+    home = folder if server is None else folder / str(server)
+    home.mkdir(parents=True, exist_ok=True)
+    for result in results:
+        _write(home / f"throughput_{result.rank}.json", result.throughput)
+        if result.rank == 0:
+            _write(home / SIZE, result.world)
+            if result.metric is not None:
+                _write(home / ACCURACY, result.metric)
+
+
+def _write(path: Path, number: float) -> None:
+    path.write_text(repr(number), encoding="ascii")
+
+
+def keys_of(found: Mapping[str, object], ranks: int, servers: int | None) -> list[str]:
+    """The objects that there must be, each once and no other of the kind, by their path among the results.
+
+    Args:
+        found: what there is.
+        ranks: how many ranks each instance has.
+        servers: how many independent ones there are, None for one job.
+
+    Raises:
+        ServiceError: one is missing, is there twice, or is one too many; named is its key.
+    """
+    homes = [""] if servers is None else [f"{server}/" for server in range(servers)]
+    names = [*(f"throughput_{rank}.json" for rank in range(ranks)), ACCURACY, SIZE]
+    wanted = [home + name for home in homes for name in names]
+    for key in wanted:
+        if key not in found:
+            raise ServiceError(f"result {key} is missing")
+    for key in sorted(found):
+        if (named := _KEY.fullmatch(key)) and key not in wanted:
+            raise ServiceError(f"result {key}: {_why_not(named, wanted)}")
+    return wanted
+
+
+def _why_not(named: re.Match[str], wanted: Sequence[str]) -> str:
+    """What is wrong with a key that nobody asked for."""
+    home = "" if named[1] is None else f"{int(named[1])}/"
+    rank = _THROUGHPUT.fullmatch(named[2])
+    plain = home + (f"throughput_{int(rank[1])}.json" if rank else named[2])
+    if plain in wanted:
+        return f"it is {plain} a second time"
+    return "the job has no such rank or server"
+
+
+def read(folder: Path, keys: Sequence[str], ranks: int, servers: int | None) -> list[Instance]:
+    """The instances whose objects lie in a folder.
+
+    Raises:
+        ServiceError: one is no finite number above 0, or they contradict each other; named is its key.
+        OSError: one can't be read.
+    """
+    numbers = {key: _number(folder, key) for key in keys}
+    return list(_instances(numbers, ranks, servers))
+
+
+def _instances(numbers: Mapping[str, float], ranks: int, servers: int | None) -> Iterator[Instance]:
+    for home in [""] if servers is None else [f"{server}/" for server in range(servers)]:
+        size = numbers[home + SIZE]
+        if size != ranks:
+            raise ServiceError(f"result {home}{SIZE}: it says {size:g} ranks, and the job has {ranks}")
+        throughput = math.fsum(numbers[f"{home}throughput_{rank}.json"] for rank in range(ranks))
+        yield Instance(throughput, numbers[home + ACCURACY])
+
+
+def _number(folder: Path, key: str) -> float:
+    text = (folder / key).read_bytes()[: LONGEST + 1].decode("ascii", "replace").strip()
+    try:
+        number = float(text)
+    except ValueError:
+        raise ServiceError(f"result {key}: {text!r:.40} is no number") from None
+    least = 0.0 if key.endswith(ACCURACY) else math.nextafter(0.0, 1.0)
+    if not math.isfinite(number) or number < least:
+        raise ServiceError(f"result {key}: {text!r:.40} is no finite number above 0")
+    return number

@@ -1,0 +1,222 @@
+"""One job at a service: code sent, job created, followed, ended, its results gathered."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import secrets
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from proofmark.errors import UsageError
+from proofmark.launch.cluster.code_tree import CodeTree
+from proofmark.launch.job import Handle, HostLayout, Job
+from proofmark.launch.job_file import AtService, JobFile, Status
+from proofmark.launch.service.contract import Ended, Places, Service, ServiceError, View
+from proofmark.launch.service.gathering import Gathered, gather
+from proofmark.launch.service.patience import Patience, Stopped
+from proofmark.launch.service.running import ENDING, RunningJob
+from proofmark.launch.service.ticket import CACHE, CODE, MASTER, RUN, Described, Ticket
+from proofmark.launch.service.transfer import send
+from proofmark.process import wall_clock
+
+LONGEST_NAME = 64
+"""Characters that services take."""
+
+
+@dataclass(frozen=True)
+class ServiceSetup:
+    """How a session's jobs get to a service; `launcher` is its name, for a job's file."""
+
+    launcher: str
+    service: Service
+    code: CodeTree
+    packages: tuple[str, ...]
+    described: Described
+
+
+class HandingOver:
+    """The back end: a service takes the whole job."""
+
+    def __init__(self, setup: ServiceSetup) -> None:
+        self._setup = setup
+
+    def submit(self, job: Job) -> ServiceHandle:
+        """Begin, and return at once.
+
+        Raises:
+            UsageError: it is no job that runs without a word from here.
+            OSError: its directory can't be written.
+        """
+        if job.held:
+            raise UsageError(f"--launcher {self._setup.launcher} takes whole jobs, and {job.name} is led from here")
+        for node in range(job.nnodes):
+            job.node_directory(node)
+        return ServiceHandle(self._setup, job)
+
+
+class ServiceHandle(Handle):
+    """A job at a service. A thread leads it; everybody else looks at what that one says."""
+
+    def __init__(self, setup: ServiceSetup, job: Job) -> None:
+        self._setup, self._job, self._service = setup, job, setup.service
+        at = AtService(name=_name_for(job), nodes=self._service.servers or job.nnodes, settings=self._service.settings)
+        super().__init__(JobFile.begin(job.index, job.name, setup.launcher, job.directory, service=at))
+        self._at, self._submitted = at, wall_clock.now()
+        self._stop = threading.Event()
+        self._patience = Patience(self._service.timing, self._stop)
+        self._news: list[str] = []
+        self._status: Status = "running"
+        self._facts: dict[str, Any] = {"lost": []}
+        self._thread = threading.Thread(target=self._lead, daemon=True)
+        self._thread.start()
+
+    def status(self) -> Status:
+        """As the thread has it."""
+        return self._status
+
+    def news(self) -> list[str]:
+        """What was noted since the last call."""
+        news = self._news[:]
+        del self._news[: len(news)]  # the thread may add to it meanwhile
+        return news
+
+    def fetch(self, leaves: Sequence[str]) -> str | None:
+        """All that a node left has come home with its logs."""
+        return None
+
+    def stop(self) -> None:
+        """Have it ended, and wait until it has."""
+        self._stop.set()
+        self._thread.join(2 * ENDING)
+
+    def facts(self) -> dict[str, Any]:
+        """Of each node what it said of itself; the nodes that were lost; what the service's own results say."""
+        return self._facts
+
+    def _lead(self) -> None:
+        status: Status = "failed"
+        try:
+            status = self._run()
+        except Stopped:
+            pass  # before there was a job
+        except ServiceError as error:
+            self._lose(None, str(error))
+        except Exception as error:  # noqa: BLE001 (it would be lost)
+            self._lose(None, f"{type(error).__name__}: {error}")
+        self._file = self._file.end(status)
+        self._status = status
+
+    def _lose(self, node: int | None, why: str) -> None:
+        self._facts["lost"].append({"node": node, "reason": why})
+
+    def _run(self) -> Status:
+        setup, service = self._setup, self._service
+        places = service.places(self._at.name, setup.code.sha256)
+        self._news.append(f"sends code and configuration to {places.code}")
+        send(service.store, self._patience, places, setup.code, service.boot, self._ticket())
+        self._at = self._at.model_copy(update={"id": self._created(places)})
+        self._file = self._file.note(service=self._at, hosts=(f"job {self._at.id}",))
+        running = RunningJob(service, self._at, self._job.directory, self._stop)
+        try:
+            view = self._follow(running)
+        except Stopped:
+            self._leave(running, places)
+            return "failed"
+        except ServiceError as error:
+            self._lose(None, str(error))
+            self._leave(running, places)
+            return "failed"
+        return self._gather(running, view, places)
+
+    def _created(self, places: Places) -> str:
+        """The new job's id. Whether a request that failed was carried out, only the job's name tells."""
+        name, service = self._at.name, self._service
+        return self._patience.ask(
+            lambda: service.create(name, self._at.nodes, places),
+            lambda: Patience(service.timing).ask(lambda: service.find(name)),
+        )
+
+    def _follow(self, running: RunningJob) -> View:
+        """Until the service has ended it."""
+        shown, patience = "", running.patience
+        while True:
+            view = running.look()
+            if view.phase != shown:
+                self._news.append(f"job {running.id}: {view.phase}")
+                shown = view.phase
+                patience.hurry()
+            running.sync_logs(view)
+            if view.ended:
+                return view
+            waited = wall_clock.now() - self._submitted
+            if view.state == "waiting" and waited > self._service.timing.queue:
+                raise ServiceError(f"job {running.id} is still {view.phase} after {waited:.0f} s in the queue")
+            if self._file.is_asked_to_stop():
+                self._lose(None, f"job {self._file.id} was stopped by its id")
+                raise Stopped
+            patience.look_again()
+
+    def _leave(self, running: RunningJob, places: Places) -> None:
+        """End the job, and keep what there is of it."""
+        after = RunningJob(self._service, self._at, self._job.directory)
+        try:
+            view = after.end()
+        except ServiceError as error:
+            left = f"`python -m proofmark.jobs stop {self._file.id}` ends what may be left of it"
+            self._lose(None, f"job {running.id} could not be ended: {error}; {left}")
+            return
+        self._news.append(f"job {running.id}: {view.phase}")
+        with contextlib.suppress(ServiceError, OSError):
+            after.sync_logs(view)
+            self._take(gather(after, view, places.results, self._at.nodes, self._job.leaves))
+
+    def _gather(self, running: RunningJob, view: View, places: Places) -> Status:
+        """What a job that has ended left: all of it, or the run has failed."""
+        gathered = gather(running, view, places.results, self._at.nodes, self._job.leaves)
+        self._take(gathered)
+        for node, why in gathered.lost(running, view):
+            self._lose(node, why)
+        if view.state != "succeeded" or self._facts["lost"]:
+            return "failed"
+        ended = Ended(
+            at=self._at,
+            view=view,
+            folder=self._job.directory,
+            nodes=self._at.nodes,
+            nproc=int(self._setup.described.scale.rpartition("x")[2]),
+            submitted=self._submitted,
+            brought=wall_clock.now(),
+            listed=gathered.brought.others,
+        )
+        concluded = running.patience.ask(lambda: self._service.conclude(ended))
+        self._facts |= concluded.facts
+        self._news += concluded.lines
+        return "succeeded"
+
+    def _take(self, gathered: Gathered) -> None:
+        self._facts |= gathered.facts()
+
+    def _ticket(self) -> Ticket:
+        job, independent = self._job, self._service.servers is not None
+        master = (MASTER, self._service.master_port) if job.nnodes > 1 else None
+        return Ticket(
+            name=self._at.name,
+            module=job.module,
+            spec=job.spec.moved(HostLayout(RUN, CODE, CACHE, master)).text(),
+            leaves=tuple(job.leaves),
+            nodes=self._at.nodes,
+            independent=independent,
+            packages=self._setup.packages,
+            described=self._setup.described,
+            environment=dict(self._service.environment),
+        )
+
+
+def _name_for(job: Job) -> str:
+    """One that no other job has."""
+    readable = re.sub(r"[^A-Za-z0-9-]+", "-", f"proofmark-{job.name}")
+    tail = f"-{secrets.token_hex(6)}"
+    return readable[: LONGEST_NAME - len(tail)] + tail

@@ -1,0 +1,87 @@
+"""A job that a service has, whoever submitted it: looked at, its logs followed, ended by its id, brought home."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+from proofmark.launch.job_file import AtService
+from proofmark.launch.service.contract import Service, ServiceError, Task, Timing, View
+from proofmark.launch.service.patience import Patience
+from proofmark.launch.service.ticket import home_of
+from proofmark.launch.service.transfer import Brought, Results
+
+LOGS = "log"
+"""The folder of a run that the service's own logs come to."""
+
+ENDING = 60.0
+"""Seconds that a job may take to end once that was asked for."""
+
+LAST_LINES = 3
+"""Of a log, in a message."""
+
+TAIL = 4096
+
+
+class RunningJob:
+    """One job, by the id that its service gave it, and the folder of its run."""
+
+    def __init__(self, service: Service, at: AtService, folder: Path, stop: threading.Event | None = None) -> None:
+        """Take it; waiting ends with Stopped once `stop` is set."""
+        assert at.id is not None, "a job without an id is none yet"
+        self.service, self.at, self.id, self.folder = service, at, at.id, folder
+        self.patience = Patience(service.timing, stop)
+
+    def look(self) -> View:
+        """How it is."""
+        return self.patience.ask(lambda: self.service.look(self.id))
+
+    def sync_logs(self, view: View) -> None:
+        """Add what is new of each task's log to its file.
+
+        Raises:
+            ServiceError: it can't be had.
+            OSError: it can't be written here.
+        """
+        for task in view.tasks:
+            path = self.log(task)
+            path.parent.mkdir(exist_ok=True)
+            since = path.stat().st_size if path.exists() else 0
+            added = self.patience.ask(partial(self.service.log, self.at, task, since))
+            with path.open("ab") as stream:
+                stream.write(added)
+
+    def log(self, task: Task) -> Path:
+        """Where a task's log is kept."""
+        return self.folder / LOGS / self.service.log_name(self.at, task)
+
+    def last_lines(self, task: Task) -> str:
+        """What a task said last, in one line."""
+        path = self.log(task)
+        said = path.read_bytes()[-TAIL:].decode("utf-8", "replace") if path.exists() else ""
+        return " | ".join([line.strip() for line in said.splitlines() if line.strip()][-LAST_LINES:])
+
+    def end(self) -> View:
+        """Have it ended, once, and wait until it has.
+
+        Raises:
+            ServiceError: it can't be, or does not end.
+        """
+        patience = Patience(Timing(self.service.timing.poll, ENDING))
+        patience.ask(lambda: self.service.stop(self.id))
+        deadline = time.monotonic() + ENDING
+        while not (view := patience.ask(lambda: self.service.look(self.id))).ended:
+            if time.monotonic() > deadline:
+                raise ServiceError(f"job {self.id} is still {view.phase}, {ENDING:.0f} s after it was to end")
+            patience.look_again()
+        return view
+
+    def bring_home(self, view: View, prefix: str, nodes: int, leaves: Sequence[str]) -> Brought:
+        """All that its nodes left."""
+        independent = self.service.servers is not None
+        homes = [home_of(node, independent) for node in range(nodes)]
+        results = Results(self.service.store, self.patience, prefix, self.at.name, view.created)
+        return results.bring_home(homes, leaves, self.folder)

@@ -1,0 +1,143 @@
+"""What a job needs on its way to the object store, and what it left on its way home."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import zipfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from proofmark.launch.cluster.code_tree import CodeTree
+from proofmark.launch.far_end.protocol import goes_home
+from proofmark.launch.service.contract import ObjectStore, Places, ServiceError, Stored
+from proofmark.launch.service.patience import Patience
+from proofmark.launch.service.ticket import MANIFEST, PACKED, TICKET, LeftFile, Manifest, Ticket, read_told
+
+EARLIEST = (1980, 1, 1, 0, 0, 0)
+"""The time of every file in an archive: one content has one archive."""
+
+COARSE = 1.0
+"""Seconds to which a store tells times."""
+
+
+def packed(code: CodeTree) -> bytes:
+    """A code tree as one file: a store is asked once, and not for each of its files."""
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as pack:
+        for name, (sha, _) in sorted(code.files.items()):
+            pack.writestr(zipfile.ZipInfo(name, EARLIEST), code.contents[sha], zipfile.ZIP_DEFLATED)
+    return archive.getvalue()
+
+
+def send(
+    store: ObjectStore, patience: Patience, places: Places, code: CodeTree, boot: Mapping[str, bytes], ticket: Ticket
+) -> None:
+    """Put a job's code where its name is its content, beside it what nodes begin with, and then the ticket.
+
+    Raises:
+        ServiceError: the store refuses one; the text names it.
+    """
+    there = patience.ask(lambda: store.list(places.code))
+    for name, content in {**boot, PACKED: packed(code)}.items():
+        if name not in there or there[name].size != len(content):
+            _put(store, patience, f"{places.code}{name}", content)
+    _put(store, patience, f"{places.ticket}{TICKET}", ticket.model_dump_json().encode())
+
+
+def _put(store: ObjectStore, patience: Patience, key: str, content: bytes) -> None:
+    patience.ask(lambda: store.put(key, content))
+
+
+@dataclass
+class Brought:
+    """What came home of a job, node by node; and the objects that no manifest knows, by their path there."""
+
+    manifests: dict[int, Manifest] = field(default_factory=dict)
+    wrong: dict[int, str] = field(default_factory=dict)
+    others: dict[str, Stored] = field(default_factory=dict)
+
+
+class Results:
+    """The objects that a job left."""
+
+    def __init__(self, store: ObjectStore, patience: Patience, prefix: str, job: str, created: float | None) -> None:
+        self._store, self._patience, self._prefix, self._job = store, patience, prefix, job
+        self._created = created
+
+    def bring_home(self, homes: Sequence[str], leaves: Sequence[str], folder: Path) -> Brought:
+        """All that the nodes' manifests say, counted and compared; of each node what is wrong with it.
+
+        Args:
+            homes: where each node's files lie.
+            leaves: patterns of the names that they may have.
+            folder: where they go.
+
+        Raises:
+            ServiceError: the store can't be asked.
+            OSError: a file can't be written.
+        """
+        listed = self._patience.ask(lambda: self._store.list(self._prefix))
+        brought = Brought(others=dict(listed))
+        for number, home in enumerate(homes):
+            try:
+                brought.manifests[number] = self._node(listed, home, leaves, folder, brought)
+            except _Wrong as wrong:
+                brought.wrong[number] = str(wrong)
+        return brought
+
+    def _node(
+        self, listed: Mapping[str, Stored], home: str, leaves: Sequence[str], folder: Path, brought: Brought
+    ) -> Manifest:
+        manifest = self._manifest(listed, f"{home}/{MANIFEST}", folder)
+        brought.others.pop(f"{home}/{MANIFEST}", None)
+        for name, left in manifest.files.items():
+            key = f"{home}/{name}"
+            if not goes_home(name, leaves):
+                raise _Wrong(f"{self._prefix}{key}: the job leaves none of that name")
+            self._check(listed, key, left)
+            self._fetch(key, folder)
+            if hashlib.sha256((folder / key).read_bytes()).hexdigest() != left.sha256:
+                raise _Wrong(f"{self._prefix}{key}: it is not what its node left there")
+            brought.others.pop(key, None)
+        return manifest
+
+    def _manifest(self, listed: Mapping[str, Stored], key: str, folder: Path) -> Manifest:
+        self._check(listed, key, None)
+        self._fetch(key, folder)
+        try:
+            manifest = read_told(folder / key, Manifest)
+        except ValueError as error:
+            raise _Wrong(f"{self._prefix}{key}: {error}") from None
+        if manifest.job != self._job:
+            raise _Wrong(f"{self._prefix}{key}: it is of another job, {manifest.job:.80}")
+        return manifest
+
+    def _check(self, listed: Mapping[str, Stored], key: str, left: LeftFile | None) -> None:
+        stored = listed.get(key)
+        if stored is None:
+            raise _Wrong(f"{self._prefix}{key} is missing")
+        if left is not None and stored.size != left.size:
+            raise _Wrong(f"{self._prefix}{key} has {stored.size} bytes, its node left {left.size}")
+        if older := is_stale(stored, self._created):
+            raise _Wrong(f"{self._prefix}{key} {older}")
+
+    def _fetch(self, key: str, folder: Path) -> None:
+        path = folder / key
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            self._patience.ask(lambda: self._store.fetch(f"{self._prefix}{key}", path))
+        except ServiceError as error:
+            raise _Wrong(str(error)) from None
+
+
+class _Wrong(Exception):
+    """What is wrong with a node's objects."""
+
+
+def is_stale(stored: Stored, created: float | None) -> str | None:
+    """That an object was there before the job was, None if it was not."""
+    if created is None or stored.modified >= created - COARSE:
+        return None
+    return f"is {created - stored.modified:.0f} s older than the job"

@@ -1,0 +1,50 @@
+"""What each rank of a node has come to, from its own log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from proofmark.launch.rank_result import RankResult
+from proofmark.record.events import read_events
+from proofmark.training.event_types import RANK_EVENTS
+from proofmark.training.logs.rank_log import RankLog
+
+
+def leave_results(directory: Path, node: int, ranks: Iterable[int], world: int) -> None:
+    """A file for each rank whose training came to its end.
+
+    Raises:
+        OSError: no space, no permission.
+    """
+    for rank in ranks:
+        log = RankLog(rank, node).take(read_events(directory / f"rank{rank}.jsonl", RANK_EVENTS))
+        if (result := _result(log, world)) is not None:
+            result.save(directory)
+
+
+def _result(log: RankLog, world: int) -> RankResult | None:
+    end, window, seconds, compute = (
+        log.last.get("train_end"),
+        log.window(),
+        log.seconds("train"),
+        log.seconds("compute"),
+    )
+    if not end or not window or not seconds or not end["samples"]:
+        return None
+    evaluated, confirmed = log.last.get("evaluation"), log.last.get("confirmation")
+    if evaluated and confirmed and confirmed["step"] == evaluated["step"]:
+        evaluated = confirmed
+    share = end["samples"] / world
+    return RankResult(
+        rank=log.rank,
+        node=log.node,
+        world=world,
+        steps=end["step"],
+        samples=share,
+        began=window[0],
+        ended=window[1],
+        seconds=seconds,
+        core=share / compute if compute else None,
+        metric=evaluated["metric"] if evaluated else None,
+    )

@@ -1,0 +1,302 @@
+"""Jobs at the stand-in: what comes home, what goes wrong, and that it is told."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from proofmark import jobs
+from proofmark.launch.launchers.modelarts.obs import Obs
+from proofmark.process.identity import ProcessIdentity
+from tests.modelarts.bench import Bench, reasons
+from tests.modelarts.buckets import BUCKET
+from tests.modelarts.platform_job import PlatformJob
+from tests.modelarts.stand_in import DROP, SK, StandIn
+
+
+def test_two_nodes(bench: Bench, stand_in: StandIn) -> None:
+    status, handle = bench.run()
+    assert status == "succeeded", (handle.facts(), handle.news())
+    facts = handle.facts()
+    assert [host["name"] for host in facts["hosts"]] == ["worker-0", "worker-1"]
+    assert facts["hosts"][0]["chip"]["name"] and "chip" not in facts["hosts"][1]
+    instances = facts["instances"]
+    assert instances["throughputs"] == [pytest.approx(100 / 2 + 100 / 3)] and instances["accuracies"] == [0.5]
+    assert instances["utilisation"] == pytest.approx(0.5), "minutes without a reading are none"
+    folder = Path(handle._job.directory)
+    assert (folder / "noderank1/rank1.log").read_text() == "rank 1\n"
+    block = json.loads((folder / "train_result_info.json").read_text())["train_result_info"]
+    assert block["throughput_ratio"] == instances["throughput"] and block["accuracy"] == 0.5
+    assert block["average_power"] is None and "power" in block["reasons"]["average_power"]
+    assert block["queue_seconds"] >= 0 and block["run_seconds"] > 0 and block["total_seconds"] > 0
+    news = handle.news()
+    assert any(line.startswith("throughput_list:[") for line in news) and any("accuracy_list:[0.5]" in n for n in news)
+    for task in stand_in.job.tasks:
+        assert (folder / f"log/modelarts-job-{stand_in.job.id}-{task}.log").read_bytes() == stand_in.job.log(
+            task
+        ).read_bytes()
+    no_secret_below(bench.folder)
+    nodes = [stand_in.job.folder / f"node{index}" for index in (0, 1)]
+    assert [list((node / where).iterdir()) for node in nodes for where in ("home", "tmp")] == [[], [], [], []]
+
+
+def no_secret_below(folder: Path) -> None:
+    """Nor in a file's name."""
+    for path in folder.rglob("*"):
+        if path.is_file() and not path.is_symlink() and "tree" not in path.relative_to(folder).parts:
+            assert SK.encode() not in path.read_bytes(), path
+
+
+def test_code_is_sent_once(bench: Bench, stand_in: StandIn) -> None:
+    stand_in.fate = "Completed"
+    bench.run()
+    (pack,) = [key for key in bench.buckets.keys("code/") if key.endswith("code.zip")]
+    bench.buckets.write(pack, bench.buckets.read(pack)[:-1] + b"x")  # as long as before
+    bench.run()
+    assert bench.buckets.read(pack).endswith(b"x")
+    bench.buckets.remove(pack)
+
+
+def test_independent_servers(bench: Bench, stand_in: StandIn) -> None:
+    """Each runs the whole job; the run's own files are the first one's."""
+    status, handle = bench.run(nnodes=1, nodes=2, aggregate="per_server_mean", servers=2)
+    assert status == "succeeded", handle.facts()
+    instances = handle.facts()["instances"]
+    assert instances["mode"] == "per_server_mean" and instances["throughputs"] == [50.0, 50.0]
+    assert (handle._job.directory / "server1/noderank0/result0.json").exists()
+    assert len(handle.facts()["hosts"]) == 1
+
+
+def test_the_platforms_own_frameworks_start_the_boot_file(bench: Bench) -> None:
+    engine = {"name": "PyTorch", "version": "2.1"}
+    bench.file.with_name("first.py").write_text(
+        "import pathlib, runpy, sys\nprint('first of all', flush=True)\n"
+        "sys.path.insert(0, str(pathlib.Path(__file__).parent))\n"
+        "runpy.run_path(str(pathlib.Path(__file__).with_name('boot.py')), run_name='__main__')\n"
+    )
+    status, handle = bench.run(nnodes=1, image=None, engine=engine, boot_file=f"/{BUCKET}/code/first.py")
+    assert status == "succeeded", handle.facts()
+    (log,) = (handle._job.directory / "log").iterdir()
+    assert log.read_text().startswith("first of all")
+
+
+def test_bursts_while_it_runs_are_borne(bench: Bench, stand_in: StandIn) -> None:
+    stand_in.faults["look"].extend([429, 503, 503, DROP, 429, DROP, 500])
+    stand_in.faults["search"].append(503)
+    status, handle = bench.run(nnodes=1)
+    assert status == "succeeded", handle.facts()
+    assert not stand_in.faults["look"]
+
+
+def test_errors_beyond_the_budget_end_the_job(bench: Bench, stand_in: StandIn) -> None:
+    stand_in.held = "Running"
+    stand_in.faults["look"].extend([503] * 6)
+    handle = bench.submit(nnodes=1, error_budget=0.3)
+    assert bench.end(handle) == "failed"
+    assert "503" in reasons(handle)[0] and stand_in.asked["stop"] == 1 and stand_in.job.phase == "Terminated"
+
+
+@pytest.mark.parametrize("fault", [lambda: 503, 503, 429], ids=["after it was accepted", "before", "throttled"])
+def test_a_creation_whose_answer_is_lost_makes_one_job(
+    bench: Bench, stand_in: StandIn, fault: int | Callable[[], int]
+) -> None:
+    stand_in.fate = "Failed"
+    stand_in.faults["create"].append(fault)
+    bench.run()
+    assert len(stand_in.jobs) == 1 and stand_in.asked["search"] == 1
+
+
+def test_a_wrong_secret(bench: Bench, stand_in: StandIn, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HUAWEICLOUD_SDK_SK", "wrong" + SK[5:])
+    status, handle = bench.run()
+    (why,) = reasons(handle)
+    assert status == "failed" and "401" in why and "verify aksk signature fail" in why and SK[5:] not in why
+    assert not stand_in.jobs
+
+
+def test_an_upload_that_is_refused_half_way_creates_nothing(bench: Bench, stand_in: StandIn) -> None:
+    status, handle = bench.run(out_url="/nobodys-bucket/runs/")
+    (why,) = reasons(handle)
+    assert status == "failed" and "writing nobodys-bucket/runs/" in why and "ticket.json: 404 NoSuchBucket" in why
+    assert bench.buckets.keys("code/") and not stand_in.asked["create"]
+
+
+def test_a_worker_that_ends_badly(bench: Bench, stand_in: StandIn, tmp_path: Path) -> None:
+    python = tmp_path / "python"
+    python.write_text(
+        '#!/bin/bash\n[ "$VC_TASK_INDEX" = 1 ] && { echo starting; echo no such device; exit 3; }\nsleep 60\n'
+    )
+    python.chmod(0o755)
+    status, handle = bench.run(python=str(python))
+    assert status == "failed" and handle.facts()["lost"] == [
+        {"node": 1, "reason": "worker-1 ended with exit code 3: starting | no such device"}
+    ]
+    assert len(list((handle._job.directory / "log").iterdir())) == 2
+
+
+@pytest.mark.parametrize("fate", ["Failed", "Abnormal"])
+def test_what_the_service_says_of_an_end(bench: Bench, stand_in: StandIn, fate: str) -> None:
+    stand_in.fate = fate
+    status, handle = bench.run()
+    assert (status, reasons(handle)) == ("failed", [f"the service ended job {stand_in.job.id}: {fate}"])
+
+
+def test_a_job_that_somebody_else_terminates(bench: Bench, stand_in: StandIn) -> None:
+    stand_in.held = "Running"
+    handle = bench.submit()
+    bench.until(lambda: stand_in.jobs and stand_in.job.phase == "Running", "job that runs")
+    stand_in.job.terminate()
+    assert bench.end(handle) == "failed"
+    assert reasons(handle) == [f"the service ended job {stand_in.job.id}: Terminated"] and not stand_in.asked["stop"]
+
+
+def test_a_job_that_stays_in_the_queue(bench: Bench, stand_in: StandIn) -> None:
+    stand_in.held = "Pending"
+    handle = bench.submit(queue_timeout=0.5)
+    assert bench.end(handle) == "failed" and "is still Pending after" in reasons(handle)[0]
+    assert stand_in.asked["stop"] == 1 and stand_in.job.phase == "Terminated"
+
+
+def test_one_that_is_stopped_and_its_namesake(bench: Bench, stand_in: StandIn) -> None:
+    stand_in.held = "Running"
+    handle = bench.submit()
+    bench.until(lambda: stand_in.jobs and stand_in.job.phase == "Running", "job that runs")
+    ours = stand_in.job
+    body = {**ours.body, "metadata": {"name": f"{ours.name}-2"}}
+    other = stand_in.jobs["other"] = PlatformJob(body, bench.buckets, "Running", None)
+    handle.stop()
+    assert handle.status() == "failed" and ours.phase == "Terminated" and reasons(handle) == []
+    assert stand_in.asked["stop"] == 1 and other.phase == "Running"
+
+
+def test_a_log_that_grows(bench: Bench, stand_in: StandIn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No byte of it is asked for twice."""
+    read, plain = [], Obs.read
+
+    def counted(self: Obs, key: str, since: int = 0) -> bytes:
+        content = plain(self, key, since)
+        read.append(len(content) if key.endswith(".log") and "/log/" in key else 0)
+        return content
+
+    monkeypatch.setattr(Obs, "read", counted)
+    stand_in.preview_ready = False
+    python = tmp_path / "python"
+    python.write_text(
+        "#!/bin/bash\nfor piece in 1 2 3; do head -c 2000000 /dev/urandom | base64 -w 80; sleep 0.3; done\nexit 5\n"
+    )
+    python.chmod(0o755)
+    status, handle = bench.run(nnodes=1, python=str(python))
+    assert status == "failed"
+    written = stand_in.job.log("worker-0").read_bytes()
+    (log,) = (handle._job.directory / "log").iterdir()
+    assert len(written) > 5 << 20 and log.read_bytes() == written and sum(read) == len(written)
+
+
+def key_of(job: PlatformJob, name: str) -> str:
+    prefix: str = job.body["algorithm"]["outputs"][0]["remote"]["obs"]["obs_url"]
+    return prefix.removeprefix(f"/{BUCKET}/") + name
+
+
+def deleted(bench: Bench, job: PlatformJob) -> None:
+    bench.buckets.remove(key_of(job, "throughput_1.json"))
+
+
+def not_a_number(bench: Bench, job: PlatformJob) -> None:
+    bench.buckets.write(key_of(job, "throughput_1.json"), b"nan")
+
+
+def twice(bench: Bench, job: PlatformJob) -> None:
+    bench.buckets.write(key_of(job, "throughput_01.json"), b"1.0")
+
+
+def miscounted(bench: Bench, job: PlatformJob) -> None:
+    bench.buckets.write(key_of(job, "ranksize.json"), b"3")
+
+
+def damaged(bench: Bench, job: PlatformJob) -> None:
+    bench.buckets.write(key_of(job, "noderank1/rank1.log"), b"rank 2\n")
+
+
+def cut(bench: Bench, job: PlatformJob) -> None:
+    bench.buckets.write(key_of(job, "noderank1/rank1.log"), b"rank")
+
+
+def without_a_node(bench: Bench, job: PlatformJob) -> None:
+    bench.buckets.remove(key_of(job, "noderank1/manifest.json"))
+
+
+def anothers(bench: Bench, job: PlatformJob) -> None:
+    manifest = json.loads(bench.buckets.read(key_of(job, "noderank1/manifest.json")))
+    bench.buckets.write(key_of(job, "noderank1/manifest.json"), json.dumps(manifest | {"job": "older"}).encode())
+
+
+def stale(bench: Bench, job: PlatformJob) -> None:
+    job.created += 3600
+
+
+def recovered(bench: Bench, job: PlatformJob) -> None:
+    job.records.append({"start_at": 1, "start_type": "restart", "recover_records": []})
+
+
+@pytest.mark.parametrize(
+    "trouble, told",
+    [
+        (deleted, "result throughput_1.json is missing"),
+        (not_a_number, "result throughput_1.json: 'nan' is no finite number above 0"),
+        (twice, "result throughput_01.json: it is throughput_1.json a second time"),
+        (miscounted, "result ranksize.json: it says 3 ranks, and the job has 2"),
+        (damaged, "noderank1/rank1.log: it is not what its node left there"),
+        (cut, "noderank1/rank1.log has 4 bytes, its node left 7"),
+        (without_a_node, "noderank1/manifest.json is missing"),
+        (anothers, "noderank1/manifest.json: it is of another job, older"),
+        (stale, "noderank0/manifest.json is 3"),
+        (recovered, "was recovered 1 time while it ran"),
+    ],
+)
+def test_results_that_are_not_what_they_should_be(
+    bench: Bench, stand_in: StandIn, trouble: Callable[[Bench, PlatformJob], None], told: str
+) -> None:
+    stand_in.after_export = lambda job: trouble(bench, job)
+    handle = bench.submit()
+    assert bench.end(handle) == "failed"
+    assert any(told in why for why in reasons(handle)), reasons(handle)
+
+
+def test_a_job_whose_session_crashed(bench: Bench, stand_in: StandIn, capsys: pytest.CaptureFixture[str]) -> None:
+    """It runs on, and is known, heard and ended by its id."""
+    stand_in.held = "Running"
+    handle = bench.submit()
+    bench.until(lambda: stand_in.jobs and stand_in.job.phase == "Running", "job that runs")
+    bench.until(lambda: handle._file.service.id, "id in the journal")
+    handle._service.timing = handle._service.timing.__class__(poll=(60.0, 60.0))
+    stand_in.job.log("worker-0").write_bytes(b"still here\n")
+    gone = handle._file.note(session=ProcessIdentity(2**22 + 1, 1, "another boot"))
+
+    def asked(*arguments: str) -> tuple[int, str]:
+        code = jobs.main(["--cache-dir", str(bench.cache), *arguments])
+        return code, capsys.readouterr().out
+
+    code, listed = asked("list")
+    assert code == 0 and gone.id in listed and " running " in listed and f"job {stand_in.job.id}" in listed
+    assert asked("status", gone.id)[0] == 0
+    assert "still here" in asked("logs", gone.id)[1]
+    assert asked("stop", gone.id) == (0, f"{gone.id}  stopped\n")
+    assert stand_in.asked["stop"] == 1 and stand_in.job.phase == "Terminated"
+    assert asked("list")[1] == "" and " stopped " in asked("list", "--all")[1]
+
+
+def test_what_was_asked_for_can_be_had(bench: Bench, stand_in: StandIn) -> None:
+    (line,) = bench.service().examine(2, 1)
+    assert "2 x modelarts.vm.cpu.2u can be asked for" in line
+    for changes, told in (
+        (
+            {"flavor": "modelarts.vm.cpu.8u"},
+            "there is no flavor modelarts.vm.cpu.8u here; there are modelarts.vm.cpu.2u",
+        ),
+        ({"nodes": 9}, "9 nodes of modelarts.vm.cpu.2u, and a job may have 4"),
+    ):
+        with pytest.raises(Exception, match=told):
+            bench.service(**changes).examine(changes.get("nodes", 1), 1)
