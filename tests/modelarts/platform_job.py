@@ -21,7 +21,7 @@ from tests.modelarts.buckets import BUCKET, Buckets
 SECRETS = ("HUAWEICLOUD_", "AWS_")
 """How variables begin that no node is to see."""
 
-GRACE = 5.0
+GRACE = 2.0
 """Seconds from SIGTERM to SIGKILL, and from one node's failure to the others' end."""
 
 
@@ -106,7 +106,7 @@ class PlatformJob:
     def _wait(self) -> None:
         """Until all nodes have ended; one that fails, or a termination, takes the others with it."""
         deadline, told = float("inf"), False
-        while any(node.poll() is None for node in self._nodes):
+        while None in [node.poll() for node in self._nodes]:
             self._note_codes()
             ending = self._terminated.is_set() or any(node.returncode for node in self._nodes)
             if ending and deadline == float("inf"):

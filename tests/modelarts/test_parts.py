@@ -1,0 +1,170 @@
+"""Places from platforms' variables, triplets, the first thing a node runs, and how the object store is spoken to."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from proofmark.errors import UsageError
+from proofmark.launch.launchers.modelarts import sdk, triplet, wire
+from proofmark.launch.launchers.modelarts.boot import channels
+from proofmark.launch.launchers.modelarts.cloud_file import Cloud
+from proofmark.launch.launchers.modelarts.credentials import Credentials
+from proofmark.launch.launchers.modelarts.in_job import VARIABLES
+from proofmark.launch.launchers.modelarts.obs import Obs
+from proofmark.launch.rank_result import RankResult, rank_results
+from proofmark.launch.service.contract import ServiceError
+from proofmark.launch.service.platform import NodeVariables, Place
+from proofmark.launch.service.ticket import filled
+
+OTHERS = NodeVariables(node="RANK", nodes="WORLD_SIZE", devices="NPROC_PER_NODE", master="MASTER_ADDR")
+"""Of Alibaba's PAI-DLC and of Baidu's AIHC."""
+
+MODELARTS = {"VC_TASK_INDEX": "1", "MA_NUM_HOSTS": "2", "MA_NUM_GPUS": "8", "VC_WORKER_HOSTS": "job-0.a,job-1.a"}
+DLC = {"RANK": "1", "WORLD_SIZE": "2", "NPROC_PER_NODE": "8", "MASTER_ADDR": "job-0.a", "MASTER_PORT": "23456"}
+
+
+@pytest.mark.parametrize("table, environment", [(VARIABLES, MODELARTS), (OTHERS, DLC)])
+def test_a_nodes_place(table: NodeVariables, environment: dict[str, str]) -> None:
+    assert table.place(environment) == Place(1, 2, "job-0.a", 8)
+    for name in environment.keys() - {"MASTER_PORT", table.devices}:
+        with pytest.raises(ValueError, match=name):
+            table.place({key: value for key, value in environment.items() if key != name})
+    with pytest.raises(ValueError, match="expected a number below"):
+        table.place({**environment, table.node: "2"})
+    assert table.place({**environment, table.devices: ""}).devices == 0
+
+
+def test_hosts_that_are_too_few() -> None:
+    with pytest.raises(ValueError, match="VC_WORKER_HOSTS names 1 nodes where MA_NUM_HOSTS says 2"):
+        VARIABLES.place({**MODELARTS, "VC_WORKER_HOSTS": "job-0.a"})
+
+
+def test_where_a_nodes_folders_are() -> None:
+    given = channels(
+        ["--train_url=/o", "--data_url", "/d", "--other", "--job_url"], {"job_url": "/j", "data_url": "/x"}
+    )
+    assert given == {"train_url": "/o", "data_url": "/d", "job_url": ""}
+
+
+def test_a_spec_is_filled_in_by_whole_paths() -> None:
+    spec = '{"a": "${run}/x", "b": ["${run}", 1], "c": "${running}"}'
+    assert filled(spec, {"${run}": '/r"'}) == '{"a": "/r\\"/x", "b": ["/r\\"", 1], "c": "${running}"}'
+
+
+def result(rank: int, **changes: Any) -> RankResult:
+    known = {
+        "rank": rank,
+        "node": 0,
+        "world": 2,
+        "steps": 1,
+        "samples": 10.0,
+        "began": 1.0,
+        "ended": 2.0,
+        "seconds": 4.0,
+    }
+    return RankResult(**{**known, "metric": None if rank else 0.75, **changes})
+
+
+def test_triplets_are_written_and_read(tmp_path: Path) -> None:
+    triplet.write(tmp_path, [result(0), result(1)], None)
+    found = {path.name: None for path in tmp_path.iterdir()}
+    assert sorted(found) == ["accuracy.json", "ranksize.json", "throughput_0.json", "throughput_1.json"]
+    keys = triplet.keys_of(found, 2, None)
+    assert triplet.read(tmp_path, keys, 2, None) == [triplet.Instance(5.0, 0.75)]
+    for server in (0, 1):
+        triplet.write(tmp_path / "servers", [result(0, world=1, seconds=4.0 + server)], server)
+    there = {p.relative_to(tmp_path / "servers").as_posix(): None for p in (tmp_path / "servers").rglob("*.json")}
+    instances = triplet.read(tmp_path / "servers", triplet.keys_of(there, 1, 2), 1, 2)
+    assert instances == [triplet.Instance(2.5, 0.75), triplet.Instance(2.0, 0.75)]
+
+
+@pytest.mark.parametrize(
+    "key, text, told",
+    [
+        ("throughput_1.json", "", "'' is no number"),
+        ("throughput_1.json", "inf", "'inf' is no finite number"),
+        ("throughput_1.json", "0", "'0' is no finite number above 0"),
+        ("throughput_1.json", "-5", "is no finite number above 0"),
+        ("accuracy.json", "nan", "'nan' is no finite number"),
+        ("ranksize.json", "4", "it says 4 ranks, and the job has 2"),
+    ],
+)
+def test_a_number_that_is_none_names_its_key(tmp_path: Path, key: str, text: str, told: str) -> None:
+    triplet.write(tmp_path, [result(0), result(1)], None)
+    (tmp_path / key).write_text(text)
+    with pytest.raises(ServiceError, match=f"result {key}: .*{told}"):
+        triplet.read(tmp_path, ["throughput_0.json", "throughput_1.json", "accuracy.json", "ranksize.json"], 2, None)
+
+
+@pytest.mark.parametrize("extra", ["throughput_2.json", "1/throughput_0.json"])
+def test_results_of_ranks_that_the_job_has_not(extra: str) -> None:
+    found = dict.fromkeys(["throughput_0.json", "accuracy.json", "ranksize.json", extra])
+    with pytest.raises(ServiceError, match=f"result {extra}: the job has no such rank or server"):
+        triplet.keys_of(found, 1, None)
+
+
+def test_a_rank_result_that_is_none_is_named(tmp_path: Path) -> None:
+    (tmp_path / "result0.json").write_text('{"rank": 0}')
+    with pytest.raises(ValueError, match=r"result0\.json: node: Field required"):
+        rank_results(tmp_path)
+
+
+def test_a_job_as_the_service_shows_it() -> None:
+    job = wire.read(
+        b'{"metadata": {"id": "j", "create_time": 1000}, "status": {"phase": "Running", "start_time": 2500, "tasks":'
+        b'["worker-10", "worker-9"], "running_records": [{"recover_records": [1, 2]}, {}], "secondary_phase": "new"}}',
+        wire.Job,
+        "a job",
+    )
+    view = job.view()
+    assert [task.name for task in view.tasks] == ["worker-9", "worker-10"] and view.restarts == 3
+    assert (view.created, view.started, view.state) == (1.0, 2.5, "running")
+    for content in (b"", b"{", b'{"metadata": {"id": "../x"}}', b"[]"):
+        with pytest.raises(ServiceError, match="a job: its answer is none"):
+            wire.read(content, wire.Job, "a job")
+
+
+def test_without_the_clients_one_line_says_how_to_get_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(UsageError, match=r"pip install 'proofmark\[modelarts\]'$"):
+        sdk.sdk_module("huaweicloudsdk_that_is_not_there")
+
+
+class Recorder(BaseHTTPRequestHandler):
+    """What was asked of which host."""
+
+    asked: list[tuple[str, str, dict[str, str]]] = []
+
+    def do_PUT(self) -> None:
+        self.asked.append((self.headers["Host"], self.path, {k.lower(): v for k, v in self.headers.items()}))
+        self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        self.send_response(200)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def do_HEAD(self) -> None:
+        self.do_PUT()
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+def test_a_bucket_has_a_host_name_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """OBS takes neither paths with a bucket in them nor checksums in pieces."""
+    pytest.importorskip("obs")
+    plain = socket.getaddrinfo
+    monkeypatch.setattr(socket, "getaddrinfo", lambda host, *rest, **named: plain("127.0.0.1", *rest, **named))
+    with ThreadingHTTPServer(("127.0.0.1", 0), Recorder) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        endpoint = f"http://obs.cn-north-4.example.org:{server.server_address[1]}"
+        cloud = Cloud.model_construct(obs_endpoint=endpoint, ca_file=None, region="cn-north-4")
+        Obs(cloud, Credentials("A", "s")).put("bench/a/b.txt", b"content")
+        server.shutdown()
+    host, path, headers = Recorder.asked[-1]
+    assert host.startswith("bench.obs.cn-north-4.example.org") and path == "/a/b.txt"
+    assert not [name for name in headers if "checksum" in name] and "chunked" not in str(headers.values())

@@ -1,0 +1,88 @@
+"""The tiny case at the stand-in, as a user runs it: one option, and the record of a run here."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+
+import pytest
+
+from tests.e2e.conftest import House, Ran, one_line_answer
+from tests.modelarts.bench import Bench
+from tests.modelarts.stand_in import SK, StandIn
+from tests.modelarts.test_jobs_there import no_secret_below
+
+
+class There:
+    """Sessions of a house whose cases go to the stand-in."""
+
+    def __init__(self, house: House, bench: Bench) -> None:
+        self.house, self.bench = house, bench
+
+    def start(self, *options: str, scale: str = "2x1", trouble: str = "", suite: str = "training", **changes: object):
+        variables = {**self.bench.content["environment"], "HOUSE": str(self.house.root), "TROUBLE": trouble}
+        variables["TROUBLE_MARK"] = str(self.house.mark)
+        file = self.bench.write(environment=variables, **changes)
+        launched = ("--launcher", "modelarts", "--cloud-config", str(file))
+        scaled = ("--scale", scale, "-k", scale) if suite == "training" else ()
+        return self.house.start("--vendor", "cpu", *launched, *scaled, *options, suite=suite)
+
+    def run(self, *options: str, **changes: object) -> Ran:
+        return self.house.end(self.start(*options, **changes), timeout=150)
+
+
+@pytest.fixture
+def there(house: House, bench: Bench) -> There:
+    return There(house, bench)
+
+
+def test_a_training_on_two_nodes(there: There, stand_in: StandIn) -> None:
+    ran = there.run()
+    assert ran.code == 0, ran.output
+    record = ran.training("2x1")
+    assert record.verdict is not None and record.verdict.kind == "PASS"
+    (run,) = record.runs
+    assert [node.name for node in run.launched] == ["worker-0", "worker-1"]
+    assert run.converged and [rank.node for rank in run.ranks] == [0, 1] and run.monitoring is not None
+    assert run.instances is not None and run.instances.mode == "sum" and run.metric == run.instances.accuracies[0]
+    assert run.rates is not None and run.instances.throughput == pytest.approx(run.rates.raw, rel=0.2)
+    assert run.e2e_seconds < time.time() - run.started
+    assert "Running" in ran.output and "Completed" in ran.output and "throughput_list:[" in ran.output
+    folder = ran.run_dir / "training/tiny/2x1/round1"
+    assert json.loads((folder / "train_result_info.json").read_text())["train_result_info"]["accuracy"] == run.metric
+    assert len(list((folder / "log").glob("modelarts-job-*-worker-*.log"))) == 2
+    assert SK not in ran.output
+    no_secret_below(ran.run_dir)
+    no_secret_below(there.house.cache)
+
+
+def test_a_rank_that_ends_badly(there: There, stand_in: StandIn) -> None:
+    ran = there.run(trouble="tiny.rank1.step3=exit3")
+    assert ran.code == 17, ran.output
+    (run,) = ran.training("2x1").runs
+    assert run.failure is not None and run.failure.cause == "rank 1 on worker-1 ended with exit code 3", ran.output
+    assert len(list((ran.run_dir / "training/tiny/2x1/round1/log").iterdir())) == 2
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda number: number.name)
+def test_an_interrupt_ends_the_job(there: There, stand_in: StandIn, number: signal.Signals) -> None:
+    stand_in.held = "Running"
+    session = there.start()
+    there.bench.until(lambda: stand_in.jobs and stand_in.job.phase == "Running", "job that runs")
+    os.kill(session.pid, number)
+    there.bench.until(lambda: stand_in.job.phase == "Terminated", "end of the job")
+    ran = there.house.end(session)
+    assert ran.code == 2 and stand_in.asked["stop"] == 1, ran.output
+
+
+def test_what_cannot_be_is_told_in_one_line(there: There, stand_in: StandIn, monkeypatch: pytest.MonkeyPatch) -> None:
+    one_line_answer(there.run(suite="inference"), "takes whole jobs; led from here are: inference")
+    one_line_answer(there.run(flavor="modelarts.vm.cpu.8u"), "there is no flavor modelarts.vm.cpu.8u here")
+    one_line_answer(
+        there.house.run("--cloud-config", str(there.bench.file)), "--cloud-config is for --launcher modelarts"
+    )
+    one_line_answer(there.house.run("--launcher", "modelarts"), "needs --cloud-config FILE")
+    looked = there.run("--preflight-only")
+    assert looked.code == 0 and "can be asked for" in looked.output and not stand_in.jobs, looked.output
