@@ -115,8 +115,8 @@ class _Since:
     """Seconds since a run began: by the monotonic clock where all of it was on this machine.
 
     No queue and no sending of code is the training's: where a launcher has noted when its agents started, that is the
-    beginning, and a host's clock is read as what it shows, less how far it is ahead. So is the end, if one has noted it: a
-    service may tell of it late.
+    beginning, and a host's clock is read as what it shows, less how far it is ahead. So is the end, if one noted it:
+    a service may tell of it late.
     """
 
     def __init__(self, begin: Event, end: Event | None) -> None:
