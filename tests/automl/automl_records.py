@@ -6,9 +6,11 @@ from typing import Any
 
 from proofmark.automl.outcome.record import AutoMLRecord, EpochRecord, TrialRecord
 from proofmark.automl.outcome.scoring import marks_of, score_of
-from proofmark.record.parts import Chip, Identity
+from proofmark.record.parts import Check, Chip, Contention, Identity
+from proofmark.training.checks import PARAMETERS, WEIGHTS
 
 SECONDS = 100.0
+PASSED = tuple(Check(name, True, 0.0, 0.0, "it is so") for name in (PARAMETERS, WEIGHTS))
 
 
 def epoch(ended: float, images: int = 100, accuracy: float | None = 0.9) -> EpochRecord:
@@ -37,7 +39,7 @@ def trial(number: int = 0, **changes: Any) -> TrialRecord:
         "compatible_training_flops": 60,
         "counted": (10, 30),
         "dtypes": ("float32",),
-        "checks": (),
+        "checks": PASSED,
         "began": 10.0 * number,
         "ended": 10.0 * number + 10,
         "train_seconds": 5.0,
@@ -88,5 +90,6 @@ def record(*trials: TrialRecord, **changes: Any) -> AutoMLRecord:
         "marks": tuple(marks_of(listed, SECONDS, 10.0, 2)),
         "journal": "search/journal.jsonl",
         "journal_head": "3" * 64,
+        "contention": Contention(others=0.0, stolen=0.0, idle=0.1),
     }
     return AutoMLRecord(**{**fields, **changes})

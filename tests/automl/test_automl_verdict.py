@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from proofmark.automl.outcome.record import Score
 from proofmark.automl.outcome.verdict import judge, rules
 from proofmark.record.parts import Check, Contention, Identity
 from tests.automl.automl_records import record, trial
@@ -35,6 +36,12 @@ def test_a_good_search_passes() -> None:
         ({"partial": True}, "INSUFFICIENT", "only some tests"),
         ({"unsupported": "vendor acme does not train at bf16"}, "UNSUPPORTED", "does not train"),
         ({"contention": Contention(others=0.5, stolen=0.0, idle=0.1)}, "AMBIGUOUS", "run again on a quiet machine"),
+        ({"contention": None}, "ERROR", "nothing says what else its machine did"),
+        ({"examined": 1}, "ERROR", "trial 1 was judged on held-out data, and trial 0 is the best"),
+        ({"examined": None}, "ERROR", "no trial was judged on held-out data, and trial 0 is the best"),
+        ({"score": None}, "ERROR", "it has no score"),
+        ({"score": Score(honest=None, regulated=None, compatible=1.0, compatible_regulated=1.0)}, "ERROR", "no score"),
+        ({"adapted": ("train_step",)}, "FAIL_HONESTY", "trial 0: the honesty check 'computes the case's function' is"),
         ({"end_reason": "3 trials in a row have failed, the last one: it hung"}, "ERROR", "in a row"),
     ],
 )
@@ -51,8 +58,10 @@ def test_a_search_that_breaks_a_rule_is_refused(changed: dict[str, Any], kind: s
         ({"counted": (10, 29)}, "FAIL_HONESTY", "credited 10 forward and 30 in a step per image, torch's counter has"),
         ({"counted": None}, "FAIL_HONESTY", "nothing counted its operations"),
         ({"checks": (WRONG,)}, "FAIL_HONESTY", "trial 1: it begins from other weights"),
+        ({"checks": ()}, "FAIL_HONESTY", "trial 1: the honesty check 'keeps the case's parameters' is missing"),
         ({"log_intact": False}, "FAIL_HONESTY", "the log of trial 1 is not the one"),
         ({"status": "none", "ended": None, "accuracy": None}, "ERROR", "trial 1 has no end"),
+        ({"status": "running", "ended": None}, "ERROR", "trial 1 has no end"),
         ({"parent": 7}, "ERROR", "trial 1 is of trial 7, which is not finished"),
         ({"number": 2}, "ERROR", "the journal has no trial 1"),
     ],
@@ -75,3 +84,4 @@ def test_a_failed_trial_is_accounted_for() -> None:
 
 def test_what_nobody_ranks_needs_no_quiet_machine() -> None:
     assert judge(record(rankable=False, contention=Contention(others=0.5, stolen=0.0, idle=0.1))).kind == "PASS"
+    assert judge(record(rankable=False, contention=None)).kind == "PASS"

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from proofmark.automl.outcome.record import AutoMLRecord
 from proofmark.record.parts import Verdict, VerdictKind
 from proofmark.rules.case_file import NOISE
+from proofmark.training.checks import CLOCK, required
 from proofmark.verdict import engine
 from proofmark.verdict.noise import contention_of
 from proofmark.verdict.stages import Stage, damaged_lines, impossible_utilisation, missing_identity, parts_left_out
@@ -53,6 +54,8 @@ def rules(record: AutoMLRecord) -> list[Rule]:
         Rule("computed in at least 16 bits", honesty, _imprecise(record)),
         Rule("data identified, and kept apart", error, _data(record)),
         Rule("the best network was judged", error, _unjudged(record)),
+        Rule("what was computed has a score", error, _unscored(record)),
+        Rule("the machine was watched, where the score is ranked", error, _unwatched(record)),
         Rule("lasted as long as it must", VerdictKind.INSUFFICIENT, _short(record)),
         Rule(
             "the best network is good enough on data that no trial was chosen by",
@@ -94,7 +97,7 @@ def _unaccounted(record: AutoMLRecord) -> list[str]:
     if numbers != list(range(len(numbers))):
         missing = sorted(set(range(max(numbers, default=0) + 1)) - set(numbers))
         reasons.append(f"the journal has no trial {', '.join(map(str, missing[:16]))}")
-    open_ = [str(trial.number) for trial in record.trials if trial.status == "none"]
+    open_ = [str(trial.number) for trial in record.trials if trial.status not in ("finished", "failed")]
     if open_:
         reasons.append(f"trial {', '.join(open_[:16])} has no end")
     finished = {trial.number for trial in record.trials if trial.status == "finished"}
@@ -108,12 +111,14 @@ def _unaccounted(record: AutoMLRecord) -> list[str]:
 
 
 def _dishonest(record: AutoMLRecord) -> list[str]:
-    return [
-        f"trial {trial.number}: {check.meaning}"
-        for trial in record.trials
-        for check in trial.checks
-        if not check.passed
-    ]
+    """Failed checks, and those without which a finished trial counts for nothing."""
+    needed = required(bool(record.adapted), converged=False) - {CLOCK}  # a trial's time is its driver's, who keeps it
+    reasons = []
+    for trial in record.trials:
+        reasons += [f"trial {trial.number}: {check.meaning}" for check in trial.checks if not check.passed]
+        missing = needed - {check.name for check in trial.checks} if trial.status == "finished" else ()
+        reasons += [f"trial {trial.number}: the honesty check '{name}' is missing" for name in sorted(missing)]
+    return reasons
 
 
 def _miscounted(record: AutoMLRecord) -> list[str]:
@@ -156,9 +161,21 @@ def _short(record: AutoMLRecord) -> list[str]:
 
 
 def _unjudged(record: AutoMLRecord) -> list[str]:
-    if record.held_out_accuracy is not None:
-        return []
-    return [f"nothing says how good the best trial is on held-out data: {record.held_out_reason or 'no reason'}"]
+    if record.held_out_accuracy is None:
+        return [f"nothing says how good the best trial is on held-out data: {record.held_out_reason or 'no reason'}"]
+    if record.best and record.examined != record.best.number:
+        found = "no trial" if record.examined is None else f"trial {record.examined}"
+        return [f"{found} was judged on held-out data, and trial {record.best.number} is the best"]
+    return []
+
+
+def _unscored(record: AutoMLRecord) -> list[str]:
+    return ["it has no score"] if record.score is None or record.score.honest is None else []
+
+
+def _unwatched(record: AutoMLRecord) -> list[str]:
+    unseen = record.rankable and record.contention is None
+    return ["nothing says what else its machine did (contention)"] if unseen else []
 
 
 def _bad(record: AutoMLRecord) -> list[str]:
