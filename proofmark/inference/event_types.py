@@ -24,7 +24,7 @@ from proofmark.record.event_types import (
     fits,
     part,
 )
-from proofmark.record.parts import Check, Contention, Launched, Memory
+from proofmark.record.parts import Check, Contention, Launched, Memory, Share
 
 
 class _CaseBegin(RunBegin):
@@ -75,6 +75,7 @@ class _Round(_Of):
     items: Count
     passes: NotRequired[Count]
     contention: NotRequired[Annotated[dict[str, Any], part(Contention)] | None]
+    machine: NotRequired[Share | None]
     whole_ns: Count
     batch_ns: list[Count]
     evaluation_ns: Count

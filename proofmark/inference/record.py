@@ -7,7 +7,19 @@ from typing import Literal
 from pydantic import Field, field_validator
 
 from proofmark.record.envelope import CaseRecord
-from proofmark.record.parts import Check, Contention, Flops, Host, Launched, Memory, Monitoring, Part, Rate, Seconds
+from proofmark.record.parts import (
+    Check,
+    Contention,
+    Flops,
+    Host,
+    Launched,
+    Memory,
+    Monitoring,
+    Part,
+    Rate,
+    Seconds,
+    Share,
+)
 
 STEPS = (
     "init",
@@ -46,7 +58,9 @@ class Step(Part):
 class Round(Part):
     """Whole passes over the data set. Seconds; `core` is the sum of the compute windows."""
 
-    SPEEDS = frozenset({"passes", "whole_seconds", "core_seconds", "evaluation_seconds", "started", "contention"})
+    SPEEDS = frozenset(
+        {"passes", "whole_seconds", "core_seconds", "evaluation_seconds", "started", "contention", "machine"}
+    )
 
     items: int
     passes: int = 1
@@ -57,6 +71,9 @@ class Round(Part):
     accuracy: float | None
     started: float = Field(description="seconds since the epoch")
     contention: Contention | None = Field(default=None, description="while it ran")
+    machine: Share | None = Field(
+        default=None, description="own speed of the machine beside it, of the best it had had; null: not the target's"
+    )
 
 
 class Measurement(Part):

@@ -84,6 +84,7 @@ class Timing:
         Raises:
             StepError: an answer that is none, or a round that lost samples.
         """
+        before = self._machine()
         for _ in range(LENGTHENINGS):
             meter = ContentionMeter()
             result = self._run(number, rounds)
@@ -93,7 +94,14 @@ class Timing:
                 break
             self._passes = enough
         self.fastest = min(self.fastest, result.core_ns / 1e9 / result.passes)
-        return self._log(number, result, contention)
+        after = self._machine()
+        slower = None if before is None or after is None else min(before, after)
+        return self._log(number, result, contention, slower)
+
+    def _machine(self) -> float | None:
+        """The machine's own speed as a share of the best that it had, where that is the target's."""
+        yardstick = self._bench.yardstick
+        return yardstick.share() if yardstick else None
 
     def time_alone(self) -> None:
         """The core with nothing loaded beside it: what the timed rounds have lost to the loader, if anything was."""
@@ -158,7 +166,7 @@ class Timing:
             seconds = f"{result.foo_seconds:.6g} s of foo_time in timed round {number}"
             self._bench.accuse(self._name, f"reports {seconds}; expected 0.0")
 
-    def _log(self, number: int, result: TimedRound, contention: Contention) -> Round:
+    def _log(self, number: int, result: TimedRound, contention: Contention, machine: float | None) -> Round:
         accuracy = result.accuracy
         fields = {
             "started": result.started,
@@ -169,6 +177,7 @@ class Timing:
             "evaluation_ns": result.score.evaluation_ns,
             "accuracy": accuracy if accuracy is not None and math.isfinite(accuracy) else None,
             "contention": contention.model_dump(),
+            "machine": machine,
         }
         self._bench.log.write("round", of=self._name, number=number, attempt=self._bench.attempt, **fields)
         return round_of(fields)
