@@ -57,7 +57,7 @@ class Trials:
         return [every[number] for number in sorted(every)]
 
     def _intact(self, begun: Event, event: Event) -> bool:
-        """Whether a trial's log is the one that its driver read. The evidence is not kept for ever; that there was any is."""
+        """Whether a trial's log is the one that its driver read. It is not kept for ever; that there was any is."""
         found, kept = digest_of_log(left_of(self._folder, begun)), event["log_sha256"]
         return found in (kept, None) and (kept is not None or event["status"] != "finished")
 
