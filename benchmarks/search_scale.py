@@ -179,7 +179,7 @@ class Telling:
     """Prints how far a search is, and sees its memory."""
 
     def __init__(self, trials: int) -> None:
-        self._next, self._step, self._begun = 0, max(1, trials // 10), time.monotonic()
+        self._next, self._step, self._begun = 0, max(1, trials // 20), time.monotonic()
         self.peak = 0.0
 
     def __call__(self, progress: driver.Progress) -> None:

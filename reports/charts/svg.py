@@ -15,6 +15,9 @@ PAPER = "var(--paper, #ffffff)"
 HALO = f"paint-order: stroke; stroke: {PAPER}; stroke-width: 4"
 """A style for text that stands on lines."""
 
+BROAD = 600
+"""Pixels from which a drawing has the whole width of a page to itself."""
+
 FONT = "font: 12px system-ui, 'Segoe UI', 'DejaVu Sans', sans-serif; font-variant-numeric: tabular-nums"
 
 
@@ -44,6 +47,7 @@ def drawing(width: float, height: float, title: str, description: str, *parts: s
         viewBox=f"0 0 {width:g} {height:g}",
         role="img",
         style=f"{FONT}; max-width: {1.2 * width:g}px",
+        **({"class_": "broad"} if width > BROAD else {}),
     )
 
 

@@ -22,6 +22,8 @@ from proofmark.automl.search.driver import Progress
 from proofmark.automl.search.journal import FILE, read_journal
 from proofmark.automl.search.state import State, Trial
 from proofmark.automl.search.telling import Telling
+from suites.automl.report.tree import _shown
+from suites.automl.report.view import SearchView
 from tests.automl.automl_records import record, trial
 from tests.automl.searches import search, settings
 from tests.suites_there import SUITES as ALL
@@ -42,7 +44,7 @@ def test_a_search_that_goes_on_is_no_result() -> None:
     shown = {figure.key: figure for figure in seen.figures}
     assert shown["trials"].value == "1 finished, 1 running" and shown["rankable"].value == "no"
     html = page_of([seen])
-    assert "<strong>Unfinished</strong>" in html and "known in the end" in html and "so far" in html
+    assert "The search goes on since 1970-01-01" in html and "known in the end" in html and "so far" in html
     assert "has no end" not in html
 
 
@@ -126,3 +128,12 @@ def test_a_state_counts_as_it_goes() -> None:
     best = state.best()
     assert best is not None and best.number == 1 and not state.failed_in_a_row()
     assert Trial(begun, ended) == Trial(dict(begun), dict(ended)) != Trial(begun)
+
+
+def test_of_many_trials_the_best_are_drawn_with_all_that_they_come_from() -> None:
+    trials = [trial(number, accuracy=number / 300, parent=number - 1 if number % 10 else None) for number in range(300)]
+    shown = {each.number for each in _shown(trials)}
+    assert shown == set(range(200, 300)) == {number for number in shown if number % 10 == 0 or number - 1 in shown}
+    assert _shown(trials[:5]) == trials[:5]
+    rows = SearchView(record(*[trial(number, accuracy=number % 7 / 10) for number in range(1500)])).rows
+    assert len(rows) <= 1000 and {each.number for each in rows} >= {6, 13, *range(1000, 1500)}

@@ -35,7 +35,8 @@ def _speeds(record: AutoMLRecord) -> Iterator[Figure]:
         ("compatible_regulated_score", "regulated, AIPerf's way", "compatible_regulated", COMPATIBLE, False),
     )
     for key, label, field, meaning, headline in named:
-        known = valued(getattr(score, field) if score else None, NOTHING)
+        without = NOTHING if score is None or score.honest is None else _unknown_error(record)
+        known = valued(getattr(score, field) if score else None, without)
         beside = note if "value" in known and headline else {}
         yield _speed(key, label, "FLOP/s", headline=headline, meaning=meaning, **known, **beside)
     yield utilisation(record)
@@ -46,8 +47,12 @@ def _speeds(record: AutoMLRecord) -> Iterator[Figure]:
     yield _speed("generation_share", "generating, of trial time", "share", **valued(record.generation_share, NOTHING))
 
 
+def _unknown_error(record: AutoMLRecord) -> str:
+    return record.held_out_reason or ("it is evaluated in the end" if record.as_of else "it was not evaluated")
+
+
 def _qualities(record: AutoMLRecord) -> Iterator[Figure]:
-    missing = record.held_out_reason or ("it is evaluated in the end" if record.as_of else "it was not evaluated")
+    missing = _unknown_error(record)
     held = {"target": record.target, "headline": True}
     yield quality("top1", "held-out", record.metric, **valued(record.held_out_accuracy, missing), **held)
     error = record.score.error if record.score else None

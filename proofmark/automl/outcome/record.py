@@ -155,6 +155,6 @@ class AutoMLRecord(CaseRecord):
             "the profile is too small to stand for the workload": not self.rankable,
             "it was resumed, and has no time to rank": self.resumed,
             "it began with other networks than the case's": bool(self.init_models),
-            "it goes on": self.as_of is not None,
+            "the search goes on": self.as_of is not None,
         }
         return [reason for reason, so in told.items() if so]

@@ -14,13 +14,13 @@ ACROSS, DOWN, LEFT, TOP = 38.0, 54.0, 30.0, 46.0
 _WITHOUT = {"running": "…"}
 """What stands in place of an accuracy, by a trial's status."""
 
-MOST = 400
-"""Trials that are drawn, the first ones."""
+MOST = 100
+"""Trials that are drawn: of more nobody could read the numbers."""
 
 
 def tree(view: SearchView) -> str | None:
     """The drawing; None without trials."""
-    trials = view.record.trials[:MOST]
+    trials = _shown(view.record.trials)
     if not trials:
         return None
     places = placed(trials)
@@ -30,10 +30,26 @@ def tree(view: SearchView) -> str | None:
     width = max(380.0, max(x for x, _ in places.values()) + LEFT)
     height = max(y for _, y in places.values()) + 34
     left_out = len(view.record.trials) - len(trials)
-    more = f" The first {MOST}; {left_out} more are in the table." if left_out > 0 else ""
+    more = f" Of the best, with all that they come from; {left_out} others are not drawn." if left_out > 0 else ""
     parts.append(svg.label(6, 14, "trial, and its accuracy in %; filled: the best; square: failed"))
     said = f"{len(trials)} networks in {1 + max(_depth(places).values())} generations.{more}"
     return svg.drawing(width, height, "The tree of networks", said, *parts)
+
+
+def _shown(trials: Sequence[TrialRecord]) -> Sequence[TrialRecord]:
+    """All of them, or the best with all that they come from."""
+    if len(trials) <= MOST:
+        return trials
+    known, kept = {trial.number: trial for trial in trials}, set[int]()
+    for trial in sorted(trials, key=lambda trial: (-(trial.accuracy or 0.0), trial.number)):
+        line, above = set[int](), known.get(trial.number)
+        while above is not None and above.number not in line:
+            line.add(above.number)
+            above = known.get(above.parent) if above.parent is not None else None
+        if len(kept | line) > MOST:
+            break
+        kept |= line
+    return [trial for trial in trials if trial.number in kept]
 
 
 def placed(trials: Sequence[TrialRecord]) -> dict[int, tuple[float, float]]:
