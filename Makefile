@@ -37,6 +37,7 @@ overhead: .venv/.test
 	$(BIN)/python -m benchmarks.overhead
 	$(BIN)/python -m benchmarks.training
 	$(BIN)/python -m benchmarks.proposals
+	$(BIN)/python -m benchmarks.sessions
 
 scale: .venv/.test
 	$(BIN)/python -m benchmarks.cluster

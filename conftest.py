@@ -14,6 +14,7 @@ pytest_plugins = [
     "fixtures.causes",
     "fixtures.outputs.benchmark",
     "fixtures.sessions.parallel",
+    "fixtures.sessions.preloading",
     "fixtures.cluster",
     "fixtures.torchrun",
     "fixtures.outputs.baselines",

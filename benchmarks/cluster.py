@@ -180,15 +180,11 @@ def over_ssh(exchange: str) -> None:
     """
     print(f"keys exchanged by {exchange}:")
     with tempfile.TemporaryDirectory() as name, Hosts(SSH_HOSTS, Path(name), KexAlgorithms=exchange) as hosts:
-        folder, work = Path(name), Path(name) / "work"
+        folder = Path(name)
         simulated_hosts.furnish(folder)
-        work.mkdir()
-        for host in hosts.hosts:
-            assert host.cell is not None
-            subprocess.run(host.cell.inside("mount", "--bind", str(host.work), str(work)), check=True)
         client, names = hosts.client_config(), [host.name for host in hosts.hosts]
         reached = {"key": str(client.key), "known_hosts": str(client.known_hosts), "port": hosts.hosts[0].port}
-        there = {"user": "root", "work_dir": str(work), "python": str(folder / "python")}
+        there = {"user": "root", "work_dir": str(hosts.work), "python": str(folder / "python")}
         cluster = Cluster.model_validate({"hosts": names, **reached, **there})
         _session(SSH_HOSTS, cluster, folder / "first")  # code is sent once
         pairs = [_pair(cluster, folder, number) for number in range(PAIRS)]

@@ -67,6 +67,9 @@ class Suite(ABC):
     """Command-line options of its own: a name such as `--scale`, and argparse's attributes of it. An option that does
     no more than to set a configuration has the further attribute `sets`, its key."""
 
+    imports: ClassVar[Sequence[str]] = ()
+    """Large modules that processes of its cases import on this machine: the first case finds them imported."""
+
     compiles: ClassVar[bool] = False
     """Whether its cases have a compiler; otherwise they train."""
 

@@ -26,14 +26,13 @@ from proofmark.automl.trial.spec import TrialSpec
 from proofmark.errors import ProofmarkError, UsageError
 from proofmark.launch.job import Launcher
 from proofmark.monitoring.contention import ContentionMeter
-from proofmark.record.events import Event, EventLog, read_events
+from proofmark.record.events import Event, read_events
 from proofmark.record.kept import failed
 from proofmark.record.parts import Kept
 from proofmark.rules.config import Resolution
-from proofmark.suite import Run
+from proofmark.training.logged_run import LoggedRun
 from proofmark.vendor.hardware.devices import usable_devices
 from proofmark.vendor.hardware.machine import describe_host
-from proofmark.vendor.hardware.provenance import run_facts
 from proofmark.vendor.registry import FoundVendor
 
 FOLDER = "search"
@@ -53,7 +52,7 @@ class SearchOptions:
     resume: Path | None = None
 
 
-class SearchRun(Run[AutoMLRecord]):
+class SearchRun(LoggedRun[AutoMLRecord]):
     """Searches; `finish` turns what happened into a record."""
 
     def __init__(
@@ -66,20 +65,8 @@ class SearchRun(Run[AutoMLRecord]):
         options: SearchOptions,
         on_progress: Callable[[dict[str, Any]], None],
     ) -> None:
-        self.run_dir, self.config, self.problems = run_dir, resolution.config, resolution.problems
-        self.record: AutoMLRecord | None = None
-        self._found, self._case, self._launcher, self._options = found, case, launcher, options
-        self._on_progress = on_progress
-        self._unsupported = _unsupported(self.config.precision, found)
-        self._refused = bool(self.problems or self._unsupported)
-        self._log = EventLog(run_dir / "events.jsonl")
-        self._begun: Event | None = None
-        self._searched = False
-
-    def begin(self) -> None:
-        """Write down what is to be searched."""
-        if self._begun is None:
-            self._begun = self._log.write("run_begin", **self._facts())
+        super().__init__(run_dir, found, resolution.config, resolution.problems, case.packages)
+        self._case, self._launcher, self._options, self._on_progress = case, launcher, options, on_progress
 
     def search(self) -> None:
         """All of it, unless the configuration is illegal or the precision none of the vendor's.
@@ -89,10 +76,8 @@ class SearchRun(Run[AutoMLRecord]):
         Raises:
             UsageError: there is another driver, or what is to be resumed can't be.
         """
-        self.begin()
-        if self._searched or self._refused:
+        if not self._is_to_be_done():
             return
-        self._searched = True
         meter = ContentionMeter(None)
         folder = self._folder()
         journal = Journal(folder)
@@ -113,27 +98,13 @@ class SearchRun(Run[AutoMLRecord]):
             with contextlib.suppress(OSError):
                 self._log.write("contention", **meter.seen().model_dump())
 
-    def so_far(self) -> AutoMLRecord:
-        """What the logs say at this moment, without ending anything."""
-        self.begin()
-        return collect(self.run_dir, self._begun, going_on=True)
+    def _collect(self, begun: Event | None, going_on: bool) -> AutoMLRecord:
+        return collect(self.run_dir, begun, going_on)
 
-    def finish(self) -> AutoMLRecord:
-        """Collect the logs, judge, and save the record.
-
-        Raises:
-            OSError: the record can't be written.
-        """
-        if self.record is None:
-            self.begin()
-            if not self._searched and not self._refused:
-                self._log.write("partial")
-            self._log.write("run_end")
-            record = collect(self.run_dir, self._begun)
-            self.record = record.model_copy(update={"kept": _kept(record)})
-            self.record.save(self.run_dir / "record.json")
-            self._log.close()
-        return self.record
+    def _kept(self, record: AutoMLRecord) -> tuple[Kept, ...]:
+        if not failed(record):
+            return ()
+        return (Kept(what="the journal, and what each trial left; to go on from with --resume", path=FOLDER),)
 
     def _hold_to_configuration(self, journal: Journal) -> None:
         begun = next((event for event in journal.events if event["event"] == "driver_begin"), None)
@@ -206,13 +177,7 @@ class SearchRun(Run[AutoMLRecord]):
         return tuple({variable: name} for name in usable_devices(vendor)) or ({},)
 
     def _facts(self) -> dict[str, Any]:
-        return {
-            **run_facts(self._found, self.config, self.config.precision, None, self._case.packages),
-            "devices": len(self._environments()),
-            "adapted": self._found.adapted,
-            "problems": [vars(problem) for problem in self.problems],
-            "unsupported": self._unsupported,
-        }
+        return {"devices": len(self._environments())}
 
 
 def search_of(session: Path, case: str) -> Path | None:
@@ -225,17 +190,3 @@ def search_of(session: Path, case: str) -> Path | None:
     folders = [Path(event["folder"]) for event in events if event["event"] == "search"]
     found = [folder for folder in [session / case / FOLDER, *folders] if (folder / FILE).is_file()]
     return found[0] if found else None
-
-
-def _kept(record: AutoMLRecord) -> tuple[Kept, ...]:
-    if not failed(record):
-        return ()
-    return (Kept(what="the journal, and what each trial left; to go on from with --resume", path=FOLDER),)
-
-
-def _unsupported(precision: str, found: FoundVendor) -> str | None:
-    """Why the vendor does not train at a precision, None if it does."""
-    declared = found.vendor.training_precisions
-    if precision in declared:
-        return None
-    return f"vendor {found.name} does not train at {precision}: it declares {', '.join(sorted(declared))}"

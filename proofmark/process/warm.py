@@ -254,7 +254,6 @@ def start_module(
     output: int,
     environment: Mapping[str, str],
     imports: Sequence[str] = (),
-    errors: int | None = None,
 ) -> subprocess.Popen[bytes] | Forked:
     """`python -P -m MODULE ARGUMENTS... PASSED...` in a session of its own, with a pipe as its standard input.
 
@@ -262,16 +261,14 @@ def start_module(
         module: what runs.
         arguments: what it is told.
         passed: descriptors that it gets; their numbers there follow its arguments.
-        output: the descriptor that it prints to.
+        output: the descriptor that it prints to, and writes its errors.
         environment: all of it.
         imports: modules that it will need, and the next ones too.
-        errors: the descriptor of its standard error, where that is another.
     """
-    errors = output if errors is None else errors
     read, write = os.pipe()
     stdin = os.fdopen(write, "wb")
     try:
-        forked = fork_module(module, arguments, (read, output, errors, *passed), environment, imports)
+        forked = fork_module(module, arguments, (read, output, output, *passed), environment, imports)
     except BaseException:
         stdin.close()
         raise
@@ -285,7 +282,7 @@ def start_module(
         [sys.executable, "-P", "-m", module, *arguments, *map(str, passed)],
         stdin=subprocess.PIPE,
         stdout=output,
-        stderr=errors,
+        stderr=output,
         pass_fds=passed,
         start_new_session=True,
         env=dict(environment),

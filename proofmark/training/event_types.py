@@ -30,16 +30,21 @@ from proofmark.record.parts import Check, Contention, Host, Identity, Instances,
 Code = Annotated[int, Field(gt=-(1 << 31), lt=1 << 31)]
 
 
-class _TrainingBegin(RunBegin):
+class TrainedBegin(RunBegin):
+    """What runs begin with in which something is trained."""
+
+    devices: Positive
+    adapted: list[str]
+    unsupported: NotRequired[Text | None]
+
+
+class _TrainingBegin(TrainedBegin):
     config: Annotated[
         _Configuration, configured("better", "repeat", "global_batch_size", "gradient_accumulation_steps", "precision")
     ]
     scale: Text
     nnodes: Positive
     nproc: Positive
-    devices: Positive
-    adapted: list[str]
-    unsupported: NotRequired[Text | None]
 
 
 class _RoundBegin(Typed):
@@ -91,7 +96,9 @@ class _Hang(Typed):
     position: Annotated[list[int | bool], Field(min_length=3, max_length=3)]
 
 
-class _Reason(Typed):
+class Reason(Typed):
+    """Why something was not to be."""
+
     reason: Text
 
 
@@ -106,7 +113,7 @@ AGENT_EVENTS = EventReader(
         "rank_died": _Died,
         "hang": _Hang,
         "stopped": Typed,
-        "monitor_failed": _Reason,
+        "monitor_failed": Reason,
         "watched": _Watched,
     }
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +20,8 @@ LEAVES = ("agent.jsonl", "agent.log", "monitor.jsonl", "monitor.err", "rank[0-9]
 """What a node's agent, its monitor and its ranks write."""
 
 
-def submit(spec: TrainingSpec, launcher: Launcher) -> Handle:
-    """Start an agent per node.
+def submit(spec: TrainingSpec, launcher: Launcher, imports: Sequence[str] = ()) -> Handle:
+    """Start an agent per node, on this machine with `imports` of the case's done.
 
     Raises:
         OSError: the run's folder can't be written.
@@ -36,7 +36,7 @@ def submit(spec: TrainingSpec, launcher: Launcher) -> Handle:
             index=index_in(spec.config["host"]["cache_dir"]),
             nnodes=spec.nnodes,
             sys_path=spec.sys_path,
-            imports=IMPORTED,
+            imports=(*IMPORTED, *imports),
             environment=tidy_environment(Path(spec.config["host"]["cache_dir"])),
         )
     )

@@ -11,19 +11,19 @@ from typing import Any
 
 from proofmark.errors import Problem
 from proofmark.launch.job import Launcher
-from proofmark.record.events import Event, EventLog
+from proofmark.record.events import Event
+from proofmark.record.parts import Kept
 from proofmark.rules.config import EffectiveConfig, Resolution
 from proofmark.rules.legality import Override
 from proofmark.rules.scale import Scale
-from proofmark.suite import Run
 from proofmark.training.case import TrainingCase
 from proofmark.training.collect import collect
 from proofmark.training.job import follow, submit
 from proofmark.training.kept import of_training
+from proofmark.training.logged_run import LoggedRun
 from proofmark.training.logs.failure import diverged
 from proofmark.training.record import TrainingRecord
 from proofmark.training.spec import TrainingSpec
-from proofmark.vendor.hardware.provenance import run_facts
 from proofmark.vendor.registry import FoundVendor
 
 PACKAGES = TrainingCase.packages
@@ -76,7 +76,7 @@ def at_scale(resolution: Resolution, scale: Scale, path: str) -> Resolution:
     return replace(resolution, config=changed)
 
 
-class ScaleRun(Run[TrainingRecord]):
+class ScaleRun(LoggedRun[TrainingRecord]):
     """Runs a case's training as often as its `repeat` says; `finish` turns what happened into a record."""
 
     def __init__(
@@ -90,59 +90,29 @@ class ScaleRun(Run[TrainingRecord]):
         launcher: Launcher,
         options: TrainingOptions,
         on_progress: Progress,
+        imports: Sequence[str] = (),
     ) -> None:
-        self.config = config
-        self.run_dir = run_dir
-        self.record: TrainingRecord | None = None
-        self.problems, self._scale, self._found, self._case = tuple(problems), scale, found, case
-        self._launcher, self._options, self._on_progress = launcher, options, on_progress
-        self._unsupported = _unsupported(config.precision, found)
-        self._refused = bool(self.problems or self._unsupported)
-        self._log = EventLog(run_dir / "events.jsonl")
-        self._begun: Event | None = None
-        self._trained = False
-
-    def begin(self) -> None:
-        """Write down what is to be run."""
-        if self._begun is None:
-            self._begun = self._log.write("run_begin", **self._facts())
+        super().__init__(run_dir, found, config, problems, PACKAGES)
+        self._scale, self._case = scale, case
+        self._launcher, self._options, self._on_progress, self._imports = launcher, options, on_progress, imports
 
     def train(self) -> None:
         """All runs, one after another, unless the configuration is illegal or the precision none of the vendor's.
 
         An interrupt ends the run, and goes on.
         """
-        self.begin()
-        if self._trained or self._refused:
+        if not self._is_to_be_done():
             return
-        self._trained = True
         for number in range(1, self.config.repeat + 1):
             if not self._round(number):
                 return
 
-    def so_far(self) -> TrainingRecord:
-        """What the logs say at this moment, without ending anything."""
-        self.begin()
-        return collect(self.run_dir, self._begun)
+    def _collect(self, begun: Event | None, going_on: bool) -> TrainingRecord:
+        return collect(self.run_dir, begun)
 
-    def finish(self) -> TrainingRecord:
-        """Collect the logs, judge, and save the record.
-
-        Raises:
-            OSError: the record can't be written.
-        """
-        if self.record is None:
-            self.begin()
-            if not self._trained and not self._refused:
-                self._log.write("partial")
-            self._log.write("run_end")
-            record = collect(self.run_dir, self._begun)
-            shared = self._options.checkpoints
-            beyond = shared / Path(*self.run_dir.parts[-4:]) if shared else None
-            self.record = record.model_copy(update={"kept": of_training(record, self.run_dir, beyond)})
-            self.record.save(self.run_dir / "record.json")
-            self._log.close()
-        return self.record
+    def _kept(self, record: TrainingRecord) -> tuple[Kept, ...]:
+        shared = self._options.checkpoints
+        return of_training(record, self.run_dir, shared / Path(*self.run_dir.parts[-4:]) if shared else None)
 
     def _round(self, number: int) -> bool:
         """One run; whether another seed is worth it: all ranks came to their end, or failed in their numbers alone."""
@@ -150,7 +120,7 @@ class ScaleRun(Run[TrainingRecord]):
         directory.mkdir()
         spec = self._spec(directory, number)
         self._log.write("round_begin", round=number, seed=spec.seed, resume_from=spec.resume_from)
-        handle = submit(spec, self._launcher)
+        handle = submit(spec, self._launcher, self._imports)
         end: dict[str, Any] = {"status": "stopped"}
         try:
             end = follow(handle, spec, self._options.timeout, partial(self._tell, number), self._note)
@@ -205,22 +175,10 @@ class ScaleRun(Run[TrainingRecord]):
         )
 
     def _facts(self) -> dict[str, Any]:
-        vendor = self._found.vendor
+        on_processor = self._found.vendor.torch_device() == "cpu"
         return {
-            **run_facts(self._found, self.config, self.config.precision, None, PACKAGES),
             "scale": str(self._scale),
             "nnodes": self._scale.nnodes,
             "nproc": self._scale.nproc,
-            "devices": self._scale.nnodes if vendor.torch_device() == "cpu" else self._scale.world,
-            "adapted": self._found.adapted,
-            "problems": [vars(problem) for problem in self.problems],
-            "unsupported": self._unsupported,
+            "devices": self._scale.nnodes if on_processor else self._scale.world,
         }
-
-
-def _unsupported(precision: str, found: FoundVendor) -> str | None:
-    """Why the vendor does not train at a precision, None if it does."""
-    declared = found.vendor.training_precisions
-    if precision in declared:
-        return None
-    return f"vendor {found.name} does not train at {precision}: it declares {', '.join(sorted(declared))}"

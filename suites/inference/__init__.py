@@ -8,6 +8,7 @@ from proofmark.errors import Problem
 from proofmark.inference.case import InferenceCase
 from proofmark.inference.figures import figures
 from proofmark.inference.record import RunRecord
+from proofmark.inference.run import IMPORTED
 from proofmark.inference.verdict import stages
 from proofmark.record.figures import Figure
 from proofmark.rules.config import EffectiveConfig
@@ -24,6 +25,7 @@ class InferenceSuite(Suite):
     record_type = RunRecord
     record_fixture = "run_record"
     plugins = ("suites.inference.steps",)
+    imports = IMPORTED
     compiles = True
     attended = True
     options = {

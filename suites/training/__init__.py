@@ -14,6 +14,7 @@ from proofmark.rules.scale import Scale
 from proofmark.suite import RESUME, Suite
 from proofmark.training.case import TrainingCase
 from proofmark.training.figures import figures
+from proofmark.training.node.agent_forks import IMPORTED
 from proofmark.training.record import TrainingRecord
 from proofmark.training.run import at_scale
 from proofmark.training.verdict import stages
@@ -28,6 +29,7 @@ class TrainingSuite(Suite):
     record_type = TrainingRecord
     record_fixture = "training_record"
     plugins = ("suites.training.runs",)
+    imports = IMPORTED
     scaled = True
     closed = True
     options = {

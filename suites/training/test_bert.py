@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 class TestBert(TrainingContract):
     """Accuracy on hidden words of a seeded grammar (embedded) or hidden tokens of text files (standard)."""
 
+    imports = ("transformers.models.bert.modeling_bert",)
+
     def build_dataset(self, config: EffectiveConfig, split: str) -> TrainingData:
         """Token ids, attention mask and targets (-100 where nothing is hidden), each (batch, max_seq_length)."""
         from suites.data.text import text_dataset

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 class TestCpm(TrainingContract):
     """Embedding average on sentences of a seeded grammar (embedded) or text files (standard)."""
 
+    imports = ("transformers.models.gpt2.modeling_gpt2",)
+
     def build_dataset(self, config: EffectiveConfig, split: str) -> TrainingData:
         """Token ids and the token after each (-100 for none), both (batch, max_seq_length)."""
         from suites.data.causal import causal_dataset

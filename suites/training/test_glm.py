@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 class TestGlm(TrainingContract):
     """Accuracy on blanks in a seeded grammar's clauses (embedded) or on SuperGLUE's ReCoRD (standard)."""
 
+    imports = ("transformers.models.glm.modeling_glm",)
+
     def build_dataset(self, config: EffectiveConfig, split: str) -> TrainingData:
         """Contexts with a blank, each with its candidates in one sequence, and which candidates are right."""
         from suites.data.cloze import cloze_dataset

@@ -13,14 +13,21 @@ from tests.cluster.engines import Docker, Engine, Podman
 from tests.cluster.netns import Hosts
 from tests.cluster.site import Site
 from tests.cluster.slurm import Slurm
-from tests.e2e.conftest import House, house, trained
+from tests.e2e.conftest import House, ask_jobs, house, trained
 
-__all__ = ["house", "trained"]
+__all__ = ["ask_jobs", "house", "trained"]
 
 
 @pytest.fixture
 def hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hosts]:
-    """Two hosts, for one test to do with as it likes."""
+    """Two hosts that have never been used."""
+    with Hosts(2, tmp_path_factory.mktemp("hosts")) as started:
+        yield started
+
+
+@pytest.fixture(scope="session")
+def lasting_hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hosts]:
+    """Two hosts for all tests: with the code of earlier ones, and weights that were trained there."""
     with Hosts(2, tmp_path_factory.mktemp("hosts")) as started:
         yield started
 
@@ -52,17 +59,12 @@ class Campus(Site):
             "known_hosts": str(client.known_hosts),
             "interface": "eth0",
         }
-        super().__init__(house, folder, ("--launcher", "ssh"), content)
+        super().__init__(house, folder, ("--launcher", "ssh"), content, hosts.work)
         self.hosts = hosts
-        for index in range(len(hosts.hosts)):
-            self.mount(index)
-
-    def mount(self, index: int) -> None:
-        """Put a host's own disk where the cluster file says."""
-        self.on(index, "mount", "--bind", str(self.hosts.hosts[index].work), str(self.work))
 
     def on(self, index: int, *command: str, check: bool = True) -> None:
-        """Run a command as a host's administrator."""
+        """Run a command as a host's administrator, to which that is not to last."""
+        self.hosts.touch(index)
         cell = self.hosts.hosts[index].cell
         assert cell is not None
         subprocess.run(cell.inside(*command), check=check, capture_output=True)
@@ -79,6 +81,17 @@ class Campus(Site):
 
 
 @pytest.fixture
-def campus(house: House, hosts: Hosts, tmp_path: Path) -> Campus:
-    """Two hosts for the tiny case."""
+def new_campus(house: House, hosts: Hosts, tmp_path: Path) -> Campus:
+    """Two new hosts for the tiny case."""
     return Campus(house, hosts, tmp_path)
+
+
+@pytest.fixture
+def campus(house: House, lasting_hosts: Hosts, tmp_path: Path) -> Iterator[Campus]:
+    """Two hosts for the tiny case, as good as new, but for what earlier cases left in their work directories."""
+    lent = Campus(house, lasting_hosts, tmp_path)
+    yield lent
+    for index in range(len(lasting_hosts.hosts)):
+        if lasting_hosts.processes(index):
+            lasting_hosts.touch(index)
+    lasting_hosts.mend()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
@@ -22,14 +21,15 @@ SSHD_OPTIONS = {
     "KbdInteractiveAuthentication": "no",
     "PermitRootLogin": "prohibit-password",
     "UseDNS": "no",
-    # this machine's own login files are not for its hosts; what hosts leave goes with the session's
-    "SetEnv": f"HOME=/nonexistent TMPDIR={tempfile.gettempdir()}",
+    # this machine's own login files are not for its hosts; what one leaves when it is switched off goes with it
+    "SetEnv": "HOME=/nonexistent TMPDIR=/run/tmp",
 }
 SETUP = """
 hostname "$1"
 mount --bind "$2" /etc/hosts
+mount --bind "$3" "$4"
 mount -t tmpfs tmpfs /run
-mkdir /run/sshd
+mkdir /run/sshd /run/tmp
 """
 
 
@@ -66,7 +66,11 @@ class Hosts:
         self._sshd = program("sshd", "apt-get install openssh-server")
         program("ip", "apt-get install iproute2")
         self.folder = folder
+        self.work = folder / "work"
+        """Where every host has its own work directory."""
+        self.work.mkdir()
         self.hosts: list[Host] = []
+        self._touched = set[int]()
         self.uplink = ""
         """The test session's end of its cable."""
         self._switch = Cell("--net")
@@ -96,7 +100,7 @@ class Hosts:
     def start(self, index: int) -> None:
         """Boot a host that does not run."""
         host = self.hosts[index]
-        arguments = (host.hostname, str(self.folder / "hosts"))
+        arguments = (host.hostname, str(self.folder / "hosts"), str(host.work), str(self.work))
         host.cell = Cell("--net", "--uts", setup=SETUP, arguments=arguments)
         # The hardware address outlives the host, as in life: else whoever remembers it would talk to nobody.
         address = f"02:00:0a:4d:{self._network:02x}:{11 + index:02x}"
@@ -123,6 +127,7 @@ class Hosts:
 
     def kill_sshd(self, index: int) -> None:
         """Kill -9 a host's sshds and everything that they started and that is still below them."""
+        self.touch(index)
         sshds = _sshds(self._running(index))
         kill([*sshds, *(below for sshd in sshds for below in _below(sshd))])
 
@@ -133,6 +138,7 @@ class Hosts:
 
     def link_down(self, index: int) -> None:
         """Pull a host's cable: nothing arrives and nobody is told."""
+        self.touch(index)
         _ip(self._switch, f"link set {self.hosts[index].link} down")
 
     def link_up(self, index: int) -> None:
@@ -141,16 +147,33 @@ class Hosts:
 
     def delete(self, index: int) -> None:
         """Switch a host off: its processes are killed and its network is gone. `start` boots it again."""
+        self.touch(index)
         self._running(index).close()
         self.hosts[index].cell = None
+        cut = self._switch.inside("ip", "link", "delete", self.hosts[index].link, only="--net")
+        subprocess.run(cut, check=False, stderr=subprocess.DEVNULL)  # the kernel would remove it, but later
 
     def new_host_key(self, index: int) -> None:
         """Give a host another key than the one that is pinned."""
+        self.touch(index)
         cell, host = self._running(index), self.hosts[index]
         kill(_listeners(cell))
         host.key.unlink()
         _new_key(host.key)
         self.start_sshd(index)
+
+    def touch(self, index: int) -> None:
+        """Note that something is done to a host that is not to last."""
+        self._touched.add(index)
+
+    def mend(self) -> None:
+        """Boot the hosts anew to which something was done."""
+        for index in sorted(self._touched):
+            if self.hosts[index].cell is not None:
+                self.delete(index)
+            self.start(index)
+        self._touched.clear()
+        self._client.known_hosts.write_text("".join(self._known(host) for host in self.hosts))
 
     def close(self) -> None:
         """Switch everything off."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +15,23 @@ from tests.e2e.conftest import House, Ran
 
 MIDWAY = "tiny.pause=0.05, tiny.rank1.step20="
 
+Ask = Callable[..., tuple[int, str]]
+
 
 class Site:
     """How a house's runs get somewhere: the options and the cluster file."""
 
-    def __init__(self, house: House, folder: Path, options: tuple[str, ...], content: dict[str, Any]) -> None:
+    def __init__(
+        self,
+        house: House,
+        folder: Path,
+        options: tuple[str, ...],
+        content: dict[str, Any],
+        work: Path | None = None,
+    ) -> None:
         self.house, self.options, self._content = house, options, content
-        self.work = folder / "work"
-        self.work.mkdir()
+        self.work = work or folder / "work"
+        self.work.mkdir(exist_ok=True)
         self.file = folder / "cluster.yaml"
         self.write()
 
@@ -66,3 +76,13 @@ def failure(ran: Ran, scale: str = "2x1") -> str:
     assert run.failure is not None, ran.output
     assert "INTERNALERROR" not in ran.output
     return run.failure.cause
+
+
+def known_as_lost(job: str, launcher: str, hosts: list[str], ask_jobs: Ask) -> None:
+    """What others are told, by its id, of a job on hosts whose session was killed."""
+    assert job not in ask_jobs("list")[1] and f"{job}  lost " in ask_jobs("list", "--all")[1]
+    code, told = ask_jobs("status", job)
+    assert code == 1 and f" {launcher} " in told and ", ".join(hosts) in told, told
+    code, told = ask_jobs("logs", job)
+    assert code == 0 and "==> noderank" in told, told
+    assert ask_jobs("stop", job) == (0, f"{job}  lost\n")

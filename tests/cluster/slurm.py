@@ -17,6 +17,8 @@ from tests.services import program
 DAEMONS = ("munged", "slurmctld", "slurmd", "slurmscriptd", "slurmstepd")
 SETUP = """
 folder=$1; shift
+mount -t tmpfs tmpfs /run
+mkdir /run/tmp
 munged --force --socket "$folder/munge.socket" --key-file "$folder/munge.key" --pid-file "$folder/munged.pid" \
   --log-file "$folder/munged.log" --seed-file "$folder/munged.seed"
 slurmctld -f "$SLURM_CONF"
@@ -39,6 +41,7 @@ SlurmdLogFile={folder}/slurmd.%n.log
 SlurmdParameters=config_overrides
 ProctrackType=proctrack/linuxproc
 TaskPlugin=task/none
+TaskProlog={folder}/prolog
 SelectType=select/cons_tres
 SelectTypeParameters=CR_CPU
 MpiDefault=none
@@ -47,6 +50,8 @@ KillWait=1
 PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 """
 NODE = "NodeName={name} NodeHostname={host} NodeAddr=127.0.0.1 Port={port} CPUs=2\n"
+PROLOG = "#!/bin/sh\necho export TMPDIR=/run/tmp\n"
+"""What Slurm kills leaves files; they go with the nodes."""
 
 
 @dataclass(frozen=True)
@@ -77,6 +82,8 @@ class Slurm:
         lines = [NODE.format(name=name, host=host, port=port) for name, port in zip(self.nodes, ports[1:], strict=True)]
         written = CONFIGURATION.format(host=host, port=ports[0], folder=folder) + "".join(lines)
         (folder / "slurm.conf").write_text(written)
+        (folder / "prolog").write_text(PROLOG)
+        (folder / "prolog").chmod(0o755)
         self._cell = Cell(setup=SETUP, arguments=(str(folder), *self.nodes), environment=self.environment)
         try:
             until(self._idle, f"idle nodes (see {folder}/*.log)")

@@ -95,7 +95,8 @@ def test_a_vendors_image_is_built_once_and_anew_when_its_file_changes(contained:
 
 
 @pytest.mark.parametrize("engine", [Podman], ids=["podman"], indirect=True)  # each would need a daemon of its own
-def test_containers_on_two_hosts(campus: Campus, engine: Engine, tmp_path: Path) -> None:
+def test_containers_on_two_hosts(new_campus: Campus, engine: Engine, tmp_path: Path) -> None:
+    campus = new_campus
     (tmp_path / "own").mkdir()
     contained = Contained(campus.house, engine, tmp_path / "own")
     contained.containerfile.write_text("FROM scratch\nLABEL made=there\n")

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from proofmark import jobs
 from proofmark.inference.node import remote
 from tests.cluster.conftest import Campus
+from tests.cluster.site import Ask
 from tests.cluster.test_ssh import COUNTING, cut_link, one_line_table, rebooted
 from tests.e2e.conftest import Ran, clean
 
@@ -111,17 +111,14 @@ def test_an_end_of_the_session_leaves_nothing_there(campus: Campus, number: sign
         assert ran.record().interrupted == "data_and_model"
 
 
-def test_a_case_there_is_stopped_by_the_id_of_its_job(campus: Campus, capsys: pytest.CaptureFixture[str]) -> None:
-    def asked(*arguments: str) -> tuple[int, str]:
-        code = jobs.main(["--cache-dir", str(campus.house.cache), *arguments])
-        return code, capsys.readouterr().out
-
+def test_a_case_there_is_stopped_by_the_id_of_its_job(campus: Campus, ask_jobs: Ask) -> None:
     session = campus.start_inference(trouble="tiny.data=sleep")
     campus.house.wait_for_trouble(session)
-    (line,) = [line for line in asked("list")[1].splitlines() if campus.hosts.hosts[0].name in line]
-    job = line.split()[0]
-    assert asked("status", job)[0] == 0 and " ssh " in line and " inference/tiny " in line
-    assert asked("stop", job) == (0, f"{job}  failed\n")
+    job = campus.house.job("inference/tiny")
+    (line,) = [line for line in ask_jobs("list")[1].splitlines() if line.startswith(job)]
+    assert " ssh " in line and " inference/tiny " in line and campus.hosts.hosts[0].name in line
+    assert ask_jobs("status", job)[0] == 0
+    assert ask_jobs("stop", job) == (0, f"{job}  failed\n")
     ran = campus.house.end(session, timeout=60)
     assert broken(ran, "data_and_model") == f"job {job} was stopped by its id", ran.output
     nothing_is_left(campus)

@@ -26,7 +26,8 @@ def wheel(folder: Path) -> Path:
     return path
 
 
-def test_requirements_are_installed_once_on_every_host(campus: Campus, tmp_path: Path) -> None:
+def test_requirements_are_installed_once_on_every_host(new_campus: Campus, tmp_path: Path) -> None:
+    campus = new_campus
     required = campus.house.root / "requirements.txt"
     required.write_text(f"lent @ {wheel(tmp_path).as_uri()}\n")
     settings = {"python": PLAIN_PYTHON, "requirements": ["requirements.txt"]}

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.cluster.cell import until
-from tests.cluster.site import MIDWAY, Site, failure, recorded
+from tests.cluster.site import MIDWAY, Ask, Site, failure, known_as_lost, recorded
 from tests.cluster.slurm import Slurm
 from tests.e2e.conftest import House, one_line_answer
 
@@ -91,13 +91,19 @@ def test_a_rank_that_dies_under_slurm_is_named(site: Site, slurm: Slurm) -> None
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL], ids=lambda number: number.name)
-def test_an_end_of_the_session_leaves_neither_job_nor_process(site: Site, slurm: Slurm, number: signal.Signals) -> None:
+def test_an_end_of_the_session_leaves_neither_job_nor_process(
+    site: Site, slurm: Slurm, number: signal.Signals, ask_jobs: Ask
+) -> None:
     session = site.start(trouble=MIDWAY + "hang")
     site.house.wait_for_trouble(session)
+    job = site.house.job("training/tiny/2x1/round1")
+    assert f"{job}  running " in ask_jobs("list")[1]
     os.kill(session.pid, number)
     site.house.end(session, timeout=30)
     nothing_is_left(slurm)
     assert site.house.becomes_empty(5)
+    if number is signal.SIGKILL:
+        known_as_lost(job, "slurm", slurm.nodes, ask_jobs)
 
 
 def test_an_end_of_the_session_in_the_queue_leaves_no_job(site: Site, slurm: Slurm) -> None:

@@ -17,7 +17,7 @@ import pytest
 from tests.cluster.cell import until
 from tests.cluster.conftest import Campus
 from tests.cluster.netns import Hosts
-from tests.cluster.site import MIDWAY, failure, recorded
+from tests.cluster.site import MIDWAY, Ask, failure, known_as_lost, recorded
 from tests.e2e.conftest import House, Ran, clean, one_line_answer
 
 COUNTING = """#!/bin/sh
@@ -62,7 +62,8 @@ def test_caches_are_cleared_where_that_is_allowed_and_refused_where_not(campus: 
         assert ran.code == 4 and ran.output.count("may not write /proc/sys/vm/drop_caches") == 2, ran.output
 
 
-def test_code_is_sent_once_and_edits_on_a_host_are_noticed(campus: Campus) -> None:
+def test_code_is_sent_once_and_edits_on_a_host_are_noticed(new_campus: Campus) -> None:
+    campus = new_campus
     assert campus.run("--preflight-only").code == 0
     (tree,) = (campus.hosts.hosts[1].work / "code").iterdir()
     written = {path: path.stat().st_mtime_ns for path in (campus.hosts.hosts[0].work / "objects").iterdir()}
@@ -222,15 +223,20 @@ def test_a_rank_on_the_second_host_is_named(campus: Campus, trouble: str, told: 
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL], ids=lambda number: number.name)
-def test_an_end_of_the_session_leaves_nothing_on_any_host(campus: Campus, number: signal.Signals) -> None:
+def test_an_end_of_the_session_leaves_nothing_on_any_host(
+    campus: Campus, number: signal.Signals, ask_jobs: Ask
+) -> None:
     session = campus.start(trouble=MIDWAY + "hang")
     campus.house.wait_for_trouble(session)
+    job = campus.house.job("training/tiny/2x1/round1")
+    assert f"{job}  running " in ask_jobs("list")[1]
     os.kill(session.pid, number)
     campus.house.end(session, timeout=30)
     assert campus.is_empty(), [campus.hosts.processes(0), campus.hosts.processes(1)]
     assert campus.house.becomes_empty(5)
     assert [list((host.work / "runs").iterdir()) for host in campus.hosts.hosts] == [[], []]
     if number is signal.SIGKILL:
+        known_as_lost(job, "ssh", [host.name for host in campus.hosts.hosts], ask_jobs)
         campus.house.mark.unlink()
         assert campus.run().code == 0, "the next run starts clean"
 
@@ -242,7 +248,6 @@ def test_a_host_that_was_lost_between_two_trainings_is_connected_again(campus: C
     until(lambda: losses.exists() and b'"steps"' in losses.read_bytes(), "the first steps")
     campus.hosts.delete(1)
     campus.hosts.start(1)
-    campus.mount(1)
     ran = campus.house.end(session, timeout=120)
     assert ran.code == 0 and started() == 3, ran.output
     assert campus.is_empty()

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -17,6 +18,7 @@ import psutil
 import pytest
 import yaml
 
+from proofmark import jobs
 from proofmark.inference.record import RunRecord
 from proofmark.training.record import TrainingRecord
 from tests.e2e.forked_session import fork_session
@@ -180,6 +182,10 @@ class House:
         """Whatever still runs of this house's sessions."""
         return [process for process in psutil.process_iter() if self._is_ours(process)]
 
+    def job(self, run: str) -> str:
+        """The id of a run's job: `inference/tiny`, `training/tiny/1x1/round1`."""
+        return str(json.loads((self.root / "results/latest" / run / "job.json").read_text())["id"])
+
     def agent(self) -> psutil.Process:
         """That of the training under way: torchrun gives it this name."""
         (found,) = [process for process in self.processes() if process.name() == "pt_elastic"]
@@ -200,6 +206,17 @@ class House:
                 return False
             time.sleep(0.1)
         return True
+
+
+@pytest.fixture
+def ask_jobs(house: House, capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str]]:
+    """`python -m proofmark.jobs ...` of the house, from this process, which led none of its sessions."""
+
+    def ask(*arguments: str) -> tuple[int, str]:
+        code = jobs.main(["--cache-dir", str(house.cache), *arguments])
+        return code, capsys.readouterr().out
+
+    return ask
 
 
 def one_line_answer(ran: Ran, *told: str) -> None:

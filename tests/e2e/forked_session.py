@@ -1,7 +1,8 @@
 """A session that is forked from a process that has imported pytest, torch and what else is not ours: to start it so
 takes a tenth of a second, and to start it as a user does two to five.
 
-Everything of ours is imported anew, from the house. Its own warm process is forked too, before anything else.
+What is a house's own is imported anew; and all of ours, where a test brings packages along: they are looked for then.
+Its own warm process is forked too, before anything else.
 """
 
 from __future__ import annotations
@@ -15,18 +16,33 @@ import subprocess
 import sys
 import threading
 from collections.abc import Mapping
+from importlib.metadata import entry_points
 from pathlib import Path
 
 from proofmark.process import warm
 from proofmark.process.lifetime import leave
 
-MODULES = (
-    "pytest execnet allure_commons cpuinfo attr yaml pydantic psutil numpy unittest.mock xml.etree.ElementTree "
-    "torch torch.utils.data torch.utils.flop_counter torch._dynamo sklearn.datasets "
-    "proofmark.inference.run proofmark.inference.steps.pipeline proofmark.training.run proofmark.training.ranks.trainer"
-).split()
+ROOT = Path(__file__).parents[2]
 
-OURS = ("fixtures", "reports", "suites", "vendors", "tests")
+SHARED = ("proofmark", "fixtures", "reports")
+"""Packages that are the same in all houses."""
+
+OWN = ("suites", "vendors", "tests")
+"""Those that are each house's own."""
+
+
+def _modules() -> list[str]:
+    """What sessions and their processes import: pytest with its plugins, torch, and what is shared; but no programs:
+    those are not to be there before they run."""
+    others = (
+        "pytest execnet allure_commons cpuinfo attr yaml pydantic psutil numpy unittest.mock xml.etree.ElementTree "
+        "torch torch.utils.data torch.utils.flop_counter torch._dynamo sklearn.datasets"
+    )
+    plugins = [entry.value for entry in entry_points(group="pytest11") if "hypothesis" not in entry.value]
+    files = [path for name in SHARED for path in sorted((ROOT / name).rglob("*.py")) if path.stem != "__init__"]
+    shared = [path.relative_to(ROOT).with_suffix("") for path in files if "__main__" not in path.read_text()]
+    return [*others.split(), *plugins, *(".".join(path.parts) for path in shared)]
+
 
 READ_EARLY = ("HOME", "LD_", "MALLOC", "MKL_", "OMP_", "OPENBLAS_", "PYTHONHASHSEED", "PYTHONUTF8", "TORCH", "XDG_")
 """How the names of variables begin that an import looks at: with others a session is started as users do."""
@@ -64,10 +80,10 @@ def fork_session(root: Path, arguments: list[str], environment: Mapping[str, str
     global _parent
     if sys.platform != "linux" or _early(environment) != _early(ENVIRONMENT):
         return None
-    _parent = _parent or warm.Warm.start(MODULES, ENVIRONMENT)
+    _parent = _parent or warm.Warm.start(_modules(), ENVIRONMENT)
     nothing, (read, write) = os.open(os.devnull, os.O_RDONLY), os.pipe()
     try:
-        pid = _parent.fork(__name__, [str(root), *arguments], (nothing, write, write), environment, MODULES)
+        pid = _parent.fork(__name__, [str(root), *arguments], (nothing, write, write), environment, ())
     finally:
         os.close(nothing)
         os.close(write)
@@ -89,10 +105,11 @@ def main(root: str, arguments: list[str]) -> None:
     own = [entry for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry]
     installed = [entry for entry in sys.path if entry.startswith((sys.prefix, sys.base_prefix))]
     sys.path[:] = [root, *own, *(entry for entry in installed if entry not in own)]
-    for name in [name for name in sys.modules if name.partition(".")[0] in OURS]:
+    anew = (*OWN, "fixtures", "reports") if own else OWN
+    for name in [name for name in sys.modules if name.partition(".")[0] in anew]:
         del sys.modules[name]
     importlib.import_module("proofmark.process.warm").split_off(())
-    sys.argv = ["pytest", *arguments]
+    sys.argv = ["pytest", "-W", "ignore::pytest.PytestAssertRewriteWarning", *arguments]  # for plugins that are there
     try:
         runpy.run_module("pytest", run_name="__main__", alter_sys=True)
     except SystemExit as end:

@@ -15,7 +15,6 @@ from proofmark.record.event_types import (
     Moment,
     Positive,
     Rate,
-    RunBegin,
     Seconds,
     Text,
     Typed,
@@ -24,24 +23,17 @@ from proofmark.record.event_types import (
 )
 from proofmark.record.event_types import Configuration as _Configuration
 from proofmark.record.parts import Check, Contention, Host, Identity
-from proofmark.training.event_types import RANK_EVENTS
+from proofmark.training.event_types import RANK_EVENTS, Reason, TrainedBegin
 
 Number = Annotated[int, Field(ge=0, lt=1 << 31)]
 Share = Annotated[float, Field(ge=0, le=1)]
 Digest = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 
 
-class _SearchBegin(RunBegin):
+class _SearchBegin(TrainedBegin):
     config: Annotated[
         _Configuration, configured("precision", "min_seconds", "mark_seconds", "first_mark", "max_trials", "rankable")
     ]
-    devices: Positive
-    adapted: list[str]
-    unsupported: NotRequired[Text | None]
-
-
-class _Failed(Typed):
-    reason: Text
 
 
 class _Folder(Typed):
@@ -54,7 +46,7 @@ SESSION_EVENTS = EventReader(
         "run_begin": _SearchBegin,
         "search": _Folder,
         "contention": Annotated[Typed, fits(Contention)],
-        "search_failed": _Failed,
+        "search_failed": Reason,
         "interrupted": InStep,
         "partial": Typed,
         "run_end": Typed,
@@ -216,9 +208,9 @@ TRIAL_EVENTS = EventReader(
         "computed": _Computed,
         "chosen": _Chosen,
         "energy": _Measured,
-        "stopped_early": _Failed,
-        "monitor_failed": _Failed,
-        "trial_failed": _Failed,
+        "stopped_early": Reason,
+        "monitor_failed": Reason,
+        "trial_failed": Reason,
         "trial_end": _TrialOwn,
     }
 )

@@ -9,6 +9,7 @@ import random
 import tempfile
 import traceback
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -51,32 +52,23 @@ class _Undeclared(StepError):
     """It worked, and the vendor does not declare it: declarations are strict both ways."""
 
 
+@dataclass(eq=False)
 class Pipeline:
     """What the steps of one case run hand on to each other, inside the case's own process."""
 
-    def __init__(
-        self,
-        case: InferenceCase,
-        found: FoundVendor,
-        compiler: Compiler | None,
-        config: EffectiveConfig,
-        run_dir: Path,
-        log: Log,
-        report: Report,
-    ) -> None:
-        self.case = case
-        self.found = found
-        self.compiler = compiler
-        self.config = config
-        self.run_dir = run_dir
-        self.log = log
-        self.report = report
-        self.loader: Loader
-        self.first: list[torch.Tensor] = []
-        self.bench: Bench
-        self.model: torch.nn.Module | None = None
-        self.onnx_path: Path | None = None
-        self.engine: Compute | None = None
+    case: InferenceCase
+    found: FoundVendor
+    compiler: Compiler | None
+    config: EffectiveConfig
+    run_dir: Path
+    log: Log
+    report: Report
+    loader: Loader = field(init=False)
+    first: list[torch.Tensor] = field(init=False, default_factory=list)
+    bench: Bench = field(init=False)
+    model: torch.nn.Module | None = field(init=False, default=None)
+    onnx_path: Path | None = field(init=False, default=None)
+    engine: Compute | None = field(init=False, default=None)
 
     def run(self, step: str) -> dict[str, Any]:
         """Run a step; how it ended is the answer."""

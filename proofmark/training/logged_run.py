@@ -1,0 +1,93 @@
+"""A case that is trained, once or by a search: its session's log from `run_begin` to `run_end`, and its record."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from proofmark.errors import Problem
+from proofmark.record.events import Event, EventLog
+from proofmark.record.parts import Kept
+from proofmark.rules.config import EffectiveConfig
+from proofmark.suite import R, Run
+from proofmark.vendor.hardware.provenance import run_facts
+from proofmark.vendor.registry import FoundVendor
+
+
+class LoggedRun(Run[R]):
+    """Nothing is trained of an illegal configuration, nor at a precision that the vendor does not declare."""
+
+    def __init__(
+        self,
+        run_dir: Path,
+        found: FoundVendor,
+        config: EffectiveConfig,
+        problems: Sequence[Problem],
+        packages: Sequence[str],
+    ) -> None:
+        self.run_dir, self.config, self.problems = run_dir, config, tuple(problems)
+        self.record: R | None = None
+        self._found, self._packages = found, packages
+        self._unsupported = _unsupported(config.precision, found)
+        self._refused = bool(self.problems or self._unsupported)
+        self._log = EventLog(run_dir / "events.jsonl")
+        self._begun: Event | None = None
+        self._done = False
+
+    @abstractmethod
+    def _facts(self) -> Mapping[str, Any]:
+        """What `run_begin` says of its own suite's."""
+
+    @abstractmethod
+    def _collect(self, begun: Event | None, going_on: bool) -> R:
+        """What the logs say; `begun` is what this process wrote itself, and `going_on` whether it still writes."""
+
+    @abstractmethod
+    def _kept(self, record: R) -> tuple[Kept, ...]:
+        """Files of a run that failed."""
+
+    def begin(self) -> None:
+        """Write down what is to be run."""
+        if self._begun is None:
+            shared = run_facts(self._found, self.config, self.config.precision, None, self._packages)
+            problems = [vars(problem) for problem in self.problems]
+            told = {"adapted": self._found.adapted, "problems": problems, "unsupported": self._unsupported}
+            self._begun = self._log.write("run_begin", **shared, **told, **self._facts())
+
+    def _is_to_be_done(self) -> bool:
+        """Whether it may be, and was not yet: once."""
+        self.begin()
+        again, self._done = self._done, True
+        return not (again or self._refused)
+
+    def so_far(self) -> R:
+        """What the logs say at this moment, without ending anything."""
+        self.begin()
+        return self._collect(self._begun, going_on=True)
+
+    def finish(self) -> R:
+        """Collect the logs, judge, and save the record.
+
+        Raises:
+            OSError: the record can't be written.
+        """
+        if self.record is None:
+            self.begin()
+            if not self._done and not self._refused:
+                self._log.write("partial")
+            self._log.write("run_end")
+            record = self._collect(self._begun, going_on=False)
+            self.record = record.model_copy(update={"kept": self._kept(record)})
+            self.record.save(self.run_dir / "record.json")
+            self._log.close()
+        return self.record
+
+
+def _unsupported(precision: str, found: FoundVendor) -> str | None:
+    """Why the vendor does not train at a precision, None if it does."""
+    declared = found.vendor.training_precisions
+    if precision in declared:
+        return None
+    return f"vendor {found.name} does not train at {precision}: it declares {', '.join(sorted(declared))}"
