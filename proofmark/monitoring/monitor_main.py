@@ -17,7 +17,7 @@ from typing import Any
 
 import psutil
 
-from proofmark.process.lifetime import end_own_group, remove_own_temporary_directory
+from proofmark.process.lifetime import end_own_group, leave, remove_own_temporary_directory
 from proofmark.process.wall_clock import now
 from proofmark.vendor.readings import Monitor
 from proofmark.vendor.registry import find_vendor
@@ -123,3 +123,4 @@ def package_energy() -> float | None:
 
 if __name__ == "__main__":
     main()
+    leave(0)
