@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
@@ -171,6 +172,7 @@ class Hosts:
         for index in sorted(self._touched):
             if self.hosts[index].cell is not None:
                 self.delete(index)
+            shutil.rmtree(self.hosts[index].work / "runs", ignore_errors=True)
             self.start(index)
         self._touched.clear()
         self._client.known_hosts.write_text("".join(self._known(host) for host in self.hosts))

@@ -79,6 +79,8 @@ class House:
     def __init__(self, root: Path, cache: Path | None = None) -> None:
         self.root = root
         self.started_as_users_do = False
+        self.home_is_new = False
+        """Whether sessions have another HOME than these tests, and it does not matter what imports leave there."""
         self.cache = cache or root / ".cache"
         shutil.copytree(TEMPLATE, root)
         for name in BORROWED:
@@ -141,7 +143,7 @@ class House:
         environment |= {"OMP_NUM_THREADS": "1", "COLUMNS": "200"}
         environment["PYTEST_ADDOPTS"] = "-p no:hypothesispytest"  # users do not have it; to import it takes a second
         if not (before or popen or self.started_as_users_do):
-            forked = fork_session(self.root, arguments, environment)
+            forked = fork_session(self.root, arguments, environment, self.home_is_new)
             if forked is not None:
                 return cast(subprocess.Popen[str], forked)
         return subprocess.Popen(

@@ -36,7 +36,8 @@ def _modules() -> list[str]:
     those are not to be there before they run."""
     others = (
         "pytest execnet allure_commons cpuinfo attr yaml pydantic psutil numpy unittest.mock xml.etree.ElementTree "
-        "torch torch.utils.data torch.utils.flop_counter torch._dynamo sklearn.datasets"
+        "torch torch.utils.data torch.utils.flop_counter torch._dynamo sklearn.datasets onnx onnxscript.function_libs "
+        "torch.onnx._internal.exporter._core torch.onnx._internal.exporter._torchlib.ops sympy.combinatorics"
     )
     plugins = [entry.value for entry in entry_points(group="pytest11") if "hypothesis" not in entry.value]
     files = [path for name in SHARED for path in sorted((ROOT / name).rglob("*.py")) if path.stem != "__init__"]
@@ -75,10 +76,15 @@ class ForkedSession(warm.Forked):
         self.send_signal(signal.SIGKILL)
 
 
-def fork_session(root: Path, arguments: list[str], environment: Mapping[str, str]) -> ForkedSession | None:
-    """Begin `python -m pytest ARGUMENTS` in a house; None where it has to be started as a user does."""
+def fork_session(
+    root: Path, arguments: list[str], environment: Mapping[str, str], home_is_new: bool = False
+) -> ForkedSession | None:
+    """Begin `python -m pytest ARGUMENTS` in a house; None where it has to be started as a user does.
+
+    Where `home_is_new`, a test does not look for what an import leaves there.
+    """
     global _parent
-    if sys.platform != "linux" or _early(environment) != _early(ENVIRONMENT):
+    if sys.platform != "linux" or not (home_is_new or _early(environment) == _early(ENVIRONMENT)):
         return None
     _parent = _parent or warm.Warm.start(_modules(), ENVIRONMENT)
     nothing, (read, write) = os.open(os.devnull, os.O_RDONLY), os.pipe()

@@ -44,12 +44,14 @@ def test_nothing_is_left_in_home_and_temporary_directory(house: House, bare: Pat
 
 
 def test_a_killed_process_leaves_nothing_either(house: House, bare: Path) -> None:
+    house.home_is_new = True
     ran = house.run("--set=num_workers=1", trouble="tiny.call=SIGKILL")
     assert ran.verdict()[0] == "ERROR"
     assert sorted(path.name for path in bare.rglob("*")) == ["home", "tmp"]
 
 
 def test_a_killed_session_leaves_nothing_either(house: House, bare: Path) -> None:
+    house.home_is_new = True
     session = house.start("--vendor", "fake", trouble="tiny.call=sleep")
     house.wait_for_trouble(session)
     session.kill()
@@ -60,6 +62,7 @@ def test_a_killed_session_leaves_nothing_either(house: House, bare: Path) -> Non
 
 @pytest.mark.parametrize("killed", ["nothing", "rank", "agent", "session"])
 def test_a_training_leaves_nothing_whoever_is_killed(house: House, bare: Path, killed: str) -> None:
+    house.home_is_new = killed != "nothing"
     trouble = {"nothing": "", "rank": "tiny.rank0.step12=SIGKILL"}.get(killed, "tiny.rank0.step12=sleep")
     options = "--vendor cpu --set checkpoint_steps=10 --set num_workers=1 -k 1x1".split()
     session = house.start(*options, suite="training", trouble=trouble)

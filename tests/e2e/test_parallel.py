@@ -46,14 +46,11 @@ def test_cases_are_spread_over_devices_and_every_report_has_them_all(two_devices
     two_devices.becomes_empty(5)
 
 
-def test_the_tests_of_a_case_stay_together_without_being_told(two_devices: House) -> None:
-    ran = two_devices.run("-n", "2")
-    assert ran.code == 0, ran.output
-    assert sorted(path.name for path in (ran.run_dir / "inference").iterdir()) == ["second", "third", "tiny"]
-
-
-def test_a_failure_loses_only_its_own_case(two_devices: House) -> None:
+def test_tests_of_a_case_stay_together_without_being_told_and_a_failure_loses_only_its_own_case(
+    two_devices: House,
+) -> None:
     ran = two_devices.run("-n", "2", trouble="second.call=SIGKILL")
+    assert sorted(path.name for path in (ran.run_dir / "inference").iterdir()) == ["second", "third", "tiny"]
     assert ran.code == 17, ran.output
     assert ran.verdict("second")[0] == "ERROR"
     assert (ran.verdict("tiny")[0], ran.verdict("third")[0]) == ("PASS", "PASS")
