@@ -45,6 +45,14 @@ def import_all(modules: Sequence[str]) -> None:
     gc.freeze()  # what a collection does not touch stays shared
 
 
+def _is_closed(control: socket.socket) -> bool:
+    """Whether nobody holds the other end."""
+    try:
+        return not control.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
+    except BlockingIOError:
+        return False
+
+
 def _is_alone() -> bool:
     """Whether this process has one thread, after a fork: before one, a library with threads that heed it ends them."""
     pid = os.fork()
@@ -146,5 +154,7 @@ def _wear(mark: str) -> None:
 if __name__ == "__main__":
     die_with_parent(signal.SIGKILL)()
     own_end = socket.socket(fileno=int(sys.argv[1]))
+    if _is_closed(own_end):  # the parent ended before that
+        sys.exit()
     import_all(sys.argv[2:])
     serve(own_end)

@@ -84,5 +84,5 @@ def known_as_lost(job: str, launcher: str, hosts: list[str], ask_jobs: Ask) -> N
     code, told = ask_jobs("status", job)
     assert code == 1 and f" {launcher} " in told and ", ".join(hosts) in told, told
     code, told = ask_jobs("logs", job)
-    assert code == 0 and "==> noderank" in told, told
+    assert code == 0 and "==> noderank1/rank1.log <==\nrank 1 makes its model\n" in told, told
     assert ask_jobs("stop", job) == (0, f"{job}  lost\n")

@@ -238,7 +238,7 @@ def test_an_end_of_the_session_leaves_nothing_on_any_host(
     if number is signal.SIGKILL:
         known_as_lost(job, "ssh", [host.name for host in campus.hosts.hosts], ask_jobs)
         campus.house.mark.unlink()
-        assert campus.run().code == 0, "the next run starts clean"
+        assert campus.run(scale="1x1").code == 0, "the next run starts clean"
 
 
 def test_a_host_that_was_lost_between_two_trainings_is_connected_again(campus: Campus, tmp_path: Path) -> None:

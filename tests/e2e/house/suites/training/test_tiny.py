@@ -44,6 +44,7 @@ class TestTiny(TrainingContract):
         """Two layers and noise between them."""
         from torch import nn
 
+        print(f"rank {os.environ['RANK']} makes its model", flush=True)
         trouble.at(config.case, f"rank{os.environ['RANK']}.model")
         blocks = nn.ModuleList([nn.Linear(FEATURES, FEATURES), nn.Linear(FEATURES, FEATURES)])
         return nn.Sequential(chain(blocks), nn.BatchNorm1d(FEATURES), nn.Dropout(0.1), nn.Linear(FEATURES, CLASSES))
