@@ -120,11 +120,16 @@ def _processes(record: TrainingRecord) -> Iterator[Figure]:
 def _hosts(run: SeedRun) -> str:
     """Hosts that are not the session's own machine."""
     listed = [
-        f"node {node}: {host.name}{_own_name(run, node, host.name)} (clock {signed(host.skew)} s)"
+        f"node {node}: {host.name}{_own_name(run, node, host.name)}{_clock(host.skew)}"
         for node, host in enumerate(run.launched[:MOST_HOSTS])
     ]
     more = len(run.launched) - MOST_HOSTS
     return ", ".join(listed) + (f" and {more} more" if more > 0 else "")
+
+
+def _clock(skew: float | None) -> str:
+    """How far a host's clock is ahead, where that was measured."""
+    return "" if skew is None else f" (clock {signed(skew)} s)"
 
 
 def _own_name(run: SeedRun, node: int, name: str) -> str:

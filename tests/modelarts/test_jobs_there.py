@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from proofmark import jobs
+from proofmark.launch.job_file import index_in
 from proofmark.launch.launchers.modelarts.obs import Obs
+from proofmark.launch.reattach import reattach
 from proofmark.process.identity import ProcessIdentity
-from tests.modelarts.bench import Bench, reasons
+from tests.modelarts.bench import LEAVES, Bench, reasons
 from tests.modelarts.buckets import BUCKET
 from tests.modelarts.platform_job import PlatformJob
 from tests.modelarts.stand_in import DROP, SK, StandIn
@@ -308,6 +311,21 @@ def test_a_job_whose_session_crashed(bench: Bench, stand_in: StandIn, capsys: py
     assert asked("stop", gone.id) == (0, f"{gone.id}  stopped\n")
     assert stand_in.asked["stop"] == 1 and stand_in.job.phase == "Terminated"
     assert asked("list")[1] == "" and " stopped " in asked("list", "--all")[1]
+
+
+def test_what_a_job_left_whose_session_crashed_comes_home(bench: Bench, stand_in: StandIn) -> None:
+    replay(bench, stand_in)
+    status, handle = bench.run()
+    assert status == "succeeded"
+    home = handle._job.directory
+    shutil.rmtree(home / "noderank1")
+    lost = handle._file.note(session=ProcessIdentity(2**22 + 1, 1, "another boot"), status="running", ended=None)
+    again = reattach(index_in(str(bench.cache)), lost.id)
+    assert again.status() == "succeeded" and again.fetch(LEAVES) is None
+    assert (home / "noderank1/rank1.log").read_text() == "rank 1\n"
+    deleted_node = key_of(list(stand_in.jobs.values())[-1], "noderank0/manifest.json")
+    bench.buckets.remove(deleted_node)
+    assert again.fetch(LEAVES) == f"{BUCKET}/{deleted_node} is missing"
 
 
 def test_what_was_asked_for_can_be_had(bench: Bench, stand_in: StandIn) -> None:

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import socket
+import ssl
+import subprocess
+import sys
 import threading
+import tomllib
+import types
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -14,13 +19,14 @@ from proofmark.errors import UsageError
 from proofmark.launch.launchers.modelarts import sdk, triplet, wire
 from proofmark.launch.launchers.modelarts.boot import channels
 from proofmark.launch.launchers.modelarts.cloud_file import Cloud
-from proofmark.launch.launchers.modelarts.credentials import Credentials
+from proofmark.launch.launchers.modelarts.credentials import Credentials, find_credentials
 from proofmark.launch.launchers.modelarts.in_job import VARIABLES
 from proofmark.launch.launchers.modelarts.obs import Obs
 from proofmark.launch.rank_result import RankResult, rank_results
 from proofmark.launch.service.contract import ServiceError
 from proofmark.launch.service.platform import NodeVariables, Place
 from proofmark.launch.service.ticket import filled
+from tests.services import program
 
 OTHERS = NodeVariables(node="RANK", nodes="WORLD_SIZE", devices="NPROC_PER_NODE", master="MASTER_ADDR")
 """Of Alibaba's PAI-DLC and of Baidu's AIHC."""
@@ -130,9 +136,60 @@ def test_a_job_as_the_service_shows_it() -> None:
             wire.read(content, wire.Job, "a job")
 
 
-def test_without_the_clients_one_line_says_how_to_get_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(UsageError, match=r"pip install 'proofmark\[modelarts\]'$"):
+def test_without_the_clients_one_line_says_how_to_get_them() -> None:
+    with pytest.raises(UsageError, match=r"pip install huaweicloudsdkmodelarts esdk-obs-python$"):
         sdk.sdk_module("huaweicloudsdk_that_is_not_there")
+    extras = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
+    assert tuple(extras["optional-dependencies"]["modelarts"]) == sdk.PACKAGES
+
+
+@pytest.fixture
+def certificate(tmp_path: Path) -> Path:
+    """One that nobody has signed, with its key, for this machine."""
+    path = tmp_path / "own.pem"
+    made = "req -x509 -newkey rsa:2048 -nodes -days 1 -subj /CN=localhost -addext subjectAltName=IP:127.0.0.1"
+    command = [program("openssl"), *made.split(), "-keyout", str(path), "-out", str(tmp_path / "public.pem")]
+    subprocess.run(command, check=True, capture_output=True)
+    path.write_bytes(path.read_bytes() + (tmp_path / "public.pem").read_bytes())
+    return path
+
+
+def test_certificates_are_verified(certificate: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """By both clients; one of a private cloud has to be named."""
+    pytest.importorskip("obs")
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    with ThreadingHTTPServer(("127.0.0.1", 0), Recorder) as server:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(certificate)
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        address = f"https://127.0.0.1:{server.server_address[1]}"
+        plain = Cloud.model_construct(endpoint=address, obs_endpoint=address, ca_file=None, region="r", project_id="p")
+        who = Credentials("A", "s")
+        with pytest.raises(ServiceError, match="CERTIFICATE_VERIFY_FAILED"):
+            Obs(plain, who).put("bench/a", b"")
+        client, theirs = sdk.modelarts_client(plain, who), sdk.sdk_module("huaweicloudsdkmodelarts.v1")
+        with pytest.raises(ServiceError, match="looking: its certificate is not trusted: .*self-signed") as caught:
+            sdk.asked("looking", "s", lambda: client.show_training_job_flavors(theirs.ShowTrainingJobFlavorsRequest()))
+        assert not caught.value.transient
+        Obs(plain.model_copy(update={"ca_file": str(tmp_path / "public.pem")}), who).put("bench/a", b"")
+        server.shutdown()
+
+
+def test_an_access_key_of_the_keyring(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a ring of the test's own in the place of the user's."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for name in ("AK", "SK"):
+        monkeypatch.delenv(f"HUAWEICLOUD_SDK_{name}", raising=False)
+    monkeypatch.setitem(sys.modules, "keyring", None)
+    with pytest.raises(UsageError, match="pip install keyring"):
+        find_credentials("lab")
+    ring = types.ModuleType("keyring")
+    ring.get_password = lambda service, name: {"lab": {"ak": "A", "sk": "s"}}.get(service, {}).get(name)  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "keyring", ring)
+    assert find_credentials("lab").sk == "s"
+    with pytest.raises(UsageError, match="'ak' and 'sk' of 'other' in the keyring"):
+        find_credentials("other")
 
 
 class Recorder(BaseHTTPRequestHandler):

@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import time
+from pathlib import Path
 
 import pytest
 
@@ -13,6 +14,16 @@ from tests.e2e.conftest import House, Ran, one_line_answer
 from tests.modelarts.bench import Bench
 from tests.modelarts.stand_in import SK, StandIn
 from tests.modelarts.test_jobs_there import no_secret_below
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Path:
+    """One of a test's own costs its sessions some seconds each: a single test has one."""
+    path = tmp_path / "home"
+    path.mkdir()
+    if request.node.name == test_a_training_on_two_nodes.__name__:
+        monkeypatch.setenv("HOME", str(path))
+    return path
 
 
 class There:

@@ -55,6 +55,15 @@ def test_a_suite_is_named_only_in_its_own_rooms(suite: str) -> None:
             assert text != suite and not text.startswith(f"{suite}/"), f"{path}:{getattr(node, 'lineno', 0)}"
 
 
+SERVICES = sorted(path.parent.name for path in (ROOT / "proofmark/launch/launchers").glob("*/__init__.py"))
+
+
+@pytest.mark.parametrize("service", SERVICES)
+def test_a_cloud_is_named_only_in_its_own_room(service: str) -> None:
+    own = ROOT / "proofmark/launch/launchers" / service
+    assert [path for path in sources(*ROOMS) if service in words(path) and not path.is_relative_to(own)] == []
+
+
 def test_a_case_is_one_short_module() -> None:
     for path in (ROOT / "suites").glob("*/test_*.py"):
         assert len(path.read_text(encoding="utf-8").splitlines()) <= 60, path

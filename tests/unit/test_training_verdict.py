@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from proofmark.errors import Problem
-from proofmark.record.parts import Chip, Contention, Flops, Monitoring, Peak, Utilisation, VerdictKind
+from proofmark.record.parts import Chip, Contention, Flops, Instances, Monitoring, Peak, Utilisation, VerdictKind
 from proofmark.training.checks import CLOCK, FUNCTION, PARAMETERS, WEIGHTS, required
 from proofmark.training.logs.seed_run import olympic_mean
 from proofmark.training.record import Evaluation, Failure, Rank, Rates, SeedRun
@@ -342,3 +342,16 @@ def test_a_training_that_missed_its_target_needs_no_confirmation() -> None:
 
 def test_logs_of_others_have_no_checks() -> None:
     assert judged(make_run(checks=()), read_from=("a.log",))[0] == "INSUFFICIENT"
+
+
+def test_independent_servers_must_all_reach_the_target() -> None:
+    def served(*accuracies: float) -> Instances:
+        mean = sum(accuracies) / len(accuracies)
+        rates = (10.0,) * len(accuracies)
+        return Instances(
+            mode="per_server_mean", throughputs=rates, accuracies=accuracies, throughput=10.0, accuracy=mean
+        )
+
+    assert judged(make_run(instances=served(0.95, 0.9)))[0] == "PASS"
+    kind, told = judged(make_run(instances=served(0.99, 0.99, 0.85)))
+    assert kind == "FAIL_ACCURACY" and told == "instance 2: top1 0.85000 is below the target 0.9"

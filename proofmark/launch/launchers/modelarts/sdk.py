@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import sys
 import tempfile
@@ -16,7 +17,10 @@ from proofmark.launch.launchers.modelarts.cloud_file import Cloud
 from proofmark.launch.launchers.modelarts.credentials import Credentials
 from proofmark.launch.service.contract import ServiceError
 
-INSTALL = "--launcher modelarts needs Huawei's clients: pip install 'proofmark[modelarts]'"
+PACKAGES = ("huaweicloudsdkmodelarts", "esdk-obs-python")
+"""Of the extra `modelarts`."""
+
+INSTALL = f"--launcher modelarts needs Huawei's clients: pip install {' '.join(PACKAGES)}"
 
 TIMEOUT = (10, 60)
 """Seconds to connect, and to wait for an answer."""
@@ -79,6 +83,7 @@ def modelarts_client(cloud: Cloud, who: Credentials) -> Any:
     config = http.HttpConfig.get_default_config()
     config.timeout, config.ssl_ca_cert, config.ignore_ssl_verification = TIMEOUT, cloud.ca_file, False
     endpoint = cloud.endpoint or f"https://modelarts.{cloud.region}.myhuaweicloud.com"
+    logging.getLogger("HuaweiCloud-SDK-ModelArtsClient").addHandler(logging.NullHandler())  # else it prints errors
     builder = theirs.ModelArtsClient.new_builder().with_http_config(config).with_credentials(credentials)
     with _another_home():
         return builder.with_endpoints([endpoint]).build()
@@ -98,7 +103,7 @@ def asked(what: str, secret: str, request: Callable[[], T]) -> T:
         transient = error.status_code in RETRIED or error.status_code >= 500
         raise ServiceError(told, transient=transient, taken=error.error_code == TAKEN) from None
     except errors.SslHandShakeException as error:
-        raise ServiceError(f"{what}: its certificate is not trusted: {error.err_message}") from None
+        raise ServiceError(f"{what}: its certificate is not trusted: {error.error_msg:.300}") from None
     except (errors.SdkException, OSError, AttributeError) as error:  # theirs reads what some lost connections lack
-        told = str(getattr(error, "err_message", None) or error).replace(secret, "***")
+        told = str(getattr(error, "error_msg", None) or error).replace(secret, "***")
         raise ServiceError(f"{what}: no answer: {type(error).__name__}: {told:.300}", transient=True) from None
