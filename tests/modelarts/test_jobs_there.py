@@ -13,6 +13,7 @@ from proofmark import jobs
 from proofmark.launch.job_file import index_in
 from proofmark.launch.launchers.modelarts.obs import Obs
 from proofmark.launch.reattach import reattach
+from proofmark.launch.service.running import RunningJob
 from proofmark.process.identity import ProcessIdentity
 from tests.modelarts.bench import LEAVES, Bench, reasons
 from tests.modelarts.buckets import BUCKET
@@ -160,6 +161,19 @@ def test_a_job_that_stays_in_the_queue(bench: Bench, stand_in: StandIn) -> None:
     stand_in.held = "Pending"
     handle = bench.submit(queue_timeout=0.5)
     assert bench.end(handle) == "failed" and "is still Pending after" in reasons(handle)[0]
+    assert stand_in.asked["stop"] == 1 and stand_in.job.phase == "Terminated"
+
+
+def test_a_disk_that_is_full_here_ends_the_job(
+    bench: Bench, stand_in: StandIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    stand_in.held = "Running"
+    monkeypatch.setattr(RunningJob, "sync_logs", full)
+    status, handle = bench.run()
+    assert status == "failed" and "No space left on device" in reasons(handle)[0]
     assert stand_in.asked["stop"] == 1 and stand_in.job.phase == "Terminated"
 
 

@@ -102,10 +102,8 @@ class ServiceHandle(Handle):
             status = self._run()
         except Stopped:
             pass  # before there was a job
-        except ServiceError as error:
-            self._lose(None, str(error))
         except Exception as error:  # noqa: BLE001 (it would be lost)
-            self._lose(None, f"{type(error).__name__}: {error}")
+            self._lose(None, _told(error))
         self._file = self._file.end(status)
         self._status = status
 
@@ -123,13 +121,13 @@ class ServiceHandle(Handle):
         try:
             view = self._follow(running)
         except Stopped:
-            self._leave(running, places)
-            return "failed"
-        except ServiceError as error:
-            self._lose(None, str(error))
-            self._leave(running, places)
-            return "failed"
-        return self._gather(running, view, places)
+            pass
+        except Exception as error:  # noqa: BLE001 (whatever it is, the job must not run on)
+            self._lose(None, _told(error))
+        else:
+            return self._gather(running, view, places)
+        self._leave(running, places)
+        return "failed"
 
     def _created(self, places: Places) -> str:
         """The new job's id. Whether a request that failed was carried out, only the job's name tells."""
@@ -213,6 +211,10 @@ class ServiceHandle(Handle):
             described=self._setup.described,
             environment=dict(self._service.environment),
         )
+
+
+def _told(error: Exception) -> str:
+    return str(error) if isinstance(error, ServiceError) else f"{type(error).__name__}: {error}"
 
 
 def _name_for(job: Job) -> str:
