@@ -125,7 +125,7 @@ class Spent:
         return timed
 
 
-def measure(workers: int, trials: int, folder: Path) -> None:
+def measure(workers: int, trials: int, seconds: float, folder: Path) -> None:
     """A search from its first trial to its score, and what it took."""
     driver.LOOK = LOOK
     settings = SearchSettings(
@@ -137,7 +137,7 @@ def measure(workers: int, trials: int, folder: Path) -> None:
         defaults={"kernel_size": 3, "batch_size": 64, "dropout": 0.0},
         patience=None,
         most_trials=trials,
-        most_seconds=1e6,
+        most_seconds=seconds,
         seed=0,
         hang=1e6,
         setup=1e6,
@@ -159,13 +159,11 @@ def measure(workers: int, trials: int, folder: Path) -> None:
     state = searching.run(describe_host().model_dump(), "0")
     took, busy = time.monotonic() - begun, time.process_time() - busy
     journal.close()
-    print(
-        f"{len(state.over)} trials on {workers} workers in {took:.0f} s: {len(state.over) / took:.1f} a second",
-        flush=True,
-    )
-    print(f"driver: {1e3 * busy / trials:.2f} ms of a core per trial; of its time:")
-    for part, seconds in spent.seconds.most_common():
-        print(f"  {part}: {seconds / took:.0%}, {1e3 * seconds / trials:.2f} ms per trial")
+    over = len(state.over)
+    print(f"{over} trials on {workers} workers in {took:.0f} s: {over / took:.1f} a second", flush=True)
+    print(f"driver: {1e3 * busy / over:.2f} ms of a core per trial; of its time:")
+    for part, part_seconds in spent.seconds.most_common():
+        print(f"  {part}: {part_seconds / took:.0%}, {1e3 * part_seconds / over:.2f} ms per trial")
     _sizes(search)
     _score(search, took)
     print(f"peak memory: driver {telling.peak:.0f} MB, with collecting and scoring {_peak_mb():.0f} MB")
@@ -264,10 +262,11 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--workers", type=int, default=WORKERS)
     parser.add_argument("--trials", type=int, default=TRIALS)
+    parser.add_argument("--seconds", type=float, default=1e6, help="after which no trial is begun")
     parser.add_argument("--known", type=int, nargs="*", default=KNOWN)
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        measure(asked.workers, asked.trials, Path(folder))
+        measure(asked.workers, asked.trials, asked.seconds, Path(folder))
     generation(asked.known)
 
 
