@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -21,6 +22,10 @@ from proofmark.inference.record import RunRecord
 from proofmark.launch.cluster.cluster_file import load_cluster
 from proofmark.launch.cluster.container_file import ContainerSettings
 from proofmark.launch.cluster.node_logs import NodeLogs
+from proofmark.launch.launchers.modelarts import wire
+from proofmark.launch.launchers.modelarts.cloud_file import load_cloud
+from proofmark.launch.launchers.modelarts.original import converted, read_original
+from proofmark.launch.service.ticket import Manifest, Ticket, read_told
 from proofmark.process.answers import read_answer
 from proofmark.record.envelope import CaseRecord
 from proofmark.record.load import load_record
@@ -131,6 +136,21 @@ def _end_of_node(folder: Path, line: bytes) -> None:
     assert logs.incomplete is None or logs.incomplete.isprintable()
 
 
+def _answer_of_service(folder: Path, content: bytes) -> None:
+    view = wire.read(content, wire.Job, "a job").view()
+    assert all(task.name.isprintable() for task in view.tasks)
+
+
+def _original(path: Path) -> None:
+    converted(read_original(path), "in.py", False)
+
+
+def _told(path: Path) -> None:
+    for kind in (Manifest, Ticket):
+        with contextlib.suppress(ValueError):
+            read_told(path, kind)
+
+
 def _option(folder: Path, text: str) -> None:
     parse(text, "--set")
 
@@ -154,6 +174,15 @@ READERS = {
     ),
     "host file": Reader(inputs.yamls(samples.HOST), _file(_host_file)),
     "cluster file": Reader(inputs.yamls(samples.CLUSTER), _file(load_cluster)),
+    "cloud file": Reader(inputs.yamls(samples.CLOUD), _file(load_cloud)),
+    "a service's answer": Reader(inputs.jsons(samples.SERVICE_JOB), _answer_of_service),
+    "what a service's node leaves": Reader(inputs.jsons(samples.MANIFEST), _file(_told)),
+    "an original's configuration": Reader(
+        st.one_of(
+            st.text(max_size=200).map(str.encode), inputs.yamls(samples.CLUSTER).map(b"session_config = ".__add__)
+        ),
+        _file(_original),
+    ),
     "container file": Reader(
         inputs.yamls(samples.CONTAINER), _file(lambda path: load_model(path, ContainerSettings, path.parent))
     ),

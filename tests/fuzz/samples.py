@@ -201,3 +201,36 @@ HOSTS_ANSWERS: list[Any] = [
     {"closed": {"monitor_failure": None}},
     {"agent": "alive"},
 ]
+
+CLOUD = {
+    "region": "cn-north-4",
+    "code_dir": "/bench/code/",
+    "boot_file": "/bench/code/first.py",
+    "out_url": "/bench/runs/",
+    "image": "team/proofmark:1",
+    "flavor": "modelarts.kat1.8xlarge",
+    "nodes": 2,
+    "environment": {"NCCL_DEBUG": "WARN"},
+    "poll": [1, 10],
+}
+
+SERVICE_JOB = {
+    "metadata": {"id": "0a-1b", "name": "proofmark", "create_time": 1790000000000},
+    "status": {
+        "phase": "Failed",
+        "duration": 1000,
+        "start_time": 1790000000500,
+        "tasks": ["worker-0", "worker-1"],
+        "task_statuses": [{"task": "worker-1", "exit_code": 3, "message": "no device"}],
+        "running_records": [{"start_at": 1, "recover_records": [{}]}],
+    },
+}
+
+MANIFEST = {
+    "job": "proofmark",
+    "code": 0,
+    "began": 1.0,
+    "ended": 2.0,
+    "files": {"rank0.log": {"size": 7, "sha256": "0" * 64}},
+    "host": {"hostname": "h"},
+}
