@@ -70,6 +70,9 @@ class Suite(ABC):
     imports: ClassVar[Sequence[str]] = ()
     """Large modules that processes of its cases import on this machine: the first case finds them imported."""
 
+    task_launchers: ClassVar[frozenset[str]] = frozenset()
+    """Names of launchers that may place its cases' jobs by themselves, as tasks."""
+
     compiles: ClassVar[bool] = False
     """Whether its cases have a compiler; otherwise they train."""
 

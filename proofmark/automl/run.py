@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,23 +15,23 @@ from proofmark.automl.init_model import read_init_models
 from proofmark.automl.outcome.collect import collect
 from proofmark.automl.outcome.event_types import SESSION_EVENTS
 from proofmark.automl.outcome.record import AutoMLRecord
+from proofmark.automl.places import Places
 from proofmark.automl.search.driver import Driver
 from proofmark.automl.search.examination import examine
 from proofmark.automl.search.journal import FILE, Journal
+from proofmark.automl.search.running import IMPORTED
 from proofmark.automl.search.settings import SearchSettings
 from proofmark.automl.search.state import State
 from proofmark.automl.search.study import Study
 from proofmark.automl.search.telling import Telling
 from proofmark.automl.trial.spec import TrialSpec
 from proofmark.errors import ProofmarkError, UsageError
-from proofmark.launch.job import Launcher
 from proofmark.monitoring.contention import ContentionMeter
 from proofmark.record.events import Event, read_events
 from proofmark.record.kept import failed
 from proofmark.record.parts import Kept
 from proofmark.rules.config import Resolution
 from proofmark.training.logged_run import LoggedRun
-from proofmark.vendor.hardware.devices import usable_devices
 from proofmark.vendor.hardware.machine import describe_host
 from proofmark.vendor.registry import FoundVendor
 
@@ -61,12 +61,13 @@ class SearchRun(LoggedRun[AutoMLRecord]):
         found: FoundVendor,
         case: type[AutoMLCase],
         run_dir: Path,
-        launcher: Launcher,
+        places: Places,
         options: SearchOptions,
         on_progress: Callable[[dict[str, Any]], None],
     ) -> None:
         super().__init__(run_dir, found, resolution.config, resolution.problems, case.packages)
-        self._case, self._launcher, self._options, self._on_progress = case, launcher, options, on_progress
+        self._case, self._places, self._options, self._on_progress = case, places, options, on_progress
+        self._imports = (*IMPORTED, *case.imports)
 
     def search(self) -> None:
         """All of it, unless the configuration is illegal or the precision none of the vendor's.
@@ -116,12 +117,12 @@ class SearchRun(LoggedRun[AutoMLRecord]):
         from proofmark.automl.search.networks import Morphisms
 
         settings = SearchSettings.of(
-            self.config, self._environments(), self._options.hang_timeout, self._options.setup_timeout
+            self.config, self._places, self._options.hang_timeout, self._options.setup_timeout, self._imports
         )
         study = Study(folder, settings.ranges, settings.seed, settings.startup)
         networks = Morphisms(self._seeds(journal), settings.seed, self.config.growth)
         telling = Telling(self._on_progress, self.config.metric, settings.most_seconds)
-        driver = Driver(folder, journal, settings, networks, study, self._launcher, self._spec, telling)
+        driver = Driver(folder, journal, settings, networks, study, self._places.launcher, self._spec, telling)
         host = describe_host().model_dump()
         state = driver.run(host, self.config.hash)
         self._examine(folder, journal, state, settings)
@@ -147,7 +148,7 @@ class SearchRun(LoggedRun[AutoMLRecord]):
         if best is None or any(event["event"] == "examined" for event in journal.events):
             return
         self._on_progress({"note": f"trial {best.number} is judged on held-out data"})
-        examine(folder, journal, best, self._launcher, self._spec, settings)
+        examine(folder, journal, best, self._places.launcher, self._spec, settings)
 
     def _spec(self, directory: Path, **trial: Any) -> TrialSpec:
         return TrialSpec(
@@ -158,6 +159,7 @@ class SearchRun(LoggedRun[AutoMLRecord]):
             directory=str(directory),
             sys_path=tuple(sys.path),
             monitor_interval=self._options.monitor_interval,
+            accelerated=self._found.vendor.torch_device() != "cpu",
             **trial,
         )
 
@@ -168,16 +170,8 @@ class SearchRun(LoggedRun[AutoMLRecord]):
         earlier = Path(*self.run_dir.parts[-2:])
         return search_of(self._options.resume, str(earlier)) or self._options.resume / earlier / FOLDER
 
-    def _environments(self) -> tuple[Mapping[str, str], ...]:
-        """Of each device; all of a processor's cores are one."""
-        vendor = self._found.vendor
-        variable = vendor.visible_devices_variable
-        if vendor.torch_device() == "cpu" or variable is None:
-            return ({},)
-        return tuple({variable: name} for name in usable_devices(vendor)) or ({},)
-
     def _facts(self) -> dict[str, Any]:
-        return {"devices": len(self._environments())}
+        return {"devices": self._places.devices}
 
 
 def search_of(session: Path, case: str) -> Path | None:

@@ -48,6 +48,9 @@ class Job:
         directory: on this machine; what node i leaves lies in `noderank<i>`, its agent's output in `agent.log` there.
         leaves: patterns of the names that its agents' and ranks' logs have; those come home while it runs.
         sys_path: where this machine's Python finds the module.
+        results: patterns of what they leave beside, which a launcher of tasks brings home with their end.
+        beats: files of theirs that are renewed in place, which it brings home as they are.
+        brings: files that they read, by name: where a launcher moves the spec, they lie in `brought` of its directory.
         begins: what its hosts do when all are ready, for people.
         index: the folder in which it is remembered, None for nowhere.
         imports: modules that its processes need; on this machine, all jobs of a session share their import.
@@ -66,6 +69,9 @@ class Job:
     imports: Sequence[str] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
     held: bool = False
+    results: Sequence[str] = ()
+    beats: Sequence[str] = ()
+    brings: Mapping[str, Path] = field(default_factory=dict)
     begins: str = "ranks start"
 
     def node_directory(self, node: int) -> Path:
@@ -76,7 +82,15 @@ class Job:
 
 
 class Handle(ABC):
-    """A job that was submitted."""
+    """A job that was submitted.
+
+    Attributes:
+        clock_ahead: seconds by which its host's monotonic clock is ahead of this machine's.
+        waits: whether nobody runs it yet, or at the moment.
+    """
+
+    clock_ahead = 0.0
+    waits = False
 
     def __init__(self, file: JobFile) -> None:
         """Of the job that is written down there."""

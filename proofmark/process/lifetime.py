@@ -62,6 +62,13 @@ def die_with_parent(signal_number: int) -> Callable[[], None]:
     return call
 
 
+def end_with(parent: int) -> None:
+    """End this process when its parent ends, however that happens; at once if that is gone already."""
+    die_with_parent(signal.SIGKILL)()
+    if os.getppid() != parent:
+        os._exit(1)
+
+
 @contextlib.contextmanager
 def heap_left_alone() -> Iterator[None]:
     """Collect garbage now, and leave what remains out of later collections.

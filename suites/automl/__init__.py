@@ -10,6 +10,7 @@ from proofmark.automl.init_model import read_init_models
 from proofmark.automl.outcome.figures import figures
 from proofmark.automl.outcome.record import AutoMLRecord
 from proofmark.automl.outcome.verdict import stages
+from proofmark.automl.search.running import IMPORTED
 from proofmark.errors import ConfigurationError, Problem
 from proofmark.record.figures import Figure
 from proofmark.rules.config import EffectiveConfig
@@ -28,6 +29,8 @@ class AutoMLSuite(Suite):
     record_fixture = "search_record"
     plugins = ("suites.automl.searching",)
     closed = True
+    imports = IMPORTED
+    task_launchers = frozenset({"ray"})
     options = {
         **RESUME,
         "--max-trials": {
@@ -50,11 +53,12 @@ class AutoMLSuite(Suite):
     }
 
     def host_problems(self, config: EffectiveConfig, here: bool) -> Sequence[Problem]:
-        """Of data and init models; and a search begins from fresh weights, on this machine."""
+        """Of data and init models; and a search begins from fresh weights, on no hosts of a cluster file."""
         if config.host.weights:
             return [Problem("--weights", "", f"case {config.case} begins from fresh weights: leave it out")]
         if not here:
-            what = f"case {config.case} is searched for on this machine's devices: leave --launcher and --cluster out"
+            where = "on this machine's devices, or by --launcher ray: leave --cluster out"
+            what = f"case {config.case} is searched for {where}"
             return [Problem("--launcher", "", what)]
         problems = host_problems(config, here) or layout_problems(config)
         return [*problems, *_with_init_models(config)]

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from fixtures.cluster import tasks
 from fixtures.collection import resolved
 from fixtures.device_lock import holding
 from fixtures.live.page import live_page
@@ -19,9 +20,12 @@ from fixtures.sessions.session import make_run_dir
 from fixtures.suites import case_of, case_path
 from proofmark.automl.case import AutoMLCase
 from proofmark.automl.outcome.record import AutoMLRecord
+from proofmark.automl.places import Places, places_here, places_of_tasks
 from proofmark.automl.run import SearchOptions, SearchRun, search_of
 from proofmark.errors import UsageError
-from proofmark.launch.job import LocalLauncher
+from proofmark.launch.launchers import TaskCluster
+
+TASKS: pytest.StashKey[TaskCluster | None] = pytest.StashKey()
 
 
 @pytest.hookimpl(trylast=True)
@@ -36,6 +40,19 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if lacking:
         what = f"there is no search of {', '.join(lacking)}; expected a session's folder under results"
         raise pytest.UsageError(f"--resume {config.option.resume}: {what}")
+    if cases and not config.option.collectonly:
+        _connect(config)
+
+
+def _connect(config: pytest.Config) -> None:
+    """Where --launcher places trials: that must be there before anything runs."""
+    try:
+        cluster = tasks(config, config.stash[SETTINGS].found.vendor.torch_device() != "cpu")
+    except UsageError as error:
+        raise pytest.UsageError(str(error)) from None
+    config.stash[TASKS] = cluster
+    if cluster is not None:
+        config.add_cleanup(cluster.close)
 
 
 def _resume(config: pytest.Config) -> Path:
@@ -51,12 +68,13 @@ def search_run(request: pytest.FixtureRequest, settings: Settings) -> Iterator[S
         try:
             run_dir = make_run_dir(config) / cls.suite / case
             run_dir.mkdir(parents=True)
+            resolution, found = resolved(config, cls), config.stash[SETTINGS].found
             run = SearchRun(
-                resolution=resolved(config, cls),
-                found=config.stash[SETTINGS].found,
+                resolution=resolution,
+                found=found,
                 case=cls,
                 run_dir=run_dir,
-                launcher=LocalLauncher(),
+                places=_places(config, resolution.config.devices_per_trial),
                 options=SearchOptions(
                     option.hang_timeout,
                     option.setup_timeout,
@@ -65,10 +83,17 @@ def search_run(request: pytest.FixtureRequest, settings: Settings) -> Iterator[S
                 ),
                 on_progress=partial(config.stash[TELL], case),
             )
+        except UsageError as error:
+            pytest.exit(str(error), returncode=pytest.ExitCode.USAGE_ERROR)
         except OSError as error:
             pytest.exit(f"results cannot be written: {error}", returncode=pytest.ExitCode.USAGE_ERROR)
         with recorded(config, case, run):
             yield run
+
+
+def _places(config: pytest.Config, each: int) -> Places:
+    cluster, found = config.stash[TASKS], config.stash[SETTINGS].found
+    return places_here(found, each) if cluster is None else places_of_tasks(cluster, each)
 
 
 @pytest.fixture(scope="class")

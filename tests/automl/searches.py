@@ -58,6 +58,8 @@ def settings(trials: int, devices: int = 1, **more: Any) -> SearchSettings:
         "seed": 0,
         "hang": 60.0,
         "setup": 60.0,
+        "devices": devices,
+        "ahead": True,
     }
     return SearchSettings(**{**fields, **more})
 

@@ -27,10 +27,12 @@ def main() -> int:
             log.flush()
 
         tell("trial_begin", trial=number)
+        if not sys.stdin.readline():
+            return 1
         if does == "crash":
             sys.exit("it fell over")
         if does == "hang":
-            sys.stdin.read()
+            sys.stdin.buffer.read()
         if does == "nan":
             tell("trial_failed", reason="the loss of step 3 is not a finite number")
             return 1
@@ -43,7 +45,7 @@ def main() -> int:
                 os.kill(os.getpid(), signal.SIGKILL)
             if epoch == 1 and does == "kill the driver":
                 os.kill(os.getppid(), signal.SIGKILL)
-                sys.stdin.read()
+                sys.stdin.buffer.read()
                 shutil.rmtree(os.environ["TMPDIR"])
                 return 1
             tell(

@@ -17,7 +17,7 @@ from proofmark.automl.search.networks import settled
 from proofmark.automl.seed_networks import small_network
 from proofmark.automl.trial.made_case import TrialCase
 from proofmark.automl.trial.spec import MOMENTUM, WEIGHTS, Parent, TrialSpec
-from proofmark.automl.trial.trainer import save
+from proofmark.automl.trial.tensors import save
 from proofmark.errors import ConfigurationError, StepError
 
 OPERATIONS = [Deeper(after="stem_relu"), Wider(conv="s1b1_1_conv")]

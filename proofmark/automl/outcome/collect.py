@@ -71,7 +71,7 @@ class _Journal:
 
     Attributes:
         last: of each kind of event the last one.
-        devices: the most that a driver had.
+        devices, places: the most that a driver had, and trials at a time.
         damaged: lines; `named` are the first of them.
     """
 
@@ -79,7 +79,8 @@ class _Journal:
         self.path = folder / FILE
         self.trials, self.chain = Trials(folder), Chain()
         self.last = dict[str, Event]()
-        self.devices, self.damaged, self.named = 1, 0, list[str]()
+        self.devices = self.places = 1
+        self.damaged, self.named = 0, list[str]()
         for event in read_journal(self.path):
             self._take(event)
 
@@ -99,6 +100,7 @@ class _Journal:
         if event["event"] == "driver_begin":
             self.last.pop("search_end", None)
             self.devices = max(self.devices, event["devices"])
+            self.places = max(self.places, event["places"] if "places" in event else event["devices"])
 
 
 def _contention(event: Event | None) -> Contention | None:
@@ -133,7 +135,7 @@ def _of_journal(journal: _Journal, config: EffectiveConfig, chip: Chip) -> dict[
         "marks": tuple(marks_of(trials, seconds, config.mark_seconds, config.first_mark)),
         "flops": _flops(None if init_models else config.flops, trials),
         "utilisation": _utilisation(chip, score.honest, journal.devices),
-        "training_share": _share(sum(trial.train_seconds for trial in trials), seconds * journal.devices),
+        "training_share": _share(sum(trial.train_seconds for trial in trials), seconds * journal.places),
         "generation_share": _share(
             sum(trial.generated_seconds for trial in trials), sum(_lasted(trial) for trial in trials)
         ),

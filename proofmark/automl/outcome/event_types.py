@@ -62,6 +62,7 @@ class _Linked(Typed):
 class _DriverBegin(_Linked):
     config_hash: Text
     devices: Positive
+    places: NotRequired[Positive]
     host: Annotated[dict[str, Any], fits(Host)]
 
 

@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from proofmark.automl.outcome.event_types import TRIAL_EVENTS
-from proofmark.automl.search.driver import LOOK, MakeSpec
+from proofmark.automl.search.driver import LOOK
 from proofmark.automl.search.journal import Journal
-from proofmark.automl.search.running import MODULE, RunningTrial
+from proofmark.automl.search.running import MODULE, TrialProcess
 from proofmark.automl.search.settings import SearchSettings
 from proofmark.automl.search.state import Trial, hyperparameters
+from proofmark.automl.search.upcoming import MakeSpec
 from proofmark.automl.trial.spec import HELD_OUT, LOG, Parent
 from proofmark.launch.job import Launcher
 from proofmark.record.events import read_events
@@ -44,10 +45,10 @@ def examine(
         epochs=0,
         patience=None,
         seed=best.begun["seed"],
-        environment=dict(settings.environments[0]),
         split=HELD_OUT,
     )
-    running = RunningTrial(best, spec, launcher, 0, settings.hang, settings.setup, module)
+    running = TrialProcess(spec, launcher, settings.hang, settings.setup, module, settings.imports)
+    running.begin(settings.environments[0], None)
     try:
         while (ended := running.poll()) is None:
             time.sleep(LOOK)

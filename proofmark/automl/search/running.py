@@ -1,40 +1,56 @@
-"""One trial that runs: how it is, and in the end what came of it."""
+"""One trial's process: made ready, begun, looked at, and in the end what came of it."""
 
 from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from proofmark.automl.outcome.event_types import TRIAL_EVENTS
-from proofmark.automl.search.state import Trial
-from proofmark.automl.trial.spec import LOG, MOMENTUM, WEIGHTS, TrialSpec
+from proofmark.automl.trial.spec import LOG, MOMENTUM, WEIGHTS, Begin, TrialSpec
 from proofmark.launch.job import Handle, Job, Launcher
 from proofmark.launch.job_file import index_in
+from proofmark.process.lifetime import tidy_environment
 from proofmark.record.events import CORRUPT, Event, read_events
 from proofmark.training.ranks.heartbeat import SETUP, read_heartbeat
 
-LEAVES = ("agent.log", LOG, "monitor.jsonl", "monitor.err", WEIGHTS, MOMENTUM)
+BEAT = "rank0.heartbeat"
+
+LEAVES = ("agent.log", LOG, "rank[0-9]*.jsonl", "monitor.jsonl", "monitor.err")
 
 MODULE = "proofmark.automl.trial.main"
 
+IMPORTED = (
+    "torch.utils.data",
+    "torch.utils.flop_counter",
+    "torch._dynamo",  # an optimizer's first step imports it
+    "safetensors.torch",
+    "proofmark.automl.trial.work",
+    "proofmark.monitoring.monitor_main",
+    "proofmark.monitoring.summary",
+)
+"""What a trial's process imports, beside what its case does."""
 
-class RunningTrial:
-    """A trial's job.
+
+class TrialProcess:
+    """A trial's job: it makes itself ready, and computes nothing before it is begun.
 
     Args:
         hang: seconds without a sign of life that mean a hang.
         setup: the same before its first step.
+        imports: large modules that its case needs.
     """
 
     def __init__(
-        self, trial: Trial, spec: TrialSpec, launcher: Launcher, device: int, hang: float, setup: float, module: str
+        self, spec: TrialSpec, launcher: Launcher, hang: float, setup: float, module: str, imports: Sequence[str] = ()
     ) -> None:
-        self.trial, self.spec, self.device = trial, spec, device
+        self.spec = spec
         self._hang, self._setup = hang, setup
         self._since = time.monotonic()
+        cache, parent = spec.config["host"]["cache_dir"], spec.parent
+        kept = [Path(parent.folder) / name for name in (WEIGHTS, MOMENTUM)] if parent is not None else []
         self._handle: Handle = launcher.submit(
             Job(
                 name=f"{spec.config['suite']}/{spec.config['case']}/trial {spec.trial}",
@@ -42,16 +58,32 @@ class RunningTrial:
                 spec=spec,
                 directory=Path(spec.directory),
                 leaves=LEAVES,
-                index=index_in(spec.config["host"]["cache_dir"]),
+                results=(WEIGHTS, MOMENTUM),
+                beats=(BEAT,),
+                brings={path.name: path for path in kept if path.exists()},
+                index=index_in(cache),
                 sys_path=spec.sys_path,
                 begins="the trial starts",
+                imports=imports,
+                environment=tidy_environment(Path(cache)),
             )
         )
 
+    def begin(self, environment: Mapping[str, str], seconds: float | None) -> None:
+        """A device is free.
+
+        Args:
+            environment: variables that give the trial that device.
+            seconds: after which it begins no epoch; None for never.
+        """
+        self._since = time.monotonic()
+        self._handle.tell(Begin(dict(environment), seconds).line)
+
     @property
-    def number(self) -> int:
-        """The trial's."""
-        return self.trial.number
+    def has_let_go(self) -> bool:
+        """Whether it computes no more, and only puts down what it has come to."""
+        beat = read_heartbeat(self.spec.folder / BEAT)
+        return beat is not None and beat.phase == "end"
 
     def poll(self) -> dict[str, Any] | None:
         """What came of it, as the journal has it; None while it runs. One that hangs is ended."""
@@ -60,29 +92,33 @@ class RunningTrial:
         if status == "running" and hung is None:
             return None
         self.stop()
-        return outcome(self.spec.folder, status == "succeeded", hung)
+        return outcome(self.spec.folder, status == "succeeded", hung, self._handle.clock_ahead)
 
     def epochs(self) -> list[dict[str, Any]]:
         """What it has trained so far."""
-        return list(epochs_of(list(_events(self.spec.folder))))
+        return list(epochs_of(list(_events(self.spec.folder)), self._handle.clock_ahead))
 
     def stop(self) -> None:
         """End it."""
         self._handle.stop()
 
     def _hung(self) -> str | None:
-        beat = read_heartbeat(self.spec.folder / "rank0.heartbeat")
+        if self._handle.waits:
+            self._since = time.monotonic()
+            return None
+        beat = read_heartbeat(self.spec.folder / BEAT)
         if beat is None:
             silent, patience, where = time.monotonic() - self._since, self._setup, "before it said anything"
         else:
             early = beat.phase in SETUP or beat.step == beat.first
-            silent, patience = time.monotonic() - beat.since, self._setup if early else self._hang
+            since = max(beat.since - self._handle.clock_ahead, self._since)
+            silent, patience = time.monotonic() - since, self._setup if early else self._hang
             where = f"in {beat.phase}, step {beat.step}"
         return f"it hung: no sign of life for {silent:.0f} s, {where}" if silent > patience else None
 
 
-def outcome(folder: Path, succeeded: bool, hung: str | None) -> dict[str, Any]:
-    """Fields of a `trial_end`, from what a trial left."""
+def outcome(folder: Path, succeeded: bool, hung: str | None, ahead: float = 0.0) -> dict[str, Any]:
+    """Fields of a `trial_end`, from what a trial left where the monotonic clock is `ahead` by so many seconds."""
     read = list(read_events(folder / LOG, TRIAL_EVENTS))
     events = [event for event in read if event["event"] != CORRUPT]
     last = {event["event"]: event for event in events}
@@ -96,7 +132,7 @@ def outcome(folder: Path, succeeded: bool, hung: str | None) -> dict[str, Any]:
         "accuracy": None if reason else chosen.get("metric"),
         "best_epoch": chosen.get("epoch"),
         "stopped_early": last.get("stopped_early", {}).get("reason"),
-        "epochs": list(epochs_of(events)),
+        "epochs": list(epochs_of(events, ahead)),
         "counted": _only(last.get("counted"), ("forward", "training")),
         "dtypes": last.get("computed", {}).get("dtypes", []),
         "checks": [_only(check, ("name", "passed", "figure", "bound", "meaning")) for check in checks],
@@ -115,15 +151,15 @@ def digest_of_log(folder: Path) -> str | None:
         return None
 
 
-def epochs_of(events: Sequence[Event]) -> Iterator[dict[str, Any]]:
-    """Each evaluation, with what was trained on since the one before."""
+def epochs_of(events: Sequence[Event], ahead: float) -> Iterator[dict[str, Any]]:
+    """Each evaluation, by this machine's clock, with what was trained on since the one before."""
     samples, seconds, loss = 0, 0.0, None
     for event in events:
         if event["event"] == "steps":
             loss = event["losses"][-1]
         elif event["event"] == "evaluation":
             yield {
-                "clock": event["clock"],
+                "clock": max(0, event["clock"] - round(ahead * 1e9)),
                 "images": event["samples"] - samples,
                 "evaluated": int(event.get("samples_evaluated", 0)),
                 "accuracy": event["metric"],
@@ -140,8 +176,10 @@ def _events(folder: Path) -> Iterator[Event]:
 def _failure(folder: Path, succeeded: bool, read: Sequence[Event], last: dict[str, Event]) -> str | None:
     """Why a trial counts for nothing, None for one that does."""
     damaged = [event["what"] for event in read if event["event"] == CORRUPT]
-    if "trial_failed" in last:
-        return str(last["trial_failed"]["reason"])
+    failed = [event for event in read if event["event"] == "trial_failed"]
+    if failed:  # of several processes the first one has the cause; what runs them knows which one was killed
+        first = next((event for event in failed if "rank" not in event), failed[0])
+        return f"rank {first['rank']}: {first['reason']}" if "rank" in first else str(first["reason"])
     if damaged:
         return f"its log is damaged: {damaged[0]}"
     if not succeeded or "trial_end" not in last:

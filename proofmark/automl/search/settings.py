@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from proofmark.automl.places import Places
 from proofmark.rules.config import EffectiveConfig
 
 FAILURES = 3
@@ -17,13 +18,17 @@ class SearchSettings:
     """How long a search goes on, and how its trials are trained.
 
     Attributes:
-        environments: variables that give a trial its device, for each device.
+        environments: variables that give a trial its devices, for each place that one has at a time.
         epochs: of the first round, the second, and so on; the last stays.
         study_from: the first round, from 0, whose hyper-parameters are the study's.
         ranges: of the hyper-parameters.
         patience: epochs without a better evaluation after which a trial ends; None for never.
         most_trials, most_seconds: after which none is begun.
         hang, setup: seconds without a sign of life that mean a hang, and those before a trial's first step.
+        devices: in all places.
+        devices_per_trial: processes of a trial, each on a device.
+        ahead: whether a trial's process may be started before there is a device for it.
+        imports: large modules that the case needs.
     """
 
     environments: tuple[Mapping[str, str], ...]
@@ -38,14 +43,19 @@ class SearchSettings:
     seed: int
     hang: float
     setup: float
+    devices: int = 1
+    devices_per_trial: int = 1
+    ahead: bool = False
+    imports: tuple[str, ...] = ()
 
     @classmethod
     def of(
-        cls, config: EffectiveConfig, environments: tuple[Mapping[str, str], ...], hang: float, setup: float
+        cls, config: EffectiveConfig, places: Places, hang: float, setup: float, imports: tuple[str, ...]
     ) -> SearchSettings:
         """Those of a case."""
         return cls(
-            environments=environments,
+            environments=places.environments,
+            devices=places.devices,
             epochs=(config.warmup_1, config.warmup_2, config.warmup_3, config.epochs),
             study_from=config.study_from_round,
             ranges={name: tuple(values) for name, values in config.hyperparameters.items()},
@@ -57,10 +67,13 @@ class SearchSettings:
             seed=config.seed,
             hang=hang,
             setup=setup,
+            devices_per_trial=config.devices_per_trial,
+            ahead=places.here,
+            imports=imports,
         )
 
     def round(self, trial: int) -> int:
-        """Which round a trial is of, from 0: each has a trial per device."""
+        """Which round a trial is of, from 0: each has a trial per place."""
         return trial // len(self.environments)
 
     def epochs_of(self, trial: int) -> int:

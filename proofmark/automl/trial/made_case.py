@@ -14,7 +14,7 @@ from proofmark.automl.morphism.inherit import inherit, resized
 from proofmark.automl.morphism.operations import Operation
 from proofmark.automl.network import GraphNetwork, Weights, fresh_weights
 from proofmark.automl.trial.spec import MOMENTUM, WEIGHTS
-from proofmark.errors import StepError
+from proofmark.automl.trial.tensors import read_weights
 from proofmark.training.case import TrainingCase
 
 if TYPE_CHECKING:
@@ -75,18 +75,3 @@ def _begun(spec: TrialSpec, graph: Graph) -> tuple[Weights, Weights]:
     begun = resized(graph, child.weights)
     fits = {name: tensor for name, tensor in child.momentum.items() if tensor.shape == begun[name].shape}
     return begun, fits  # a kernel of another size begins without
-
-
-def read_weights(path: Path) -> dict[str, torch.Tensor]:
-    """Tensors of a safetensors file.
-
-    Raises:
-        StepError: it is not there, or damaged.
-    """
-    from safetensors import SafetensorError
-    from safetensors.torch import load_file
-
-    try:
-        return load_file(path)
-    except (OSError, SafetensorError, ValueError) as error:
-        raise StepError(f"the weights in {path} cannot be read: {str(error).splitlines()[0]}") from None

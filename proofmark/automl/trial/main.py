@@ -1,66 +1,97 @@
-"""A trial's process: `python -m proofmark.automl.trial.main SPEC NODE`. It ends when its standard input closes."""
+"""A trial's process: `python -m proofmark.automl.trial.main SPEC NODE`. It ends when its standard input closes.
+
+It makes ready what needs no device, then waits for a line that says which one it has, and trains: by itself, or where
+it has several by a process on each, under torchrun.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import faulthandler
-import importlib
 import os
-import signal
+import queue
 import sys
 import threading
-import traceback
+import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from proofmark.automl.trial.spec import LOG, TrialSpec
-from proofmark.errors import ProofmarkError
-from proofmark.process.lifetime import leave, remove_own_temporary_directory, tidy_environment
+from proofmark.automl.trial.failing import told
+from proofmark.automl.trial.spec import LOG, Begin, TrialSpec
+from proofmark.process.lifetime import end_own_group, leave, tidy_environment
+from proofmark.process.wall_clock import now
+from proofmark.process.warm import split_off
 from proofmark.record.events import EventLog
-
-if TYPE_CHECKING:
-    from proofmark.automl.trial.trainer import TrialTrainer
-    from proofmark.training.ranks.heartbeat import HeartbeatWriter
-    from proofmark.training.spec import TrainingSpec
 
 
 def main() -> int:
     """Run the trial, and leave behind why not, if not."""
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-    faulthandler.enable()
     spec = TrialSpec.load(Path(sys.argv[1]))
-    os.environ |= {**tidy_environment(Path(spec.config["host"]["cache_dir"])), **spec.environment}
+    os.environ |= tidy_environment(Path(spec.config["host"]["cache_dir"]))
+    if spec.nproc == 1:
+        split_off(())  # its monitor needs no imports
+    else:
+        from proofmark.training.node.agent_forks import fork_ranks
+
+        fork_ranks()
+    parent = Parent()
+    faulthandler.enable()
     log = EventLog(spec.folder / LOG)
     log.write("trial_begin", trial=spec.trial, pid=os.getpid())
-    try:
-        _run(spec, log)
-    except BaseException as error:  # noqa: BLE001 (written down: the driver goes on without it)
-        if not isinstance(error, ProofmarkError):
-            traceback.print_exc()
-        with contextlib.suppress(OSError):  # a full disk may be what failed
-            log.write("trial_failed", reason=_why(error))
-        return 1
-    log.write("trial_end", trial=spec.trial)
-    return 0
+    with told(log) as outcome:
+        if not _run(spec, parent, log):
+            return 1
+        log.write("trial_end", trial=spec.trial)
+    return outcome.code
 
 
-def _run(spec: TrialSpec, log: EventLog) -> None:
+class Parent(threading.Thread):
+    """Standard input: its first line says that the trial may begin; when it closes the driver is gone, or wants it to
+    end."""
+
+    def __init__(self) -> None:
+        super().__init__(daemon=True)
+        self._lines: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+        self.start()
+
+    def run(self) -> None:
+        """Until it closes; then everything ends."""
+        with contextlib.suppress(OSError):
+            self._lines.put(sys.stdin.buffer.readline())
+            while os.read(0, 4096):
+                pass
+        end_own_group()
+
+    def allows(self) -> Begin:
+        """Wait for its word."""
+        return Begin.of(self._lines.get())
+
+
+def _run(spec: TrialSpec, parent: Parent, log: EventLog) -> bool:
+    """Whether it came to a good end."""
+    from proofmark.automl.trial.work import Prepared
     from proofmark.training.node.node_monitor import NodeMonitor
     from proofmark.training.ranks.heartbeat import HeartbeatWriter
 
-    heartbeat = HeartbeatWriter(spec.folder / "rank0.heartbeat")
-    heartbeat(0, "init")
-    training = spec.training()
-    monitor = NodeMonitor(training, spec.folder, log)
+    alone = Prepared.of(spec) if spec.nproc == 1 else None
+    begin = parent.allows()
+    os.environ |= begin.environment
+    deadline = None if begin.seconds is None else time.perf_counter_ns() + round(begin.seconds * 1e9)
+    monitor = NodeMonitor(spec.training(), spec.folder, log)
+    begun, good = now(), True
     try:
-        trainer = _trainer(spec, training, log, heartbeat)
-        honest = trainer.run()
+        if alone is not None:
+            heartbeat = HeartbeatWriter(spec.folder / "rank0.heartbeat")
+            alone.compute(0, log, heartbeat, deadline)
+        else:
+            from proofmark.automl.trial.several import run_ranks
+
+            good = run_ranks(spec, deadline, log)
     finally:
+        ended = now()
         monitor.stop()
-    log.write("energy", **energy_of(spec.folder, trainer.window, training.monitor_interval is not None))
-    if not honest:
-        log.write("dishonest")
-    heartbeat(0, "end")
+    log.write("energy", **energy_of(spec.folder, (begun, ended), spec.monitor_interval is not None))
+    return good
 
 
 def energy_of(folder: Path, window: tuple[float, float], watched: bool) -> dict[str, Any]:
@@ -74,49 +105,6 @@ def energy_of(folder: Path, window: tuple[float, float], watched: bool) -> dict[
     if seen is None or seen.energy_joules is None:
         return {"joules": None, "reason": "nothing read the power" if watched else "there was no monitor"}
     return {"joules": seen.energy_joules, "reason": None, "method": seen.energy_method}
-
-
-def _trainer(spec: TrialSpec, training: TrainingSpec, log: EventLog, heartbeat: HeartbeatWriter) -> TrialTrainer:
-    import torch
-
-    from proofmark.automl.trial.made_case import TrialCase
-    from proofmark.automl.trial.trainer import TrialTrainer
-    from proofmark.measuring.precision import use_tf32
-    from proofmark.rules.config import EffectiveConfig
-    from proofmark.training.ranks.loading import Data
-    from proofmark.training.ranks.model.own import make_fresh
-    from proofmark.training.ranks.model.strategy import Place
-    from proofmark.vendor.registry import find_vendor
-
-    config = EffectiveConfig.from_dict(training.config)
-    case = TrialCase(getattr(importlib.import_module(spec.case[0]), spec.case[1])(), spec)
-    fresh = make_fresh(case, config, spec.seed)  # no vendor's code has run here yet
-    vendor = find_vendor(spec.vendor, Path(spec.vendors_dir), config.host.device).vendor
-    device = torch.device(vendor.torch_device())
-    if device.type != "cpu":
-        device = torch.device(device.type, 0)
-        torch.accelerator.set_device_index(0)
-    use_tf32(config.precision == "tf32")
-    data = Data.of(case, config, pin=device.type != "cpu")
-    place = Place(0, 0, 1, device)
-    return TrialTrainer(spec, case, data, config, training, vendor, place, log, heartbeat, fresh)
-
-
-def _why(error: BaseException) -> str:
-    """In a line."""
-    told = next(iter(str(error).strip().splitlines()), "")
-    if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError" or "out of memory" in told:
-        return f"it ran out of memory: {told or 'the host has no more'}"
-    return told if isinstance(error, ProofmarkError) else f"{type(error).__name__}: {told}"
-
-
-def _end_with_parent(*_: Any) -> None:
-    """End everything when the driver closes standard input or is gone."""
-    with contextlib.suppress(OSError):
-        while os.read(0, 4096):
-            pass
-    remove_own_temporary_directory()
-    os.killpg(0, signal.SIGKILL)
 
 
 if __name__ == "__main__":

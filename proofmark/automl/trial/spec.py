@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+import json
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
+from pydantic import TypeAdapter
+
+from proofmark.launch.job import HostLayout
 from proofmark.launch.spec import RunSpec
 from proofmark.rules.config import EffectiveConfig
 from proofmark.training.spec import TrainingSpec
@@ -39,17 +43,44 @@ class Parent:
 
 
 @dataclass(frozen=True)
+class Begin:
+    """What a trial is told when a device is free, in a line.
+
+    Attributes:
+        environment: variables that give it its device.
+        seconds: from now on, after which it begins no epoch; None for never.
+    """
+
+    environment: dict[str, str]
+    seconds: float | None
+
+    @property
+    def line(self) -> str:
+        """As it is sent."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def of(cls, line: bytes) -> Self:
+        """Read what was sent.
+
+        Raises:
+            ValueError: it is something else.
+        """
+        return TypeAdapter(cls).validate_json(line)
+
+
+@dataclass(frozen=True)
 class TrialSpec(RunSpec):
     """One training of one network.
 
     Attributes:
         graph: its network, as JSON.
         parent: None for fresh weights.
-        hyperparameters: batch_size, dropout and kernel_size; the last is in the graph already.
+        hyperparameters: batch_size (of each device), dropout and kernel_size; the last is in the graph already.
         epochs: none is an evaluation alone.
         patience: epochs without a better evaluation after which it ends; None for never.
-        environment: variables that give it its device.
-        deadline: of this machine's monotonic clock, in ns, after which it begins no epoch.
+        nproc: devices that it has, each with a process of its own.
+        accelerated: whether those are others than the processor.
         split: what it is evaluated on.
         monitor_interval: seconds between two readings of its monitor, None for no monitor.
     """
@@ -61,8 +92,8 @@ class TrialSpec(RunSpec):
     epochs: int
     patience: int | None
     seed: int
-    environment: dict[str, str] = field(default_factory=dict)
-    deadline: int | None = None
+    nproc: int = 1
+    accelerated: bool = False
     split: str = SEARCH
     monitor_interval: float | None = None
 
@@ -81,7 +112,7 @@ class TrialSpec(RunSpec):
             "initial_weights": False,
         }
         settings = {
-            "global_batch_size": self.hyperparameters["batch_size"],
+            "global_batch_size": self.hyperparameters["batch_size"] * self.nproc,
             "train_batch_size": None,
             "gradient_accumulation_steps": 1,
             "parallel": "ddp",
@@ -100,7 +131,13 @@ class TrialSpec(RunSpec):
             config=derived.as_dict(),
             directory=self.directory,
             sys_path=self.sys_path,
+            nproc=self.nproc,
             seed=self.seed,
             monitor_interval=self.monitor_interval,
             until_converged=False,
         )
+
+    def moved(self, layout: HostLayout) -> Self:
+        """The same trial where things lie elsewhere; what it inherits was brought there."""
+        parent = self.parent and replace(self.parent, folder=f"{layout.directory}/brought")
+        return replace(super().moved(layout), parent=parent)

@@ -36,8 +36,16 @@ class Run:
         self._temporary: Path | None = None
         self._child: Child | None = None
 
-    def start(self, command: list[str], environment: dict[str, str], code: Path, spec: str, mark: str) -> None:
-        """Start the agent, and follow it.
+    def start(
+        self,
+        command: list[str],
+        environment: dict[str, str],
+        code: Path,
+        spec: str,
+        mark: str,
+        temporary: Path | None = None,
+    ) -> None:
+        """Start the agent, and follow it, with a directory for temporary files: one of its own, if there is none.
 
         Its standard input stays open as long as this end lives; `mark` is in the environment of all that it starts.
 
@@ -46,7 +54,7 @@ class Run:
         """
         self._logs.mkdir(parents=True)
         (self._folder / "spec.json").write_text(spec)
-        self._temporary = temporary_directory(environment)
+        self._temporary = None if temporary else temporary_directory(environment)
         with (self._logs / "agent.log").open("ab") as log:
             process = subprocess.Popen(
                 command,
@@ -54,7 +62,7 @@ class Run:
                 stdout=log,
                 stderr=log,
                 cwd=code,
-                env={**os.environ, **environment, "TMPDIR": str(self._temporary)},
+                env={**os.environ, **environment, "TMPDIR": str(temporary or self._temporary)},
                 start_new_session=True,
             )
         self._child = Child(process, mark)

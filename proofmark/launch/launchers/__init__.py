@@ -1,7 +1,7 @@
 """Launchers, found as vendors are: a module in here, or the entry point `proofmark.launchers: <name>` of a package.
 
-Either has an attribute `launcher`: an instance of a subclass of `HostLauncher`, which finds hosts, or of
-`ServiceLauncher`, which hands whole jobs over.
+Either has an attribute `launcher`: an instance of a subclass of `HostLauncher`, which finds hosts, of
+`ServiceLauncher`, which hands whole jobs over, or of `TaskLauncher`, which places them as tasks.
 """
 
 from __future__ import annotations
@@ -11,12 +11,14 @@ import pkgutil
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from importlib.metadata import entry_points
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 from proofmark.errors import UsageError
 from proofmark.finding import hint, imported
 from proofmark.launch.cluster.cluster_file import Cluster
+from proofmark.launch.cluster.code_tree import CodeTree
 from proofmark.launch.cluster.node import Nodes
+from proofmark.launch.job import Launcher
 from proofmark.launch.service.contract import Service
 
 GROUP = "proofmark.launchers"
@@ -74,6 +76,41 @@ class ServiceLauncher(FoundLauncher, ABC):
         """
 
 
+class TaskCluster(Protocol):
+    """Machines on which jobs of one node are placed."""
+
+    def places(self, each: int) -> int:
+        """How many jobs of so many devices there is room for at a time.
+
+        Raises:
+            UsageError: for none.
+        """
+
+    def launcher(self, each: int) -> Launcher:
+        """Of jobs of so many devices."""
+
+    def close(self) -> None:
+        """Let go of them."""
+
+
+class TaskLauncher(FoundLauncher, ABC):
+    """Places many jobs of one node as tasks, on machines that it knows of, for suites that say that theirs may be
+    placed so. It has no cluster file."""
+
+    @abstractmethod
+    def open(self, options: Mapping[str, Any], accelerated: bool, code: CodeTree) -> TaskCluster:
+        """Connect to the machines.
+
+        Args:
+            options: its own, by their destinations.
+            accelerated: whether jobs' devices are others than the processor.
+            code: what jobs import of this house.
+
+        Raises:
+            UsageError: it can't be done; one line.
+        """
+
+
 def available_launchers() -> list[str]:
     """All names that `find_launcher` knows, broken ones included."""
     own = {module.name for module in pkgutil.iter_modules(__path__)}
@@ -97,7 +134,8 @@ def find_launcher(name: str) -> FoundLauncher:
     module = imported(targets[0], f"launcher '{name}'")
     found = getattr(module, "launcher", None)
     if not isinstance(found, FoundLauncher):
-        what = f"an attribute 'launcher', an instance of a subclass of {__name__}.HostLauncher or ServiceLauncher"
+        kinds = f"{__name__}.HostLauncher, ServiceLauncher or TaskLauncher"
+        what = f"an attribute 'launcher', an instance of a subclass of {kinds}"
         raise UsageError(f"{module.__file__}: launcher '{name}': expected {what}")
     return found
 

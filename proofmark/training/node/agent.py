@@ -19,7 +19,7 @@ import psutil
 from proofmark.process.capped_log import CappedLog
 from proofmark.process.lifetime import leave, remove_own_temporary_directory, tidy_environment
 from proofmark.record.events import EventLog
-from proofmark.training.node.agent_forks import fork_ranks
+from proofmark.training.node.agent_forks import ALONE, fork_ranks
 from proofmark.training.node.node_monitor import NodeMonitor
 from proofmark.training.node.rank_results import leave_results
 from proofmark.training.node.stopwatch import Stopwatch
@@ -81,12 +81,11 @@ def _environment(spec: TrainingSpec) -> dict[str, str]:
 
 def _arguments(spec: TrainingSpec, node: int) -> list[str]:
     """torchrun's command line."""
-    network = ["--standalone", "--local-addr", "127.0.0.1"]
+    network = list(ALONE)
     if spec.master is not None:
         address, port = spec.master
         static = ["--rdzv-backend", "static", "--master-addr", address, "--master-port", str(port)]
-        network = ["--nnodes", str(spec.nnodes), "--node-rank", str(node), *static]
-    network += ["--log-dir", os.devnull]  # ranks have logs of their own; torchrun would leave a folder in /tmp
+        network = ["--nnodes", str(spec.nnodes), "--node-rank", str(node), *static, "--log-dir", os.devnull]
     return [*network, "--nproc-per-node", str(spec.nproc), "-m", "proofmark.training.ranks.rank", *sys.argv[1:3]]
 
 

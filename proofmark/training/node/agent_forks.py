@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from proofmark.process.warm import Forked, fork_module, split_off
+
+ALONE = ("--standalone", "--local-addr", "127.0.0.1", "--log-dir", os.devnull)
+"""Of torchrun's command line on a machine by itself. Ranks have logs of their own: it would leave a folder in /tmp."""
 
 IMPORTED = (
     "torch.distributed.run",

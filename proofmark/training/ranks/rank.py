@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from proofmark.errors import ProofmarkError
-from proofmark.process.lifetime import die_with_parent
+from proofmark.process.lifetime import end_with
 from proofmark.record.events import EventLog
 from proofmark.rules.config import EffectiveConfig
 from proofmark.training.ranks.heartbeat import HeartbeatWriter
@@ -24,7 +24,7 @@ from proofmark.vendor.registry import find_vendor
 
 def main() -> None:
     """Train, and leave behind why not, if not."""
-    _die_with(int(os.environ[AGENT]))
+    end_with(int(os.environ[AGENT]))
     spec, rank = TrainingSpec.load(Path(sys.argv[1])), int(os.environ["RANK"])
     node = spec.node_directory(int(sys.argv[2]))
     sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
@@ -84,13 +84,6 @@ def _leave(code: int) -> NoReturn:
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)
-
-
-def _die_with(parent: int) -> None:
-    """End this process when the agent ends, however that happens."""
-    die_with_parent(signal.SIGKILL)()
-    if os.getppid() != parent:
-        os._exit(1)
 
 
 def _write_output_to(pipe: str) -> None:

@@ -1,0 +1,58 @@
+"""Where a search's trials run: in each place one at a time, on the devices of that place."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from proofmark.errors import UsageError
+from proofmark.launch.job import Launcher, LocalLauncher
+from proofmark.launch.launchers import TaskCluster
+from proofmark.vendor.hardware.devices import usable_devices
+from proofmark.vendor.registry import FoundVendor
+
+
+@dataclass(frozen=True)
+class Places:
+    """All of them.
+
+    Attributes:
+        launcher: what starts a trial's process.
+        environments: variables that give a trial its devices, for each place.
+        devices: in all places.
+        here: whether they are this machine's: a trial's process may then make itself ready before a place is free.
+    """
+
+    launcher: Launcher
+    environments: tuple[Mapping[str, str], ...]
+    devices: int
+    here: bool = True
+
+
+def places_here(found: FoundVendor, each: int) -> Places:
+    """This machine's devices, `each` to a place. All of a processor's cores are one device, whatever shares them.
+
+    Raises:
+        UsageError: there are not so many.
+    """
+    vendor = found.vendor
+    variable = vendor.visible_devices_variable
+    if vendor.torch_device() == "cpu":
+        return Places(LocalLauncher(), ({},), 1)
+    names = usable_devices(vendor) if variable else [""]
+    groups = [names[start : start + each] for start in range(0, len(names) - each + 1, each)]
+    if not groups:
+        what = f"expected at most the {len(names)} devices that vendor {found.name} has here, found {each}"
+        raise UsageError(f"devices_per_trial: {what}")
+    environments = tuple({variable: ",".join(group)} if variable else {} for group in groups)
+    return Places(LocalLauncher(), environments, len(groups) * each)
+
+
+def places_of_tasks(cluster: TaskCluster, each: int) -> Places:
+    """What others place trials on, and give them their devices.
+
+    Raises:
+        UsageError: there is no room for a trial.
+    """
+    count = cluster.places(each)
+    return Places(cluster.launcher(each), ({},) * count, count * each, here=False)

@@ -1,0 +1,41 @@
+"""Why a process of a trial ended before its time, written down for the driver, which goes on without it."""
+
+from __future__ import annotations
+
+import contextlib
+import traceback
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from proofmark.errors import ProofmarkError
+from proofmark.record.events import EventLog
+
+
+@dataclass
+class Outcome:
+    """The exit code that a process ends with."""
+
+    code: int = 0
+
+
+@contextlib.contextmanager
+def told(log: EventLog, rank: int | None = None) -> Iterator[Outcome]:
+    """Write down whatever goes wrong within; of a trial of several processes, in which rank."""
+    outcome = Outcome()
+    try:
+        yield outcome
+    except BaseException as error:  # noqa: BLE001 (that is what it is for)
+        outcome.code = 1
+        if not isinstance(error, ProofmarkError):
+            traceback.print_exc()
+        with contextlib.suppress(OSError):  # a full disk may be what failed
+            whose = {} if rank is None else {"rank": rank}
+            log.write("trial_failed", reason=why(error), **whose)
+
+
+def why(error: BaseException) -> str:
+    """In a line."""
+    said = next(iter(str(error).strip().splitlines()), "")
+    if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError" or "out of memory" in said:
+        return f"it ran out of memory: {said or 'the host has no more'}"
+    return said if isinstance(error, ProofmarkError) else f"{type(error).__name__}: {said}"

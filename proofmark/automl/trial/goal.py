@@ -1,0 +1,150 @@
+"""What a trial trains for: weights that are as good as they get in some epochs, and what a search must know beside."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from proofmark.automl.graph import parse_graph
+from proofmark.automl.network import GraphNetwork, momentum_of, set_momentum
+from proofmark.automl.trial.spec import MOMENTUM, WEIGHTS
+from proofmark.automl.trial.tensors import save
+from proofmark.training.ranks.goal import Goal
+from proofmark.training.ranks.model.own import named_weights
+from proofmark.training.ranks.model.strategy import largest, unwrapped
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from proofmark.automl.trial.spec import TrialSpec
+    from proofmark.record.events import EventLog
+    from proofmark.rules.config import EffectiveConfig
+    from proofmark.training.ranks.loading import RankLoader
+    from proofmark.training.ranks.trainer import Trainer
+
+MIN_DELTA = 1e-3
+"""By how much a metric must be better to be so, as in the original's early stopping."""
+
+
+class BestWeights(Goal):
+    """The best evaluation's weights; with no epoch, an evaluation alone, which is the referee's own way.
+
+    Args:
+        counted: FLOPs of one image, forward and in a step, by torch's counter.
+        momentum: to begin with, by the names of weights.
+        deadline: of this machine's monotonic clock, in ns, after which no epoch begins; None for never.
+    """
+
+    contention = False
+
+    def __init__(
+        self,
+        trial: TrialSpec,
+        counted: tuple[int, int],
+        momentum: Mapping[str, torch.Tensor],
+        deadline: int | None,
+    ) -> None:
+        self._trial, self._counted, self._inherited, self._deadline = trial, counted, momentum, deadline
+        self.vendors_way = trial.epochs > 0
+        self._best: Mapping[str, torch.Tensor] = {}
+        self._momentum: Mapping[str, torch.Tensor] = {}
+        self._best_metric, self._best_epoch = -math.inf, 0
+        self._better_than, self._waited = -math.inf, 0
+        self._dtypes: set[str] = set()
+
+    def epochs(self, config: EffectiveConfig) -> int:
+        """The trial's."""
+        return self._trial.epochs
+
+    def count(self, training: Trainer, model: torch.nn.Module) -> None:
+        """What the closed form is held against."""
+        forward, step = self._counted
+        training.log.write("counted", forward=forward, training=step)
+
+    def ready(self, training: Trainer) -> None:
+        """Take on the parent's momentum, and look at the numbers that layers with weights compute in."""
+        training.log.write("evaluated_on", **training.data.validation.dataset.identity.model_dump())
+        network = unwrapped(training.model)
+        if isinstance(network, GraphNetwork):
+            set_momentum(network, training.stepper.optimizer, self._inherited)
+        for module in network.modules():
+            if any(parameter.dim() > 1 for parameter in module.parameters(recurse=False)):
+                module.register_forward_hook(self._observe)
+
+    def evaluated(self, training: Trainer, metric: float) -> None:
+        """Keep the best weights: those of before the first step only where there is none."""
+        at = training.position
+        if not (at.samples or not self._trial.epochs) or not metric > self._best_metric:
+            return
+        self._best_metric, self._best_epoch = metric, at.epoch + bool(at.samples)
+        if training.place.rank == 0 and self._trial.epochs:
+            network = unwrapped(training.model)
+            if isinstance(network, GraphNetwork):
+                self._momentum = momentum_of(network, training.stepper.optimizer)
+            weights = named_weights(network)
+            self._best = {name: tensor.detach().cpu().clone() for name, tensor in weights.items()}
+
+    def is_over(self, training: Trainer, metric: float) -> bool:
+        """Whether nothing has got better for long, or the time is over."""
+        self._waited = 0 if metric >= self._better_than + MIN_DELTA else self._waited + 1
+        self._better_than = max(self._better_than, metric)
+        patience = self._trial.patience
+        if patience is not None and self._waited >= patience:
+            training.log.write("stopped_early", reason=f"no better evaluation in {patience} epochs")
+            return True
+        late = self._deadline is not None and time.perf_counter_ns() >= self._deadline
+        if largest(late, training.place):  # one's clock decides for all
+            training.log.write("stopped_early", reason="the search's time is over")
+            return True
+        return False
+
+    def ended(self, training: Trainer) -> None:
+        """Let go of the device: the next trial may have it while this one saves its weights."""
+        device = training.place.device
+        if device.type != "cpu":
+            training.stepper.optimizer.state.clear()
+            training.model.to("cpu")
+            torch.accelerator.empty_cache()
+
+    def save(self, folder: Path) -> None:
+        """Write the best weights, for children.
+
+        Raises:
+            OSError: no space, no permission.
+        """
+        if not self._best:
+            return
+        network = GraphNetwork(parse_graph(self._trial.graph, "the trial"))
+        network.load_state_dict(self._best, assign=True)
+        save(network.weights(), folder / WEIGHTS)
+        if self._momentum:
+            save(self._momentum, folder / MOMENTUM)
+
+    def tell(self, log: EventLog, window: tuple[float, float]) -> None:
+        """What came of it. `window`: the first and the last moment, in seconds since the epoch."""
+        log.write("computed", dtypes=sorted(self._dtypes), window=list(window))
+        best = self._best_metric if math.isfinite(self._best_metric) else None
+        log.write("chosen", metric=best, epoch=self._best_epoch)
+
+    def _observe(self, module: torch.nn.Module, inputs: Any, output: Any) -> None:
+        if module.training and isinstance(output, torch.Tensor):
+            self._dtypes.add(str(output.dtype).removeprefix("torch."))
+
+
+def counted(model: torch.nn.Module, data: RankLoader) -> tuple[int, int]:
+    """FLOPs of a forward pass over one image of the data, and of one with its backward pass, a multiply-add as two."""
+    from torch.utils.flop_counter import FlopCounterMode
+
+    inputs, _ = next(iter(data.load([[0]])))
+    model.eval()  # one image is no batch to normalise by
+    counter = FlopCounterMode(display=False)
+    with counter:
+        answer = model(inputs[0][:1])
+        forward = counter.get_total_flops()
+        answer.sum().backward()
+    model.zero_grad(set_to_none=True)
+    return int(forward), int(counter.get_total_flops())

@@ -1,0 +1,85 @@
+"""What a trial computes, on one rank: first all that needs no device, then the training."""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+
+from proofmark.automl.trial.goal import BestWeights, counted
+from proofmark.automl.trial.made_case import TrialCase
+from proofmark.automl.trial.spec import TrialSpec
+from proofmark.measuring.precision import use_tf32
+from proofmark.process.wall_clock import now
+from proofmark.record.events import EventLog
+from proofmark.rules.config import EffectiveConfig
+from proofmark.training.ranks.heartbeat import HeartbeatWriter
+from proofmark.training.ranks.loading import Data
+from proofmark.training.ranks.model.own import Fresh, make_fresh
+from proofmark.training.ranks.model.strategy import Place
+from proofmark.training.ranks.trainer import Trainer
+from proofmark.training.spec import TrainingSpec
+from proofmark.vendor.registry import find_vendor
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A trial that is ready for a device: no vendor's code has run yet."""
+
+    spec: TrialSpec
+    training: TrainingSpec
+    config: EffectiveConfig
+    case: TrialCase
+    fresh: Fresh
+    data: Data
+    counted: tuple[int, int]
+
+    @classmethod
+    def of(cls, spec: TrialSpec) -> Prepared:
+        """Network, weights and data.
+
+        Raises:
+            ConfigurationError: the network is none.
+            StepError: weights or data are not as expected.
+        """
+        training = spec.training()
+        config = EffectiveConfig.from_dict(training.config)
+        case = TrialCase(getattr(importlib.import_module(spec.case[0]), spec.case[1])(), spec)
+        fresh = make_fresh(case, config, spec.seed)
+        data = Data.of(case, config, pin=spec.accelerated)
+        return cls(spec, training, config, case, fresh, data, counted(fresh.model, data.validation))
+
+    def compute(self, rank: int, log: EventLog, heartbeat: HeartbeatWriter, deadline: int | None) -> None:
+        """Train, or only evaluate; rank 0 keeps the best weights and says what came of it.
+
+        Args:
+            deadline: of this machine's monotonic clock, in ns, after which no epoch begins.
+        """
+        spec, world = self.spec, self.spec.nproc
+        vendor = find_vendor(spec.vendor, Path(spec.vendors_dir), self.config.host.device).vendor
+        device = torch.device(vendor.torch_device())
+        if device.type != "cpu":
+            device = torch.device(device.type, rank)
+            torch.accelerator.set_device_index(rank)
+        use_tf32(self.config.precision == "tf32")
+        if world > 1:
+            dist.init_process_group(vendor.distributed_backend, device_id=None if device.type == "cpu" else device)
+        goal = BestWeights(spec, self.counted, self.case.momentum, deadline)
+        place = Place(rank, rank, world, device)
+        begun = now()
+        trainer = Trainer(
+            self.case, self.data, self.config, self.training, vendor, place, log, heartbeat, self.fresh, goal
+        )
+        trainer.run()
+        if rank == 0:
+            window = (begun, now())
+            goal.save(spec.folder)
+            goal.tell(log, window)
+            if not trainer.honest:
+                log.write("dishonest")
+        if world > 1:
+            dist.destroy_process_group()
+        heartbeat(trainer.position.steps, "end")

@@ -1,0 +1,208 @@
+"""Jobs of one node as tasks of a Ray cluster, each with its devices as resources."""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from proofmark.launch.cluster.code_tree import CodeTree
+from proofmark.launch.cluster.node_logs import NodeLogs
+from proofmark.launch.far_end.protocol import goes_home
+from proofmark.launch.job import Handle, HostLayout, Job
+from proofmark.launch.job_file import JobFile, Status
+from proofmark.launch.ray.task import HERE, Heard, Inbox, run_job
+from proofmark.process.lifetime import marked, tidy_environment
+
+RETRIES = 3
+"""How often Ray runs a task again whose node is gone."""
+
+SILENT = 5.0
+"""Seconds without a word of a task, which has one many times a second, after which nobody runs it at the moment."""
+
+PATIENCE = 15.0
+"""Seconds in which a job that is to end does so by itself."""
+
+LOOK = 0.05
+"""Seconds between two looks into the inbox, whoever asks."""
+
+
+class RayLauncher:
+    """One driver's jobs on a cluster that this process is connected to."""
+
+    def __init__(self, ray: Any, code: CodeTree, resources: Mapping[str, Any], together: bool) -> None:
+        """Send the code.
+
+        Args:
+            ray: the module.
+            code: what jobs import of this house.
+            resources: options of each task that say what it takes.
+            together: whether each gets a placement group, for devices that must be on one node.
+        """
+        self._ray, self._resources, self._together = ray, dict(resources), together
+        contents = code.contents
+        self._code = ray.put({path: contents[sha] for path, (sha, _) in code.files.items()})
+        self._brought = dict[tuple[Path, ...], Any]()
+        here = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(
+            ray.get_runtime_context().get_node_id(), soft=False
+        )
+        self._inbox = ray.remote(num_cpus=0, scheduling_strategy=here)(Inbox).remote()
+        self._task = ray.remote(run_job)
+        self._handles = dict[str, RayHandle]()
+        self._looked = 0.0
+
+    def submit(self, job: Job) -> RayHandle:
+        """Have Ray place it, and return at once.
+
+        Raises:
+            OSError: its directory can't be written.
+        """
+        return RayHandle(self, self._ray, self._inbox, job)
+
+    def begin(self, handle: RayHandle, job: Job, name: str) -> tuple[Any, Any]:
+        """Submit a handle's task; its reference, and its placement group where it has one."""
+        group, placed = None, dict(self._resources)
+        if self._together:
+            bundle = {"CPU": placed["num_cpus"], **placed.get("resources", {})}
+            bundle |= {"GPU": placed["num_gpus"]} if "num_gpus" in placed else {}
+            group = self._ray.util.placement_group([bundle], strategy="STRICT_PACK")
+            strategies = self._ray.util.scheduling_strategies
+            placed["scheduling_strategy"] = strategies.PlacementGroupSchedulingStrategy(group)
+        self._handles[name] = handle
+        task = self._task.options(max_retries=RETRIES, name=job.name, **placed)
+        return task.remote(self._inbox, name, _orders(job), self._code, self._files(job)), group
+
+    def look(self) -> None:
+        """Give each handle what was heard of its task."""
+        if time.monotonic() - self._looked < LOOK:
+            return
+        heard = self._ray.get(self._inbox.take.remote())
+        self._looked = time.monotonic()
+        for each in heard:
+            if handle := self._handles.get(each[0]):
+                handle.hear(each, self._looked)
+
+    def forget(self, name: str) -> None:
+        """A job has ended."""
+        self._handles.pop(name, None)
+        self._inbox.forget.remote(name)
+
+    def _files(self, job: Job) -> Any:
+        """What a job reads, in Ray's store: put there once for all that read the same."""
+        key = tuple(job.brings.values())
+        if key not in self._brought:
+            self._brought[key] = self._ray.put({name: path.read_bytes() for name, path in job.brings.items()})
+        return self._brought[key]
+
+
+class RayHandle(Handle):
+    """A job that is one task."""
+
+    def __init__(self, launcher: RayLauncher, ray: Any, inbox: Any, job: Job) -> None:
+        super().__init__(JobFile.begin(job.index, job.name, "ray", job.directory))
+        self._launcher, self._ray, self._inbox = launcher, ray, inbox
+        self._name, self._home, self._leaves = (
+            secrets.token_hex(8),
+            job.node_directory(0),
+            (*job.leaves, *job.results, *job.beats),
+        )
+        self._logs = NodeLogs(self._home, self._leaves)
+        self._execution: str | None = None
+        self._heard = 0.0
+        self._status: Status = "running"
+        self._task, self._group = launcher.begin(self, job, self._name)
+
+    def status(self) -> Status:
+        """Whether it still runs, or waits to, and if not, whether it succeeded."""
+        if self._status == "running":
+            self._launcher.look()
+            done, _ = self._ray.wait([self._task], timeout=0)
+            if done:
+                self._end(self._come_to())
+        return self._status
+
+    @property
+    def waits(self) -> bool:  # type: ignore[override]
+        """Whether no node runs it at the moment: Ray has not placed it yet, or has lost where it was."""
+        return time.monotonic() - self._heard > SILENT or self._execution is None
+
+    def tell(self, line: str) -> None:
+        """Write a line to its standard input, once it has one."""
+        self._inbox.say.remote(self._name, line)
+
+    def fetch(self, leaves: Sequence[str]) -> str | None:
+        """All that it leaves has come with its end."""
+        return None
+
+    def stop(self) -> None:
+        """Ask it to end, then have Ray kill it."""
+        if self.status() != "running":
+            return
+        if not self.waits:
+            self._inbox.stop.remote(self._name)
+            self._ray.wait([self._task], timeout=PATIENCE)
+        with contextlib.suppress(self._ray.exceptions.RayError):
+            self._ray.cancel(self._task, force=True)
+        self._end("stopped")
+
+    def hear(self, heard: Heard, moment: float) -> None:
+        """Take what a task has said. One that is run again begins anew."""
+        _, execution, clock, pieces = heard
+        if execution != self._execution:
+            self._execution, self._logs = execution, NodeLogs(self._home, self._leaves)
+            for name in self._left_here():
+                (self._home / name).unlink()
+        self._heard, self.clock_ahead = moment, clock - moment if abs(clock - moment) > SILENT else 0.0
+        for name, offset, piece in pieces:
+            with contextlib.suppress(ValueError):
+                if offset is None:
+                    self._replace(name, piece)
+                else:
+                    self._logs.add(name, offset, piece)
+
+    def _come_to(self) -> Status:
+        """Its end: what it leaves is written here, and where there is none the reason why."""
+        try:
+            result = self._ray.get(self._task)
+        except self._ray.exceptions.RayError as error:
+            why = next(iter(str(error).strip().splitlines()), type(error).__name__)
+            with (self._home / "agent.log").open("a", encoding="utf-8") as log:
+                log.write(f"\nRay: {type(error).__name__}: {why}\n")
+            return "failed"
+        for name, content in result["files"].items():
+            self._replace(name, content)
+        return "succeeded" if result["code"] == 0 else "failed"
+
+    def _replace(self, name: str, content: bytes) -> None:
+        if goes_home(name, self._leaves):
+            draft = self._home / f".{name}"
+            draft.write_bytes(content)
+            draft.replace(self._home / name)
+
+    def _left_here(self) -> list[str]:
+        return [path.name for path in self._home.iterdir() if goes_home(path.name, self._leaves)]
+
+    def _end(self, status: Status) -> None:
+        self._status = status
+        if self._group is not None:
+            self._ray.util.remove_placement_group(self._group)
+        self._launcher.forget(self._name)
+        self._file = self._file.end(status)
+
+
+def _orders(job: Job) -> dict[str, Any]:
+    mark = secrets.token_hex(16)
+    layout = HostLayout(f"{HERE}/run", f"{HERE}/code", f"{HERE}/cache", None)
+    environment = {**tidy_environment(Path(layout.cache_dir)), **marked(mark), "PYTHONPATH": layout.code}
+    return {
+        "module": job.module,
+        "environment": environment,
+        "spec": job.spec.moved(layout).text(),
+        "leaves": list(job.leaves),
+        "results": list(job.results),
+        "beats": list(job.beats),
+        "mark": mark,
+    }

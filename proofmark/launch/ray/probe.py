@@ -1,0 +1,24 @@
+"""Whether a Ray cluster can be talked to: `python -m proofmark.launch.ray.probe ADDRESS`; why not, in its last line."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+
+def main() -> int:
+    """Connect, and let go; 0 where that went well."""
+    import ray
+
+    module: Any = ray
+    try:
+        module.init(sys.argv[1], log_to_driver=False, logging_level="CRITICAL")
+        module.shutdown()
+    except Exception as error:  # noqa: BLE001 (that is what is asked)
+        print(f"{type(error).__name__}: {' '.join(str(error).split())}")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,134 @@
+"""What runs on a Ray cluster: a job's task, and the actor by which it is heard while it runs.
+
+Both are sent by value, with the far end's modules: a node needs Ray and what the job itself imports, not this package.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import shutil
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from proofmark.launch.far_end.run import Run
+from proofmark.launch.far_end.store import temporary_directory
+
+HERE = "/proofmark-here"
+"""Stands for the folder that a node gives a job, wherever the job's orders name it."""
+
+HEARD = 0.1
+"""Seconds between two exchanges of a task with those who wait for it."""
+
+Heard = tuple[str, str, float, list[tuple[str, int | None, bytes]]]
+"""A job, the execution of its task, that host's monotonic clock in seconds, and pieces of its files: the name, where a
+piece belongs, None for a file that it is the whole of, and the piece."""
+
+
+class Inbox:
+    """Between tasks and the driver. A task that Ray runs again hears all lines again."""
+
+    def __init__(self) -> None:
+        self._heard: list[Heard] = []
+        self._lines: dict[str, list[str]] = {}
+        self._stopped: set[str] = set()
+
+    def exchange(self, heard: Heard, known: int) -> tuple[list[str], bool]:
+        """A task's: what there is for it beyond the first `known` lines, and whether it is to end."""
+        self._heard.append(heard)
+        return self._lines.get(heard[0], [])[known:], heard[0] in self._stopped
+
+    def take(self) -> list[Heard]:
+        """The driver's: what was heard since the last time."""
+        heard, self._heard = self._heard, []
+        return heard
+
+    def say(self, job: str, line: str) -> None:
+        """A line for a job's standard input."""
+        self._lines.setdefault(job, []).append(line)
+
+    def stop(self, job: str) -> None:
+        """Have a job end."""
+        self._stopped.add(job)
+
+    def forget(self, job: str) -> None:
+        """It has ended."""
+        self._lines.pop(job, None)
+        self._stopped.discard(job)
+
+
+def run_job(
+    inbox: Any, job: str, orders: Mapping[str, Any], code: Mapping[str, bytes], brought: Mapping[str, bytes]
+) -> dict[str, Any]:
+    """Run a job's agent to its end, on whichever node this is; its exit code, and what it leaves.
+
+    The folder that all of it is in is the agent's directory for temporary files: should this process be killed, the
+    agent's standard input closes, and it removes that.
+
+    Args:
+        orders: module, environment, spec, leaves, results, beats (files that are renewed in place) and mark.
+        code: files of Python packages, by their paths.
+        brought: files that the job reads, by their names.
+    """
+    folder = temporary_directory({})
+    logs = folder / "run" / "noderank0"
+    _lay_out(folder / "code", code)
+    _lay_out(folder / "run" / "brought", brought)
+    environment = {key: value.replace(HERE, str(folder)) for key, value in orders["environment"].items()}
+    frames: queue.SimpleQueue[tuple[str, bytes | None, dict[str, Any]]] = queue.SimpleQueue()
+    run = Run(logs, orders["leaves"], lambda kind, body=None, **fields: frames.put((kind, body, fields)))
+    try:
+        run.start(
+            [sys.executable, "-P", "-m", orders["module"], str(folder / "run" / "spec.json"), "0"],
+            environment,
+            folder / "code",
+            orders["spec"].replace(HERE, str(folder)),
+            orders["mark"],
+            folder,
+        )
+        code_of_exit = _attend(inbox, job, run, frames, [logs / name for name in orders["beats"]])
+        return {"code": code_of_exit, "files": dict(_left(logs, [*orders["leaves"], *orders["results"]]))}
+    finally:
+        run.end(patience=5.0)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _attend(inbox: Any, job: str, run: Run, frames: Any, beats: Sequence[Path]) -> int:
+    """Pass on what the agent writes and what it is told, until it has ended; its exit code."""
+    import ray
+
+    execution, known, ended = os.urandom(8).hex(), 0, None
+    while ended is None:
+        pieces: list[tuple[str, int | None, bytes]] = []
+        while not frames.empty():
+            kind, body, fields = frames.get()
+            if kind == "ended":
+                ended = int(fields["code"])
+            elif body is not None:
+                pieces.append((fields["name"], fields["offset"], body))
+        pieces += [(path.name, None, path.read_bytes()) for path in beats if path.exists()]
+        lines, stopped = ray.get(inbox.exchange.remote((job, execution, time.monotonic(), pieces), known))
+        known += len(lines)
+        for line in lines:
+            run.say(line)
+        if stopped:
+            run.end(patience=5.0)
+        time.sleep(0.0 if ended is not None else HEARD)
+    return ended
+
+
+def _left(logs: Path, leaves: Sequence[str]) -> list[tuple[str, bytes]]:
+    from fnmatch import fnmatchcase
+
+    names = [path for path in sorted(logs.iterdir()) if any(fnmatchcase(path.name, pattern) for pattern in leaves)]
+    return [(path.name, path.read_bytes()) for path in names if path.is_file() and not path.is_symlink()]
+
+
+def _lay_out(folder: Path, files: Mapping[str, bytes]) -> None:
+    for name, content in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)

@@ -1,0 +1,89 @@
+"""What a rank tells of its training: signs of life, how far it has come, losses, and the time of each part."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from proofmark.errors import StepError
+from proofmark.training.ranks.clock import Clock, Part
+from proofmark.training.ranks.model.strategy import Place, summed
+
+if TYPE_CHECKING:
+    from proofmark.record.events import EventLog
+    from proofmark.training.ranks.heartbeat import HeartbeatWriter
+    from proofmark.training.ranks.stepper import Stepper
+
+
+class NonFiniteLoss(StepError):
+    """The training diverged."""
+
+
+@dataclass
+class Position:
+    """How far a training has come: `batch` is that of the epoch."""
+
+    epoch: int = 0
+    batch: int = 0
+    steps: int = 0
+    samples: int = 0
+
+
+class Account:
+    """One rank's."""
+
+    def __init__(
+        self,
+        log: EventLog,
+        heartbeat: HeartbeatWriter,
+        clock: Clock,
+        place: Place,
+        stepper: Stepper,
+        position: Position,
+    ) -> None:
+        self._log, self._heartbeat, self._clock, self._place = log, heartbeat, clock, place
+        self._stepper, self._position = stepper, position
+        self._losses: list[torch.Tensor] = []
+
+    def alive(self, phase: str) -> None:
+        """A sign of life."""
+        self._heartbeat(self._position.steps, phase)
+
+    def part(self, name: str) -> Part:
+        """Begin one part of training, with a sign of life, and time it."""
+        self.alive(name)
+        return self._clock.part(name)
+
+    def add(self, loss: torch.Tensor) -> None:
+        """Of a step; it is written down later, since to look at it is to wait for the device."""
+        self._losses.append(loss)
+
+    def write_losses(self) -> None:
+        """Note the losses since the last note; a loss of this rank that is no number ends the training.
+
+        Raises:
+            NonFiniteLoss: there is one.
+        """
+        if not self._losses:
+            return
+        own = torch.stack(self._losses).tolist()
+        self._losses.clear()
+        first = self._position.steps - len(own) + 1
+        bad = next((step for step, loss in enumerate(own, first) if not math.isfinite(loss)), None)
+        means = [loss / self._place.world for loss in summed(own, self._place)]
+        losses = [loss if math.isfinite(loss) else None for loss in means]
+        schedule = {"learning_rate": self._stepper.learning_rate, "total_steps": self._stepper.total_steps}
+        self.write_totals("steps", first=first, losses=losses, **schedule)
+        if bad is not None:
+            self._log.write("diverged", step=bad)
+            raise NonFiniteLoss(f"the loss of step {bad} is not a finite number")
+
+    def write_totals(self, kind: str, **fields: Any) -> None:
+        """Every figure of the clock, as sums since training began."""
+        at = self._position
+        total = {"epoch": at.epoch, "step": at.steps, "samples": at.samples}
+        communication = self._stepper.communication.totals()
+        self._log.write(kind, **total, **self._clock.seconds(), communication=communication, **fields)

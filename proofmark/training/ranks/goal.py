@@ -1,0 +1,83 @@
+"""What a training is for: how long it may go on, what is looked at on its way, and what ends it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING
+
+from proofmark.measuring.precision import count_flops
+from proofmark.measuring.rehearsal import declared_and_counted
+from proofmark.training.ranks.loading import RankLoader
+
+if TYPE_CHECKING:
+    import torch
+
+    from proofmark.rules.config import EffectiveConfig
+    from proofmark.training.ranks.trainer import Trainer
+
+
+class Goal(ABC):
+    """A trainer calls it at its moments; whatever it decides must be the same on all ranks.
+
+    Attributes:
+        vendors_way: whether the vendor's own steps are used, where it has any.
+        contention: whether it is of interest who else computes meanwhile.
+    """
+
+    vendors_way = True
+    contention = True
+
+    def epochs(self, config: EffectiveConfig) -> int:
+        """How many it lasts at most; none is an evaluation alone."""
+        return int(config.max_epoch)
+
+    @abstractmethod
+    def count(self, training: Trainer, model: torch.nn.Module) -> None:
+        """Write down the operations of the model, which is fresh, on rank 0.
+
+        Raises:
+            StepError: they are not those that the case declares.
+        """
+
+    def ready(self, training: Trainer) -> None:  # noqa: B027 (most have nothing to do then)
+        """All is made, and nothing was computed."""
+
+    def evaluated(self, training: Trainer, metric: float) -> None:  # noqa: B027
+        """An evaluation has come to a metric: the one before the first step, or one after some."""
+
+    @abstractmethod
+    def is_over(self, training: Trainer, metric: float) -> bool:
+        """Whether this ends it: after an evaluation that came after some steps."""
+
+    def ended(self, training: Trainer) -> None:  # noqa: B027
+        """Nothing more is computed."""
+
+
+class Target(Goal):
+    """To reach the case's target, or to train for as long as the limits allow."""
+
+    def __init__(self, until_converged: bool) -> None:
+        self._until_converged = until_converged
+
+    def count(self, training: Trainer, model: torch.nn.Module) -> None:
+        """Of one sample's step: three forward passes' worth, the backward pass counted as two."""
+        inputs, _ = next(RankLoader(training.data.train.dataset, workers=0).load([[0]]))
+        counted = 3.0 * count_flops(model.eval(), inputs)
+        training.log.write("flops", counted=counted)
+        if "flops" in training.config.parameters:  # weights for inference are trained without
+            declared_and_counted(training.case, training.config, counted)
+
+    def is_over(self, training: Trainer, metric: float) -> bool:
+        """Whether it is reached, in the case's own model too where the vendor trains its own way: that one decides."""
+        config = training.config
+        if not (self._until_converged and reaches(metric, config.target, config.better)):
+            return False
+        if not training.adapted:
+            return True
+        own = training.confirmed(metric)
+        return not training.honest or reaches(own, config.target, config.better)
+
+
+def reaches(metric: float, target: float, better: str) -> bool:
+    """At least the target for accuracies, at most for losses and perplexities; no number reaches nothing."""
+    return metric >= target if better == "higher" else metric <= target
