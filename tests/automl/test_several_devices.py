@@ -1,0 +1,93 @@
+"""A trial on several devices of a machine: a process on each, one trial, every image once."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from proofmark.automl.network import fresh_weights
+from proofmark.automl.search.running import MODULE, TrialProcess
+from proofmark.automl.seed_networks import small_network
+from proofmark.automl.trial.spec import WEIGHTS, TrialSpec
+from proofmark.automl.trial.tensors import read_weights
+from proofmark.launch.job import LocalLauncher
+from proofmark.record.events import read_events
+from proofmark.rules.case_file import load_case_file
+from proofmark.rules.config import HostSettings, resolve
+from proofmark.training.ranks.heartbeat import read_heartbeat
+from suites.automl import test_image_search
+from tests.automl.searches import ROOT
+
+GRAPH = small_network(size=8, channels=1, width=4)
+
+
+def process(folder: Path, epochs: int) -> TrialProcess:
+    """A trial of the suite's own case on two processes, begun."""
+    path, case = ROOT / "suites/automl/image_search.yaml", test_image_search.TestImageSearch
+    file = load_case_file(path, "automl", "embedded", case.common_file, case.parameters_type)
+    config = resolve(file, "cpu", [], None, HostSettings(None, None, str(folder / "cache"), None, None)).config
+    common: tuple[Any, ...] = ((case.__module__, case.__qualname__), "cpu", str(ROOT / "vendors"), config.as_dict())
+    spec = TrialSpec(
+        *common,
+        str(folder),
+        (str(ROOT),),
+        trial=0,
+        graph=GRAPH.model_dump(mode="json"),
+        parent=None,
+        hyperparameters={"batch_size": 64, "dropout": 0.0, "kernel_size": 3},
+        epochs=epochs,
+        patience=None,
+        seed=0,
+        nproc=2,
+    )
+    begun = TrialProcess(spec, LocalLauncher(), 60.0, 300.0, MODULE)
+    begun.begin({}, None)
+    return begun
+
+
+def ended(begun: TrialProcess) -> dict[str, Any]:
+    while (end := begun.poll()) is None:
+        time.sleep(0.05)
+    return end
+
+
+def test_every_image_counts_once_and_the_weights_are_one_networks(tmp_path: Path) -> None:
+    end = ended(process(tmp_path, epochs=1))
+    assert (end["status"], end["reason"]) == ("finished", None)
+    own = list(read_events(tmp_path / "noderank0" / "trial.jsonl"))
+    (data,) = (event for event in own if event["event"] == "dataset")
+    assert [epoch["images"] for epoch in end["epochs"]] == [0, data["items"]]
+    assert {epoch["evaluated"] for epoch in end["epochs"]} == {data["validation_items"]}
+    steps = next(event["total_steps"] for event in own if event["event"] == "steps")
+    assert steps == -(-data["items"] // 128), "64 on each of two"
+    assert all(check["passed"] for check in end["checks"]) and end["counted"] is not None
+    weights = read_weights(tmp_path / "noderank0" / WEIGHTS)
+    assert weights.keys() == fresh_weights(GRAPH, 0).keys()
+
+
+def test_a_rank_that_is_killed_ends_its_trial_and_nothing_is_left(tmp_path: Path) -> None:
+    begun, node = process(tmp_path, epochs=1000), tmp_path / "noderank0"
+    while not any(event["event"] == "epoch_begin" for event in read_events(node / "rank1.jsonl")):
+        assert begun.poll() is None
+        time.sleep(0.1)
+    os.kill(pid_of(node / "rank1.heartbeat"), signal.SIGKILL)
+    end = ended(begun)
+    assert (end["status"], end["reason"]) == ("failed", "rank 1 died of signal 9")
+    assert not psutil.pid_exists(pid_of(node / "rank0.heartbeat"))
+
+
+def pid_of(path: Path) -> int:
+    beat = read_heartbeat(path)
+    assert beat is not None
+    return beat.pid
+
+
+@pytest.fixture(autouse=True)
+def _two_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
