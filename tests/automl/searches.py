@@ -14,8 +14,9 @@ from proofmark.automl.search.journal import Journal
 from proofmark.automl.search.settings import SearchSettings
 from proofmark.automl.search.state import State, Trial
 from proofmark.automl.search.study import Study
+from proofmark.automl.search.upcoming import MakeSpec
 from proofmark.automl.trial.spec import TrialSpec
-from proofmark.launch.job import LocalLauncher
+from proofmark.launch.job import Launcher, LocalLauncher
 from proofmark.vendor.hardware.machine import describe_host
 
 ROOT = Path(__file__).parents[2]
@@ -64,23 +65,34 @@ def settings(trials: int, devices: int = 1, **more: Any) -> SearchSettings:
     return SearchSettings(**{**fields, **more})
 
 
-def search(folder: Path, settled: SearchSettings, does: dict[int, str] | None = None) -> State:
-    """A search in a folder, or the rest of one."""
+def spec_maker(cache: Path, does: dict[int, str] | None = None) -> MakeSpec:
+    """Makes specs of trials that do as they are told."""
 
     def spec(directory: Path, **trial: Any) -> TrialSpec:
         config = {
             "suite": "made_up",
             "case": "numbers",
-            "host": {"cache_dir": str(folder.parent / "cache")},
+            "host": {"cache_dir": str(cache)},
             "does": {str(number): what for number, what in (does or {}).items()},
         }
         paths = (str(ROOT),)
         return TrialSpec(("", ""), "none", "", config, str(directory), paths, **trial)
 
+    return spec
+
+
+def search(
+    folder: Path,
+    settled: SearchSettings,
+    does: dict[int, str] | None = None,
+    launcher: Launcher | None = None,
+) -> State:
+    """A search in a folder, or the rest of one."""
+    spec, launched = spec_maker(folder.parent / "cache", does), launcher or LocalLauncher()
     journal = Journal(folder)
     try:
         study = Study(folder, settled.ranges, settled.seed, settled.startup)
-        driver = Driver(folder, journal, settled, Numbers(), study, LocalLauncher(), spec, module=STUB)
+        driver = Driver(folder, journal, settled, Numbers(), study, launched, spec, module=STUB)
         return driver.run(describe_host().model_dump(), "0")
     finally:
         journal.close()

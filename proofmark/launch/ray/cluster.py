@@ -21,7 +21,7 @@ from proofmark.launch.ray.launcher import RayLauncher
 from proofmark.process.lifetime import temporary_directory
 from proofmark.vendor.hardware.machine import usable_cores
 
-INSTALL = "python -m pip install -c constraints.txt '.[automl-ray]'"
+INSTALL = "python -m pip install -c constraints.txt ray"
 
 PROCESSOR, GPU = "CPU", "GPU"
 """Resources of every Ray: cores, and accelerators that it knows as such."""
@@ -175,6 +175,8 @@ def _probe(address: str) -> None:
     if done.returncode != 0:
         said = [line for line in done.stdout.splitlines() if line.strip()]
         why = said[-1] if said else "Ray's own code ended over it: is it a Ray of this version?"
+        if "Unauthenticated" in done.stderr:
+            why = f"it wants another token: set {' and '.join(GUARD)} as where it was started"
         raise UsageError(harmless(f"--ray-address {address}: {why}"))
 
 

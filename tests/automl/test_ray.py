@@ -1,0 +1,199 @@
+"""Trials as tasks of a real Ray: one of this machine, and a cluster of two nodes, of which one is killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from proofmark.automl.search.running import TrialProcess
+from proofmark.errors import UsageError
+from proofmark.launch.cluster.code_tree import CodeTree
+from proofmark.launch.ray.cluster import RayCluster
+from proofmark.record.events import read_events
+from tests.automl.searches import ROOT, STUB, search, settings, spec_maker
+from tests.services import missing
+
+REST: dict[str, Any] = {"hyperparameters": {}, "epochs": 1, "patience": None, "seed": 0}
+CODE = CodeTree.of(ROOT, ("proofmark", "tests"))
+
+
+def started(folder: Path, *arguments: str) -> tuple[subprocess.Popen[bytes], int]:
+    """A node of a Ray cluster with one core, which ends with its process; and its port."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    command = [str(Path(sys.executable).with_name("ray")), "start", "--block", "--num-cpus=1", "--num-gpus=0"]
+    own = arguments or ("--head", f"--port={port}", "--include-dashboard=false", f"--temp-dir={folder}")
+    return subprocess.Popen(
+        [*command, "--disable-usage-stats", *own],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    ), port
+
+
+def killed(node: subprocess.Popen[bytes]) -> None:
+    """A node as a machine that loses its power: all of its processes at once."""
+    for each in [*psutil.Process(node.pid).children(recursive=True), psutil.Process(node.pid)]:
+        try:
+            each.kill()
+        except psutil.NoSuchProcess:
+            pass
+    node.wait()
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[RayCluster, str, subprocess.Popen[bytes]]]:
+    """Connected; its address, and its second node."""
+    if find_spec("ray") is None:
+        missing("ray (pip install ray)")
+    guard = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
+    before = {key: os.environ.get(key) for key in guard}
+    os.environ |= guard
+    folder = Path(f"/tmp/proofmark-{secrets.token_hex(4)}")
+    head, port = started(folder)
+    from ray.util import get_node_ip_address
+
+    address = f"{get_node_ip_address()}:{port}"
+    while socket.socket().connect_ex((get_node_ip_address(), port)):
+        time.sleep(0.1)
+    second, _ = started(folder, f"--address={address}")
+    ray = RayCluster(address, "CPU", CODE)
+    try:
+        deadline = time.monotonic() + 120
+        while ray.places(1) < 2 and time.monotonic() < deadline:
+            time.sleep(0.2)
+        yield ray, address, second
+    finally:
+        ray.close()
+        for node in (second, head):
+            if node.poll() is None:
+                killed(node)
+        shutil.rmtree(folder, ignore_errors=True)
+        os.environ |= {key: value for key, value in before.items() if value is not None}
+        for key in [key for key, value in before.items() if value is None]:
+            del os.environ[key]
+
+
+def test_a_search_is_placed_and_what_a_trial_dies_of_is_its_own(
+    cluster: tuple[RayCluster, str, subprocess.Popen[bytes]], tmp_path: Path
+) -> None:
+    ray, _, _ = cluster
+    assert ray.places(1) == 2
+    does = {1: "crash", 2: "killed", 4: "nan"}
+    state = search(tmp_path / "search", settings(6, devices=2, ahead=False), does, ray.launcher(1))
+    reasons = {number: trial.ended and trial.ended["reason"] for number, trial in state.trials.items()}
+    assert reasons == {
+        0: None,
+        1: "its process died: it fell over",
+        2: "its process died without a word: it was killed, or crashed",
+        3: None,
+        4: "the loss of step 3 is not a finite number",
+        5: None,
+    }
+    assert [trial.begun["parent"] is None for trial in state.trials.values()] == [
+        True,
+        True,
+        False,
+        False,
+        False,
+        False,
+    ]
+
+
+def test_a_trial_whose_node_is_lost_is_run_again(
+    cluster: tuple[RayCluster, str, subprocess.Popen[bytes]], tmp_path: Path
+) -> None:
+    ray, _, second = cluster
+    launcher, before = ray.launcher(1), set(Path(tempfile.gettempdir()).glob("proofmark-host-*"))
+    make = spec_maker(tmp_path, dict.fromkeys(range(2), f"wait for {tmp_path / 'now'}"))
+    both = []
+    for number in range(2):
+        (tmp_path / str(number)).mkdir()
+        spec = make(tmp_path / str(number), trial=number, graph={}, parent=None, **REST)
+        both.append(TrialProcess(spec, launcher, 60.0, 60.0, STUB))
+        both[-1].begin({}, None)
+    while not all(list(read_events(tmp_path / f"{number}/noderank0/trial.jsonl")) for number in range(2)):
+        assert [trial.poll() for trial in both] == [None, None]
+        time.sleep(0.1)
+    killed(second)
+    (tmp_path / "now").touch()
+    ends: dict[int, Any] = {}
+    while len(ends) < 2:
+        for number, trial in enumerate(both):
+            if number not in ends and (end := trial.poll()) is not None:
+                ends[number] = end
+        time.sleep(0.1)
+    assert [ends[number]["reason"] for number in range(2)] == [None, None]
+    assert ray.places(1) == 1
+    for left in set(Path(tempfile.gettempdir()).glob("proofmark-host-*")) - before:
+        shutil.rmtree(left)  # a machine without power tidies nothing up
+
+
+@contextmanager
+def _of_another_version() -> Iterator[None]:
+    """The cluster says of itself that it is of an old Ray."""
+    from ray.experimental.internal_kv import _internal_kv_get, _internal_kv_put
+
+    where: Any = {"namespace": b"cluster"}
+    before = _internal_kv_get(b"CLUSTER_METADATA", **where)
+    old = json.loads(before) | {"ray_version": "2.0.0"}
+    _internal_kv_put(b"CLUSTER_METADATA", json.dumps(old).encode(), overwrite=True, **where)
+    try:
+        yield
+    finally:
+        _internal_kv_put(b"CLUSTER_METADATA", before, overwrite=True, **where)
+
+
+def test_an_address_without_a_ray_or_with_another_is_one_line(
+    cluster: tuple[RayCluster, str, subprocess.Popen[bytes]],
+) -> None:
+    _, address, _ = cluster
+    with pytest.raises(UsageError, match=r"^--ray-address nowhere: expected HOST:PORT of the cluster's first node$"):
+        RayCluster("nowhere", "CPU", CODE)
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    with pytest.raises(UsageError, match=rf"^--ray-address 127.0.0.1:{port}: nothing answers there: .*refused$"):
+        RayCluster(f"127.0.0.1:{port}", "CPU", CODE)
+    with _of_another_version(), pytest.raises(UsageError) as told:
+        RayCluster(address, "CPU", CODE)
+    assert "Version mismatch" in str(told.value) and "2.0.0" in str(told.value) and "\n" not in str(told.value)
+
+
+def test_the_suite_refuses_in_one_line(tmp_path: Path) -> None:
+    def answer(*options: str, **variables: str) -> tuple[int, str]:
+        command = [sys.executable, "-m", "pytest", *options, "--launcher", "ray", "-p", "no:cacheprovider", "-q"]
+        clean = {key: value for key, value in os.environ.items() if not key.startswith("PYTEST_")}
+        done = subprocess.run(
+            [*command, "--results-dir", str(tmp_path)],
+            cwd=ROOT,
+            env=clean | variables,
+            capture_output=True,
+            text=True,
+            timeout=300,
+        )
+        assert "Traceback" not in done.stdout + done.stderr
+        return done.returncode, done.stdout + done.stderr
+
+    code, told = answer("suites/automl", "--ray-address", "127.0.0.1:1")
+    assert code == 4 and "--ray-address 127.0.0.1:1: nothing answers there: Connection refused" in told
+    code, told = answer("suites/training", "-k", "resnet50")
+    assert code == 4 and "--launcher ray: case resnet50 is of suite training, whose cases it can't place" in told
+    (tmp_path / "hidden" / "ray").mkdir(parents=True)
+    (tmp_path / "hidden" / "ray" / "__init__.py").write_text("raise ImportError('no Ray')\n")
+    code, told = answer("suites/automl", PYTHONPATH=str(tmp_path / "hidden"))
+    assert code == 4 and "Ray is not installed here: python -m pip install -c constraints.txt ray" in told
