@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
-from typing import Any
 
 
 def main() -> int:
     """Connect, and let go; 0 where that went well."""
-    import ray
-
-    module: Any = ray
+    ray = importlib.import_module("ray")
     try:
-        module.init(sys.argv[1], log_to_driver=False, logging_level="CRITICAL")
-        module.shutdown()
+        ray.init(sys.argv[1], log_to_driver=False, logging_level="CRITICAL")
+        ray.shutdown()
     except Exception as error:  # noqa: BLE001 (that is what is asked)
         print(f"{type(error).__name__}: {' '.join(str(error).split())}")
         return 1

@@ -5,6 +5,7 @@ Both are sent by value, with the far end's modules: a node needs Ray and what th
 
 from __future__ import annotations
 
+import importlib
 import os
 import queue
 import shutil
@@ -98,8 +99,7 @@ def run_job(
 
 def _attend(inbox: Any, job: str, run: Run, frames: Any, beats: Sequence[Path]) -> int:
     """Pass on what the agent writes and what it is told, until it has ended; its exit code."""
-    import ray
-
+    ray = importlib.import_module("ray")  # an extra
     execution, known, ended = os.urandom(8).hex(), 0, None
     while ended is None:
         pieces: list[tuple[str, int | None, bytes]] = []
