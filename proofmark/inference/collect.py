@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from proofmark import __version__
@@ -14,6 +14,7 @@ from proofmark.inference.outside import timed_outside
 from proofmark.inference.record import STEPS, Accuracy, Measurement, RunRecord, Step
 from proofmark.inference.timing.rounds import measurement_of
 from proofmark.inference.verdict import judge
+from proofmark.measuring.fresh_pace import Round, fresh_pace
 from proofmark.monitoring.summary import summarise
 from proofmark.record.begun import envelope_of
 from proofmark.record.chain import changes
@@ -40,7 +41,7 @@ def collect(events_file: Path, begun: Event | None = None, seal: Seal | None = N
     begin = begin | _of_host(launched, begin)
     config = EffectiveConfig.from_dict(begin["config"])
     engine, framework = _measurement(events, "engine"), _measurement(events, "framework")
-    outside = [] if launched else list(timed_outside(events["round_begin"], events["round"]))
+    own = list(_own_checks(events, here=not launched))
     flops = Flops(declared=config.flops, counted=_last(events, "flops").get("counted"))
     record = RunRecord(
         **envelope_of(begin, config),
@@ -55,9 +56,9 @@ def collect(events_file: Path, begun: Event | None = None, seal: Seal | None = N
         accuracy=_accuracy(events, config, begin["gate"]),
         flops=flops,
         memory=_memory(events, begin["compiler"]),
-        dishonest=tuple(dict.fromkeys([*(event["what"] for event in events["dishonest"]), *_accusations(outside)])),
+        dishonest=tuple(dict.fromkeys([*(event["what"] for event in events["dishonest"]), *_accusations(own)])),
         disturbed=tuple(dict.fromkeys(event["what"] for event in events["disturbed"])),
-        checks=(*_checks(events), *outside),
+        checks=(*_checks(events), *own),
         partial=bool(events["partial"]),
         corrupt_lines=len(events[CORRUPT]),
         damaged=tuple(event["what"] for event in events[CORRUPT][:NAMED]),
@@ -109,10 +110,27 @@ def _checks(events: Events) -> tuple[Check, ...]:
     return tuple(Check.read(event) for event in events["check"] if event.get("attempt", 0) == attempt)
 
 
+def _own_checks(events: Events, here: bool) -> Iterator[Check]:
+    """Those that the session makes of what it was told: of time where the case ran `here`, and of fresh batches."""
+    if here:
+        yield from timed_outside(events["round_begin"], events["round_end"], events["round"])
+    if fresh := fresh_pace([_full_batches(event) for event in _of(events, "round", "engine")]):
+        yield fresh
+
+
+def _full_batches(event: Event) -> Round:
+    """The seconds of a round's full batches, fresh ones and the data's."""
+    fresh, batch_ns = set(event.get("fresh", ())), event["batch_ns"]
+    a_pass = max(1, len(batch_ns) // max(1, event.get("passes", 1)))
+    full = [number for number in range(len(batch_ns)) if number % a_pass < event.get("full", a_pass)]
+    seconds = [(number in fresh, batch_ns[number] / 1e9) for number in full]
+    return Round([took for new, took in seconds if new], [took for new, took in seconds if not new])
+
+
 def _accusations(checks: Sequence[Check]) -> list[str]:
     """Those of checks that failed."""
     return [
-        f"the case's process fails '{check.name}': {check.meaning} ({check.figure:.3g}, bound {check.bound:.3g})"
+        f"the engine fails '{check.name}': {check.meaning} ({check.figure:.3g}, bound {check.bound:.3g})"
         for check in checks
         if not check.passed
     ]

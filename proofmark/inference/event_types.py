@@ -65,7 +65,7 @@ class _Warmup(_Of):
     seconds: Seconds
 
 
-class _RoundBegin(_Of):
+class _RoundHeard(_Of):
     number: Count
 
 
@@ -79,6 +79,9 @@ class _Round(_Of):
     whole_ns: Count
     batch_ns: list[Count]
     evaluation_ns: Count
+    fresh: NotRequired[list[Count]]
+    full: NotRequired[Count]
+    seeds: NotRequired[list[Count]]
     accuracy: float | None
 
 
@@ -110,7 +113,8 @@ CASE_EVENTS = EventReader(
         "loader": _Loader,
         "alone": _Alone,
         "warmup": _Warmup,
-        "round_begin": _RoundBegin,
+        "round_begin": _RoundHeard,
+        "round_end": _RoundHeard,
         "round": _Round,
         "repeated": _Repeated,
         "probed": _Of,

@@ -34,7 +34,7 @@ class Answers:
     def __init__(self) -> None:
         self.changed = self.written = 0
         self._held: deque[Call] = deque()
-        self._taken = 0
+        self.taken = 0
         self._inputs: list[list[torch.Tensor]] = []
         self._answers: list[list[torch.Tensor]] = []
         self._chance = random.SystemRandom()
@@ -58,23 +58,29 @@ class Answers:
 
     def _take_rows(self, call: Call) -> None:
         count = len(call.before[0])
-        wanted = ROWS if self._taken < BUDGET else 1
+        wanted = ROWS if self.taken < BUDGET else 1
         rows = self._chance.sample(range(count), min(wanted, count))
-        self._taken += len(rows)
         for row in rows:
-            self._inputs.append([tensor[row : row + 1].clone() for tensor in call.before])
-            self._answers.append([tensor[row : row + 1].clone() for tensor in call.answer])
+            inputs, answer = ([tensor[row : row + 1].clone() for tensor in each] for each in (call.before, call.answer))
+            self.take_row(inputs, answer)
 
-    def worst(self, ask: Ask, batch: int | None) -> float:
+    def take_row(self, inputs: list[torch.Tensor], answer: list[torch.Tensor]) -> None:
+        """Take a row as it was asked, and what was answered to it."""
+        self.taken += 1
+        self._inputs.append(inputs)
+        self._answers.append(answer)
+
+    def worst(self, ask: Ask, batch: int | None, most: int | None = None) -> float:
         """The largest distance of any row's answer from what another answers to the same inputs.
 
         Args:
             ask: takes inputs, returns outputs on the host.
             batch: rows that it must be asked at once; None if any number will do.
+            most: rows that are looked at, chosen by chance; None for all.
         """
         import torch
 
-        order = self._chance.sample(range(self._taken), self._taken)
+        order = self._chance.sample(range(self.taken), min(self.taken, most or self.taken))
         size, worst = batch or AT_ONCE, 0.0
         for start in range(0, len(order), size):
             rows = list(islice(cycle(order), start, start + size))

@@ -17,6 +17,7 @@ from __future__ import annotations
 import random
 import statistics
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from proofmark.measuring.agreement import Answers, distance
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
 
 TIMED_PACE = 1.25
 """By how much a pass at the pace of new inputs may take longer than the fastest timed one."""
+
+LOOKED_AT = 96
+"""Rows of a measurement's timed answers that are compared. Wrong in one of twenty, an engine is seen in 99 of 100."""
 
 TOLERANCE = {"fp32": 0.0002, "tf32": 0.005, "fp16": 0.02, "bf16": 0.1, "int8": 0.2}
 """Largest distance of a row's answer from the framework's, in units of the spread between samples.
@@ -101,6 +105,21 @@ def _brisk(seconds: list[float]) -> float:
     return sorted(seconds)[len(seconds) // 4] if seconds else 0.0
 
 
+def timed_answers(
+    answers: Answers, reference: Compute | None, engine: Compute, synchronize: Synchronize, precision: str, batch: int
+) -> Check:
+    """Hold random rows of the timed rounds, of fresh batches and of the data's, against another's answers to them.
+
+    Args:
+        answers: those rows.
+        reference: the framework in float32 on the CPU; None without a model, as in `probe`.
+        batch: rows of a full batch.
+    """
+    check = _agreement(answers, reference, engine, synchronize, precision, batch, LOOKED_AT)
+    whose = "the framework's to the same inputs" if reference else "its own to them in other company"
+    return replace(check, name="answers alike when timed", meaning=f"answers in the timed rounds differ from {whose}")
+
+
 def timed_pace(new: float, timed: float, batches: int) -> Check:
     """Hold the fastest timed round, by the sum of its batches, against the pace of new inputs.
 
@@ -151,13 +170,19 @@ def _none(name: str, count: int, meaning: str) -> Check:
 
 
 def _agreement(
-    answers: Answers, reference: Compute | None, engine: Compute, synchronize: Synchronize, precision: str, batch: int
+    answers: Answers,
+    reference: Compute | None,
+    engine: Compute,
+    synchronize: Synchronize,
+    precision: str,
+    batch: int,
+    most: int | None = None,
 ) -> Check:
     """The largest distance of any row that was looked at, in units of the spread between samples."""
 
     def ask(inputs: list[torch.Tensor]) -> list[torch.Tensor]:
         return run_window(reference or engine, inputs, synchronize).answer
 
-    worst, bound = answers.worst(ask, None if reference else batch), TOLERANCE[precision]
+    worst, bound = answers.worst(ask, None if reference else batch, most), TOLERANCE[precision]
     whose = "the framework's answer to the same inputs" if reference else "its own answer to them in other company"
     return Check("answers new inputs", worst <= bound, worst, bound, f"answers to new inputs differ from {whose}")

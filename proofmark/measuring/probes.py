@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from proofmark.measuring.audible_loader import AudibleLoader
+from proofmark.measuring.drawn import is_plain
 from proofmark.measuring.pace import FEWEST, MOST
 from proofmark.measuring.window import Compute, Synchronize, run_window
 from proofmark.process.threads import one_thread
@@ -75,15 +76,8 @@ def full_batches(loader: Loader, chance: random.SystemRandom) -> Iterator[list[t
     Where torch's DataLoader knows which items are in which batch, those that are drawn are loaded, and no others, in
     this process. Any other loader is walked through.
     """
-    from torch.utils.data import DataLoader, IterableDataset
-
     plain = loader.silent if isinstance(loader, AudibleLoader) else loader
-    if (
-        isinstance(plain, DataLoader)
-        and type(plain).__init__ is DataLoader.__init__
-        and plain.batch_sampler is not None
-        and not isinstance(plain.dataset, IterableDataset)
-    ):
+    if is_plain(plain):
         batches = list(plain.batch_sampler)
         full = [batch for batch in batches if len(batch) == len(batches[0])]
         while True:

@@ -97,16 +97,19 @@ def test_rounds_that_somebody_else_wrote_are_an_error(log: CaseLog, change: Call
     assert all(reason.startswith("the event log was changed by somebody else") for reason in found.reasons)
 
 
-def rounds(*seconds: tuple[float, float], of: str = "engine") -> tuple[list[Event], list[Event]]:
+def rounds(*seconds: tuple[float, float]) -> tuple[list[Event], list[Event], list[Event]]:
     """Rounds that took so long outside, and inside."""
     begun: list[Event] = []
+    over: list[Event] = []
     ended: list[Event] = []
     clock = 0
     for number, (outside, inside) in enumerate(seconds, 1):
-        begun.append({"of": of, "number": number, "clock": clock})
+        begun.append({"of": "engine", "number": number, "clock": clock})
         clock += int(outside * 1e9)
-        ended.append({"of": of, "number": number, "attempt": 0, "clock": clock, "whole_ns": int(inside * 1e9)})
-    return begun, ended
+        over.append({**begun[-1], "clock": clock})
+        clock += int(9e9)  # what gave way to fresh batches is answered, and nobody times that
+        ended.append({"of": "engine", "number": number, "attempt": 0, "clock": clock, "whole_ns": int(inside * 1e9)})
+    return begun, over, ended
 
 
 @pytest.mark.parametrize(
@@ -127,10 +130,10 @@ def test_time_passes_outside_too(seconds: list[tuple[float, float]], passed: boo
 
 
 def test_rounds_that_nobody_heard_begin_are_held_to_nothing() -> None:
-    begun, ended = rounds((1.0, 1.0))
-    assert list(timed_outside([], ended)) == []
-    assert list(timed_outside([{**begun[0], "number": 2}], ended)) == []
-    (check,) = timed_outside([{**begun[0], "clock": -int(9e9)}, *begun], ended)
+    begun, over, ended = rounds((1.0, 1.0))
+    assert list(timed_outside([], over, ended)) == [] == list(timed_outside(begun, [], ended))
+    assert list(timed_outside([{**begun[0], "number": 2}], over, ended)) == []
+    (check,) = timed_outside([{**begun[0], "clock": -int(9e9)}, *begun], over, ended)
     assert check.passed, "of a round that was run again the last beginning counts"
 
 
@@ -140,11 +143,12 @@ def test_a_clock_that_runs_slow_is_no_pass(log: CaseLog, monkeypatch: pytest.Mon
     events: list[tuple[str, dict[str, Any]]] = []
     for kind, fields in good_events():
         if kind == "round" and fields["of"] == "engine":
-            events.append(("round_begin", {"of": "engine", "number": fields["number"]}))
+            heard = {"of": "engine", "number": fields["number"]}
+            events += [("round_begin", heard), ("round_end", heard)]
         events.append((kind, fields))
     with log.path.open("a") as stream:
         for kind, fields in events:
-            clock += 10**9 if kind == "round" and fields["of"] == "engine" else 1000
+            clock += 10**9 if kind == "round_end" else 1000
             stream.write(json.dumps({"event": kind, "time": 1.79e9, "clock": clock, **fields}) + "\n")
     found = verdict(collect(log.path))
     assert found.kind is VerdictKind.FAIL_HONESTY

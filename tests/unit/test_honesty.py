@@ -82,7 +82,9 @@ EXPECTED = {
 
 
 @pytest.fixture(autouse=True)
-def one_second_chance_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def the_honesty_round_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One second chance, and no fresh batches in the timed rounds, which are in test_fresh_rounds.py."""
+    monkeypatch.setattr("proofmark.measuring.mixed.MOST", 0)
     monkeypatch.setattr("proofmark.inference.timing.trial.SECOND_CHANCES", 1)
     monkeypatch.setattr(ContentionMeter, "seen", lambda self: Contention(others=0.0, stolen=0.0, idle=0.1))
 

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from proofmark.measuring import honesty
-from proofmark.measuring.honesty import TIMED_PACE, TOLERANCE, probe, recognition, timed_pace
+from proofmark.measuring.honesty import LOOKED_AT, TIMED_PACE, TOLERANCE, probe, recognition, timed_answers, timed_pace
 from proofmark.measuring.pace import FEWEST, GRACE, MOST, PACE
 
 BATCH, BATCHES = 4, 10
@@ -35,6 +35,7 @@ class Played:
         self.asked: list[tuple[Any, int | None]] = []
         self.unseen: list[str] = []
         self.rows: list[list[float]] = []
+        self.looked_at: int | None = None
 
     def all_pairs(self, loader: Any, chance: Any) -> Iterator[tuple[list[torch.Tensor], list[torch.Tensor]]]:
         for _ in range(MOST):
@@ -53,8 +54,9 @@ class Played:
     def finish(self) -> None:
         assert self.slept, "an engine that was not waited for gets the time to change its answer"
 
-    def worst(self, ask: Any, size: int | None) -> float:
+    def worst(self, ask: Any, size: int | None, most: int | None = None) -> float:
         self.asked.append((ask(batch("data")), size))
+        self.looked_at = most
         return self.farthest
 
 
@@ -141,6 +143,19 @@ def test_answers_are_held_to_the_precision(played: Played, precision: str, bound
     played.farthest = bound * 1.01
     check = probed(precision=precision)[0]["answers new inputs"]
     assert not check.passed and (check.figure, check.bound) == (bound * 1.01, bound)
+
+
+def test_rows_of_timed_answers_are_held_to_the_same(played: Played) -> None:
+    played.farthest = TOLERANCE["bf16"] * 1.01
+    for reference, whose in (
+        ("framework", "the framework's to the same inputs"),
+        (None, "its own to them in other company"),
+    ):
+        check = timed_answers(played, reference, "own", lambda: None, "bf16", BATCH)  # type: ignore[arg-type]
+        assert not check.passed and check.name == "answers alike when timed" and played.looked_at == LOOKED_AT
+        assert check.meaning == f"answers in the timed rounds differ from {whose}"
+    played.farthest = TOLERANCE["bf16"]
+    assert timed_answers(played, "framework", "own", lambda: None, "bf16", BATCH).passed  # type: ignore[arg-type]
 
 
 def test_the_bounds_are_those_that_were_measured() -> None:

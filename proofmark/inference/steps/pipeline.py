@@ -21,6 +21,7 @@ from proofmark.inference.timing.bench import Bench
 from proofmark.inference.timing.measure import measure
 from proofmark.inference.timing.trial import Trial
 from proofmark.measuring.audible_loader import AudibleLoader
+from proofmark.measuring.drawn import drawn_anew
 from proofmark.measuring.precision import count_flops, framework_compute, perturbed
 from proofmark.measuring.rehearsal import declared_and_counted, first_batch, rehearse, rehearse_training
 from proofmark.measuring.statistics import samples_needed
@@ -124,6 +125,7 @@ class Pipeline:
             self.log.write("weights", **self._weights(model, batch).model_dump())
             self.model = model.eval()
             self._seed()
+        self.loader, order = drawn_anew(self.loader)
         self.bench = Bench(
             config,
             AudibleLoader(self.loader, self.report),
@@ -132,6 +134,7 @@ class Pipeline:
             self.found.vendor,
             self.log,
             self.report,
+            order=order,
         )
 
     def _seed(self) -> None:

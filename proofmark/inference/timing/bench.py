@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from proofmark.inference.timing.stages import Evaluate
+from proofmark.measuring.drawn import Order
 from proofmark.measuring.yardstick import LEAST_SECONDS, Yardstick
 from proofmark.record.events import Log
 from proofmark.vendor.contract import Vendor
@@ -31,6 +32,7 @@ class Bench:
         form: what the first target's answers look like; None before it has answered.
         accused: whether the present target was seen to do what an honest one does not.
         attempt: how often the present target was measured before, and disturbed.
+        order: in which the data comes; None where that is the loader's own affair.
     """
 
     config: EffectiveConfig
@@ -43,6 +45,7 @@ class Bench:
     form: Form | None = field(default=None)
     accused: bool = False
     attempt: int = 0
+    order: Order | None = None
 
     @cached_property
     def yardstick(self) -> Yardstick | None:

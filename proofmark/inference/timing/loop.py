@@ -33,6 +33,7 @@ class TimedRound:
     score: Score = field(default_factory=Score)
     foo_seconds: float = 0.0
     reused_memory: bool = False
+    fresh: list[int] = field(default_factory=list)
 
     @property
     def core_ns(self) -> int:

@@ -10,6 +10,7 @@ from proofmark.inference.timing.bench import Bench
 from proofmark.inference.timing.rounds import core_of
 from proofmark.inference.timing.timing import Timing
 from proofmark.inference.timing.trial import Trial
+from proofmark.measuring.agreement import Answers
 from proofmark.measuring.window import Compute
 from proofmark.process.memory import peak_resident_bytes, reset_peak
 from proofmark.rules.case_file import NOISE
@@ -51,7 +52,7 @@ def measure(
     timing.warm_up()
     for bench.attempt in range(REPETITIONS + 1):
         # all of it anew, the honesty round too: it is held against rounds of the same minute
-        timing.fastest = float("inf")
+        timing.fastest, timing.answers = float("inf"), Answers() if probed else None
         trial = Trial(bench, name, compute, probed_with) if probed else None
         noise = _rounds(bench, timing, rounds, trial)
         if not noise or not ranked or bench.accused or bench.attempt == REPETITIONS:
@@ -62,6 +63,8 @@ def measure(
     timing.time_alone()
     if trial is not None:
         trial.hold_pace(timing)
+    if trial is not None and timing.answers is not None:
+        trial.hold_answers_timed(timing.answers)
     used, total = _device_memory(bench)
     peak = peak_resident_bytes()
     bench.log.write("memory", of=name, host_peak_bytes=peak, device_peak_bytes=used, device_total_bytes=total)

@@ -13,6 +13,8 @@ from proofmark.inference.record import Round
 from proofmark.inference.timing.bench import Bench, form_of
 from proofmark.inference.timing.loop import TimedRound, loader_round, timed_round
 from proofmark.inference.timing.rounds import round_of
+from proofmark.measuring.agreement import Answers
+from proofmark.measuring.mixed import Mixed
 from proofmark.measuring.window import Compute, run_window, share_memory
 from proofmark.monitoring.contention import ContentionMeter
 from proofmark.process.threads import one_thread
@@ -39,6 +41,7 @@ class Timing:
 
     Attributes:
         fastest: seconds of compute that a pass of the fastest round took.
+        answers: rows of the rounds' answers; None where all batches are the data's, and nobody looks at them.
     """
 
     def __init__(self, bench: Bench, name: str, compute: Compute) -> None:
@@ -47,6 +50,7 @@ class Timing:
         self._beside = not bench.vendor.runs_on_processor
         self._passes = 1
         self.fastest = float("inf")
+        self.answers: Answers | None = None
 
     def warm_up(self) -> None:
         """Untimed calls at both batch sizes that the data has, so that nothing compiles under the clock."""
@@ -127,10 +131,12 @@ class Timing:
     def _run(self, number: int, rounds: int) -> TimedRound:
         gc.collect()
         bench, strange = self._bench, set[str]()
+        mixed = Mixed(bench.loader, self._passes, bench.first) if self.answers is not None else None
 
         def evaluate(outputs: list[torch.Tensor], targets: torch.Tensor) -> tuple[float, float]:
             strange.update(bench.strange(outputs))
-            return bench.evaluator(outputs, targets)
+            scored = bench.evaluator(outputs, targets)
+            return (0.0, 0.0) if mixed is not None and mixed.takes(outputs) else scored
 
         phase, steps = f"{self._name} round {number}/{rounds}", len(bench.loader) * self._passes
 
@@ -141,8 +147,10 @@ class Timing:
 
         progress(0, 0)
         bench.log.write("round_begin", of=self._name, number=number, attempt=bench.attempt)
+        if bench.order is not None:
+            bench.order.take_seeds()
         result = timed_round(
-            bench.loader,
+            mixed or bench.loader,
             self._compute,
             bench.vendor.synchronize,
             evaluate,
@@ -150,10 +158,29 @@ class Timing:
             passes=self._passes,
             beside=self._beside,
         )
+        bench.log.write("round_end", of=self._name, number=number, attempt=bench.attempt)
+        if mixed is not None:
+            self._settle(mixed, result)
         self._look_at(number, result)
         for what in sorted(strange):
             bench.accuse(self._name, what)
         return result
+
+    def _settle(self, mixed: Mixed, result: TimedRound) -> None:
+        """Answer and score what gave way to fresh batches, and keep the rows that are looked at."""
+        bench = self._bench
+        if not self._beside:
+            result.whole_ns -= mixed.spent_ns
+        for noted in mixed.noted:
+            if self.answers is not None:
+                for inputs, answer in zip(noted.rows, noted.answers, strict=True):
+                    self.answers.take_row(inputs, answer)
+            if noted.held is not None:
+                result.fresh.append(noted.position)
+                window = run_window(self._compute, noted.held, bench.vendor.synchronize)
+                total, weight = bench.evaluator(window.answer, noted.targets)
+                result.score.total += float(total)
+                result.score.weight += float(weight)
 
     def _look_at(self, number: int, result: TimedRound) -> None:
         """What a round shows beside its times, also one that does not count."""
@@ -178,6 +205,9 @@ class Timing:
             "accuracy": accuracy if accuracy is not None and math.isfinite(accuracy) else None,
             "contention": contention.model_dump(),
             "machine": machine,
+            "fresh": result.fresh,
+            "full": len(self._bench.loader) - bool(self._bench.remainder),
+            "seeds": self._bench.order.take_seeds() if self._bench.order else [],
         }
         self._bench.log.write("round", of=self._name, number=number, attempt=self._bench.attempt, **fields)
         return round_of(fields)

@@ -8,7 +8,8 @@ from dataclasses import asdict, replace
 
 from proofmark.inference.timing.bench import Bench
 from proofmark.inference.timing.timing import Timing
-from proofmark.measuring.honesty import probe, recognition, timed_pace
+from proofmark.measuring.agreement import Answers
+from proofmark.measuring.honesty import probe, recognition, timed_answers, timed_pace
 from proofmark.measuring.window import Compute
 from proofmark.monitoring.contention import ContentionMeter
 from proofmark.record.parts import Check
@@ -53,6 +54,14 @@ class Trial:
         if not check.passed and not self._bench.accused:
             check = self._excused(check, meter.seen().others)
         self._hold([check])
+
+    def hold_answers_timed(self, answers: Answers) -> None:
+        """Rows of the timed rounds' answers, against the reference."""
+        bench = self._bench
+        if answers.taken:
+            precision, batch = str(bench.config.effective_precision), len(bench.first[0])
+            synchronize = bench.vendor.synchronize
+            self._hold([timed_answers(answers, self._reference, self._compute, synchronize, precision, batch)])
 
     def audit(self, other: Compute, reference: Compute) -> None:
         """Compare the target with the same compiler's engine for a model with other weights."""

@@ -1,0 +1,80 @@
+"""A loader whose order nobody can know: every sample once a pass, in batches that are drawn anew for each."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from typing_extensions import TypeIs
+
+if TYPE_CHECKING:
+    from torch.utils.data import DataLoader
+
+    from proofmark.case import Loader
+
+
+class Order:
+    """A batch sampler with another order for each pass, by a seed of the system's randomness.
+
+    Attributes:
+        seeds: those of the passes that have begun, for the log: `torch.randperm` with one gives its pass again.
+    """
+
+    def __init__(self, items: int, batch: int) -> None:
+        self._items, self._batch = items, batch
+        self.seeds: list[int] = []
+
+    def __len__(self) -> int:
+        return -(-self._items // self._batch)
+
+    def __iter__(self) -> Iterator[list[int]]:
+        import torch
+
+        seed = secrets.randbits(62)
+        self.seeds.append(seed)
+        order = torch.randperm(self._items, generator=torch.Generator().manual_seed(seed)).tolist()
+        for start in range(0, self._items, self._batch):
+            yield order[start : start + self._batch]
+
+    def take_seeds(self) -> list[int]:
+        """Those since the last call."""
+        taken, self.seeds = self.seeds, []
+        return taken
+
+
+def drawn_anew(loader: Loader) -> tuple[Loader, Order | None]:
+    """The same data in an order of its own for each pass, where torch's DataLoader can be asked for that.
+
+    Any other loader is left as it is: then there is no `Order`.
+    """
+    if not is_plain(loader) or not loader.batch_size:
+        return loader, None
+    order = Order(len(loader.dataset), loader.batch_size)
+    sampler: Any = order  # an iterable of lists with a length, which is all that torch needs
+    drawn: Any = type(loader)(
+        loader.dataset,
+        batch_sampler=sampler,
+        collate_fn=loader.collate_fn,
+        num_workers=loader.num_workers,
+        pin_memory=loader.pin_memory,
+        timeout=loader.timeout,
+        worker_init_fn=loader.worker_init_fn,
+        multiprocessing_context=loader.multiprocessing_context,
+        generator=loader.generator,
+        prefetch_factor=loader.prefetch_factor,
+        persistent_workers=loader.persistent_workers,
+    )
+    return drawn, order
+
+
+def is_plain(loader: object) -> TypeIs[DataLoader[Any]]:
+    """Whether it is torch's DataLoader over data with indices, made as that one is."""
+    from torch.utils.data import DataLoader, IterableDataset
+
+    return (
+        isinstance(loader, DataLoader)
+        and type(loader).__init__ is DataLoader.__init__
+        and loader.batch_sampler is not None
+        and not isinstance(loader.dataset, IterableDataset)
+    )

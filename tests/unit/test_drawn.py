@@ -1,0 +1,106 @@
+"""An order that nobody can know, and batches that nobody has seen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import chain
+from typing import Any
+
+import pytest
+import torch
+from torch.utils.data import DataLoader
+
+from proofmark.errors import StepError
+from proofmark.measuring.drawn import drawn_anew
+from proofmark.measuring.mixed import MOST, ROWS, SHARE, Mixed
+from suites.data.loading import BatchLoader
+from tests.unit.test_probes import Items, Walker, collate
+
+ITEMS, SIZE = 403, 4
+
+
+def rows(batches: Any) -> list[list[int]]:
+    return [inputs[0].tolist() for inputs, _ in batches]
+
+
+def test_every_sample_once_a_pass_in_another_order_each_time() -> None:
+    loader, order = drawn_anew(DataLoader(Items(ITEMS), batch_size=SIZE, collate_fn=collate))  # type: ignore[arg-type]
+    assert order is not None
+    first, second = rows(loader), rows(loader)
+    for each in (first, second):
+        assert [len(batch) for batch in each] == [SIZE] * 100 + [3] and len(loader) == 101
+        assert sorted(chain(*each)) == list(range(ITEMS))
+    assert first != second
+    seeds = order.take_seeds()
+    again = [torch.randperm(ITEMS, generator=torch.Generator().manual_seed(seed)).tolist() for seed in seeds]
+    assert again == [list(chain(*first)), list(chain(*second))] and order.take_seeds() == []
+
+
+def test_what_the_loader_does_otherwise_it_still_does() -> None:
+    loader: Any = BatchLoader(Items(40, broken=True), batch_size=4, collate_fn=collate, num_workers=0)  # type: ignore[arg-type]
+    drawn, _ = drawn_anew(loader)
+    assert type(drawn) is BatchLoader
+    with pytest.raises(StepError, match="truncated image"):
+        next(iter(drawn))
+
+
+def test_a_loader_that_is_not_torchs_is_left_alone() -> None:
+    loader: Any = Walker(5)
+    assert drawn_anew(loader) == (loader, None)
+
+
+class Counted:
+    """Batches of rows that say which sample they are, twice."""
+
+    def __init__(self, items: int, size: int) -> None:
+        self.dataset: Any = range(items)
+        self.batches = [list(range(start, min(start + size, items))) for start in range(0, items, size)]
+
+    def __len__(self) -> int:
+        return len(self.batches)
+
+    def __iter__(self) -> Iterator[Any]:
+        for batch in self.batches:
+            samples = torch.tensor(batch)
+            yield [torch.stack([samples, samples], 1).float()], samples
+
+
+def is_fresh(inputs: list[torch.Tensor]) -> bool:
+    return bool((inputs[0][:, 0] != inputs[0][:, 1]).any())
+
+
+def test_some_batches_of_a_round_give_way_to_fresh_ones() -> None:
+    loader = Counted(ITEMS, SIZE)
+    mixed = Mixed(loader, 2, next(iter(loader))[0])
+    fresh: list[int] = []
+    for number, (inputs, targets) in enumerate(batch for _ in range(2) for batch in mixed):
+        if is_fresh(inputs):
+            fresh.append(number)
+        else:
+            assert inputs[0][:, 0].tolist() == targets.tolist()
+        assert mixed.takes([inputs[0] * 10]) == is_fresh(inputs)
+    noted = mixed.noted
+    assert fresh == [each.position for each in noted if each.held is not None]
+    assert 202 // SHARE - 3 <= len(fresh) <= 202 // SHARE and len(noted) > len(fresh)
+    for each in noted:
+        assert len(each.rows) == len(each.answers) == ROWS
+        assert all(torch.equal(asked[0] * 10, told[0]) for asked, told in zip(each.rows, each.answers, strict=True))
+        if each.held is not None:
+            assert each.held[0][:, 0].tolist() == each.targets.tolist(), "the data's own, to be answered afterwards"
+    assert mixed.spent_ns > 0
+
+
+def test_where_they_come_nobody_can_know() -> None:
+    loader = Counted(4000, SIZE)
+    drawn = [
+        frozenset(n for n, batch in enumerate(Mixed(loader, 1, next(iter(loader))[0])) if is_fresh(batch[0]))
+        for _ in range(3)
+    ]
+    assert len(set(drawn)) == 3 and all(max(each) > 500 and len(each) <= MOST for each in drawn)
+
+
+@pytest.mark.parametrize("items, most", [(4, 0), (8, 0), (12, 1), (3, 0)])
+def test_a_small_data_set_has_few(items: int, most: int) -> None:
+    loader = Counted(items, SIZE)
+    mixed = Mixed(loader, 1, next(iter(loader))[0])
+    assert sum(is_fresh(inputs) for inputs, _ in mixed) <= most

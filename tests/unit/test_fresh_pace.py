@@ -1,0 +1,65 @@
+"""What knowing a part of the data gains, and how surely it is seen: docs/honesty.md has these figures."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from proofmark.measuring.fresh_pace import FRESH_PACE, Round, fresh_pace
+from proofmark.measuring.mixed import SHARE
+
+PAGE = (Path(__file__).parents[2] / "docs" / "honesty.md").read_text(encoding="utf-8")
+STRENGTH = re.findall(r"^\| (\d+) % \| (\d+) % \| (\d+) % \|$", PAGE, re.MULTILINE)
+"""By how much an engine is faster, what it knows by heart, in how many measurements that is seen: all in percent."""
+
+WORK, NOISE = 0.01, 0.05
+"""Seconds of a batch that is computed, and how far they scatter, as a share."""
+
+
+def rounds(chance: np.random.Generator, known: float, noise: float) -> list[Round]:
+    """Three of 200 batches, of an engine that knows a share of the samples; noise is lognormal."""
+    made = []
+    for _ in range(3):
+        took = WORK * chance.lognormal(0, noise, 200)
+        fresh = 200 // SHARE
+        made.append(Round(took[:fresh].tolist(), (took[fresh:] * (1 - known)).tolist()))
+    return made
+
+
+def seen(known: float, noise: float, times: int) -> float:
+    """In which share of measurements the engine is found."""
+    chance = np.random.default_rng(1)
+    checks = [fresh_pace(rounds(chance, known, noise)) for _ in range(times)]
+    return sum(check is not None and not check.passed for check in checks) / times
+
+
+@pytest.mark.parametrize("gain, known, found", STRENGTH)
+def test_the_strength_on_the_page(gain: str, known: str, found: str) -> None:
+    share = 1 - 1 / (1 + int(gain) / 100)
+    assert round(100 * share) == int(known)
+    assert seen(share, NOISE, 40) == pytest.approx(int(found) / 100, abs=0.05)
+
+
+def test_the_page_has_both_ends() -> None:
+    found = [found for _, _, found in STRENGTH]
+    assert found[0] == "0" and found[-1] == "100"
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.05, 0.3])
+def test_an_honest_engine_is_not_accused(noise: float) -> None:
+    assert seen(0.0, noise, 100) == 0.0
+
+
+def test_a_few_calls_that_were_interrupted_accuse_nobody() -> None:
+    honest = rounds(np.random.default_rng(2), 0.0, 0.02)
+    fresh = [*honest[0].fresh]
+    fresh[:3] = [0.3, 0.3, 0.3]
+    check = fresh_pace([Round(fresh, honest[0].known), *honest[1:]])
+    assert check is not None and check.passed and check.figure is not None and check.figure > FRESH_PACE
+
+
+def test_without_fresh_batches_there_is_no_check() -> None:
+    assert fresh_pace([]) is None and fresh_pace([Round([], [1.0]), Round([1.0], [])]) is None

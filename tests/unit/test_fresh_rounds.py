@@ -1,0 +1,138 @@
+"""Timed rounds with fresh batches among the data's, by a clock that only work moves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+
+from proofmark.inference.collect import _full_batches
+from proofmark.inference.timing.bench import Bench
+from proofmark.inference.timing.measure import measure
+from proofmark.measuring.drawn import drawn_anew
+from proofmark.measuring.fresh_pace import fresh_pace
+from proofmark.measuring.mixed import SHARE
+from proofmark.measuring.pace import GRACE
+from proofmark.monitoring.contention import ContentionMeter
+from proofmark.record.events import Event, EventLog, read_events
+from proofmark.record.parts import Check, Contention
+from proofmark.rules.config import EffectiveConfig
+from tests.unit.cheating_engines import Answer, Data
+from tests.unit.test_honesty import evaluator
+
+ITEMS, WORK = 1608, 0.002
+"""Seconds that a batch of 16 takes."""
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+
+class Measured:
+    """An engine in three timed rounds of a hundred batches."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.data = Data(ITEMS)
+        self._clock, self._folder = 0, folder
+        monkeypatch.setattr("proofmark.measuring.window.time.perf_counter_ns", lambda: self._clock)
+        monkeypatch.setattr("proofmark.inference.timing.trial.SECOND_CHANCES", 0)
+        monkeypatch.setattr("proofmark.inference.timing.trial.APPEALS", 1)
+        monkeypatch.setattr(ContentionMeter, "seen", lambda self: Contention(others=0.0, stolen=0.0, idle=0.1))
+        self.samples = {row.numpy().tobytes() for row in self.data.dataset.tensors[0]}
+
+    def take(self, seconds: float) -> None:
+        self._clock += round(seconds * 1e9)
+
+    @torch.no_grad()
+    def answer(self, inputs: list[torch.Tensor]) -> list[torch.Tensor]:
+        return [self.data.model(inputs[0])]
+
+    def knows(self, share: float) -> Callable[[list[torch.Tensor]], Answer]:
+        """An engine that computes what it has not learnt by heart."""
+        known = set(sorted(self.samples)[: round(share * len(self.samples))])
+
+        def engine(inputs: list[torch.Tensor]) -> Answer:
+            new = sum(row.numpy().tobytes() not in known for row in inputs[0])
+            self.take(WORK * new / len(inputs[0]))
+            return self.answer(inputs), 0.0
+
+        return engine
+
+    def events(self, engine: Callable[[list[torch.Tensor]], Answer]) -> list[Event]:
+        config = EffectiveConfig(
+            "inference",
+            "net",
+            "embedded",
+            "fake",
+            {"warmup": 1},
+            {"precision": "fp32", "fp16": False, "log_freq": 1000},
+        )
+        vendor: Any = SimpleNamespace(synchronize=lambda: None, memory=lambda: (None, None), runs_on_processor=True)
+        log = EventLog(self._folder / "events.jsonl")
+        loader, order = drawn_anew(self.data.loader)
+        first = next(iter(self.data.loader))[0]
+        bench = Bench(config, loader, first, evaluator, vendor, log, lambda **_: None, order=order)
+        reference = lambda inputs: (self.answer(inputs), 0.0)  # noqa: E731
+        measure(bench, "engine", engine, 3, probed=True, probed_with=reference)
+        return list(read_events(log.path))
+
+
+@pytest.fixture
+def measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Measured:
+    return Measured(tmp_path, monkeypatch)
+
+
+def rounds(events: list[Event]) -> list[Event]:
+    return [event for event in events if event["event"] == "round"]
+
+
+def paced(events: list[Event]) -> Check:
+    check = fresh_pace([_full_batches(event) for event in rounds(events)])
+    assert check is not None
+    return check
+
+
+def accusations(events: list[Event]) -> list[str]:
+    return [event["what"] for event in events if event["event"] == "dishonest"]
+
+
+def test_an_honest_engine_answers_and_scores_every_sample(measured: Measured) -> None:
+    events = measured.events(measured.knows(0.0))
+    assert accusations(events) == [] and paced(events).passed
+    for event in rounds(events):
+        assert event["accuracy"] == 1.0 and event["items"] == ITEMS and len(event["batch_ns"]) == 101
+        assert len(event["fresh"]) == 101 // SHARE and event["full"] == 100 and len(event["seeds"]) == 1
+    places = [tuple(event["fresh"]) for event in rounds(events)]
+    assert len(set(places)) == 3, "they are drawn for each round"
+    (check,) = [event for event in events if event.get("name") == "answers alike when timed"]
+    assert check["passed"] and check["figure"] < 1e-5
+
+
+def test_knowing_a_fifth_of_the_data_is_found(measured: Measured) -> None:
+    check = paced(measured.events(measured.knows(0.2)))
+    assert not check.passed and check.figure == pytest.approx(WORK / (WORK * 0.8 + GRACE), rel=0.03)
+
+
+def test_waiting_until_just_under_the_old_bound_is_found(measured: Measured) -> None:
+    """It knows all by heart, and takes its time: 20 % faster than it computes."""
+
+    def engine(inputs: list[torch.Tensor]) -> Answer:
+        known = all(row.numpy().tobytes() in measured.samples for row in inputs[0])
+        measured.take(WORK / 1.2 if known else WORK)
+        return measured.answer(inputs), 0.0
+
+    assert not paced(measured.events(engine)).passed
+
+
+def test_garbage_for_what_it_does_not_know_is_found(measured: Measured) -> None:
+    """Quick and wrong where it is not in the data."""
+
+    def engine(inputs: list[torch.Tensor]) -> Answer:
+        known = all(row.numpy().tobytes() in measured.samples for row in inputs[0])
+        measured.take(WORK)
+        return (measured.answer(inputs) if known else [torch.zeros(len(inputs[0]), 10)]), 0.0
+
+    told = accusations(measured.events(engine))
+    assert any("fails 'answers alike when timed'" in each for each in told), told
