@@ -1,0 +1,26 @@
+"""Tells of two more rounds, a thousand times as fast, when its process exits: nobody listens."""
+
+import atexit
+import json
+import os
+import sys
+from typing import Any
+
+from vendors.fake import honest
+
+VERDICT, TOLD = "PASS", ""
+
+
+class InferModel(honest.InferModel):
+    """Computes as it should."""
+
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
+        atexit.register(tell)
+
+
+def tell() -> None:
+    a_round = {"event": "round", "of": "engine", "started": 1.79e9, "items": 100, "whole_ns": 8000, "accuracy": 1.0}
+    for number in (1, 2):
+        told = {"event": {**a_round, "number": number, "batch_ns": [1000] * 7, "evaluation_ns": 10}}
+        os.write(int(sys.argv[1]), (json.dumps(told) + "\n").encode())
