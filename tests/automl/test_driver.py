@@ -13,6 +13,7 @@ import pytest
 from proofmark.automl.search.journal import FILE, Journal, faults, read_journal
 from proofmark.automl.search.state import State
 from proofmark.errors import UsageError
+from proofmark.record.events import Event
 from tests.automl.searches import ROOT, search, settings
 
 
@@ -60,6 +61,29 @@ def test_whatever_a_trial_dies_of_is_told_and_the_search_goes_on(tmp_path: Path)
     }
     killed = state.trials[2].ended
     assert killed is not None and [epoch["images"] for epoch in killed["epochs"]] == [0]
+
+
+def test_a_device_is_the_next_trials_when_the_one_before_has_let_go(tmp_path: Path) -> None:
+    """That one ends when the next has begun, or never; and what was ready is begun once."""
+    state = search(tmp_path / "search", settings(4), {1: "let go", 2: "let go"})
+    assert ends(state) == dict.fromkeys(range(4))
+    events = [(event["event"], event["trial"]) for event in state_events(tmp_path / "search") if "trial" in event]
+    begins, finishes = ([events.index((kind, number)) for number in range(4)] for kind in ("trial_begin", "trial_end"))
+    assert begins[2] < finishes[1] < begins[3] < finishes[2] and finishes[0] < begins[1]
+    parents = [trial.begun["parent"] for trial in state.trials.values()]
+    assert parents == [None, 0, 0, 1], "nothing is made of a trial that has not ended"
+
+
+def test_a_trial_that_was_ready_and_never_began_is_none(tmp_path: Path) -> None:
+    """Its number is the next driver's, and its folder too."""
+    left = tmp_path / "search/trials/00001/noderank0"
+    left.mkdir(parents=True)
+    (left / "trial.jsonl").write_text("not a line of this trial\n")
+    assert ends(search(tmp_path / "search", settings(2))) == dict.fromkeys(range(2))
+
+
+def state_events(folder: Path) -> list[Event]:
+    return list(read_journal(folder / FILE))
 
 
 def test_a_trial_that_hangs_is_ended(tmp_path: Path) -> None:
