@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from hypothesis import strategies as st
 
+from proofmark.automl.config_yml import read_config_yml
 from proofmark.automl.graph import read_graph
 from proofmark.automl.seed_networks import small_network
 from proofmark.errors import ProofmarkError
@@ -40,6 +41,7 @@ from proofmark.vendor.hardware.chips import describe_chip
 from reports.content.view import View
 from reports.junit import properties
 from reports.terminal import explanations, summary_lines
+from suites.automl.from_config_yml import arguments
 from suites.training.report.mllog import mllog
 from suites.training.report.perflog import perflog
 from tests.fuzz import inputs, samples
@@ -122,6 +124,12 @@ def _host_file(path: Path) -> None:
     _ = host.entries, host.left_aside
 
 
+def _config_yml(path: Path) -> None:
+    read = read_config_yml(path)
+    assert all(str(fate).isprintable() for fate in read.fates)
+    arguments(read, str(path))
+
+
 def _answer(folder: Path, line: bytes) -> None:
     assert isinstance(read_answer(line), dict)
 
@@ -191,6 +199,7 @@ READERS = {
     "a host's answer": Reader(
         st.one_of(map(inputs.jsons, (*samples.ANSWERS, *samples.HOSTS_ANSWERS))), _answer_of_host, (ValueError,)
     ),
+    "the original's config.yml": Reader(inputs.yamls(samples.CONFIG_YML), _file(_config_yml)),
     "graph": Reader(inputs.jsons(small_network(size=8).model_dump(mode="json")), _file(read_graph)),
     "an option's value": Reader(st.text(max_size=80), _option),
 }

@@ -234,3 +234,13 @@ MANIFEST = {
     "files": {"rank0.log": {"size": 7, "sha256": "0" * 64}},
     "host": {"hostname": "h"},
 }
+CONFIG_YML = {
+    "trialConcurrency": 1,
+    "maxExecDuration": "12h",
+    "maxTrialNum": 6000,
+    "tuner": {"builtinTunerName": "NetworkMorphism", "classArgs": {"task": "cv", "input_width": 224}},
+    "trial": {
+        "command": "CUDA_VISIBLE_DEVICES=0,1 srun -N 1 --cpus-per-task=30 python3 t.py --batch_size 448",
+        "gpuNum": 0,
+    },
+}
