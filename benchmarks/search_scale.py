@@ -130,6 +130,7 @@ def measure(workers: int, trials: int, seconds: float, folder: Path) -> None:
     driver.LOOK = LOOK
     settings = SearchSettings(
         environments=({},) * workers,
+        devices=workers,
         epochs=(EPOCHS,),
         study_from=3,
         ranges=RANGES,

@@ -104,7 +104,7 @@ NOT_NEEDED: Mapping[str, str] = {
     "tuner.classArgs.input_channel": "the case has the channels of images",
     "tuner.classArgs.n_output_node": "the profile has the number of classes",
     "trial.codeDir": "a trial's program is the suite's",
-    "trial.gpuNum": "a trial has one device",
+    "trial.gpuNum": "devices_per_trial says how many a trial has",
     "CUDA_VISIBLE_DEVICES": "the devices are those that the environment leaves visible: set it before the command",
     "NPU_NUM": "the vendor says how many devices there are",
     "-N": "--launcher and --cluster say on which hosts",

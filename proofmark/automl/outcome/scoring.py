@@ -29,7 +29,8 @@ def score_of(trials: Sequence[TrialRecord], seconds: float, error: float | None)
     joules = [trial.energy_joules for trial in trials]
     unknown = [trial for trial in trials if trial.energy_joules is None]
     honest = flops / seconds if seconds > 0 and flops > 0 else None
-    compatible = _compatible([(trial, epoch) for trial in trials for epoch in trial.epochs], seconds)
+    credited = sum(_credited(trial, epoch) for trial in trials for epoch in trial.epochs)
+    compatible = credited / seconds if credited and seconds > 0 else None
     reason = f"trial {unknown[0].number}: {unknown[0].energy_reason or 'no reading'}" if unknown else None
     return Score(
         honest=honest,
@@ -60,17 +61,18 @@ def marks_of(trials: Sequence[TrialRecord], seconds: float, every: float, first:
     moments = [every * (first + number) for number in range(count)]
     if seconds > 0 and (not moments or moments[-1] < seconds):
         moments.append(seconds)
-    position, flops, best = 0, 0.0, None
+    position, flops, credited, best = 0, 0.0, 0, None
     for moment in moments:
         while position < len(done) and done[position][1].ended <= moment:
             trial, epoch = done[position]
             flops += epoch.images * trial.training_flops + epoch.evaluated * trial.forward_flops
+            credited += _credited(trial, epoch)
             if epoch.accuracy is not None and (best is None or epoch.accuracy > best):
                 best = epoch.accuracy
             position += 1
         error = None if best is None else 1.0 - best
         score = flops / moment if flops else None
-        compatible = _compatible(done[:position], moment)
+        compatible = credited / moment if credited else None
         yield Mark(
             seconds=moment,
             error=error,
@@ -81,11 +83,8 @@ def marks_of(trials: Sequence[TrialRecord], seconds: float, every: float, first:
         )
 
 
-def _compatible(epochs: Sequence[tuple[TrialRecord, EpochRecord]], seconds: float) -> float | None:
-    """As the original has it: fixed images for each epoch trained, by its own formulas of FLOPs."""
-    total = sum(
-        TRAINED * trial.compatible_training_flops + EVALUATED * trial.compatible_forward_flops
-        for trial, epoch in epochs
-        if epoch.images
-    )
-    return total / seconds if total and seconds > 0 else None
+def _credited(trial: TrialRecord, epoch: EpochRecord) -> int:
+    """As the original has it: fixed images for each epoch that was trained, by its own formulas of FLOPs."""
+    if not epoch.images:
+        return 0
+    return TRAINED * trial.compatible_training_flops + EVALUATED * trial.compatible_forward_flops
