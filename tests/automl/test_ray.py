@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import secrets
@@ -12,7 +13,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -47,7 +47,9 @@ def started(folder: Path, *arguments: str) -> tuple[subprocess.Popen[bytes], int
 
 
 def killed(node: subprocess.Popen[bytes]) -> None:
-    """A node as a machine that loses its power: all of its processes at once."""
+    """A node as a machine that loses its power: all of its processes at once. A second time does nothing."""
+    if node.poll() is not None:
+        return
     for each in [*psutil.Process(node.pid).children(recursive=True), psutil.Process(node.pid)]:
         try:
             each.kill()
@@ -65,28 +67,31 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[RayClust
     before = {key: os.environ.get(key) for key in guard}
     os.environ |= guard
     folder = Path(f"/tmp/proofmark-{secrets.token_hex(4)}")
-    head, port = started(folder)
-    from ray.util import get_node_ip_address
+    with contextlib.ExitStack() as started_here:
+        started_here.callback(_restore, before)
+        started_here.callback(shutil.rmtree, folder, ignore_errors=True)
+        head, port = started(folder)
+        started_here.callback(killed, head)
+        from ray.util import get_node_ip_address  # after what guards it is known
 
-    address = f"{get_node_ip_address()}:{port}"
-    while socket.socket().connect_ex((get_node_ip_address(), port)):
-        time.sleep(0.1)
-    second, _ = started(folder, f"--address={address}")
-    ray = RayCluster(address, "CPU", CODE)
-    try:
-        deadline = time.monotonic() + 120
-        while ray.places(1) < 2 and time.monotonic() < deadline:
+        address = f"{get_node_ip_address()}:{port}"
+        while socket.socket().connect_ex((get_node_ip_address(), port)):
+            assert head.poll() is None
+            time.sleep(0.1)
+        second, _ = started(folder, f"--address={address}")
+        started_here.callback(killed, second)
+        ray = RayCluster(address, "CPU", CODE)
+        started_here.callback(ray.close)
+        while ray.places(1) < 2:
+            assert second.poll() is None
             time.sleep(0.2)
         yield ray, address, second
-    finally:
-        ray.close()
-        for node in (second, head):
-            if node.poll() is None:
-                killed(node)
-        shutil.rmtree(folder, ignore_errors=True)
-        os.environ |= {key: value for key, value in before.items() if value is not None}
-        for key in [key for key, value in before.items() if value is None]:
-            del os.environ[key]
+
+
+def _restore(before: dict[str, str | None]) -> None:
+    for key, value in before.items():
+        os.environ.pop(key, None)
+        os.environ |= {key: value} if value is not None else {}
 
 
 def test_a_search_is_placed_and_what_a_trial_dies_of_is_its_own(
@@ -145,7 +150,7 @@ def test_a_trial_whose_node_is_lost_is_run_again(
         shutil.rmtree(left)  # a machine without power tidies nothing up
 
 
-@contextmanager
+@contextlib.contextmanager
 def _of_another_version() -> Iterator[None]:
     """The cluster says of itself that it is of an old Ray."""
     from ray.experimental.internal_kv import _internal_kv_get, _internal_kv_put
