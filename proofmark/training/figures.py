@@ -97,6 +97,12 @@ def _of_runs(record: TrainingRecord) -> Iterator[Figure]:
             yield quality(f"run_{index}_confirmed", f"{seed(run)}, the case's own model", record.metric, **own)
             took = valued(found.seconds, None)
             yield cost(f"run_{index}_confirmation_seconds", f"{seed(run)}, evaluating it there", "s", **took)
+        if (several := run.instances) is not None:
+            rates, scores = (", ".join(map(number, each)) for each in (several.throughputs, several.accuracies))
+            mean = {"value": rates, "note": f"average {number(several.throughput)}"}
+            yield _speed_text(f"run_{index}_throughputs", f"{seed(run)}, throughput_list", **mean)
+            mean = {"value": scores, "note": f"average {number(several.accuracy)}"}
+            yield quality(f"run_{index}_accuracies", f"{seed(run)}, accuracy_list", "text", **mean)
     yield honesty([check for run in record.runs for check in run.checks], "none is recorded")
 
 

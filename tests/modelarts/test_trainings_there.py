@@ -60,7 +60,7 @@ def test_a_training_on_two_nodes(there: There, stand_in: StandIn) -> None:
     assert run.instances is not None and run.instances.mode == "sum" and run.metric == run.instances.accuracies[0]
     assert run.rates is not None and run.instances.throughput == pytest.approx(run.rates.raw, rel=0.2)
     assert run.e2e_seconds < time.time() - run.started
-    assert "Running" in ran.output and "Completed" in ran.output and "throughput_list:[" in ran.output
+    assert "Running" in ran.output and "Completed" in ran.output and "throughput_list" in ran.output
     folder = ran.run_dir / "training/tiny/2x1/round1"
     assert json.loads((folder / "train_result_info.json").read_text())["train_result_info"]["accuracy"] == run.metric
     assert len(list((folder / "log").glob("modelarts-job-*-worker-*.log"))) == 2

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -145,14 +145,6 @@ class Ended:
     listed: Mapping[str, Stored]
 
 
-@dataclass(frozen=True)
-class Conclusion:
-    """What a service makes of a job's results: facts for the record, lines for people."""
-
-    facts: Mapping[str, Any] = field(default_factory=dict)
-    lines: Sequence[str] = ()
-
-
 class Service(ABC):
     """One cloud, configured. All that fails raises `ServiceError`."""
 
@@ -219,10 +211,10 @@ class Service(ABC):
     def stop(self, identifier: str) -> None:
         """Have a job ended; nothing to do for one that has."""
 
-    def conclude(self, ended: Ended) -> Conclusion:
-        """What its own results say, beside what the job's nodes wrote: none, unless it has some.
+    def conclude(self, ended: Ended) -> Mapping[str, Any]:
+        """Facts for the record from its own results, beside what the nodes wrote: none, unless it has some.
 
         Raises:
             ServiceError: an object is not what it should be; the text names its key.
         """
-        return Conclusion()
+        return {}

@@ -190,8 +190,7 @@ class ServiceHandle(Handle):
             listed=gathered.brought.others,
         )
         concluded = running.patience.ask(lambda: self._service.conclude(ended))
-        self._facts |= concluded.facts
-        self._news += concluded.lines
+        self._facts |= concluded
         return "succeeded"
 
     def _take(self, gathered: Gathered) -> None:

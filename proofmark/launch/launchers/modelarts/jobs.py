@@ -18,7 +18,6 @@ from proofmark.launch.launchers.modelarts.sdk import asked, modelarts_client, sd
 from proofmark.launch.launchers.modelarts.train_result_info import Measured
 from proofmark.launch.rank_result import rank_results
 from proofmark.launch.service.contract import (
-    Conclusion,
     Ended,
     ObjectStore,
     Places,
@@ -145,7 +144,7 @@ class ModelArts(Service):
             if self.look(identifier).phase not in ENDED_ALREADY:
                 raise
 
-    def conclude(self, ended: Ended) -> Conclusion:
+    def conclude(self, ended: Ended) -> dict[str, Any]:
         """The instances of the original's triplets, and its `train_result_info`, into a file too."""
         ranks = ended.nproc if self.servers else ended.nodes * ended.nproc
         keys = triplet.keys_of(ended.listed, ranks, self.servers)
@@ -166,7 +165,7 @@ class ModelArts(Service):
             no_utilisation=why_not,
         )
         measured.save()
-        return Conclusion({"instances": measured.instances_fact()}, measured.lines())
+        return {"instances": measured.instances_fact()}
 
     def _previewed(self, at: AtService, task: Task, since: int) -> bytes:
         what = f"the log of {task.name} of job {at.id}"

@@ -73,14 +73,6 @@ class Measured:
             **self.seconds(),
         }
 
-    def lines(self) -> list[str]:
-        """As the original prints them."""
-        rates, scores = ([getattr(each, name) for each in self.instances] for name in ("throughput", "accuracy"))
-        return [
-            f"throughput_list:{rates} average:{self.throughput}",
-            f"accuracy_list:{scores} average:{self.accuracy}",
-        ]
-
     def block(self) -> dict[str, Any]:
         """The original's fields with our reasons beside them. Times are local, as the original's are."""
         ended = self.ended
