@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from proofmark import __version__
@@ -12,9 +12,9 @@ from proofmark.inference.figures import figures
 from proofmark.inference.kept import home_of
 from proofmark.inference.outside import timed_outside
 from proofmark.inference.record import STEPS, Accuracy, Measurement, RunRecord, Step
-from proofmark.inference.timing.rounds import measurement_of
+from proofmark.inference.timing.rounds import full_batches, measurement_of
 from proofmark.inference.verdict import judge
-from proofmark.measuring.fresh_pace import Round, fresh_pace
+from proofmark.measuring.fresh_pace import excused, fresh_pace
 from proofmark.monitoring.summary import summarise
 from proofmark.record.begun import envelope_of
 from proofmark.record.chain import changes
@@ -41,7 +41,7 @@ def collect(events_file: Path, begun: Event | None = None, seal: Seal | None = N
     begin = begin | _of_host(launched, begin)
     config = EffectiveConfig.from_dict(begin["config"])
     engine, framework = _measurement(events, "engine"), _measurement(events, "framework")
-    own = list(_own_checks(events, here=not launched))
+    own, excuses = _own_checks(events, here=not launched)
     flops = Flops(declared=config.flops, counted=_last(events, "flops").get("counted"))
     record = RunRecord(
         **envelope_of(begin, config),
@@ -57,7 +57,7 @@ def collect(events_file: Path, begun: Event | None = None, seal: Seal | None = N
         flops=flops,
         memory=_memory(events, begin["compiler"]),
         dishonest=tuple(dict.fromkeys([*(event["what"] for event in events["dishonest"]), *_accusations(own)])),
-        disturbed=tuple(dict.fromkeys(event["what"] for event in events["disturbed"])),
+        disturbed=tuple(dict.fromkeys([*(event["what"] for event in events["disturbed"]), *excuses])),
         checks=(*_checks(events), *own),
         partial=bool(events["partial"]),
         corrupt_lines=len(events[CORRUPT]),
@@ -110,21 +110,19 @@ def _checks(events: Events) -> tuple[Check, ...]:
     return tuple(Check.read(event) for event in events["check"] if event.get("attempt", 0) == attempt)
 
 
-def _own_checks(events: Events, here: bool) -> Iterator[Check]:
-    """Those that the session makes of what it was told: of time where the case ran `here`, and of fresh batches."""
-    if here:
-        yield from timed_outside(events["round_begin"], events["round_end"], events["round"])
-    if fresh := fresh_pace([_full_batches(event) for event in _of(events, "round", "engine")]):
-        yield fresh
+def _own_checks(events: Events, here: bool) -> tuple[list[Check], list[str]]:
+    """Those that the session makes of what it was told: of time where the case ran `here`, and of fresh batches.
 
-
-def _full_batches(event: Event) -> Round:
-    """The seconds of a round's full batches, fresh ones and the data's."""
-    fresh, batch_ns = set(event.get("fresh", ())), event["batch_ns"]
-    a_pass = max(1, len(batch_ns) // max(1, event.get("passes", 1)))
-    full = [number for number in range(len(batch_ns)) if number % a_pass < event.get("full", a_pass)]
-    seconds = [(number in fresh, batch_ns[number] / 1e9) for number in full]
-    return Round([took for new, took in seconds if new], [took for new, took in seconds if not new])
+    With what disturbed the machine too much for one of them to accuse.
+    """
+    checks = list(timed_outside(events["round_begin"], events["round_end"], events["round"])) if here else []
+    rounds = _of(events, "round", "engine")
+    fresh = fresh_pace([full_batches(event) for event in rounds])
+    if fresh is None:
+        return checks, []
+    others = max((event.get("contention") or {}).get("others", 0.0) for event in rounds)
+    fresh, excuses = excused(fresh, others)
+    return [*checks, fresh], excuses
 
 
 def _accusations(checks: Sequence[Check]) -> list[str]:

@@ -77,6 +77,7 @@ class _Round(_Of):
     contention: NotRequired[Annotated[dict[str, Any], part(Contention)] | None]
     machine: NotRequired[Share | None]
     whole_ns: Count
+    spent_ns: NotRequired[Count]
     batch_ns: list[Count]
     evaluation_ns: Count
     fresh: NotRequired[list[Count]]

@@ -25,7 +25,7 @@ def timed_outside(begun: Sequence[Event], ended: Sequence[Event], rounds: Sequen
     """
     for of in dict.fromkeys(event["of"] for event in rounds):
         ratios = [
-            max(0.0, seconds - GRACE) / max(event["whole_ns"] / 1e9, 1e-9)
+            max(0.0, seconds - GRACE) / max(_inside(event), 1e-9)
             for event in rounds
             if event["of"] == of and (seconds := _seconds(begun, ended, event)) is not None
         ]
@@ -33,6 +33,11 @@ def timed_outside(begun: Sequence[Event], ended: Sequence[Event], rounds: Sequen
             name = "keeps the session's time" + ("" if of == "engine" else f" ({of})")
             meaning = "its rounds took longer by the session's clock than by that of the case's process"
             yield Check(name, min(ratios) <= LONGER, min(ratios), LONGER, meaning)
+
+
+def _inside(event: Event) -> float:
+    """What it took by the case's process, the referee's own work, which isn't in its whole, among it."""
+    return float(event["whole_ns"] + event.get("spent_ns", 0)) / 1e9
 
 
 def _seconds(begun: Sequence[Event], ended: Sequence[Event], event: Event) -> float | None:

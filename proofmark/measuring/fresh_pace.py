@@ -8,9 +8,10 @@ a round's, are as long in sum less than once in ten thousand draws. Rounds are h
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from proofmark.measuring.pace import CHANCE, GRACE
+from proofmark.monitoring.contention import CONTENDED
 from proofmark.record.parts import Check
 
 FRESH_PACE = 1.1
@@ -39,6 +40,20 @@ def fresh_pace(rounds: Sequence[Round]) -> Check | None:
     ratio = took / expected
     passed = ratio <= FRESH_PACE or _by_chance(whole, took) >= CHANCE
     return Check(NAME, passed, ratio, FRESH_PACE, "in the timed rounds, inputs that nobody has seen take it longer")
+
+
+def excused(check: Check, others: float) -> tuple[Check, list[str]]:
+    """The check where nobody can tell why an engine is slow, and what disturbed it: no accusation, and no result.
+
+    Args:
+        check: of `fresh_pace`.
+        others: share of the cores that other processes took in the busiest round.
+    """
+    if check.passed or others < CONTENDED:
+        return check, []
+    contention = f"other processes took {others:.0%} of the cores"
+    what = f"{contention} while fresh inputs took the engine {check.figure:.3g} times as long"
+    return replace(check, passed=True, bound=None, meaning=f"no bound holds: {contention}"), [what]
 
 
 def _by_chance(rounds: Sequence[Round], took: float) -> float:

@@ -3,12 +3,17 @@
 A fresh batch is spliced from two of the data (`probes.splice`), so it lies off the data's manifold. Its answers are
 held to the reference, as are random rows of others that are only watched. What of the data gave way is answered after
 the round, and scored: every sample is.
+
+The referee's work for a fresh batch lies before the call that comes before it, and after its own: right before its
+own call nothing is done that isn't done before each, so that it isn't slower for the referee's sake. No two are next
+to each other.
 """
 
 from __future__ import annotations
 
 import random
 import time
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -38,16 +43,14 @@ class Noted:
         position: which of the round's it is.
         rows: the inputs of some rows, as they were before the call.
         chosen: which rows those are.
-        held: the data's own inputs, where others took their place; None where it is only watched.
-        targets: the data's.
+        held: the data's own inputs and targets, where others took their place; None where it is only watched.
         answers: of those rows, once they are there.
     """
 
     position: int
     rows: list[list[torch.Tensor]]
     chosen: list[int]
-    held: list[torch.Tensor] | None
-    targets: torch.Tensor
+    held: tuple[list[torch.Tensor], torch.Tensor] | None = None
     answers: list[list[torch.Tensor]] = field(default_factory=list)
 
 
@@ -59,9 +62,12 @@ class Mixed:
         self._loader, self._size, self._chance = loader, len(first[0]), random.SystemRandom()
         batches, each = len(loader) * passes, sum(tensor.nbytes for tensor in first)
         count = min(max(FEWEST, batches // SHARE), MOST, max(1, HELD // max(1, each)), (batches - 1) // 2)
-        drawn = self._chance.sample(range(1, batches), 2 * count) if count > 0 else []
-        self._fresh, self._watched = set(drawn[:count]), set(drawn[count:])
-        self._previous: list[torch.Tensor] | None = None
+        count = max(0, count)
+        apart = sorted(self._chance.sample(range(1, max(1, batches - count + 1)), count))
+        self._fresh = {place + number for number, place in enumerate(apart)}
+        self._watched = set(self._chance.sample(sorted(set(range(1, batches)) - self._fresh), count))
+        self._made: list[torch.Tensor] | None = None
+        self._last: deque[list[torch.Tensor]] = deque(maxlen=2)
         self._position = -1
         self._answered = -1
         self._noted: dict[int, Noted] = {}
@@ -80,26 +86,43 @@ class Mixed:
         for inputs, targets in self._loader:
             self._position += 1
             begun = time.perf_counter_ns()
-            given = self._given(inputs, targets)
+            given = self._given(inputs)
+            self._make_next(inputs)
             self.spent_ns += time.perf_counter_ns() - begun
-            if len(inputs[0]) == self._size:
-                self._previous = inputs
             yield given, targets
+            if given is not inputs:
+                begun = time.perf_counter_ns()
+                # copies: a loader's own may lie in shared memory, or be filled with its next batch
+                self._noted[self._position].held = [tensor.clone() for tensor in inputs], targets.clone()
+                self.spent_ns += time.perf_counter_ns() - begun
 
-    def _given(self, inputs: list[torch.Tensor], targets: torch.Tensor) -> list[torch.Tensor]:
+    def _given(self, inputs: list[torch.Tensor]) -> list[torch.Tensor]:
         """The batch, or a fresh one in its place."""
-        fresh, watched = self._position in self._fresh, self._position in self._watched
-        if not (fresh or watched) or len(inputs[0]) != self._size or self._previous is None:
+        made, self._made = self._made, None
+        if len(inputs[0]) != self._size:
+            self._noted.pop(self._position, None)
             return inputs
-        given = inputs
-        if fresh:
-            shift = self._chance.randint(1, max(1, self._size - 1))
-            given = splice(inputs, self._previous, self._chance.uniform(0.25, 0.75), shift)
-            given = [new.pin_memory() if old.is_pinned() else new for new, old in zip(given, inputs, strict=True)]
+        if self._position in self._watched:
+            self._note(self._position, inputs)
+        return made or inputs
+
+    def _make_next(self, inputs: list[torch.Tensor]) -> None:
+        """The batch after this one, of this one and the one before, if it is to be fresh."""
+        if len(inputs[0]) == self._size:
+            self._last.append(inputs)
+        if self._position + 1 not in self._fresh or not self._last:
+            return
+        shift = self._chance.randint(1, max(1, self._size - 1))
+        left, right = self._last[-1], self._last[0]
+        made = splice(left, right, self._chance.uniform(0.25, 0.75), shift)
+        self._made = [new.pin_memory() if old.is_pinned() else new for new, old in zip(made, left, strict=True)]
+        self._note(self._position + 1, self._made)
+
+    def _note(self, position: int, given: list[torch.Tensor]) -> None:
+        """Keep rows of what is given there."""
         chosen = self._chance.sample(range(self._size), min(ROWS, self._size))
         rows = [[tensor[row : row + 1].clone() for tensor in given] for row in chosen]
-        self._noted[self._position] = Noted(self._position, rows, chosen, inputs if fresh else None, targets)
-        return given
+        self._noted[position] = Noted(position, rows, chosen)
 
     def takes(self, outputs: list[torch.Tensor]) -> bool:
         """Keep what was answered to the next batch, if it is remembered; whether that was a fresh one."""
@@ -108,7 +131,7 @@ class Mixed:
         if noted is None:
             return False
         noted.answers = [[output[row : row + 1].clone() for output in outputs] for row in noted.chosen]
-        return noted.held is not None
+        return self._answered in self._fresh
 
     @property
     def noted(self) -> list[Noted]:

@@ -12,6 +12,9 @@ import psutil
 
 from proofmark.record.parts import Contention
 
+CONTENDED = 0.1
+"""Share of the cores that others take from which on nobody can tell why an engine is slow."""
+
 UNUSED = {"idle", "iowait", "guest", "guest_nice"}
 """Kinds of a core's time that nobody computes in, or that are counted among another kind."""
 

@@ -6,7 +6,7 @@ stands in the record.
 
 from __future__ import annotations
 
-import contextlib
+import errno
 import hashlib
 import json
 import os
@@ -33,27 +33,37 @@ class ChainedLog(EventLog):
         """
         super().__init__(path)
         self.seal = seal or Seal()
+        self._torn = False
 
     def write(self, kind: str, /, **fields: Any) -> Event:
         """Append one event after the last, or nothing of it.
 
         Raises:
-            OSError: the disk is full or gone.
+            OSError: the disk is full or gone, or what it took of an earlier event could not be taken back.
             ValueError: a field is not plain JSON, or is the chain's own.
         """
+        if self._torn:
+            raise OSError(errno.EIO, os.strerror(errno.EIO), str(self.path))
         if LINK in fields:
             raise ValueError(f"{kind}: the field '{LINK}' is the chain's own")
         event = stamped(kind, {LINK: self.seal.head, **fields})
         seal = Seal(events=self.seal.events + 1, head=digest_of(event))
-        size = os.fstat(self._stream.fileno()).st_size
+        before, size = self.seal, os.fstat(self._stream.fileno()).st_size
         try:
             self.append(event)
-        except OSError:
-            with contextlib.suppress(OSError):
-                os.ftruncate(self._stream.fileno(), size)
+            self.seal = seal
+        except BaseException:  # Ctrl-C too: a line that the seal doesn't know of would look like somebody else's
+            self._take_back(before, size)
             raise
-        self.seal = seal
         return event
+
+    def _take_back(self, seal: Seal, size: int) -> None:
+        """The log as it was before an event. Where its file can't be, nothing more is written after it."""
+        self.seal = seal
+        try:
+            os.ftruncate(self._stream.fileno(), size)
+        except OSError:
+            self._torn = True
 
 
 def digest_of(event: Event) -> str:

@@ -129,6 +129,13 @@ def test_time_passes_outside_too(seconds: list[tuple[float, float]], passed: boo
     assert check.passed is passed and check.name == "keeps the session's time"
 
 
+def test_the_referees_own_work_in_a_round_is_time_too() -> None:
+    begun, over, ended = rounds((2.0, 1.0))
+    (without,) = timed_outside(begun, over, ended)
+    (check,) = timed_outside(begun, over, [{**ended[0], "spent_ns": int(0.9e9)}])
+    assert not without.passed and check.passed
+
+
 def test_rounds_that_nobody_heard_begin_are_held_to_nothing() -> None:
     begun, over, ended = rounds((1.0, 1.0))
     assert list(timed_outside([], over, ended)) == [] == list(timed_outside(begun, [], ended))

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from proofmark.record.chain import LINK, ChainedLog, changes, digest_of
-from proofmark.record.events import read_events
+from proofmark.record.events import Event, read_events
 from proofmark.record.parts import FIRST, Seal
 
 
@@ -94,6 +94,38 @@ def test_the_link_is_the_chains_own(log: ChainedLog) -> None:
     with pytest.raises(ValueError):
         log.write("round", seconds=float("nan"))
     assert changes(log.path, log.seal) == []
+
+
+@pytest.mark.parametrize("written", [False, True])
+def test_an_interrupt_leaves_a_log_that_is_whole(
+    log: ChainedLog, monkeypatch: pytest.MonkeyPatch, written: bool
+) -> None:
+    def interrupted(event: Event) -> None:
+        if written:
+            append(event)
+        raise KeyboardInterrupt
+
+    append = log.append
+    with monkeypatch.context() as patch:
+        patch.setattr(log, "append", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            log.write("round")
+    log.write("interrupted")
+    assert changes(log.path, log.seal) == [] and log.seal.events == 5
+
+
+def test_after_what_cannot_be_taken_back_nothing_is_written(log: ChainedLog, monkeypatch: pytest.MonkeyPatch) -> None:
+    def failing(*_: object) -> None:
+        raise OSError(errno.EIO, "gone")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(log, "append", failing)
+        patch.setattr("proofmark.record.chain.os.ftruncate", failing)
+        with pytest.raises(OSError, match="gone"):
+            log.write("round")
+    with pytest.raises(OSError, match="events.jsonl"):
+        log.write("end")
+    assert log.seal.events == 4
 
 
 def test_what_a_disk_takes_a_part_of_is_taken_back(log: ChainedLog, monkeypatch: pytest.MonkeyPatch) -> None:

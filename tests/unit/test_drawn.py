@@ -81,13 +81,47 @@ def test_some_batches_of_a_round_give_way_to_fresh_ones() -> None:
         assert mixed.takes([inputs[0] * 10]) == is_fresh(inputs)
     noted = mixed.noted
     assert fresh == [each.position for each in noted if each.held is not None]
+    assert not {place + 1 for place in fresh} & set(fresh), "none is next to another"
     assert 202 // SHARE - 3 <= len(fresh) <= 202 // SHARE and len(noted) > len(fresh)
     for each in noted:
         assert len(each.rows) == len(each.answers) == ROWS
         assert all(torch.equal(asked[0] * 10, told[0]) for asked, told in zip(each.rows, each.answers, strict=True))
         if each.held is not None:
-            assert each.held[0][:, 0].tolist() == each.targets.tolist(), "the data's own, to be answered afterwards"
+            assert each.held[0][0][:, 0].tolist() == each.held[1].tolist(), "the data's own, to be answered afterwards"
     assert mixed.spent_ns > 0
+
+
+class Refilled(Counted):
+    """One buffer for all batches."""
+
+    def __iter__(self) -> Iterator[Any]:
+        inputs, targets = torch.zeros(SIZE, 2), torch.zeros(SIZE, dtype=torch.long)
+        for (new,), samples in super().__iter__():
+            yield [inputs[: len(new)].copy_(new)], targets[: len(new)].copy_(samples)
+
+
+def test_what_gave_way_is_held_in_copies() -> None:
+    loader = Refilled(ITEMS, SIZE)
+    mixed = Mixed(loader, 1, torch.zeros(1, SIZE, 2).unbind())
+    list(mixed)
+    held = {each.position: each.held for each in mixed.noted if each.held is not None}
+    assert len(held) > 5
+    for position, (inputs, targets) in held.items():
+        assert inputs[0][:, 0].tolist() == targets.tolist() == loader.batches[position]
+
+
+def test_right_before_a_fresh_batch_nothing_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the referee does for it comes a call earlier, or after its own."""
+    done: list[str] = []
+    monkeypatch.setattr("proofmark.measuring.mixed.splice", lambda one, *_: done.append("spliced") or one[:])
+    loader = Counted(ITEMS, SIZE)
+    mixed = Mixed(loader, 1, next(iter(loader))[0])
+    mixed._watched = set()
+    spliced_at = []
+    for number, _ in enumerate(mixed):
+        spliced_at += [number] * len(done)
+        done.clear()
+    assert {place + 1 for place in spliced_at} == mixed._fresh and not set(spliced_at) & mixed._fresh
 
 
 def test_where_they_come_nobody_can_know() -> None:

@@ -8,8 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from proofmark.measuring.fresh_pace import FRESH_PACE, Round, fresh_pace
+from proofmark.measuring.fresh_pace import FRESH_PACE, Round, excused, fresh_pace
 from proofmark.measuring.mixed import SHARE
+from proofmark.monitoring.contention import CONTENDED
 
 PAGE = (Path(__file__).parents[2] / "docs" / "honesty.md").read_text(encoding="utf-8")
 STRENGTH = re.findall(r"^\| (\d+) % \| (\d+) % \| (\d+) % \|$", PAGE, re.MULTILINE)
@@ -59,6 +60,17 @@ def test_a_few_calls_that_were_interrupted_accuse_nobody() -> None:
     fresh[:3] = [0.3, 0.3, 0.3]
     check = fresh_pace([Round(fresh, honest[0].known), *honest[1:]])
     assert check is not None and check.passed and check.figure is not None and check.figure > FRESH_PACE
+
+
+def test_on_a_crowded_machine_there_is_no_accusation_and_no_result() -> None:
+    check = fresh_pace(rounds(np.random.default_rng(1), 0.5, NOISE))
+    assert check is not None and not check.passed
+    assert excused(check, CONTENDED - 0.01) == (check, [])
+    found, (told,) = excused(check, CONTENDED)
+    assert found.passed and found.bound is None and found.figure == check.figure
+    assert told.startswith("other processes took 10% of the cores while fresh inputs took the engine 1.9")
+    honest = fresh_pace(rounds(np.random.default_rng(1), 0.0, NOISE))
+    assert honest is not None and excused(honest, 0.5) == (honest, [])
 
 
 def test_without_fresh_batches_there_is_no_check() -> None:

@@ -23,12 +23,13 @@ if TYPE_CHECKING:
 
 @dataclass
 class TimedRound:
-    """Whole passes over the data. Times in nanoseconds."""
+    """Whole passes over the data. Times in nanoseconds; `spent_ns` is the referee's own, not in `whole_ns`."""
 
     started: float
     passes: int = 1
     items: int = 0
     whole_ns: int = 0
+    spent_ns: int = 0
     batch_ns: list[int] = field(default_factory=list)
     score: Score = field(default_factory=Score)
     foo_seconds: float = 0.0

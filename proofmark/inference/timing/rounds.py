@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 from proofmark.inference.record import Measurement, Round
+from proofmark.measuring.fresh_pace import Round as FreshRound
 from proofmark.measuring.statistics import rate, supported_percentiles
 from proofmark.record.events import Event
 from proofmark.record.parts import Contention, Rate
@@ -30,6 +31,22 @@ def round_of(event: Event) -> Round:
         started=event["started"],
         contention=Contention.model_validate(event["contention"]) if event.get("contention") else None,
         machine=event.get("machine"),
+    )
+
+
+def full_batches(event: Event) -> FreshRound:
+    """The seconds of a `round` event's full batches, fresh ones and the data's.
+
+    Those next to a fresh one are neither, as far as there are others: the referee's work lies right before them.
+    """
+    fresh, batch_ns = set(event.get("fresh", ())), event["batch_ns"]
+    a_pass = max(1, len(batch_ns) // max(1, event.get("passes", 1)))
+    full = [number for number in range(len(batch_ns)) if number % a_pass < event.get("full", a_pass)]
+    known = [number for number in full if number not in fresh]
+    apart = [number for number in known if not fresh & {number - 1, number + 1}]
+    return FreshRound(
+        [batch_ns[number] / 1e9 for number in full if number in fresh],
+        [batch_ns[number] / 1e9 for number in apart or known],
     )
 
 

@@ -170,6 +170,7 @@ class Timing:
         """Answer and score what gave way to fresh batches, and keep the rows that are looked at."""
         bench = self._bench
         if not self._beside:
+            result.spent_ns = mixed.spent_ns
             result.whole_ns -= mixed.spent_ns
         for noted in mixed.noted:
             if self.answers is not None:
@@ -177,8 +178,9 @@ class Timing:
                     self.answers.take_row(inputs, answer)
             if noted.held is not None:
                 result.fresh.append(noted.position)
-                window = run_window(self._compute, noted.held, bench.vendor.synchronize)
-                total, weight = bench.evaluator(window.answer, noted.targets)
+                inputs, targets = noted.held
+                window = run_window(self._compute, inputs, bench.vendor.synchronize)
+                total, weight = bench.evaluator(window.answer, targets)
                 result.score.total += float(total)
                 result.score.weight += float(weight)
 
@@ -200,6 +202,7 @@ class Timing:
             "items": result.items,
             "passes": result.passes,
             "whole_ns": result.whole_ns,
+            "spent_ns": result.spent_ns,
             "batch_ns": result.batch_ns,
             "evaluation_ns": result.score.evaluation_ns,
             "accuracy": accuracy if accuracy is not None and math.isfinite(accuracy) else None,

@@ -11,7 +11,7 @@ from proofmark.inference.timing.timing import Timing
 from proofmark.measuring.agreement import Answers
 from proofmark.measuring.honesty import probe, recognition, timed_answers, timed_pace
 from proofmark.measuring.window import Compute
-from proofmark.monitoring.contention import ContentionMeter
+from proofmark.monitoring.contention import CONTENDED, ContentionMeter
 from proofmark.record.parts import Check
 
 SECOND_CHANCES = 10
@@ -19,9 +19,6 @@ SECOND_CHANCES = 10
 
 APPEALS = 3
 """Times that two timed rounds and a honesty round are run again before an engine is accused of being faster then."""
-
-CONTENDED = 0.1
-"""Share of the cores that others take from which on nobody can tell why an engine is slow."""
 
 
 class Trial:
