@@ -10,10 +10,12 @@ from typing import Any
 
 import psutil
 import pytest
+from torch.distributed.elastic.multiprocessing.errors import ProcessFailure
 
 from proofmark.automl.network import fresh_weights
 from proofmark.automl.search.running import MODULE, TrialProcess
 from proofmark.automl.seed_networks import small_network
+from proofmark.automl.trial.several import first_killed
 from proofmark.automl.trial.spec import WEIGHTS, TrialSpec
 from proofmark.automl.trial.tensors import read_weights
 from proofmark.launch.job import LocalLauncher
@@ -80,6 +82,21 @@ def test_a_rank_that_is_killed_ends_its_trial_and_nothing_is_left(tmp_path: Path
     end = ended(begun)
     assert (end["status"], end["reason"]) == ("failed", "rank 1 died of signal 9")
     assert not psutil.pid_exists(pid_of(node / "rank0.heartbeat"))
+
+
+def test_of_ranks_that_are_found_dead_together_the_killed_one_is_the_cause() -> None:
+    def failures(*deaths: tuple[int, int, int]) -> dict[int, ProcessFailure]:
+        """Of ranks, their exit codes and when they were found."""
+        found = {rank: ProcessFailure(rank, 1, code, "") for rank, code, _ in deaths}
+        for rank, _, moment in deaths:
+            found[rank].timestamp = moment
+        return found
+
+    assert first_killed(failures((0, 1, 100), (1, -9, 100))) == (1, 9)
+    assert first_killed(failures((1, -11, 100), (0, -15, 100))) == (1, 11)
+    assert first_killed(failures((1, -15, 100), (0, 1, 101))) == (1, 15)
+    assert first_killed(failures((0, 1, 100), (1, -15, 100))) is None, "torchrun ended it"
+    assert first_killed(failures((0, 1, 100), (1, -9, 130))) is None, "torchrun killed it when it did not end"
 
 
 def pid_of(path: Path) -> int:

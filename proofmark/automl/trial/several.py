@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from proofmark.training.node.agent_forks import ALONE
@@ -11,11 +13,16 @@ from proofmark.training.spec import AGENT
 from proofmark.vendor.hardware.machine import usable_cores
 
 if TYPE_CHECKING:
+    from torch.distributed.elastic.multiprocessing.errors import ProcessFailure
+
     from proofmark.automl.trial.spec import TrialSpec
     from proofmark.record.events import EventLog
 
 DEADLINE = "PROOFMARK_TRIAL_DEADLINE"
 """Variable with the ranks' deadline, in ns of the machine's monotonic clock; empty for none."""
+
+AT_ONCE = 15
+"""Seconds within which ranks that died did so by themselves; torchrun kills the others only after twice as many."""
 
 
 def run_ranks(spec: TrialSpec, deadline: int | None, log: EventLog) -> bool:
@@ -33,8 +40,23 @@ def run_ranks(spec: TrialSpec, deadline: int | None, log: EventLog) -> bool:
     try:
         torchrun.run(torchrun.parse_args(arguments))  # type: ignore[no-untyped-call]
     except ChildFailedError as error:
-        rank, failure = error.get_first_failure()
-        if failure.exitcode < 0:
-            log.write("trial_failed", reason=f"rank {rank} died of signal {-failure.exitcode}")
+        killed = first_killed(error.failures)
+        if killed is not None:
+            log.write("trial_failed", reason=f"rank {killed[0]} died of signal {killed[1]}")
         return False
     return True
+
+
+def first_killed(failures: Mapping[int, ProcessFailure]) -> tuple[int, int] | None:
+    """The rank that a signal ended before torchrun ended any, and that signal; None where the first one raised.
+
+    Ranks that lose another one raise soon, and torchrun, which looks only now and then, may find them dead together:
+    then the signal is the cause. Those that it ends itself die of SIGTERM, or of SIGKILL much later.
+    """
+    in_time = sorted(failures.items(), key=lambda each: each[1].timestamp)
+    _, first = in_time[0]
+    for rank, failure in in_time:
+        own = failure.exitcode != -signal.SIGTERM and failure.timestamp - first.timestamp < AT_ONCE
+        if failure.exitcode < 0 and (failure is first or own):
+            return rank, -failure.exitcode
+    return None
