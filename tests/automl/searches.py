@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from proofmark.automl.search.ahead import Made
+from proofmark.automl.search.ahead import Made, Networks
 from proofmark.automl.search.driver import Driver
 from proofmark.automl.search.journal import Journal
 from proofmark.automl.search.settings import SearchSettings
@@ -86,13 +86,14 @@ def search(
     settled: SearchSettings,
     does: dict[int, str] | None = None,
     launcher: Launcher | None = None,
+    networks: Networks | None = None,
 ) -> State:
     """A search in a folder, or the rest of one."""
     spec, launched = spec_maker(folder.parent / "cache", does), launcher or LocalLauncher()
     journal = Journal(folder)
     try:
         study = Study(folder, settled.ranges, settled.seed, settled.startup)
-        driver = Driver(folder, journal, settled, Numbers(), study, launched, spec, module=STUB)
+        driver = Driver(folder, journal, settled, networks or Numbers(), study, launched, spec, module=STUB)
         return driver.run(describe_host().model_dump(), "0")
     finally:
         journal.close()

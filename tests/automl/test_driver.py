@@ -6,15 +6,19 @@ import json
 import signal
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from proofmark.automl.search.ahead import Made
 from proofmark.automl.search.journal import FILE, Journal, faults, read_journal
-from proofmark.automl.search.state import State
-from proofmark.errors import UsageError
+from proofmark.automl.search.state import State, Trial
+from proofmark.errors import ProofmarkError, UsageError
+from proofmark.launch.job import Job, LocalHandle, LocalLauncher
 from proofmark.record.events import Event
-from tests.automl.searches import ROOT, search, settings
+from tests.automl.searches import ROOT, Numbers, search, settings
 
 
 def ends(state: State) -> dict[int, str | None]:
@@ -96,6 +100,75 @@ def test_a_search_whose_trials_all_fail_gives_up(tmp_path: Path) -> None:
     state = search(tmp_path / "search", settings(9, devices=3), dict.fromkeys(range(9), "nan"))
     assert state.ended is not None and state.ended.startswith("3 trials in a row have failed, the last one: the loss")
     assert state.best() is None
+
+
+def test_a_first_round_that_fails_is_tried_again_on_one_device(tmp_path: Path) -> None:
+    state = search(tmp_path / "search", settings(4), {0: "nan", 1: "crash"})
+    assert state.ended == "4 trials were begun"
+    assert [trial.begun["parent"] for trial in state.trials.values()] == [None, None, None, 2]
+    state = search(tmp_path / "all", settings(9), dict.fromkeys(range(9), "nan"))
+    assert (
+        len(state.trials) == 3 and state.ended is not None and state.ended.startswith("3 trials in a row have failed")
+    )
+
+
+class Childless(Numbers):
+    """Of one finished trial nothing can be made; `asked` is made when it was tried."""
+
+    def __init__(self, asked: Path) -> None:
+        self._asked = asked
+
+    def propose(self, finished: Sequence[Trial], taken: Sequence[Trial], number: int) -> Made | None:
+        self._asked.touch()
+        return super().propose(finished, taken, number) if len(finished) > 1 else None
+
+
+def test_what_nothing_is_made_of_ends_no_search_while_a_trial_may_become_a_parent(tmp_path: Path) -> None:
+    asked = tmp_path / "asked"
+    state = search(tmp_path / "two", settings(3, devices=2), {1: f"wait for {asked}"}, networks=Childless(asked))
+    assert ends(state) == dict.fromkeys(range(3)) and state.ended == "3 trials were begun"
+    state = search(tmp_path / "one", settings(3), networks=Childless(asked))
+    assert ends(state) == {0: None} and state.ended == "no operation leads to another network"
+
+
+def test_a_trial_that_saves_slowly_is_none_that_hangs(tmp_path: Path) -> None:
+    assert ends(search(tmp_path / "search", settings(1, hang=0.2), {0: "save slowly"})) == {0: None}
+
+
+class Unruly(LocalLauncher):
+    """Whose first job complains when it is ended."""
+
+    def __init__(self) -> None:
+        self.handles = list[LocalHandle]()
+
+    def submit(self, job: Job) -> LocalHandle:
+        handle = super().submit(job)
+        if not self.handles:
+            stop = handle.stop
+
+            def complain() -> None:
+                stop()
+                raise ProofmarkError("the first one complains")
+
+            handle.stop = complain  # type: ignore[method-assign]
+        self.handles.append(handle)
+        return handle
+
+
+def test_whatever_breaks_a_search_off_no_process_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither by a journal that takes no more, nor by one that can't be ended properly."""
+    write = Journal.write
+
+    def full(journal: Journal, kind: str, /, **fields: Any) -> Event:
+        if kind == "trial_begin" and fields["trial"] == 2:
+            raise OSError("no space left on device")
+        return write(journal, kind, **fields)
+
+    monkeypatch.setattr(Journal, "write", full)
+    launcher = Unruly()
+    with pytest.raises(ProofmarkError, match="the first one complains"):
+        search(tmp_path / "search", settings(3, devices=3), dict.fromkeys(range(3), "hang"), launcher)
+    assert "running" not in [handle.status() for handle in launcher.handles[1:]] and len(launcher.handles) == 3
 
 
 def test_time_that_is_over_begins_no_trial(tmp_path: Path) -> None:

@@ -56,23 +56,26 @@ class Ahead:
     def __init__(self, most: int = 1, clock: Callable[[], float] = time.perf_counter) -> None:
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="generation")
         self._most, self._clock = most, clock
-        self._none_left = False
-        self._making = deque[Future[Made | None]]()
+        self._childless: int | None = None
+        self._making = deque[tuple[int, Future[Made | None]]]()
 
-    @property
-    def exhausted(self) -> bool:
-        """Whether no more network could be made, and none is left."""
-        return self._none_left and not self._making
+    def childless(self, parents: int) -> bool:
+        """Whether no more network could be made of so many finished trials."""
+        return parents == self._childless
+
+    def exhausted(self, parents: int) -> bool:
+        """The same, where none is left either."""
+        return self.childless(parents) and not self._making
 
     @property
     def idle(self) -> bool:
         """Whether another one may be begun."""
         return len(self._making) < self._most
 
-    def begin(self, make: Callable[[], Made | None]) -> None:
-        """Make one."""
+    def begin(self, make: Callable[[], Made | None], parents: int) -> None:
+        """Make one of so many finished trials."""
         assert self.idle
-        self._making.append(self._pool.submit(self._timed, make))
+        self._making.append((parents, self._pool.submit(self._timed, make)))
 
     def take(self) -> Made | None:
         """What was made first, None if nothing is ready.
@@ -80,9 +83,13 @@ class Ahead:
         Raises:
             Exception: whatever making it raised.
         """
-        if not self._making or not self._making[0].done():
+        if not self._making or not self._making[0][1].done():
             return None
-        return self._making.popleft().result()
+        parents, future = self._making.popleft()
+        made = future.result()
+        if made is None:
+            self._childless = parents
+        return made
 
     def close(self) -> None:
         """Wait for what is in the making, and let it go."""
@@ -91,7 +98,4 @@ class Ahead:
     def _timed(self, make: Callable[[], Made | None]) -> Made | None:
         begun = self._clock()
         made = make()
-        if made is None:
-            self._none_left = True
-            return None
-        return Made(made.parent, made.operations, made.graph, self._clock() - begun)
+        return made and Made(made.parent, made.operations, made.graph, self._clock() - begun)

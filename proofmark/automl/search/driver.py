@@ -8,6 +8,7 @@ that have no end, and no others.
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -107,15 +108,20 @@ class Driver:
                 self._tell_now_and_then()
                 time.sleep(LOOK)
         finally:
-            for running in self._running:
-                running.process.stop()
-            if self._ready is not None:
-                self._upcoming.let_go(self._ready)
-            self._ahead.close()
-            self._tell(self._progress())
+            self._close()
         self._journal.write("search_end", reason=self._end or "all trials have ended")
         self._state = State.of(self._journal.events)
         return self._state
+
+    def _close(self) -> None:
+        """End all that runs, whatever goes wrong with some of it."""
+        with contextlib.ExitStack() as last:  # from the last to the first
+            last.callback(lambda: self._tell(self._progress()))
+            last.callback(self._ahead.close)
+            if self._ready is not None:
+                last.callback(self._upcoming.let_go, self._ready)
+            for running in reversed(self._running):
+                last.callback(running.process.stop)
 
     @property
     def _seconds(self) -> float:
@@ -127,18 +133,21 @@ class Driver:
         return not self._running and not self._may_begin()
 
     def _may_begin(self) -> bool:
+        self._end = self._reason_to_end()
+        return self._end is None
+
+    def _reason_to_end(self) -> str | None:
+        """Why no trial is to be begun; what a trial that still runs comes to may take some of these back."""
         settings, state, waiting = self._settings, self._state, bool(self._again or self._ready)
         if len(self._row) >= FAILURES:
-            self._end = f"{len(self._row)} trials in a row have failed, the last one: {self._row[-1]}"
-        elif self._seconds >= settings.most_seconds:
-            self._end = f"{settings.most_seconds:g} s are over"
-        elif self._ahead.exhausted and not waiting:
-            self._end = "no operation leads to another network"
-        elif len(state.trials) >= settings.most_trials and not waiting:
-            self._end = f"{settings.most_trials} trials were begun"
-        else:
-            return True
-        return False
+            return f"{len(self._row)} trials in a row have failed, the last one: {self._row[-1]}"
+        if self._seconds >= settings.most_seconds:
+            return f"{settings.most_seconds:g} s are over"
+        if not (waiting or self._running) and self._ahead.exhausted(len(state.finished())):
+            return "no operation leads to another network"
+        if len(state.trials) >= settings.most_trials and not waiting:
+            return f"{settings.most_trials} trials were begun"
+        return None
 
     def _collect(self) -> None:
         for running in list(self._running):
@@ -157,10 +166,11 @@ class Driver:
         for device in (number for number in range(len(self._settings.environments)) if number not in busy):
             if not self._may_begin():
                 return
-            ready, self._ready = self._ready or self._next(), None
+            ready = self._ready = self._ready or self._next()
             if ready is None:
                 return
             trial = Trial(self._journal.write("trial_begin", **ready.fields, device=str(device)))
+            self._ready = None
             self._state.put(trial)
             self._running.append(_Running(trial, ready.process, device))
             left = self._settings.most_seconds - self._seconds
@@ -176,11 +186,11 @@ class Driver:
             self._ready = self._next()
 
     def _next(self) -> Ready | None:
-        """None where there is no network yet."""
+        """None where there is no network yet. Where the whole first round has failed, seeds are tried again."""
         if self._again:
             return self._upcoming.again(self._state, self._again.pop(0))
         number = len(self._state.trials)
-        of_seed = self._settings.round(number) == 0
+        of_seed = self._settings.round(number) == 0 or not (self._state.finished() or self._running)
         made = Made(None, [], self._networks.seed(number)) if of_seed else self._ahead.take()
         return self._upcoming.new(self._state, made) if made is not None else None
 
@@ -192,8 +202,8 @@ class Driver:
         idle = self._ahead.idle and self._ready is None and not leaving
         finished = self._state.finished() if needed and idle else ()
         taken = self._state.without_result() if finished else ()
-        while finished and self._ahead.idle:
-            self._ahead.begin(lambda: self._networks.propose(finished, taken, number))
+        while finished and self._ahead.idle and not self._ahead.childless(len(finished)):
+            self._ahead.begin(lambda: self._networks.propose(finished, taken, number), len(finished))
 
     def _tell_now_and_then(self) -> None:
         begun = time.monotonic()

@@ -39,7 +39,7 @@ class TrialProcess:
 
     Args:
         hang: seconds without a sign of life that mean a hang.
-        setup: the same before its first step.
+        setup: the same before its first step, and after its last one.
         imports: large modules that its case needs.
     """
 
@@ -110,7 +110,7 @@ class TrialProcess:
         if beat is None:
             silent, patience, where = time.monotonic() - self._since, self._setup, "before it said anything"
         else:
-            early = beat.phase in SETUP or beat.step == beat.first
+            early = beat.phase in (*SETUP, "end") or beat.step == beat.first  # it saves its weights at the end
             since = max(beat.since - self._handle.clock_ahead, self._since)
             silent, patience = time.monotonic() - since, self._setup if early else self._hang
             where = f"in {beat.phase}, step {beat.step}"
