@@ -10,8 +10,8 @@ import pytest
 import yaml
 
 from proofmark.errors import ConfigurationError, UsageError
-from proofmark.launch.launchers.modelarts.cloud_file import Cloud, load_cloud
-from proofmark.launch.launchers.modelarts.credentials import find_credentials
+from proofmark.launch.launchers.modelarts.cloud_file import Cloud, load_cloud, refuse_secrets
+from proofmark.launch.launchers.modelarts.credentials import Credentials, find_credentials
 from proofmark.launch.launchers.modelarts.original import main, read_original
 
 SOUND: dict[str, Any] = {
@@ -39,6 +39,8 @@ def test_a_sound_one(tmp_path: Path) -> None:
     cloud = load(tmp_path, nodes=4, data_url="/bench/imagenet/", boot_file=None)
     assert cloud.cards_of_node == 8 and cloud.auto_stop == 24
     assert load(tmp_path, flavor="modelarts.kat1.2xlarge").cards_of_node == 2
+    assert load(tmp_path, flavor="modelarts.vm.cpu.2u").cards_of_node == 0
+    assert load(tmp_path, flavor="modelarts.vm.cpu.2u", cards=1).cards_of_node == 1
     assert Cloud.recalled(cloud.model_dump(mode="json")) == cloud
     with pytest.raises(UsageError, match=r"service\.settings: region"):
         Cloud.recalled({})
@@ -98,12 +100,48 @@ def test_what_is_refused(tmp_path: Path, changes: dict[str, Any], words: str) ->
         ({"sk": "s3cr3t-value"}, "sk"),
         ({"environment": {"HUAWEICLOUD_SDK_SK": "s3cr3t-value"}}, "environment.HUAWEICLOUD_SDK_SK"),
         ({"region": {"security_token": "s3cr3t-value"}}, "region.security_token"),
+        ({"regions": [{"accessKey": "s3cr3t-value"}]}, "regions.0.accessKey"),
+        ({"secretAccessKey": "s3cr3t-value"}, "secretAccessKey"),
+        *(
+            ({"environment": {name: "s3cr3t-value"}}, f"environment.{name}")
+            for name in (
+                "WANDB_API_KEY",
+                "API_KEY",
+                "PRIVATE_KEY",
+                "PASSPHRASE",
+                "MYSQL_PWD",
+                "OPENAI_APIKEY",
+                "DB_PASS",
+            )
+        ),
+        ({"environment": {"http_proxy": "http://me:s3cr3t-value@proxy:8080"}}, "environment.http_proxy"),
+        ({"endpoint": "https://me:s3cr3t-value@modelarts.example.org"}, "endpoint"),
     ],
 )
 def test_secrets_are_refused_and_not_shown(tmp_path: Path, changes: dict[str, Any], key: str) -> None:
     told = refused(tmp_path, **changes, out_url="/bench/runs")
     assert f"cloud.yaml: {key}: a secret does not belong into this file" in told and "s3cr3t-value" not in told
     assert "out_url" in told, "other problems are told with it"
+
+
+def test_names_that_are_no_secrets(tmp_path: Path) -> None:
+    names = ("TOKENIZERS_PARALLELISM", "MONKEY", "NCCL_IB_PKEY", "KEYBOARD", "BYPASS", "http_proxy")
+    assert load(tmp_path, environment=dict.fromkeys(names, "http://proxy:8080/a@b"), keyring="lab")
+
+
+@pytest.mark.parametrize("held", ["AK-of-mine", "sk-of-mine", "token-of-mine"])
+def test_the_users_own_key_in_a_value_is_refused(tmp_path: Path, held: str) -> None:
+    """Whatever its name is."""
+    who = Credentials("AK-of-mine", "sk-of-mine", "token-of-mine")
+    cloud = load(tmp_path, environment={"SETTINGS": "plain"})
+    refuse_secrets(cloud, who.is_in)
+    for changes, key in (
+        ({"environment": {"SETTINGS": f"a={held};"}}, "environment.SETTINGS"),
+        ({"flavor": held}, "flavor"),
+    ):
+        with pytest.raises(UsageError, match=f"the cloud file: {key}: a secret does not belong") as caught:
+            refuse_secrets(load(tmp_path, **changes), who.is_in)
+        assert held not in str(caught.value)
 
 
 def test_where_secrets_come_from(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,13 +6,16 @@ import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from proofmark import jobs
-from proofmark.launch.job_file import index_in
+from proofmark.launch.job_file import AtService, index_in
 from proofmark.launch.launchers.modelarts.obs import Obs
 from proofmark.launch.reattach import reattach
+from proofmark.launch.service import transfer
+from proofmark.launch.service.contract import Task
 from proofmark.launch.service.running import RunningJob
 from proofmark.process.identity import ProcessIdentity
 from tests.modelarts.bench import LEAVES, Bench, reasons
@@ -52,14 +55,16 @@ def no_secret_below(folder: Path) -> None:
             assert SK.encode() not in path.read_bytes(), path
 
 
-def test_code_is_sent_once(bench: Bench, stand_in: StandIn) -> None:
+def test_code_is_sent_once_and_compared_before_it_is_run(bench: Bench, stand_in: StandIn) -> None:
     stand_in.fate = "Completed"
     bench.run()
-    (pack,) = [key for key in bench.buckets.keys("code/") if key.endswith("code.zip")]
+    pack = stand_in.job.body["algorithm"]["code_dir"].removeprefix(f"/{BUCKET}/") + "code.zip"
     bench.buckets.write(pack, bench.buckets.read(pack)[:-1] + b"x")  # as long as before
-    bench.run()
-    assert bench.buckets.read(pack).endswith(b"x")
+    stand_in.fate = None
+    status, handle = bench.run(nnodes=1)
+    assert bench.buckets.read(pack).endswith(b"x"), "it is not sent again"
     bench.buckets.remove(pack)
+    assert status == "failed" and "code.zip is not what was sent: delete it from the bucket" in reasons(handle)[0]
 
 
 def test_independent_servers(bench: Bench, stand_in: StandIn) -> None:
@@ -83,6 +88,11 @@ def test_the_platforms_own_frameworks_start_the_boot_file(bench: Bench) -> None:
     assert status == "succeeded", handle.facts()
     (log,) = (handle._job.directory / "log").iterdir()
     assert log.read_text().startswith("first of all")
+    own = {"image": None, "engine": engine, "boot_file": f"/{BUCKET}/code/first.py"}
+    before = bench.service(**own).places("name", "tree").code
+    first = bench.file.with_name("first.py")
+    first.write_text(first.read_text().replace("first of all", "first of ALL"))
+    assert bench.service(**own).places("name", "tree").code != before, "as long as before, and another"
 
 
 def test_bursts_while_it_runs_are_borne(bench: Bench, stand_in: StandIn) -> None:
@@ -210,6 +220,55 @@ def test_a_log_that_grows(bench: Bench, stand_in: StandIn, tmp_path: Path, monke
     assert len(written) > 5 << 20 and log.read_bytes() == written and sum(read) == len(written)
 
 
+@pytest.mark.parametrize(
+    "preview, taken",
+    [
+        ({"content": "gr\u00fc\u00dfe\n", "full_size": 8}, "gr\u00fc\u00dfe\n"),
+        ({"content": "\ufffd\u00dfe\n", "full_size": 7}, ""),
+        ({"content": "gr\u00fc\u00dfe\n", "full_size": 6}, ""),
+        ({"content": "later\n", "full_size": 100}, ""),
+    ],
+    ids=["whole", "cut within a letter", "longer than it says", "an end alone"],
+)
+def test_a_preview_is_taken_where_it_has_the_logs_own_bytes(
+    bench: Bench, stand_in: StandIn, monkeypatch: pytest.MonkeyPatch, preview: dict[str, object], taken: str
+) -> None:
+    monkeypatch.setattr(stand_in, "_preview", lambda *_: (200, preview))
+    at = AtService(name=bench.prefix, id="0a", nodes=1, settings={})
+    assert bench.service().log(at, Task("worker-0"), 0) == taken.encode()
+
+
+def test_a_log_in_utf_8_grows_from_its_preview_to_the_buckets(bench: Bench, stand_in: StandIn, tmp_path: Path) -> None:
+    python = tmp_path / "python"
+    python.write_text('#!/bin/bash\nfor line in 1 2 3; do echo "gr\u00fc\u00dfe $line"; sleep 0.2; done\nexit 5\n')
+    python.chmod(0o755)
+    status, handle = bench.run(nnodes=1, python=str(python))
+    (log,) = (handle._job.directory / "log").iterdir()
+    assert status == "failed" and log.read_text("utf-8") == "".join(f"gr\u00fc\u00dfe {line}\n" for line in (1, 2, 3))
+
+
+@pytest.mark.parametrize(
+    "changes, metrics, told",
+    [
+        ({"cards": 1}, [40, 60], "the platform has measured no npuUtil or gpuUtil"),
+        ({}, [40, None], "metrics of worker-0: its answer is none"),
+        ({}, [40, 60], None),
+    ],
+    ids=["of cards", "one that is none", "of the processor"],
+)
+def test_whose_utilisation_it_is(
+    bench: Bench, stand_in: StandIn, changes: dict[str, int], metrics: list[Any], told: str | None
+) -> None:
+    """The processor's is never told as the cards', and a metric that can't be read fails no run."""
+    replay(bench, stand_in)
+    stand_in.metrics = metrics
+    status, handle = bench.run(**changes)
+    assert status == "succeeded", reasons(handle)
+    assert handle.facts()["instances"]["utilisation"] == (None if told else 0.5)
+    block = json.loads((handle._job.directory / "train_result_info.json").read_text())["train_result_info"]
+    assert told is None or any(told in reason for reason in block["reasons"].values())
+
+
 def key_of(job: PlatformJob, name: str) -> str:
     prefix: str = job.body["algorithm"]["outputs"][0]["remote"]["obs"]["obs_url"]
     return prefix.removeprefix(f"/{BUCKET}/") + name
@@ -252,6 +311,10 @@ def stale(bench: Bench, job: PlatformJob) -> None:
     job.created += 3600
 
 
+def without_a_date(bench: Bench, job: PlatformJob) -> None:
+    job.created = 0
+
+
 def recovered(bench: Bench, job: PlatformJob) -> None:
     job.records.append({"start_at": 1, "start_type": "restart", "recover_records": []})
 
@@ -287,6 +350,7 @@ def replay(bench: Bench, stand_in: StandIn) -> None:
         (without_a_node, "noderank1/manifest.json is missing"),
         (anothers, "noderank1/manifest.json: it is of another job, older"),
         (stale, "noderank0/manifest.json is 3"),
+        (without_a_date, "the service does not say when it was created"),
         (recovered, "was recovered 1 time while it ran"),
     ],
 )
@@ -300,6 +364,19 @@ def test_results_that_are_not_what_they_should_be(
     status, handle = bench.run()
     assert status == "failed"
     assert any(told in why for why in reasons(handle)), reasons(handle)
+
+
+@pytest.mark.parametrize("limit, key", [("MANIFEST", "noderank0/manifest.json"), ("FILE", "agent.log"), ("JOB", "")])
+def test_what_is_too_large_is_not_fetched(
+    bench: Bench, stand_in: StandIn, limit: str, key: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    replay(bench, stand_in)
+    fetched, plain = [], Obs.fetch
+    monkeypatch.setattr(Obs, "fetch", lambda self, key, path: (fetched.append(key), plain(self, key, path)))
+    monkeypatch.setattr(transfer, f"LARGEST_{limit}", 5)
+    status, handle = bench.run()
+    assert status == "failed" and any("bytes, and 5 may come home" in why and key in why for why in reasons(handle))
+    assert limit == "FILE" or not fetched
 
 
 def test_a_job_whose_session_crashed(bench: Bench, stand_in: StandIn, capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
+import json
 import socket
 import ssl
 import subprocess
 import sys
 import threading
+import time
 import tomllib
 import types
+from calendar import timegm
+from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -17,11 +23,11 @@ import pytest
 
 from proofmark.errors import UsageError
 from proofmark.launch.launchers.modelarts import sdk, triplet, wire
-from proofmark.launch.launchers.modelarts.boot import channels
+from proofmark.launch.launchers.modelarts.boot import channels, packed_code
 from proofmark.launch.launchers.modelarts.cloud_file import Cloud
 from proofmark.launch.launchers.modelarts.credentials import Credentials, find_credentials
 from proofmark.launch.launchers.modelarts.in_job import VARIABLES
-from proofmark.launch.launchers.modelarts.obs import Obs
+from proofmark.launch.launchers.modelarts.obs import Obs, _moment
 from proofmark.launch.rank_result import RankResult, rank_results
 from proofmark.launch.service.contract import ServiceError
 from proofmark.launch.service.platform import NodeVariables, Place
@@ -144,36 +150,137 @@ def test_without_the_clients_one_line_says_how_to_get_them() -> None:
 
 
 @pytest.fixture
-def certificate(tmp_path: Path) -> Path:
-    """One that nobody has signed, with its key, for this machine."""
-    path = tmp_path / "own.pem"
-    made = "req -x509 -newkey rsa:2048 -nodes -days 1 -subj /CN=localhost -addext subjectAltName=IP:127.0.0.1"
-    command = [program("openssl"), *made.split(), "-keyout", str(path), "-out", str(tmp_path / "public.pem")]
-    subprocess.run(command, check=True, capture_output=True)
-    path.write_bytes(path.read_bytes() + (tmp_path / "public.pem").read_bytes())
-    return path
+def certificate(tmp_path: Path) -> Callable[[str], Path]:
+    """Makes one that nobody has signed, for a name; its key lies beside it."""
+
+    def made(name: str) -> Path:
+        path = tmp_path / "public.pem"
+        options = f"req -x509 -newkey rsa:2048 -nodes -days 1 -subj /CN=localhost -addext subjectAltName={name}"
+        command = [program("openssl"), *options.split(), "-keyout", str(tmp_path / "key.pem"), "-out", str(path)]
+        subprocess.run(command, check=True, capture_output=True)
+        return path
+
+    return made
 
 
-def test_certificates_are_verified(certificate: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """By both clients; one of a private cloud has to be named."""
+@contextlib.contextmanager
+def serving(handler: type[BaseHTTPRequestHandler], certificate: Path | None = None) -> Iterator[Cloud]:
+    """A server on this machine, as a cloud's endpoints."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        if certificate:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(certificate, certificate.with_name("key.pem"))
+            server.socket = context.wrap_socket(server.socket, server_side=True)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        address = f"http{'s' if certificate else ''}://127.0.0.1:{server.server_address[1]}"
+        known = {"endpoint": address, "obs_endpoint": address, "ca_file": None, "region": "r", "project_id": "p"}
+        yield Cloud.model_construct(**known)
+        server.shutdown()
+
+
+WHO = Credentials("A", "sk-of-nobody", "token-of-nobody")
+
+
+def test_certificates_are_verified(certificate: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    """By both clients; one of a private cloud has to be named, one that the system trusts has not."""
     pytest.importorskip("obs")
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    with ThreadingHTTPServer(("127.0.0.1", 0), Recorder) as server:
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(certificate)
-        server.socket = context.wrap_socket(server.socket, server_side=True)
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        address = f"https://127.0.0.1:{server.server_address[1]}"
-        plain = Cloud.model_construct(endpoint=address, obs_endpoint=address, ca_file=None, region="r", project_id="p")
-        who = Credentials("A", "s")
-        with pytest.raises(ServiceError, match="CERTIFICATE_VERIFY_FAILED"):
-            Obs(plain, who).put("bench/a", b"")
-        client, theirs = sdk.modelarts_client(plain, who), sdk.sdk_module("huaweicloudsdkmodelarts.v1")
-        with pytest.raises(ServiceError, match="looking: its certificate is not trusted: .*self-signed") as caught:
-            sdk.asked("looking", "s", lambda: client.show_training_job_flavors(theirs.ShowTrainingJobFlavorsRequest()))
+    known = certificate("IP:127.0.0.1")
+    with serving(Recorder, known) as plain:
+        with pytest.raises(ServiceError, match="CERTIFICATE_VERIFY_FAILED") as caught:
+            Obs(plain, WHO).put("bench/a", b"")
         assert not caught.value.transient
-        Obs(plain.model_copy(update={"ca_file": str(tmp_path / "public.pem")}), who).put("bench/a", b"")
-        server.shutdown()
+        client, theirs = sdk.modelarts_client(plain, WHO), sdk.sdk_module("huaweicloudsdkmodelarts.v1")
+        with pytest.raises(ServiceError, match="looking: its certificate is not trusted: .*self-signed") as caught:
+            sdk.asked("looking", WHO, lambda: client.show_training_job_flavors(theirs.ShowTrainingJobFlavorsRequest()))
+        assert not caught.value.transient
+        Obs(plain.model_copy(update={"ca_file": str(known)}), WHO).put("bench/a", b"")
+        monkeypatch.setenv("SSL_CERT_FILE", str(known))
+        Obs(plain, WHO).put("bench/a", b"")
+
+
+def test_a_certificate_of_another_host(certificate: Callable[[str], Path]) -> None:
+    """It is trusted, and its name is not the one that was asked."""
+    pytest.importorskip("obs")
+    known = certificate("DNS:obs.example.org")
+    told = "writing bench/a: .*IP address mismatch"
+    with serving(Recorder, known) as plain, pytest.raises(ServiceError, match=told) as caught:
+        Obs(plain.model_copy(update={"ca_file": str(known)}), WHO).put("bench/a", b"")
+    assert not caught.value.transient
+
+
+def test_a_file_of_certificates_that_has_none(tmp_path: Path) -> None:
+    pytest.importorskip("obs")
+    (tmp_path / "none.pem").write_text("none")
+    cloud = Cloud.model_construct(obs_endpoint="https://127.0.0.1:1", ca_file=str(tmp_path / "none.pem"), region="r")
+    with pytest.raises(UsageError, match=r"none\.pem: holds no certificates"):
+        Obs(cloud, WHO)
+
+
+def test_nobody_is_led_elsewhere() -> None:
+    """A signed request with its token would be made anew for any host, in the clear too."""
+    pytest.importorskip("obs")
+    before = len(Recorder.asked)
+    with (
+        serving(Elsewhere) as plain,
+        pytest.raises(ServiceError, match="307 .*nobody follows: `obs_endpoint`") as caught,
+    ):
+        Obs(plain, WHO).put("bench/a", b"")
+    assert len(Recorder.asked) == before + 1 and not caught.value.transient
+
+
+def test_nothing_secret_is_told() -> None:
+    """Neither half of what is secret, by either client, whatever the other side says."""
+    pytest.importorskip("obs")
+    errors = sdk.sdk_module("huaweicloudsdkcore.exceptions.exceptions")
+    said = f"{WHO.sk} and {WHO.token}"
+
+    def refuse(error: Exception) -> None:
+        raise error
+
+    refusal = errors.SdkError("r", "c", said)
+    for error in (errors.ClientRequestException(403, refusal), errors.SslHandShakeException(said), OSError(said)):
+        with pytest.raises(ServiceError, match=r"looking: .*\*\*\* and \*\*\*$"):
+            sdk.asked("looking", WHO, lambda error=error: refuse(error))
+    store = Obs(Cloud.model_construct(obs_endpoint="http://127.0.0.1:1", ca_file=None, region="r"), WHO)
+    answer = types.SimpleNamespace(status=403, errorCode="Denied", errorMessage=said, reason="")
+    for request in (lambda: refuse(OSError(said)), lambda: refuse(ssl.SSLCertVerificationError(said)), lambda: answer):
+        with pytest.raises(ServiceError, match=r"writing: .*\*\*\* and \*\*\*"):
+            store._ask("writing", request)
+
+
+ZONE = "CET-1CEST,M3.5.0,M10.5.0/3"
+
+
+@pytest.mark.parametrize(
+    "written",
+    ["2026-01-15T12:00:00", "2026-07-15T12:00:00", "2026-07-15T23:30:00", "2026-03-29T00:30:00", "2026-03-29T04:00:00"],
+)
+def test_an_objects_time_where_clocks_are_changed(written: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their client shows it by the local clock, an hour off in summer."""
+    model = pytest.importorskip("obs.model")
+    try:
+        with monkeypatch.context() as there:
+            there.setenv("TZ", ZONE)
+            time.tzset()
+            shown = model.DateTime.UTCToLocal(f"{written}.000Z")
+            assert _moment(shown) == timegm(time.strptime(written, "%Y-%m-%dT%H:%M:%S"))
+    finally:
+        time.tzset()
+
+
+def test_code_that_is_not_what_was_sent(tmp_path: Path) -> None:
+    """Not a byte of it is unpacked."""
+    (tmp_path / "code.zip").write_bytes(b"packed")
+    ticket = tmp_path / "ticket.json"
+    ticket.write_text(json.dumps({"packed": hashlib.sha256(b"packed").hexdigest()}))
+    assert packed_code(tmp_path, tmp_path) == b"packed"
+    (tmp_path / "code.zip").write_bytes(b"Packed")
+    with pytest.raises(ValueError, match=r"code\.zip is not what was sent: delete it"):
+        packed_code(tmp_path, tmp_path)
+    ticket.write_text("{}")
+    with pytest.raises(ValueError, match="is not what was sent"):
+        packed_code(tmp_path, tmp_path)
 
 
 def test_an_access_key_of_the_keyring(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -209,6 +316,18 @@ class Recorder(BaseHTTPRequestHandler):
 
     def log_message(self, *_: object) -> None:
         pass
+
+
+class Elsewhere(Recorder):
+    """Sends whoever asks to where it is itself, by a plain address."""
+
+    def do_PUT(self) -> None:
+        self.asked.append((self.headers["Host"], self.path, {}))
+        self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        self.send_response(307)
+        self.send_header("Location", f"http://127.0.0.1:{self.server.server_port}/elsewhere")  # type: ignore[attr-defined]
+        self.send_header("Content-Length", "0")
+        self.end_headers()
 
 
 def test_a_bucket_has_a_host_name_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:

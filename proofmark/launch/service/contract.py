@@ -13,6 +13,9 @@ from proofmark.launch.job_file import AtService
 
 PORT = 29500
 
+LOG_PIECE = 4 << 20
+"""Bytes of a log that are asked for at once."""
+
 State = Literal["waiting", "running", "succeeded", "failed", "stopping", "stopped"]
 
 
@@ -201,7 +204,7 @@ class Service(ABC):
 
     @abstractmethod
     def log(self, at: AtService, task: Task, since: int) -> bytes:
-        """What was added to a task's log beyond a position; nothing where there is none yet."""
+        """What was added to a task's log beyond a position, all of it or LOG_PIECE; none where there is no log."""
 
     @abstractmethod
     def log_name(self, at: AtService, task: Task) -> str:

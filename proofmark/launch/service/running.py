@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from proofmark.launch.job_file import AtService
-from proofmark.launch.service.contract import Service, ServiceError, Task, Timing, View
+from proofmark.launch.service.contract import LOG_PIECE, Service, ServiceError, Task, Timing, View
 from proofmark.launch.service.patience import Patience
 from proofmark.launch.service.ticket import home_of
 from proofmark.launch.service.transfer import Brought, Results
@@ -49,10 +49,12 @@ class RunningJob:
         for task in view.tasks:
             path = self.log(task)
             path.parent.mkdir(exist_ok=True)
-            since = path.stat().st_size if path.exists() else 0
-            added = self.patience.ask(partial(self.service.log, self.at, task, since))
             with path.open("ab") as stream:
-                stream.write(added)
+                while True:
+                    added = self.patience.ask(partial(self.service.log, self.at, task, stream.tell()))
+                    stream.write(added)
+                    if len(added) < LOG_PIECE:
+                        break
 
     def log(self, task: Task) -> Path:
         """Where a task's log is kept."""
@@ -61,7 +63,7 @@ class RunningJob:
     def last_lines(self, task: Task) -> str:
         """What a task said last, in one line."""
         path = self.log(task)
-        said = path.read_bytes()[-TAIL:].decode("utf-8", "replace") if path.exists() else ""
+        said = _tail(path).decode("utf-8", "replace") if path.exists() else ""
         return " | ".join([line.strip() for line in said.splitlines() if line.strip()][-LAST_LINES:])
 
     def end(self) -> View:
@@ -85,3 +87,9 @@ class RunningJob:
         homes = [home_of(node, independent) for node in range(nodes)]
         results = Results(self.service.store, self.patience, prefix, self.at.name, view.created)
         return results.bring_home(homes, leaves, self.folder)
+
+
+def _tail(path: Path) -> bytes:
+    with path.open("rb") as stream:
+        stream.seek(max(0, path.stat().st_size - TAIL))
+        return stream.read(TAIL)

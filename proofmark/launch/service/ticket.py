@@ -18,6 +18,7 @@ RUN, CODE, CACHE, DATA, MASTER = "${run}", "${code}", "${cache}", "${data}", "${
 """What stands in a spec for what only a node knows."""
 
 Count = Annotated[int, Field(ge=0, lt=1 << 40)]
+Sha256 = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 M = TypeVar("M", bound=BaseModel)
 
 
@@ -41,6 +42,7 @@ class Ticket(_Told):
     Attributes:
         independent: each node is a server for itself, and runs the whole job.
         packages: whose versions the record has.
+        packed: the SHA-256 of the packed code, noted as it is sent.
     """
 
     name: str
@@ -52,13 +54,14 @@ class Ticket(_Told):
     packages: tuple[str, ...]
     described: Described
     environment: dict[str, str]
+    packed: Sha256 | None = None
 
 
 class LeftFile(_Told):
     """A file that a node leaves."""
 
     size: Count
-    sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+    sha256: Sha256
 
 
 class Manifest(_Told):

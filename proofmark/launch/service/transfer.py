@@ -18,6 +18,9 @@ from proofmark.launch.service.ticket import MANIFEST, PACKED, TICKET, LeftFile, 
 EARLIEST = (1980, 1, 1, 0, 0, 0)
 """The time of every file in an archive: one content has one archive."""
 
+LARGEST_MANIFEST, LARGEST_FILE, LARGEST_JOB = 64 << 20, 1 << 30, 64 << 30
+"""Bytes that come home at most: of a node's manifest, of any other file, of all that a job's nodes left."""
+
 COARSE = 1.0
 """Seconds to which a store tells times."""
 
@@ -36,13 +39,18 @@ def send(
 ) -> None:
     """Put a job's code where its name is its content, beside it what nodes begin with, and then the ticket.
 
+    The archive is sent where none of its size is: the ticket has its SHA-256, and nodes unpack no other.
+
     Raises:
         ServiceError: the store refuses one; the text names it.
     """
     there = patience.ask(lambda: store.list(places.code))
-    for name, content in {**boot, PACKED: packed(code)}.items():
-        if name not in there or there[name].size != len(content):
-            _put(store, patience, f"{places.code}{name}", content)
+    archive = packed(code)
+    if PACKED not in there or there[PACKED].size != len(archive):
+        _put(store, patience, f"{places.code}{PACKED}", archive)
+    for name, content in boot.items():
+        _put(store, patience, f"{places.code}{name}", content)
+    ticket = ticket.model_copy(update={"packed": hashlib.sha256(archive).hexdigest()})
     _put(store, patience, f"{places.ticket}{TICKET}", ticket.model_dump_json().encode())
 
 
@@ -64,7 +72,7 @@ class Results:
 
     def __init__(self, store: ObjectStore, patience: Patience, prefix: str, job: str, created: float | None) -> None:
         self._store, self._patience, self._prefix, self._job = store, patience, prefix, job
-        self._created = created
+        self._created, self._room = created, LARGEST_JOB
 
     def bring_home(self, homes: Sequence[str], leaves: Sequence[str], folder: Path) -> Brought:
         """All that the nodes' manifests say, counted and compared; of each node what is wrong with it.
@@ -79,6 +87,7 @@ class Results:
             OSError: a file can't be written.
         """
         listed = self._patience.ask(lambda: self._store.list(self._prefix))
+        self._room = LARGEST_JOB
         brought = Brought(others=dict(listed))
         for number, home in enumerate(homes):
             try:
@@ -98,7 +107,7 @@ class Results:
                 raise _Wrong(f"{self._prefix}{key}: the job leaves none of that name")
             self._check(listed, key, left)
             self._fetch(key, folder)
-            if hashlib.sha256((folder / key).read_bytes()).hexdigest() != left.sha256:
+            if _sha256(folder / key) != left.sha256:
                 raise _Wrong(f"{self._prefix}{key}: it is not what its node left there")
             brought.others.pop(key, None)
         return manifest
@@ -118,6 +127,10 @@ class Results:
         stored = listed.get(key)
         if stored is None:
             raise _Wrong(f"{self._prefix}{key} is missing")
+        most = min(LARGEST_FILE if left else LARGEST_MANIFEST, self._room)
+        if stored.size > most:
+            raise _Wrong(f"{self._prefix}{key} has {stored.size} bytes, and {most} may come home")
+        self._room -= stored.size
         if left is not None and stored.size != left.size:
             raise _Wrong(f"{self._prefix}{key} has {stored.size} bytes, its node left {left.size}")
         if older := is_stale(stored, self._created):
@@ -130,6 +143,11 @@ class Results:
             self._patience.ask(lambda: self._store.fetch(f"{self._prefix}{key}", path))
         except ServiceError as error:
             raise _Wrong(str(error)) from None
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 class _Wrong(Exception):

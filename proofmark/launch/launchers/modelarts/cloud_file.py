@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -16,8 +16,17 @@ from proofmark.plain_json import first_of
 from proofmark.rules.case_file import problems_of
 from proofmark.rules.strict_yaml import load_mapping
 
-SECRET = re.compile(r"(^|_)(ak|sk|secret|token|password|passwd|access_key|credential)s?(_|$)", re.IGNORECASE)
-"""Names of what does not belong into a file."""
+SECRET = re.compile(
+    r"(^|_)(ak|sk|secret|token|password|passwd|passphrase|pass|pwd|credential"
+    r"|(api|access|private|secret|auth|account|encryption|signing|ssh)_?key(_?id)?)s?(_|$)",
+    re.IGNORECASE,
+)
+"""Names of what does not belong into a file; CAMEL is where one that is written as `accessKey` has its words' ends."""
+
+CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|-")
+
+WITH_PASSWORD = re.compile(r"://[^/\s:@]*:[^/\s@]+@")
+"""Within an address."""
 
 EXPLAINED = (
     "a secret does not belong into this file, which is passed on and kept: set HUAWEICLOUD_SDK_AK and "
@@ -26,8 +35,9 @@ EXPLAINED = (
 
 OBS_FOLDER = re.compile(r"/[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/[A-Za-z0-9_][A-Za-z0-9_.=-]*)*/")
 REGION = re.compile(r"[a-z0-9]+(-[a-z0-9]+)+")
+WITHOUT_CARDS = ".cpu."
 CARDS = re.compile(r"\.(?:(\d)x|x)large(?:\.|$)")
-"""In a flavor's name: `kat1.8xlarge` has 8 cards, `kat1.xlarge` one."""
+"""In a flavor's name: `kat1.8xlarge` has 8 cards, `kat1.xlarge` one, `vm.cpu.2u` none."""
 
 FULL = 8
 """Cards of a whole machine; only of those a job may have several."""
@@ -193,8 +203,10 @@ class Cloud(BaseModel):
     @property
     def cards_of_node(self) -> int | None:
         """How many cards a node has; None where neither the file nor the flavor's name says so."""
+        if self.cards is not None:
+            return self.cards
         named = CARDS.search(self.flavor)
-        return self.cards if self.cards is not None else int(named[1] or 1) if named else None
+        return 0 if WITHOUT_CARDS in self.flavor else int(named[1] or 1) if named else None
 
     @classmethod
     def recalled(cls, settings: Mapping[str, Any]) -> Self:
@@ -234,13 +246,32 @@ def load_cloud(path: Path) -> Cloud:
     return cloud
 
 
-def _secrets(values: Mapping[str, Any], within: str = "") -> Iterator[str]:
-    """Where something is called as a secret would be. What it holds is shown to nobody."""
-    for key, value in values.items():
-        if SECRET.search(key):
-            yield within + key
-        elif isinstance(value, dict):
-            yield from _secrets(value, f"{within}{key}.")
+def refuse_secrets(cloud: Cloud, is_secret: Callable[[str], bool]) -> None:
+    """What opens the account is in no value.
+
+    Raises:
+        UsageError: it is; the key is named, the value is not shown.
+    """
+    for key, value in _values(cloud.model_dump(mode="json")):
+        if isinstance(value, str) and is_secret(value):
+            raise UsageError(f"the cloud file: {key}: {EXPLAINED}")
+
+
+def _secrets(values: Mapping[str, Any]) -> Iterator[str]:
+    """Where something is called as a secret would be, or looks like one. What it holds is shown to nobody."""
+    for key, value in _values(values):
+        called = next((part for part in key.split(".") if SECRET.search(CAMEL.sub("_", part))), None)
+        if called or (isinstance(value, str) and WITH_PASSWORD.search(value)):
+            yield key
+
+
+def _values(value: Any, key: str = "") -> Iterator[tuple[str, Any]]:
+    """All that is plain within, by its path."""
+    parts = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else None
+    if not parts:
+        yield key, value
+    for name, part in parts or ():
+        yield from _values(part, f"{key}.{name}" if key else str(name))
 
 
 def _wrong_variables(variables: Mapping[str, str]) -> Iterator[str]:

@@ -25,6 +25,16 @@ class Credentials:
     token: str | None = field(default=None, repr=False)
     project: str | None = None
 
+    def hidden(self, text: str) -> str:
+        """A text without what is secret."""
+        for secret in filter(None, (self.sk, self.token)):
+            text = text.replace(secret, "***")
+        return text
+
+    def is_in(self, text: str) -> bool:
+        """Whether a text holds the key or what is secret of it."""
+        return any(part in text for part in (self.ak, self.sk, self.token) if part)
+
 
 def find_credentials(keyring: str | None) -> Credentials:
     """The first that has both halves of a key: environment, file, keyring.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from importlib.resources import files
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Any
 from proofmark.errors import UsageError
 from proofmark.launch.job_file import AtService
 from proofmark.launch.launchers.modelarts import triplet, wire
-from proofmark.launch.launchers.modelarts.cloud_file import Cloud
+from proofmark.launch.launchers.modelarts.cloud_file import Cloud, refuse_secrets
 from proofmark.launch.launchers.modelarts.credentials import find_credentials
 from proofmark.launch.launchers.modelarts.obs import Obs
 from proofmark.launch.launchers.modelarts.sdk import asked, modelarts_client, sdk_module
@@ -34,11 +35,14 @@ BOOT = "boot.py"
 RESULTS = "results"
 """The folder of a run that the job's triplets come to."""
 
+UNREADABLE = "\N{REPLACEMENT CHARACTER}"
+"""What a text has in the place of bytes that are none of it."""
+
 NOTHING_YET = 204
 ENDED_ALREADY = ("Completed", "Failed", "Abnormal", "Terminated", "Terminating")
 
-UTILISATIONS = (("npuUtil", "gpuUtil"), ("cpuUsage",))
-"""The platform's metrics in percent: of devices, or else of the processor."""
+OF_CARDS, OF_PROCESSOR = ("npuUtil", "gpuUtil"), ("cpuUsage",)
+"""The platform's metrics in percent."""
 
 
 class ModelArts(Service):
@@ -52,11 +56,12 @@ class ModelArts(Service):
             home: its folder, None where no job is to be created.
 
         Raises:
-            UsageError: the clients are not installed, or there is no access key.
+            UsageError: the clients are not installed, or there is no access key, or it stands in the cloud file.
         """
         self._cloud = cloud
         who = find_credentials(cloud.keyring)
-        self._secret, self._client, self._obs = who.sk, modelarts_client(cloud, who), Obs(cloud, who)
+        refuse_secrets(cloud, who.is_in)
+        self._who, self._client, self._obs = who, modelarts_client(cloud, who), Obs(cloud, who)
         self._theirs = sdk_module("huaweicloudsdkmodelarts.v1")
         self.timing = Timing(cloud.poll, cloud.error_budget, cloud.queue_timeout)
         self.servers = cloud.servers
@@ -101,9 +106,11 @@ class ModelArts(Service):
         return [f"{cloud.region}: {nodes} x {cloud.flavor} can be asked for; {cloud.out_url} is there"]
 
     def places(self, name: str, code: str) -> Places:
-        """Code by its content, and a folder for each job."""
+        """Code by its content and that of the files beside it, and a folder for each job."""
         home = f"{self._cloud.out_url[1:]}{name}/"
-        return Places(f"{self._cloud.code_dir[1:]}{code}/", f"{home}job/", f"{home}results/")
+        content = [code, *(f"{file} {hashlib.sha256(self.boot[file]).hexdigest()}" for file in sorted(self.boot))]
+        tree = hashlib.sha256("\n".join(content).encode()).hexdigest()
+        return Places(f"{self._cloud.code_dir[1:]}{tree}/", f"{home}job/", f"{home}results/")
 
     def create(self, name: str, nodes: int, places: Places) -> str:
         """Have a job run."""
@@ -149,6 +156,10 @@ class ModelArts(Service):
         ranks = ended.nproc if self.servers else ended.nodes * ended.nproc
         keys = triplet.keys_of(ended.listed, ranks, self.servers)
         folder = ended.folder / RESULTS
+        if ended.view.created is None:
+            raise ServiceError(
+                f"job {ended.at.id}: the service does not say when it was created, so results may be older"
+            )
         for key in keys:
             if older := is_stale(ended.listed[key], ended.view.created):
                 raise ServiceError(f"result {key} {older}")
@@ -174,33 +185,36 @@ class ModelArts(Service):
         if status == NOTHING_YET:
             return b""
         preview = wire.read(content, wire.LogPreview, what)
-        said = preview.content.encode()
+        said = preview.content.encode("utf-8", "surrogatepass")
         begins = preview.full_size - len(said)
+        if begins < 0 or UNREADABLE in preview.content:
+            return b""  # bytes were lost when it was made a text: the bucket's has them
         return said[since - begins :] if begins <= since else b""  # what lies between comes with the bucket's
 
     def _utilisation(self, ended: Ended) -> tuple[float | None, str]:
-        """The mean over tasks, devices and minutes, as a share of 1; or None, and why."""
+        """The mean over tasks, devices and minutes, as a share of 1; or None, and why. The processor's of a flavor
+        without cards alone."""
+        names = OF_PROCESSOR if self._cloud.cards_of_node == 0 else OF_CARDS
         seen: dict[str, list[float]] = {}
         for task in ended.view.tasks:
             what = f"metrics of {task.name}"
             method, kind = "show_training_job_metrics", "ShowTrainingJobMetrics"
             try:
                 status, content = self._asked(what, method, kind, training_job_id=ended.at.id, task_id=task.name)
+                told = wire.read(content, wire.Metrics, what) if status != NOTHING_YET else wire.Metrics()
             except ServiceError as error:
                 return None, str(error)
-            told = wire.read(content, wire.Metrics, what) if status != NOTHING_YET else wire.Metrics()
             for each in told.metrics or ():
                 seen.setdefault(each.metric, []).extend(value for value in each.value or () if 0 <= value <= 100)
-        for names in UTILISATIONS:
-            if values := [value for name in names for value in seen.get(name, ())]:
-                return fmean(values) / 100, ""
-        return None, "the platform has measured none: its metrics are means of whole minutes"
+        if values := [value for name in names for value in seen.get(name, ())]:
+            return fmean(values) / 100, ""
+        return None, f"the platform has measured no {' or '.join(names)}: its metrics are means of whole minutes"
 
     def _asked(self, what: str, method: str, kind: str, **fields: Any) -> tuple[int, bytes]:
         """Status and content of an answer."""
         request = getattr(self._theirs, f"{kind}Request")(**fields)
         call: Callable[[Any], Any] = getattr(self._client, method)
-        answer = asked(what, self._secret, lambda: call(request))
+        answer = asked(what, self._who, lambda: call(request))
         return answer.status_code, answer.raw_content
 
     def _body(self, name: str, nodes: int, places: Places) -> dict[str, Any]:

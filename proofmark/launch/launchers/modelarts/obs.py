@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+import contextlib
+import ssl
 import time
+from calendar import timegm
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from proofmark.errors import UsageError
 from proofmark.launch.launchers.modelarts.cloud_file import Cloud
 from proofmark.launch.launchers.modelarts.credentials import Credentials
 from proofmark.launch.launchers.modelarts.sdk import RETRIED, TIMEOUT, sdk_module
-from proofmark.launch.service.contract import ObjectStore, ServiceError, Stored
+from proofmark.launch.service.contract import LOG_PIECE, ObjectStore, ServiceError, Stored
 
 PAGE = 1000
 """Objects that are listed at once."""
+
+PIECE = 1 << 20
+"""Bytes that are held at once of an object that becomes a file."""
+
+SHOWN = "%Y/%m/%d %H:%M:%S"
+"""How their client shows a time."""
 
 NOTHING_THERE, BEYOND_ITS_END = 404, 416
 
@@ -25,18 +35,21 @@ class Obs(ObjectStore):
         """Prepare; nothing is asked yet.
 
         Raises:
-            UsageError: the client is not installed.
+            UsageError: the client is not installed, or `ca_file` holds no certificates.
         """
-        self._theirs, self._secret = sdk_module("obs"), who.sk
+        self._theirs, self._who = sdk_module("obs"), who
         self._client = self._theirs.ObsClient(
             access_key_id=who.ak,
             secret_access_key=who.sk,
             security_token=who.token,
             server=cloud.obs_endpoint or f"https://obs.{cloud.region}.myhuaweicloud.com",
-            ssl_verify=cloud.ca_file or True,
+            ssl_verify=True,
             timeout=TIMEOUT[1],
             max_retry_count=0,
+            max_redirect_count=0,  # theirs would sign anew for whatever host it is sent to, without TLS too
         )
+        if self._client.is_secure:
+            self._client.context = _trust(cloud.ca_file)
 
     def put(self, key: str, content: bytes) -> None:
         """Write an object."""
@@ -52,23 +65,27 @@ class Obs(ObjectStore):
             page = self._page(bucket, below, marker).body
             for each in page.contents or ():
                 if each.key != below and not each.key.endswith("/"):  # which stand for folders
-                    found[each.key.removeprefix(below)] = Stored(int(each.size), _moment(each.lastModified))
+                    found[each.key.removeprefix(below)] = _stored(each)
             if not page.is_truncated:
                 return found
             marker = page.next_marker or page.contents[-1].key
 
     def fetch(self, key: str, path: Path) -> None:
-        """An object as a file."""
-        path.write_bytes(self.read(key))
+        """An object as a file, piece by piece."""
+        bucket, name = _parts(key)
+        answer = self._ask(f"reading {key}", lambda: self._client.getObject(bucket, name))
+        with contextlib.closing(answer.body.response) as body, path.open("wb") as stream:
+            while piece := self._tried(f"reading {key}", lambda: body.read(PIECE)):
+                stream.write(piece)
 
     def read(self, key: str, since: int = 0) -> bytes:
-        """An object from a position on.
+        """A piece of an object, from a position on.
 
         Raises:
             ServiceError: it is not there, or refused.
         """
         bucket, name = _parts(key)
-        headers = self._theirs.GetObjectHeader(range=f"{since}-") if since else None
+        headers = self._theirs.GetObjectHeader(range=f"{since}-{since + LOG_PIECE - 1}")
         answer = self._ask(
             f"reading {key}",
             lambda: self._client.getObject(bucket, name, headers=headers, loadStreamInMemory=True),
@@ -77,7 +94,7 @@ class Obs(ObjectStore):
         return b"" if answer.status == BEYOND_ITS_END else bytes(answer.body.buffer or b"")
 
     def log(self, key: str, since: int) -> bytes | None:
-        """What follows a position of an object that grows; None where there is none yet."""
+        """A piece that follows a position of an object that grows; None where there is none yet."""
         try:
             return self.read(key, since)
         except _Missing:
@@ -90,17 +107,24 @@ class Obs(ObjectStore):
         )
 
     def _ask(self, what: str, request: Callable[[], Any], fine: tuple[int, ...] = ()) -> Any:
-        try:
-            answer = request()
-        except Exception as error:  # noqa: BLE001 (theirs passes on whatever http.client and ssl raise)
-            told = f"{what}: no answer: {type(error).__name__}: {error}".replace(self._secret, "***")
-            raise ServiceError(told[:400], transient=True) from None
+        answer = self._tried(what, request)
         if answer.status < 300 or answer.status in fine:
             return answer
-        reason = f"{answer.errorCode or answer.reason}: {answer.errorMessage or ''}".replace(self._secret, "***")
+        reason = f"{answer.errorCode or answer.reason}: {answer.errorMessage or ''}"
+        if answer.status < 400:
+            reason += "; it leads elsewhere, and nobody follows: `obs_endpoint` is to be the bucket's own region's"
         kind = _Missing if answer.status == NOTHING_THERE else ServiceError
         transient = answer.status in RETRIED or answer.status >= 500
-        raise kind(f"{what}: {answer.status} {reason}".rstrip(": "), transient=transient)
+        raise kind(self._who.hidden(f"{what}: {answer.status} {reason}".rstrip(": ")), transient=transient)
+
+    def _tried(self, what: str, request: Callable[[], Any]) -> Any:
+        try:
+            return request()
+        except ssl.SSLCertVerificationError as error:
+            raise ServiceError(self._who.hidden(f"{what}: its certificate is not trusted: {error}")[:400]) from None
+        except Exception as error:  # noqa: BLE001 (theirs passes on whatever http.client and ssl raise)
+            told = self._who.hidden(f"{what}: no answer: {type(error).__name__}: {error}")
+            raise ServiceError(told[:400], transient=True) from None
 
 
 class _Missing(ServiceError):
@@ -112,6 +136,28 @@ def _parts(key: str) -> tuple[str, str]:
     return bucket, name
 
 
+def _trust(ca_file: str | None) -> ssl.SSLContext:
+    """Certificates are verified, and the names in them: theirs does neither by the system's own authorities."""
+    try:
+        return ssl.create_default_context(cafile=ca_file)
+    except OSError as error:
+        raise UsageError(f"ca_file: {ca_file}: holds no certificates: {error}") from None
+
+
+def _stored(each: Any) -> Stored:
+    try:
+        return Stored(int(each.size), _moment(each.lastModified))
+    except (TypeError, ValueError) as error:
+        raise ServiceError(f"listing {each.key}: the store's answer is none: {error}"[:400]) from None
+
+
 def _moment(shown: str) -> float:
-    """Their client shows an object's time by this machine's clock."""
-    return time.mktime(time.strptime(shown, "%Y/%m/%d %H:%M:%S"))
+    """Their client adds the zone's offset without daylight saving, but for the hours around its beginning and end."""
+    near = timegm(time.strptime(shown, SHOWN)) + time.timezone
+    return next((moment for moment in (near, near + 3600, near - 3600) if _as_shown(moment) == shown), near)
+
+
+def _as_shown(moment: float) -> str:
+    """What their client makes of an instant: UTC is read as local time, and shown as such."""
+    as_local = time.mktime((*time.gmtime(moment)[:8], -1))
+    return time.strftime(SHOWN, time.localtime(as_local - time.timezone))

@@ -89,21 +89,21 @@ def modelarts_client(cloud: Cloud, who: Credentials) -> Any:
         return builder.with_endpoints([endpoint]).build()
 
 
-def asked(what: str, secret: str, request: Callable[[], T]) -> T:
+def asked(what: str, who: Credentials, request: Callable[[], T]) -> T:
     """The answer of the service's client.
 
     Raises:
-        ServiceError: it refused, or was not to be reached; `secret` is not in the text.
+        ServiceError: it refused, or was not to be reached; nothing secret of `who` is in the text.
     """
     errors = sdk_module("huaweicloudsdkcore.exceptions.exceptions")
     try:
         return request()
     except errors.ServiceResponseException as error:
-        told = f"{what}: {error.status_code} {error.error_code}: {error.error_msg}".replace(secret, "***")
+        told = f"{what}: {error.status_code} {error.error_code}: {error.error_msg}"
         transient = error.status_code in RETRIED or error.status_code >= 500
-        raise ServiceError(told, transient=transient, taken=error.error_code == TAKEN) from None
+        raise ServiceError(who.hidden(told), transient=transient, taken=error.error_code == TAKEN) from None
     except errors.SslHandShakeException as error:
-        raise ServiceError(f"{what}: its certificate is not trusted: {error.error_msg:.300}") from None
+        raise ServiceError(f"{what}: its certificate is not trusted: {who.hidden(str(error.error_msg)):.300}") from None
     except (errors.SdkException, OSError, AttributeError) as error:  # theirs reads what some lost connections lack
-        told = str(getattr(error, "error_msg", None) or error).replace(secret, "***")
+        told = who.hidden(str(getattr(error, "error_msg", None) or error))
         raise ServiceError(f"{what}: no answer: {type(error).__name__}: {told:.300}", transient=True) from None
