@@ -31,7 +31,9 @@ AT_ONCE = 16
 class Answers:
     """What became of each call's answers and inputs, and some rows of them."""
 
-    def __init__(self) -> None:
+    def __init__(self, most: int | None = None) -> None:
+        """`most` rows are kept, of all that are taken each as likely (a reservoir sample); None for all."""
+        self._most = most
         self.changed = self.written = 0
         self._held: deque[Call] = deque()
         self.taken = 0
@@ -67,29 +69,35 @@ class Answers:
     def take_row(self, inputs: list[torch.Tensor], answer: list[torch.Tensor]) -> None:
         """Take a row as it was asked, and what was answered to it."""
         self.taken += 1
-        self._inputs.append(inputs)
-        self._answers.append(answer)
+        if self._most is None or len(self._inputs) < self._most:
+            self._inputs.append(inputs)
+            self._answers.append(answer)
+        elif (place := self._chance.randrange(self.taken)) < self._most:
+            self._inputs[place], self._answers[place] = inputs, answer
 
-    def worst(self, ask: Ask, batch: int | None, most: int | None = None) -> float:
+    def worst(self, ask: Ask, batch: int | None, company: Sequence[list[torch.Tensor]] = ()) -> float:
         """The largest distance of any row's answer from what another answers to the same inputs.
 
         Args:
             ask: takes inputs, returns outputs on the host.
             batch: rows that it must be asked at once; None if any number will do.
-            most: rows that are looked at, chosen by chance; None for all.
+            company: full batches of other inputs, by which is told how far samples lie apart where there are fewer
+                rows than AT_ONCE.
         """
         import torch
 
-        order = self._chance.sample(range(self.taken), min(self.taken, most or self.taken))
+        order = self._chance.sample(range(len(self._inputs)), len(self._inputs))
         size, worst = batch or AT_ONCE, 0.0
+        others = [ask(inputs) for inputs in company] if len(order) < AT_ONCE else []
+        among = [torch.cat(column) for column in zip(*others, strict=True)]
         for start in range(0, len(order), size):
             rows = list(islice(cycle(order), start, start + size))
             wanted = ask([torch.cat(column) for column in zip(*(self._inputs[row] for row in rows), strict=True)])
-            worst = max(worst, _worst([self._answers[row] for row in rows], wanted))
+            worst = max(worst, _worst([self._answers[row] for row in rows], wanted, among or wanted))
         return worst
 
 
-def _worst(answers: list[list[torch.Tensor]], wanted: list[torch.Tensor]) -> float:
+def _worst(answers: list[list[torch.Tensor]], wanted: list[torch.Tensor], among: list[torch.Tensor]) -> float:
     """The largest distance over rows and outputs."""
     import torch
 
@@ -97,20 +105,22 @@ def _worst(answers: list[list[torch.Tensor]], wanted: list[torch.Tensor]) -> flo
     if any([tensor.shape[1:] for tensor in row] != forms for row in answers):
         return float("inf")
     columns = (torch.cat(column) for column in zip(*answers, strict=True))
-    return max(map(distance, columns, wanted))
+    return max(map(distance, columns, wanted, among))
 
 
-def distance(answer: torch.Tensor, wanted: torch.Tensor) -> float:
-    """How far the worst row of `answer` is from `wanted`, in units of how far rows of `wanted` are from their mean.
+def distance(answer: torch.Tensor, wanted: torch.Tensor, among: torch.Tensor | None = None) -> float:
+    """How far the worst row of `answer` is from `wanted`, in units of how far rows of `among` are from their mean.
 
-    Where those are all alike, in units of their length. Infinite for another shape or for what is not a number.
+    Those are `wanted` if none are given. Where they are all alike, in units of their length. Infinite for another shape
+    or for what is not a number.
     """
     import torch
 
     if answer.shape != wanted.shape:
         return float("inf")
     got, want = (tensor.to(torch.float64).reshape(len(tensor), -1) for tensor in (answer, wanted))
-    spread = float((want - want.mean(0)).norm(dim=1).mean()) or float(want.norm(dim=1).mean())
+    rows = want if among is None else among.to(torch.float64).reshape(len(among), -1)
+    spread = float((rows - rows.mean(0)).norm(dim=1).mean()) or float(rows.norm(dim=1).mean())
     worst = float((got - want).norm(dim=1).max())
     if worst == 0:
         return 0.0

@@ -17,12 +17,13 @@ from __future__ import annotations
 import random
 import statistics
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from proofmark.measuring.agreement import Answers, distance
+from proofmark.measuring.agreement import AT_ONCE, Answers, distance
 from proofmark.measuring.pace import GRACE, PACE, Paces
-from proofmark.measuring.probes import chains, pairs, timed_call
+from proofmark.measuring.probes import chains, full_batches, pairs, timed_call
 from proofmark.measuring.window import Compute, Synchronize, run_window
 from proofmark.record.parts import Check
 
@@ -106,16 +107,25 @@ def _brisk(seconds: list[float]) -> float:
 
 
 def timed_answers(
-    answers: Answers, reference: Compute | None, engine: Compute, synchronize: Synchronize, precision: str, batch: int
+    answers: Answers,
+    reference: Compute | None,
+    engine: Compute,
+    synchronize: Synchronize,
+    precision: str,
+    loader: Loader,
 ) -> Check:
     """Hold random rows of the timed rounds, of fresh batches and of the data's, against another's answers to them.
 
     Args:
         answers: those rows.
         reference: the framework in float32 on the CPU; None without a model, as in `probe`.
-        batch: rows of a full batch.
+        loader: the data, which tells how far samples lie apart where the rows are few.
     """
-    check = _agreement(answers, reference, engine, synchronize, precision, batch, LOOKED_AT)
+    drawn = full_batches(loader, random.SystemRandom())
+    company = [next(drawn)]
+    batch = len(company[0][0])
+    company += [next(drawn) for _ in range(AT_ONCE // batch)]
+    check = _agreement(answers, reference, engine, synchronize, precision, batch, company)
     whose = "the framework's to the same inputs" if reference else "its own to them in other company"
     return replace(check, name="answers alike when timed", meaning=f"answers in the timed rounds differ from {whose}")
 
@@ -176,13 +186,13 @@ def _agreement(
     synchronize: Synchronize,
     precision: str,
     batch: int,
-    most: int | None = None,
+    company: Sequence[list[torch.Tensor]] = (),
 ) -> Check:
     """The largest distance of any row that was looked at, in units of the spread between samples."""
 
     def ask(inputs: list[torch.Tensor]) -> list[torch.Tensor]:
         return run_window(reference or engine, inputs, synchronize).answer
 
-    worst, bound = answers.worst(ask, None if reference else batch, most), TOLERANCE[precision]
+    worst, bound = answers.worst(ask, None if reference else batch, company), TOLERANCE[precision]
     whose = "the framework's answer to the same inputs" if reference else "its own answer to them in other company"
     return Check("answers new inputs", worst <= bound, worst, bound, f"answers to new inputs differ from {whose}")

@@ -66,6 +66,33 @@ def test_rows_are_bounded_in_number() -> None:
     assert BUDGET + 160 - BUDGET // ROWS <= sum(asked) < BUDGET + 160 and set(asked) == {16}
 
 
+def test_of_more_rows_than_are_kept_each_is_as_likely() -> None:
+    kept = [0] * 12
+    for _ in range(400):
+        answers = Answers(3)
+        for number in range(12):
+            answers.take_row([torch.tensor([number])], [torch.zeros(1, 1)])
+        assert answers.taken == 12
+        answers.worst(lambda asked: [asked[0][:, None] * 0], None)
+        for (row,) in answers._inputs:
+            kept[int(row)] += 1
+    assert sum(kept) == 1200 and min(kept) > 50 and max(kept) < 160
+
+
+def test_few_rows_are_held_to_how_far_other_samples_lie_apart() -> None:
+    """Two that are almost the same, as of one class, and answers a rounding away."""
+    answers = Answers()
+    for value in (1.0, 1.001):
+        answers.take_row([torch.tensor([[value, 1.0]])], [torch.tensor([[2.002 * value, 2.0]])])
+    company = [[torch.randn(16, 2)]]
+    assert answers.worst(twice, None) > 1 and answers.worst(twice, None, company) < 0.01
+    for _ in range(20):
+        answers.take_row([torch.ones(1, 2)], [torch.ones(1, 2)])
+    asked: list[int] = []
+    answers.worst(lambda inputs: asked.append(len(inputs[0])) or twice(inputs), None, company)
+    assert asked == [16, 16], "of enough rows their own"
+
+
 @pytest.mark.parametrize("batch", [1, 7, 16, 500])
 def test_an_engine_is_asked_by_its_own_batch_size(batch: int) -> None:
     answers, asked = Answers(), set()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import repeat
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,7 +11,8 @@ import pytest
 import torch
 
 from proofmark.measuring import honesty
-from proofmark.measuring.honesty import LOOKED_AT, TIMED_PACE, TOLERANCE, probe, recognition, timed_answers, timed_pace
+from proofmark.measuring.agreement import AT_ONCE
+from proofmark.measuring.honesty import TIMED_PACE, TOLERANCE, probe, recognition, timed_answers, timed_pace
 from proofmark.measuring.pace import FEWEST, GRACE, MOST, PACE
 
 BATCH, BATCHES = 4, 10
@@ -35,7 +37,7 @@ class Played:
         self.asked: list[tuple[Any, int | None]] = []
         self.unseen: list[str] = []
         self.rows: list[list[float]] = []
-        self.looked_at: int | None = None
+        self.company: Sequence[Any] = ()
 
     def all_pairs(self, loader: Any, chance: Any) -> Iterator[tuple[list[torch.Tensor], list[torch.Tensor]]]:
         for _ in range(MOST):
@@ -54,9 +56,9 @@ class Played:
     def finish(self) -> None:
         assert self.slept, "an engine that was not waited for gets the time to change its answer"
 
-    def worst(self, ask: Any, size: int | None, most: int | None = None) -> float:
+    def worst(self, ask: Any, size: int | None, company: Sequence[Any] = ()) -> float:
         self.asked.append((ask(batch("data")), size))
-        self.looked_at = most
+        self.company = company
         return self.farthest
 
 
@@ -65,6 +67,7 @@ def played(monkeypatch: pytest.MonkeyPatch) -> Played:
     made = Played()
     chains = ([batch("data"), batch("known")], [batch("begun"), batch("new"), batch("again")])
     monkeypatch.setattr(honesty, "pairs", made.all_pairs)
+    monkeypatch.setattr(honesty, "full_batches", lambda *_: repeat(batch("data")))
     monkeypatch.setattr(honesty, "chains", lambda data, other, chance: chains)
     monkeypatch.setattr(honesty, "timed_call", made.call)
     monkeypatch.setattr(honesty, "Answers", lambda: made)
@@ -151,11 +154,12 @@ def test_rows_of_timed_answers_are_held_to_the_same(played: Played) -> None:
         ("framework", "the framework's to the same inputs"),
         (None, "its own to them in other company"),
     ):
-        check = timed_answers(played, reference, "own", lambda: None, "bf16", BATCH)  # type: ignore[arg-type]
-        assert not check.passed and check.name == "answers alike when timed" and played.looked_at == LOOKED_AT
+        check = timed_answers(played, reference, "own", lambda: None, "bf16", LOADER)  # type: ignore[arg-type]
+        assert not check.passed and check.name == "answers alike when timed"
+        assert len(played.company) == 1 + AT_ONCE // BATCH
         assert check.meaning == f"answers in the timed rounds differ from {whose}"
     played.farthest = TOLERANCE["bf16"]
-    assert timed_answers(played, "framework", "own", lambda: None, "bf16", BATCH).passed  # type: ignore[arg-type]
+    assert timed_answers(played, "framework", "own", lambda: None, "bf16", LOADER).passed  # type: ignore[arg-type]
 
 
 def test_the_bounds_are_those_that_were_measured() -> None:

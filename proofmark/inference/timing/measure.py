@@ -11,6 +11,7 @@ from proofmark.inference.timing.rounds import core_of
 from proofmark.inference.timing.timing import Timing
 from proofmark.inference.timing.trial import Trial
 from proofmark.measuring.agreement import Answers
+from proofmark.measuring.honesty import LOOKED_AT
 from proofmark.measuring.window import Compute
 from proofmark.process.memory import peak_resident_bytes, reset_peak
 from proofmark.rules.case_file import NOISE
@@ -52,7 +53,7 @@ def measure(
     timing.warm_up()
     for bench.attempt in range(REPETITIONS + 1):
         # all of it anew, the honesty round too: it is held against rounds of the same minute
-        timing.fastest, timing.answers = float("inf"), Answers() if probed else None
+        timing.fastest, timing.answers = float("inf"), Answers(LOOKED_AT) if probed else None
         trial = Trial(bench, name, compute, probed_with) if probed else None
         noise = _rounds(bench, timing, rounds, trial)
         if not noise or not ranked or bench.accused or bench.attempt == REPETITIONS:

@@ -91,12 +91,14 @@ class Timing:
         before = self._machine()
         for _ in range(LENGTHENINGS):
             meter = ContentionMeter()
-            result = self._run(number, rounds)
+            result, mixed = self._run(number, rounds)
             contention = meter.seen()
             enough = self._enough(result.core_ns / 1e9)
             if enough == self._passes:
                 break
             self._passes = enough
+        if mixed is not None:
+            self._settle(mixed, result)
         self.fastest = min(self.fastest, result.core_ns / 1e9 / result.passes)
         after = self._machine()
         slower = None if before is None or after is None else min(before, after)
@@ -128,7 +130,7 @@ class Timing:
             return self._passes
         return math.ceil(self._passes * min(MOST_LONGER, MARGIN * self._least_seconds / max(took, 1e-9)))
 
-    def _run(self, number: int, rounds: int) -> TimedRound:
+    def _run(self, number: int, rounds: int) -> tuple[TimedRound, Mixed | None]:
         gc.collect()
         bench, strange = self._bench, set[str]()
         mixed = Mixed(bench.loader, self._passes, bench.first) if self.answers is not None else None
@@ -159,12 +161,10 @@ class Timing:
             beside=self._beside,
         )
         bench.log.write("round_end", of=self._name, number=number, attempt=bench.attempt)
-        if mixed is not None:
-            self._settle(mixed, result)
         self._look_at(number, result)
         for what in sorted(strange):
             bench.accuse(self._name, what)
-        return result
+        return result, mixed
 
     def _settle(self, mixed: Mixed, result: TimedRound) -> None:
         """Answer and score what gave way to fresh batches, and keep the rows that are looked at."""

@@ -56,9 +56,8 @@ class Trial:
         """Rows of the timed rounds' answers, against the reference."""
         bench = self._bench
         if answers.taken:
-            precision, batch = str(bench.config.effective_precision), len(bench.first[0])
-            synchronize = bench.vendor.synchronize
-            self._hold([timed_answers(answers, self._reference, self._compute, synchronize, precision, batch)])
+            precision, synchronize = str(bench.config.effective_precision), bench.vendor.synchronize
+            self._hold([timed_answers(answers, self._reference, self._compute, synchronize, precision, bench.loader)])
 
     def audit(self, other: Compute, reference: Compute) -> None:
         """Compare the target with the same compiler's engine for a model with other weights."""
