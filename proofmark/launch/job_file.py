@@ -68,7 +68,7 @@ class JobFile(BaseModel):
         agent: the process that it is, where that runs on this machine, known by its `mark`.
         hosts: those that it runs on otherwise.
         service: where it is, if a service runs it.
-        status: as its session wrote it down last.
+        status: as its session wrote it down last; 'lost' of one that a service may still run.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)

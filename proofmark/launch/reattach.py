@@ -61,6 +61,9 @@ class Reattached(Handle):
         Raises:
             UsageError: its file is there no more, or damaged.
         """
+        return self._written()
+
+    def _written(self) -> Status:
         self._file = read_job(self._file.path)
         return self._file.state()
 
@@ -80,7 +83,7 @@ class Reattached(Handle):
             UsageError: its process's number belongs to another now, or its session does not answer.
             OSError: its folder can't be written.
         """
-        status, agent = self.status(), self._file.agent
+        status, agent = self._written(), self._file.agent
         if status == "running":
             self._file.ask_to_stop()
         if agent is not None and agent.is_anothers():
@@ -92,7 +95,7 @@ class Reattached(Handle):
             time.sleep(0.1)
         end_marked(self._file.mark or "")
         deadline = time.monotonic() + PATIENCE
-        while self.status() == "running":
+        while self._written() == "running":
             if time.monotonic() > deadline:
                 raise UsageError(f"job {self.id}: its session, process {self._file.session.pid}, has not ended it")
             time.sleep(0.1)
@@ -119,7 +122,7 @@ class ReattachedAtService(Reattached):
             ServiceError: that can't be asked.
             UsageError: the job's file is there no more, or damaged.
         """
-        written = super().status()
+        written = self._written()
         running = self._running() if written == "lost" else None
         if running is None:
             return written
@@ -132,26 +135,29 @@ class ReattachedAtService(Reattached):
 
     def fetch(self, leaves: Sequence[str]) -> str | None:
         """What its nodes left; what is wrong with the first of them that has not come home."""
-        running = self._running()
-        if self._file.session.lives() or running is None:
+        settled = self._written() != "lost" and self._file.session.lives()
+        if settled or (running := self._running()) is None:
             return super().fetch(leaves)
         places = self._service.places(running.at.name, "")
         brought = gather(running, running.look(), places.results, running.at.nodes, leaves).brought
         return next(iter(brought.wrong.values()), None)
 
     def stop(self) -> None:
-        """Have its session end it; without one, have the service do so.
+        """Have its session end it; if that is gone, has given it up or did not see it end, have the service do so.
 
         Raises:
-            ServiceError: it can't be ended.
+            ServiceError: it can't be ended, or the service can't be asked.
+            UsageError: its session does not answer.
         """
-        if self._file.session.lives():
+        if self._written() == "running":
             super().stop()
+        if self._written() in ("succeeded", "stopped") or (running := self._running()) is None:
             return
-        if self.status() != "running" or (running := self._running()) is None:
-            return
-        running.sync_logs(running.end())
-        self._file = self._file.end("stopped")
+        view = running.look()
+        if not view.ended:
+            view = running.end()
+        running.sync_logs(view)
+        self._file = self._file.end(ENDS[view.state])
 
     def _running(self) -> RunningJob | None:
         """By its id, or its name; None where it was never created."""

@@ -15,6 +15,7 @@ from proofmark.launch.cluster.code_tree import CodeTree
 from proofmark.launch.job import Handle, HostLayout, Job
 from proofmark.launch.job_file import AtService, JobFile, Status
 from proofmark.launch.service.contract import Ended, Places, Service, ServiceError, View
+from proofmark.launch.service.creation import Creation
 from proofmark.launch.service.gathering import Gathered, gather
 from proofmark.launch.service.patience import Patience, Stopped
 from proofmark.launch.service.running import ENDING, RunningJob
@@ -69,7 +70,9 @@ class ServiceHandle(Handle):
         self._patience = Patience(self._service.timing, self._stop)
         self._news: list[str] = []
         self._status: Status = "running"
-        self._facts: dict[str, Any] = {"lost": []}
+        self._facts: dict[str, Any] = {}
+        self._lost: list[dict[str, Any]] = []
+        self._may_run = False
         self._thread = threading.Thread(target=self._lead, daemon=True)
         self._thread.start()
 
@@ -88,15 +91,26 @@ class ServiceHandle(Handle):
         return None
 
     def stop(self) -> None:
-        """Have it ended, and wait until it has."""
+        """Have it ended, and wait until it has; that it has not, and how it can be, is told among what was lost."""
         self._stop.set()
         self._thread.join(2 * ENDING)
+        if self._thread.is_alive():
+            self._lose(None, f"job {self._called} has not ended in {2 * ENDING:.0f} s; {self._way_out}")
 
     def facts(self) -> dict[str, Any]:
         """Of each node what it said of itself; the nodes that were lost; what the service's own results say."""
-        return self._facts
+        return {**self._facts, "lost": self._lost[:]}
+
+    @property
+    def _called(self) -> str:
+        return self._at.id or self._at.name
+
+    @property
+    def _way_out(self) -> str:
+        return f"`python -m proofmark.jobs stop {self._file.id}` ends what may be left of it"
 
     def _lead(self) -> None:
+        """Its end is written down only if nothing of it can run any more: whoever finds it lost asks the service."""
         status: Status = "failed"
         try:
             status = self._run()
@@ -104,17 +118,20 @@ class ServiceHandle(Handle):
             pass  # before there was a job
         except Exception as error:  # noqa: BLE001 (it would be lost)
             self._lose(None, _told(error))
-        self._file = self._file.end(status)
+        if self._may_run:
+            self._lose(None, f"job {self._called} may still run: {self._way_out}")
+        self._file = self._file.note(status="lost") if self._may_run else self._file.end(status)
         self._status = status
 
     def _lose(self, node: int | None, why: str) -> None:
-        self._facts["lost"].append({"node": node, "reason": why})
+        self._lost.append({"node": node, "reason": why})
 
     def _run(self) -> Status:
         setup, service = self._setup, self._service
         places = service.places(self._at.name, setup.code.sha256)
         self._news.append(f"sends code and configuration to {places.code}")
         send(service.store, self._patience, places, setup.code, service.boot, self._ticket())
+        self._heed()
         self._at = self._at.model_copy(update={"id": self._created(places)})
         self._file = self._file.note(service=self._at, hosts=(f"job {self._at.id}",))
         running = RunningJob(service, self._at, self._job.directory, self._stop)
@@ -130,12 +147,25 @@ class ServiceHandle(Handle):
         return "failed"
 
     def _created(self, places: Places) -> str:
-        """The new job's id. Whether a request that failed was carried out, only the job's name tells."""
-        name, service = self._at.name, self._service
-        return self._patience.ask(
-            lambda: service.create(name, self._at.nodes, places),
-            lambda: Patience(service.timing).ask(lambda: service.find(name)),
-        )
+        creation = Creation(self._service, self._at, places)
+        self._may_run = True
+        try:
+            return creation.ask(self._patience)
+        except (ServiceError, Stopped):
+            self._may_run = creation.in_doubt
+            raise
+
+    def _heed(self) -> None:
+        """Go no further if it was asked to stop.
+
+        Raises:
+            Stopped: it was.
+        """
+        if self._file.is_asked_to_stop():
+            self._lose(None, f"job {self._file.id} was stopped by its id")
+            raise Stopped
+        if self._stop.is_set():
+            raise Stopped
 
     def _follow(self, running: RunningJob) -> View:
         """Until the service has ended it."""
@@ -146,15 +176,14 @@ class ServiceHandle(Handle):
                 self._news.append(f"job {running.id}: {view.phase}")
                 shown = view.phase
                 patience.hurry()
+            self._may_run = not view.ended
             running.sync_logs(view)
             if view.ended:
                 return view
             waited = wall_clock.now() - self._submitted
             if view.state == "waiting" and waited > self._service.timing.queue:
                 raise ServiceError(f"job {running.id} is still {view.phase} after {waited:.0f} s in the queue")
-            if self._file.is_asked_to_stop():
-                self._lose(None, f"job {self._file.id} was stopped by its id")
-                raise Stopped
+            self._heed()
             patience.look_again()
 
     def _leave(self, running: RunningJob, places: Places) -> None:
@@ -163,9 +192,9 @@ class ServiceHandle(Handle):
         try:
             view = after.end()
         except ServiceError as error:
-            left = f"`python -m proofmark.jobs stop {self._file.id}` ends what may be left of it"
-            self._lose(None, f"job {running.id} could not be ended: {error}; {left}")
+            self._lose(None, f"job {running.id} could not be ended: {error}")
             return
+        self._may_run = False
         self._news.append(f"job {running.id}: {view.phase}")
         with contextlib.suppress(ServiceError, OSError):
             after.sync_logs(view)
@@ -177,7 +206,7 @@ class ServiceHandle(Handle):
         self._take(gathered)
         for node, why in gathered.lost(running, view):
             self._lose(node, why)
-        if view.state != "succeeded" or self._facts["lost"]:
+        if view.state != "succeeded" or self._lost:
             return "failed"
         ended = Ended(
             at=self._at,
@@ -190,11 +219,11 @@ class ServiceHandle(Handle):
             listed=gathered.brought.others,
         )
         concluded = running.patience.ask(lambda: self._service.conclude(ended))
-        self._facts |= concluded
+        self._facts = {**self._facts, **concluded}
         return "succeeded"
 
     def _take(self, gathered: Gathered) -> None:
-        self._facts |= gathered.facts()
+        self._facts = {**self._facts, **gathered.facts()}
 
     def _ticket(self) -> Ticket:
         job, independent = self._job, self._service.servers is not None

@@ -41,12 +41,8 @@ class Patience:
         """Something has changed: look soon."""
         self._delay = self._first
 
-    def ask(self, request: Callable[[], T], otherwise: Callable[[], T | None] | None = None) -> T:
+    def ask(self, request: Callable[[], T]) -> T:
         """The request's answer, once it has one.
-
-        Args:
-            request: what is asked.
-            otherwise: what may know the answer of a request that failed, and was carried out all the same.
 
         Raises:
             ServiceError: it is refused for good, or has failed for longer than the budget.
@@ -57,8 +53,6 @@ class Patience:
             try:
                 return request()
             except ServiceError as error:
-                if otherwise and (error.transient or error.taken) and (known := otherwise()) is not None:
-                    return known
                 if not error.transient:
                     raise
                 now = time.monotonic()

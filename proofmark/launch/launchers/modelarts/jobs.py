@@ -113,12 +113,17 @@ class ModelArts(Service):
         return Places(f"{self._cloud.code_dir[1:]}{tree}/", f"{home}job/", f"{home}results/")
 
     def create(self, name: str, nodes: int, places: Places) -> str:
-        """Have a job run."""
+        """Have a job run. An answer that can't be read is one that was lost: the job may be there."""
         what = f"creating job {name}"
         body = self._body(name, nodes, places)
-        return wire.read(
-            self._asked(what, "create_training_job", "CreateTrainingJob", body=body)[1], wire.Job, what
-        ).metadata.id
+        try:
+            content = self._asked(what, "create_training_job", "CreateTrainingJob", body=body)[1]
+        except (TypeError, ValueError) as error:  # their client reads an answer before it hands it out
+            raise ServiceError(f"{what}: its answer is none: {type(error).__name__}", transient=True) from None
+        try:
+            return wire.read(content, wire.Job, what).metadata.id
+        except ServiceError as error:
+            raise ServiceError(str(error), transient=True) from None
 
     def find(self, name: str) -> str | None:
         """By its exact name: the service's search would take a part of it."""

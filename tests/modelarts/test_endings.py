@@ -1,0 +1,176 @@
+"""That nothing runs on unseen: a creation whose outcome nobody knows, a job that can't be ended, one stopped early."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from proofmark import jobs
+from proofmark.launch.job_file import read_job
+from proofmark.launch.service import creation, handle, running
+from proofmark.launch.service.handle import ServiceHandle
+from tests.modelarts.bench import Bench, reasons
+from tests.modelarts.stand_in import StandIn
+
+
+def stop_by_id(bench: Bench, job: ServiceHandle, capsys: pytest.CaptureFixture[str]) -> str:
+    assert jobs.main(["--cache-dir", str(bench.cache), "stop", job.id]) == 0
+    return capsys.readouterr().out
+
+
+def test_a_job_that_could_not_be_ended_can_be_by_its_id(
+    bench: Bench, stand_in: StandIn, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(running, "ENDING", 0.3)
+    stand_in.held = "Running"
+    job = bench.submit()
+    bench.until(lambda: stand_in.jobs and stand_in.job.phase == "Running", "job that runs")
+    stand_in.faults["stop"].extend([503] * 50)
+    job.stop()
+    refused, way_out = reasons(job)
+    assert job.status() == "failed" and stand_in.job.phase == "Running"
+    assert f"job {stand_in.job.id} could not be ended" in refused and f"proofmark.jobs stop {job.id}`" in way_out
+    stand_in.faults["stop"].clear()
+    stand_in.asked["stop"] = 0
+    assert stop_by_id(bench, job, capsys) == f"{job.id}  stopped\n"
+    assert stand_in.asked["stop"] == 1 and stand_in.job.phase == "Terminated"
+    assert stop_by_id(bench, job, capsys) == f"{job.id}  stopped\n" and stand_in.asked["stop"] == 1
+
+
+def test_a_job_said_to_have_failed_that_runs_is_ended(
+    bench: Bench, stand_in: StandIn, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The service is asked, whatever its file says of its end."""
+    stand_in.held = "Running"
+    job = bench.submit()
+    bench.until(lambda: job._file.service and job._file.service.id, "id in the journal")
+    job._service.timing = job._service.timing.__class__(poll=(60.0, 60.0))
+    job._file.end("failed")
+    stop_by_id(bench, job, capsys)
+    assert stand_in.asked["stop"] == 1 and stand_in.job.phase == "Terminated"
+
+
+def lagging(stand_in: StandIn, monkeypatch: pytest.MonkeyPatch, times: int) -> None:
+    """Searches find nothing that often."""
+    plain, blind = stand_in._search, [None] * times
+
+    def search(**body: Any) -> Any:
+        if blind:
+            blind.pop()
+            return 200, {"total": 0, "count": 0, "limit": 50, "offset": 0, "items": []}
+        return plain(**body)
+
+    monkeypatch.setattr(stand_in, "_search", search, raising=False)
+
+
+def unreadable(stand_in: StandIn, monkeypatch: pytest.MonkeyPatch) -> None:
+    plain, answers = stand_in._create, [{"metadata": {}}]
+
+    def create(**body: Any) -> Any:
+        status, content = plain(**body)
+        return status, answers.pop() if answers else content
+
+    monkeypatch.setattr(stand_in, "_create", create, raising=False)
+
+
+def test_a_creation_whose_answer_cannot_be_read_makes_one_job(
+    bench: Bench, stand_in: StandIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stand_in.fate = "Failed"
+    unreadable(stand_in, monkeypatch)
+    _, job = bench.run()
+    assert reasons(job) == [f"the service ended job {stand_in.job.id}: Failed"]
+
+
+def test_a_job_that_a_search_shows_late_is_found(
+    bench: Bench, stand_in: StandIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stand_in.fate = "Failed"
+    stand_in.faults["create"].append(lambda: 503)
+    lagging(stand_in, monkeypatch, 2)
+    _, job = bench.run()
+    assert reasons(job) == [f"the service ended job {stand_in.job.id}: Failed"] and stand_in.asked["create"] == 3
+
+
+def test_a_stop_while_nobody_knows_whether_there_is_a_job_ends_it(
+    bench: Bench, stand_in: StandIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stand_in.held = "Running"
+    stopped = threading.Event()
+    stand_in.faults["create"].append(lambda: 503 if stopped.wait(30) else 500)
+    lagging(stand_in, monkeypatch, 2)
+    job = bench.submit()
+    bench.until(lambda: stand_in.asked["create"], "request for a job")
+    job._stop.set()
+    stopped.set()
+    assert bench.end(job) == "failed" and reasons(job) == []
+    assert stand_in.asked["stop"] == 1 and stand_in.job.phase == "Terminated"
+
+
+def test_a_creation_in_doubt_stays_in_the_journal(
+    bench: Bench, stand_in: StandIn, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(creation, "LAST_LOOK", 0.3)
+    stand_in.held = "Running"
+    stand_in.faults["create"].append(lambda: 503)
+    stand_in.faults["search"].extend([503] * 50)
+    status, job = bench.run(error_budget=0.3)
+    assert status == "failed" and read_job(job._file.path).status == "lost"
+    assert "503" in reasons(job)[0] and f"may still run: `python -m proofmark.jobs stop {job.id}`" in reasons(job)[1]
+    stand_in.faults["search"].clear()
+    assert stop_by_id(bench, job, capsys) == f"{job.id}  stopped\n"
+    assert stand_in.asked["stop"] == 1 and stand_in.job.phase == "Terminated"
+
+
+@pytest.fixture
+def sending(monkeypatch: pytest.MonkeyPatch) -> tuple[threading.Event, threading.Event]:
+    """That code is being sent, and that it may have been."""
+    begun, done = threading.Event(), threading.Event()
+    plain = handle.send
+
+    def send(*arguments: Any) -> None:
+        plain(*arguments)
+        begun.set()
+        assert done.wait(60)
+
+    monkeypatch.setattr(handle, "send", send)
+    return begun, done
+
+
+@pytest.mark.parametrize(
+    "stop, told",
+    [(lambda job: job._stop.set(), []), (lambda job: job._file.ask_to_stop(), ["job {} was stopped by its id"])],
+    ids=["here", "by its id"],
+)
+def test_a_stop_while_code_is_sent_creates_nothing(
+    bench: Bench,
+    stand_in: StandIn,
+    sending: tuple[threading.Event, threading.Event],
+    stop: Callable[[ServiceHandle], None],
+    told: list[str],
+) -> None:
+    job = bench.submit()
+    assert sending[0].wait(60)
+    stop(job)
+    sending[1].set()
+    assert bench.end(job) == "failed" and reasons(job) == [line.format(job.id) for line in told]
+    assert not stand_in.asked["create"] and read_job(job._file.path).status == "failed"
+
+
+def test_a_thread_that_does_not_end_is_told_of(
+    bench: Bench, sending: tuple[threading.Event, threading.Event], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(handle, "ENDING", 0.01)
+    job = bench.submit()
+    assert sending[0].wait(60)
+    job.stop()
+    facts = job.facts()
+    (why,) = reasons(job)
+    assert "has not ended" in why and f"`python -m proofmark.jobs stop {job.id}`" in why
+    facts["lost"].clear()
+    assert reasons(job) == [why], "what is handed out is a copy"
+    sending[1].set()
+    assert bench.end(job) == "failed"
