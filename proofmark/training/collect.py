@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from proofmark.launch.service.ticket import home_of
 from proofmark.record.begun import envelope_of
 from proofmark.record.events import CORRUPT, NAMED, Event, read_events, seconds_between
 from proofmark.record.parts import Chip, Flops, Identity, Utilisation
@@ -17,6 +18,9 @@ from proofmark.training.logs.rank_log import RankLog
 from proofmark.training.logs.seed_run import collect_run, olympic_mean, rates_over
 from proofmark.training.record import SeedRun, TrainingRecord
 from proofmark.training.verdict import judge
+
+ALONE: Event = {"hosts": [], "instances": None}
+"""What of a run's end is not an independent server's."""
 
 
 def collect(run_dir: Path, begun: Event | None = None) -> TrainingRecord:
@@ -77,10 +81,25 @@ def _rounds(run_dir: Path, events: Sequence[Event], nnodes: int) -> tuple[list[S
         number = event["round"]
         end = next((e for e in events if e["event"] == "round_end" and e["round"] == number), None)
         run, ranks = collect_run(run_dir / f"round{number}", event, end, nnodes)
-        runs.append(run)
         firsts += [log for log in ranks[:1] if log.rank == 0]
-        damaged += [f"round{number}/noderank{log.node}/{what}" for log in ranks for what in log.damaged()]
+        damaged += _damaged(f"round{number}", ranks)
+        servers = []
+        for home in _further_servers(run):
+            server, logs = collect_run(run_dir / f"round{number}" / home, event, {**(end or {}), **ALONE}, nnodes)
+            servers.append(server)
+            damaged += _damaged(f"round{number}/{home}", logs)
+        runs.append(run.model_copy(update={"servers": tuple(servers)}))
     return runs, firsts, damaged
+
+
+def _damaged(home: str, ranks: Iterable[RankLog]) -> Iterator[str]:
+    return (f"{home}/noderank{log.node}/{what}" for log in ranks for what in log.damaged())
+
+
+def _further_servers(run: SeedRun) -> list[str]:
+    """The folders of a service's independent servers but the first, whose logs are the run's own."""
+    count = len(run.instances.accuracies) if run.instances else 1
+    return [Path(home_of(number, independent=True)).parent.name for number in range(1, count)]
 
 
 def _adapted(firsts: Iterable[RankLog]) -> Iterator[str]:
@@ -96,7 +115,8 @@ def _of_hosts(events: Iterable[Event]) -> Event:
 
 
 def _damaged_agents(run_dir: Path) -> Iterator[str]:
-    for path in sorted(run_dir.glob("round*/noderank*/agent.jsonl")):
+    homes = ("round*/noderank*/agent.jsonl", "round*/server*/noderank*/agent.jsonl")
+    for path in sorted(path for home in homes for path in run_dir.glob(home)):
         for event in read_events(path, AGENT_EVENTS):
             if event["event"] == CORRUPT:
                 yield f"{path.parent.relative_to(run_dir)}/{event['what']}"

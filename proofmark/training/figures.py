@@ -103,7 +103,9 @@ def _of_runs(record: TrainingRecord) -> Iterator[Figure]:
             yield _speed_text(f"run_{index}_throughputs", f"{seed(run)}, throughput_list", **mean)
             mean = {"value": scores, "note": f"average {number(several.accuracy)}"}
             yield quality(f"run_{index}_accuracies", f"{seed(run)}, accuracy_list", "text", **mean)
-    yield honesty([check for run in record.runs for check in run.checks], "none is recorded")
+    yield honesty(
+        [check for run in record.runs for each in (run, *run.servers) for check in each.checks], "none is recorded"
+    )
 
 
 def _processes(record: TrainingRecord) -> Iterator[Figure]:

@@ -154,6 +154,7 @@ class SeedRun(Part):
         default=(), description="nodes in their order; empty: this machine's processes"
     )
     instances: Instances | None = Field(default=None, description="null: it was no service that ran it")
+    servers: tuple[SeedRun, ...] = Field(default=(), description="independent ones of a service, but the first")
     caches_cleared: bool | None = Field(default=None, description="of the hosts' disks before it; null: nobody asked")
     nodes: tuple[Host | None, ...] = Field(default=(), description="in their order; null: its agent did not begin")
     checkpoints: tuple[int, ...] = Field(default=(), description="steps at which one was begun")

@@ -51,6 +51,17 @@ def _named(record: TrainingRecord, run: SeedRun) -> str:
     return f"seed {run.seed}: " if record.repeats > 1 else ""
 
 
+def _trained(record: TrainingRecord) -> Iterator[tuple[str, SeedRun]]:
+    """What each training's reasons begin with, and it: a run, and each further server of its, that trained it too."""
+    for run in record.runs:
+        yield _named(record, run), run
+        yield from _further(record, run)
+
+
+def _further(record: TrainingRecord, run: SeedRun) -> list[tuple[str, SeedRun]]:
+    return [(f"{_named(record, run)}server {number}: ", server) for number, server in enumerate(run.servers, 1)]
+
+
 def _failures(record: TrainingRecord) -> list[str]:
     reasons = [
         f"{_named(record, run)}{cause}"
@@ -63,16 +74,16 @@ def _failures(record: TrainingRecord) -> list[str]:
 
 def _dishonesty(record: TrainingRecord) -> list[str]:
     """What of a run shows that it was not the case that was trained, or not in the time that it says."""
-    return [f"{_named(record, run)}{check.meaning}" for run in record.runs for check in run.checks if not check.passed]
+    return [f"{name}{check.meaning}" for name, run in _trained(record) for check in run.checks if not check.passed]
 
 
 def _missing_figures(record: TrainingRecord) -> list[str]:
     reasons = []
     if len(record.runs) != record.repeats:
         reasons.append(f"{len(record.runs)} of {record.repeats} runs are in the record")
-    for run in record.runs:
+    for name, run in _trained(record):
         missing = _missing_in_log(run) if record.read_from else _missing_in_run(record, run)
-        reasons += [f"{_named(record, run)}{what}" for what in missing]
+        reasons += [f"{name}{what}" for what in missing]
     if not record.ended:
         reasons.append("the event log has no end: whoever wrote it was killed before")
     reasons += damaged_lines(record, "the event logs")
@@ -96,6 +107,8 @@ def _missing_in_run(record: TrainingRecord, run: SeedRun) -> list[str]:
     if run.failure is not None:
         return []
     reasons = []
+    if run.instances is not None and len(run.instances.accuracies) != 1 + len(run.servers):
+        reasons.append(f"of {len(run.instances.accuracies)} servers {1 + len(run.servers)} left their logs")
     if run.metric is None or run.converged is None:
         reasons.append(f"the last evaluation has no {record.metric}")
     elif run.converged and run.seconds_to_target is None:
@@ -123,15 +136,15 @@ def _missing_in_log(run: SeedRun) -> list[str]:
 
 def _impossible_figures(record: TrainingRecord) -> list[str]:
     reasons = []
-    for run in record.runs:
+    for name, run in _trained(record):
         known = run.rates.model_dump(exclude_none=True) if run.rates else {}
-        speeds = [known[name] for name in reversed(Rates.model_fields) if name in known]
+        speeds = [known[rate] for rate in reversed(Rates.model_fields) if rate in known]
         if speeds != sorted(speeds, reverse=True) or any(speed <= 0 for speed in speeds):
             names = {"pure_compute": "core", "no_eval": "no eval", "raw": "whole"}
-            what = ", ".join(f"{measured} {known[name]:.4g}" for name, measured in names.items() if name in known)
-            reasons.append(f"{_named(record, run)}throughputs must fall in this order: {what}")
+            what = ", ".join(f"{measured} {known[rate]:.4g}" for rate, measured in names.items() if rate in known)
+            reasons.append(f"{name}throughputs must fall in this order: {what}")
         if run.converged and run.metric is not None and record.target is not None and not _reached(record, run.metric):
-            reasons.append(f"{_named(record, run)}it is said to have converged, but {_shortfall(record, run)}")
+            reasons.append(f"{name}it is said to have converged, but {_shortfall(record, run)}")
     reasons += wrong_flops(record.flops, f"{record.item} and step")
     return reasons + impossible_utilisation(record.utilisation, record.chip)
 
@@ -147,13 +160,15 @@ def _shortfalls(record: TrainingRecord) -> list[str]:
 def _missed_instances(record: TrainingRecord) -> list[str]:
     """Independent servers each train the case: a mean hides none that missed the target."""
     sign = "below" if record.better == "higher" else "above"
-    return [
+    missed = [
         f"{_named(record, run)}instance {number}: {record.metric} {accuracy:.5f} is {sign} the target {record.target:g}"
         for run in record.runs
         if run.instances and record.target is not None
         for number, accuracy in enumerate(run.instances.accuracies)
         if number and not _reached(record, accuracy)
     ]
+    short = [(name, server) for run in record.runs for name, server in _further(record, run) if not server.converged]
+    return [*missed, *(f"{name}{_shortfall(record, server)}" for name, server in short)]
 
 
 def _reached(record: TrainingRecord, metric: float) -> bool:
@@ -172,8 +187,8 @@ def _shortfall(record: TrainingRecord, run: SeedRun) -> str:
 def _untrained(record: TrainingRecord) -> list[str]:
     """A model that is at the target before its first step has nothing to be timed for."""
     return [
-        f"{_named(record, run)}the model was at the target before it was trained"
-        for run in record.runs
+        f"{name}the model was at the target before it was trained"
+        for name, run in _trained(record)
         for each in run.evaluations
         if each.samples == 0 and each.metric is not None and _reached(record, each.metric)
     ]
@@ -184,9 +199,9 @@ def _too_fast(record: TrainingRecord) -> list[str]:
     samples = reference_samples(record)
     floor = soonest(samples, _interval(record)) if samples else None
     return [
-        f"{_named(record, run)}converged after {run.samples_to_target} samples, sooner than the reference runs"
+        f"{name}converged after {run.samples_to_target} samples, sooner than the reference runs"
         f" ({', '.join(map(str, samples))}) allow ({floor:.0f})"
-        for run in record.runs
+        for name, run in _trained(record)
         if floor is not None and run.samples_to_target is not None and run.samples_to_target < floor
     ]
 
@@ -224,11 +239,11 @@ def _contention(record: TrainingRecord) -> list[str]:
     """Others on the cores that the training needed."""
     bound = record.config.get("max_noise", NOISE)
     return [
-        f"{_named(record, run)}{reason}: run again on a quiet machine"
-        for run in record.runs
+        f"{name}{reason}: run again on a quiet machine"
+        for name, run in _trained(record)
         for reason in contention_of(run.contention, bound)
     ]
 
 
 def _disturbances(record: TrainingRecord) -> list[str]:
-    return [f"{_named(record, run)}{what}" for run in record.runs for what in disturbances(run.monitoring)]
+    return [f"{name}{what}" for name, run in _trained(record) for what in disturbances(run.monitoring)]

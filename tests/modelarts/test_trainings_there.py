@@ -69,6 +69,16 @@ def test_a_training_on_two_nodes(there: There, stand_in: StandIn) -> None:
     no_secret_below(there.house.cache)
 
 
+def test_a_training_on_each_of_two_servers(there: There) -> None:
+    """Of whom each takes cores from the other: how quiet it was is not the question here."""
+    ran = there.run(scale="1x1", aggregate="per_server_mean", servers=2)
+    (run,) = ran.training("1x1").runs
+    assert run.instances is not None and run.instances.mode == "per_server_mean"
+    (server,) = run.servers
+    assert [run.metric, server.metric] == list(run.instances.accuracies) and run.converged and server.converged
+    assert {check.name for check in server.checks} == {check.name for check in run.checks}
+
+
 def test_a_rank_that_ends_badly(there: There, stand_in: StandIn) -> None:
     ran = there.run(trouble="tiny.rank1.step3=exit3")
     assert ran.code == 17, ran.output

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import asdict
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -13,10 +14,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proofmark.record.events import CORRUPT, EventLog, read_events
+from proofmark.training.checks import CLOCK
+from proofmark.training.collect import _damaged_agents, _rounds
+from proofmark.training.event_types import SESSION_EVENTS
 from proofmark.training.logs.downsampled import POINTS, Downsampled
 from proofmark.training.logs.failure import QUOTED, _hang, _Names
 from proofmark.training.logs.rank_log import RankLog
 from proofmark.training.logs.seed_run import _clock, _figures, _metric
+from tests.training_records import passed
 
 PLAIN = st.none() | st.booleans() | st.integers(-(2**80), 2**80) | st.floats(allow_nan=False, allow_infinity=False)
 PLAIN |= st.text(max_size=5)
@@ -159,3 +164,27 @@ def test_a_ranks_seconds_are_held_against_its_agents(least: float, most: float, 
 def test_without_the_agents_seconds_there_is_no_check() -> None:
     assert not list(_clock(RankLog(0).take(finished()), []))
     assert not list(_clock(RankLog(0).take(finished()[:-1]), [{"event": "watched", "least": 19.9, "most": 20.1}]))
+
+
+def test_logs_of_further_servers_are_read(tmp_path: Path) -> None:
+    """Each one's checks, and its damage by the server's name."""
+    served = {"mode": "per_server_mean", "throughputs": [1.0] * 3, "accuracies": [1.0] * 3}
+    served |= {"throughput": 1.0, "accuracy": 1.0}
+    for home in ("", "server1/", "server2/"):
+        folder = tmp_path / f"round1/{home}noderank0"
+        folder.mkdir(parents=True)
+        log = EventLog(folder / "rank0.jsonl")
+        log.write("check", **asdict(passed(CLOCK, passed=home != "server2/")))
+        log.close()
+    (tmp_path / "round1/server1/noderank0/rank0.jsonl").open("ab").write(b"rubbish\n")
+    (tmp_path / "round1/server2/noderank0/agent.jsonl").write_bytes(b"rubbish\n")
+    session = EventLog(tmp_path / "events.jsonl")
+    session.write("round_begin", round=1, seed=1)
+    session.write("round_end", round=1, status="succeeded", instances=served)
+    session.close()
+    (run,), firsts, damaged = _rounds(tmp_path, list(read_events(tmp_path / "events.jsonl", SESSION_EVENTS)), 1)
+    assert [check.passed for check in run.checks] == [True] and len(firsts) == 1
+    assert [[check.passed for check in server.checks] for server in run.servers] == [[True], [False]]
+    assert all(server.converged is None and server.failure is None for server in run.servers)
+    assert [what.split(": ")[0] for what in damaged] == ["round1/server1/noderank0/rank0.jsonl, line 2"], damaged
+    assert [what.split("/")[:3] for what in _damaged_agents(tmp_path)] == [["round1", "server2", "noderank0"]]

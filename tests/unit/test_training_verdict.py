@@ -352,6 +352,26 @@ def test_independent_servers_must_all_reach_the_target() -> None:
             mode="per_server_mean", throughputs=rates, accuracies=accuracies, throughput=10.0, accuracy=mean
         )
 
-    assert judged(make_run(instances=served(0.95, 0.9)))[0] == "PASS"
-    kind, told = judged(make_run(instances=served(0.99, 0.99, 0.85)))
+    assert judged(make_run(instances=served(0.95, 0.9), servers=[make_run()]))[0] == "PASS"
+    kind, told = judged(make_run(instances=served(0.99, 0.99, 0.85), servers=[make_run(), make_run()]))
     assert kind == "FAIL_ACCURACY" and told == "instance 2: top1 0.85000 is below the target 0.9"
+    kind, told = judged(make_run(instances=served(0.95, 0.95)))
+    assert (kind, told) == ("ERROR", "of 2 servers 1 left their logs")
+
+
+@pytest.mark.parametrize(
+    "changes, kind, told",
+    [
+        ({"checks": [passed(CLOCK, passed=False)]}, "FAIL_HONESTY", "not: keeps time"),
+        ({"checks": [passed(CLOCK)]}, "ERROR", "the honesty check 'keeps the case's parameters' is missing"),
+        ({"converged": False, "metric": 0.8}, "FAIL_ACCURACY", "top1 0.80000 is below the target"),
+        ({"ranks": ()}, "ERROR", "0 of 1 ranks left their figures"),
+        ({"contention": Contention(others=0.3, stolen=0.0, idle=0.0)}, "AMBIGUOUS", "contention: others took 30.0%"),
+    ],
+)
+def test_each_independent_server_is_judged_as_a_run(changes: dict[str, Any], kind: str, told: str) -> None:
+    served = Instances(
+        mode="per_server_mean", throughputs=(10.0, 10.0), accuracies=(0.95, 0.95), throughput=10.0, accuracy=0.95
+    )
+    found, reasons = judged(make_run(instances=served, servers=[make_run(**changes)]))
+    assert found == kind and reasons.startswith(f"server 1: {told}"), reasons
