@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -87,7 +88,7 @@ class Another(Service):
         return Places(f"code/{code}/", f"{name}/job/", f"{name}/results/")
 
     def create(self, name: str, nodes: int, places: Places) -> str:
-        root = self.store_.root
+        root, self.created = self.store_.root, time.time()
         for rank in range(nodes):
             own = {"RANK": str(rank), "WORLD_SIZE": str(nodes), "NPROC_PER_NODE": "1", "MASTER_ADDR": "127.0.0.1"}
             given = [str(root), str(root / places.ticket), str(root / places.results)]
@@ -104,7 +105,8 @@ class Another(Service):
     def look(self, identifier: str) -> View:
         codes = [node.poll() for node in self.nodes]
         state: State = "running" if None in codes else "failed" if any(codes) else "succeeded"
-        return View(state, state, [Task(f"node{rank}", code) for rank, code in enumerate(codes)])
+        tasks = [Task(f"node{rank}", code) for rank, code in enumerate(codes)]
+        return View(state, state, tasks, created=self.created)
 
     def log(self, at: AtService, task: Task, since: int) -> bytes:
         return (self.store_.root / at.name / f"{task.name}.log").read_bytes()[since:]

@@ -286,6 +286,14 @@ def twice(bench: Bench, job: PlatformJob) -> None:
     bench.buckets.write(key_of(job, "throughput_01.json"), b"1.0")
 
 
+def higher(bench: Bench, job: PlatformJob) -> None:
+    bench.buckets.write(key_of(job, "throughput_0.json"), b"1000.0")
+
+
+def large(bench: Bench, job: PlatformJob) -> None:
+    bench.buckets.write(key_of(job, "accuracy.json"), b"0.5" + 70 * b" " + b"junk")
+
+
 def miscounted(bench: Bench, job: PlatformJob) -> None:
     bench.buckets.write(key_of(job, "ranksize.json"), b"3")
 
@@ -344,13 +352,18 @@ def replay(bench: Bench, stand_in: StandIn) -> None:
         (deleted, "result throughput_1.json is missing"),
         (not_a_number, "result throughput_1.json: 'nan' is no finite number above 0"),
         (twice, "result throughput_01.json: it is throughput_1.json a second time"),
+        (higher, "result throughput_0.json: it says 1000.0, and its rank said 50.0"),
+        (large, "result accuracy.json: it has 77 bytes, and a number has 64 at most"),
         (miscounted, "result ranksize.json: it says 3 ranks, and the job has 2"),
         (damaged, "noderank1/rank1.log: it is not what its node left there"),
         (cut, "noderank1/rank1.log has 4 bytes, its node left 7"),
         (without_a_node, "noderank1/manifest.json is missing"),
         (anothers, "noderank1/manifest.json: it is of another job, older"),
         (stale, "noderank0/manifest.json is 3"),
-        (without_a_date, "the service does not say when it was created"),
+        (
+            without_a_date,
+            "noderank0/manifest.json may be older than the job: the service does not say when that was created",
+        ),
         (recovered, "was recovered 1 time while it ran"),
     ],
 )

@@ -85,6 +85,7 @@ class View:
 
     Attributes:
         phase: the service's own word.
+        created: when it was. No result is taken of a job of which that is not known: it might be an older one's.
         seconds: that it ran, None where nobody says.
         restarts: how often a node of it was recovered or begun anew.
     """

@@ -155,7 +155,9 @@ class _Wrong(Exception):
 
 
 def is_stale(stored: Stored, created: float | None) -> str | None:
-    """That an object was there before the job was, None if it was not."""
-    if created is None or stored.modified >= created - COARSE:
+    """That an object was there before the job was, or that it can't be told; None if it was not."""
+    if created is None:
+        return "may be older than the job: the service does not say when that was created"
+    if stored.modified >= created - COARSE:
         return None
     return f"is {created - stored.modified:.0f} s older than the job"

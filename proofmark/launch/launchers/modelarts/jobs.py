@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from importlib.resources import files
+from itertools import chain
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -17,7 +18,7 @@ from proofmark.launch.launchers.modelarts.credentials import find_credentials
 from proofmark.launch.launchers.modelarts.obs import Obs
 from proofmark.launch.launchers.modelarts.sdk import asked, modelarts_client, sdk_module
 from proofmark.launch.launchers.modelarts.train_result_info import Measured
-from proofmark.launch.rank_result import rank_results
+from proofmark.launch.rank_result import RankResult, rank_results
 from proofmark.launch.service.contract import (
     Ended,
     ObjectStore,
@@ -161,22 +162,20 @@ class ModelArts(Service):
         ranks = ended.nproc if self.servers else ended.nodes * ended.nproc
         keys = triplet.keys_of(ended.listed, ranks, self.servers)
         folder = ended.folder / RESULTS
-        if ended.view.created is None:
-            raise ServiceError(
-                f"job {ended.at.id}: the service does not say when it was created, so results may be older"
-            )
         for key in keys:
+            triplet.refuse_large(key, ended.listed[key].size)
             if older := is_stale(ended.listed[key], ended.view.created):
                 raise ServiceError(f"result {key} {older}")
             (folder / key).parent.mkdir(parents=True, exist_ok=True)
             self._obs.fetch(f"{self.places(ended.at.name, '').results}{key}", folder / key)
-        homes = [ended.folder / home_of(node, self.servers is not None) for node in range(ended.nodes)]
+        told = [_told_by(ended.folder / home_of(node, self.servers is not None)) for node in range(ended.nodes)]
+        triplet.hold_against(folder, told if self.servers else [list(chain(*told))], ranks, self.servers)
         utilisation, why_not = self._utilisation(ended)
         measured = Measured(
             ended=ended,
             mode=self._cloud.aggregate,
             instances=triplet.read(folder, keys, ranks, self.servers),
-            results=[result for home in homes for result in rank_results(home)],
+            results=list(chain(*told)),
             utilisation=utilisation,
             no_utilisation=why_not,
         )
@@ -256,3 +255,11 @@ class ModelArts(Service):
         tree = places.code.rstrip("/").rpartition("/")[2]
         command = f"{cloud.python} ${{MA_JOB_DIR}}/{tree}/{boot}"
         return {**common, "engine": {"image_url": cloud.image}, "command": command}
+
+
+def _told_by(home: Path) -> list[RankResult]:
+    """What the ranks of a node said."""
+    try:
+        return rank_results(home)
+    except ValueError as error:
+        raise ServiceError(f"result {home.parent.name}/{home.name}/{error}") from None

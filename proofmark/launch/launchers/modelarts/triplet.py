@@ -67,9 +67,8 @@ def keys_of(found: Mapping[str, object], ranks: int, servers: int | None) -> lis
     Raises:
         ServiceError: one is missing, is there twice, or is one too many; named is its key.
     """
-    homes = [""] if servers is None else [f"{server}/" for server in range(servers)]
     names = [*(f"throughput_{rank}.json" for rank in range(ranks)), ACCURACY, SIZE]
-    wanted = [home + name for home in homes for name in names]
+    wanted = [home + name for home in _homes(servers) for name in names]
     for key in wanted:
         if key not in found:
             raise ServiceError(f"result {key} is missing")
@@ -100,8 +99,52 @@ def read(folder: Path, keys: Sequence[str], ranks: int, servers: int | None) -> 
     return list(_instances(numbers, ranks, servers))
 
 
+def hold_against(folder: Path, told: Sequence[Sequence[RankResult]], ranks: int, servers: int | None) -> None:
+    """Compare the objects with what the ranks themselves said: they are written from that, digit by digit.
+
+    Args:
+        folder: where the objects lie.
+        told: of each instance, what its ranks said.
+        ranks: how many ranks each instance has.
+        servers: how many independent ones there are, None for one job.
+
+    Raises:
+        ServiceError: ranks are missing or contradict each other, or an object says something else; named is its key.
+        OSError: one can't be read.
+    """
+    for home, results in zip(_homes(servers), told, strict=True):
+        found = sorted(result.rank for result in results)
+        if found != list(range(ranks)) or any(result.world != ranks for result in results):
+            raise ServiceError(f"result {home}{SIZE}: ranks {found[:16]} left what they came to, of {ranks}")
+        if len({result.steps for result in results}) > 1:
+            raise ServiceError(f"result {home}{SIZE}: its ranks have not taken equally many steps")
+        for result in results:
+            _compare(folder, f"{home}throughput_{result.rank}.json", result.throughput)
+            if result.rank == 0:
+                _compare(folder, home + ACCURACY, result.metric)
+
+
+def _compare(folder: Path, key: str, said: float | None) -> None:
+    if (found := _number(folder, key)) != said:
+        raise ServiceError(f"result {key}: it says {found!r}, and its rank said {said!r}")
+
+
+def refuse_large(key: str, size: int) -> None:
+    """Refuse an object that is too large for a number.
+
+    Raises:
+        ServiceError: it is; the text names it.
+    """
+    if size > LONGEST:
+        raise ServiceError(f"result {key}: it has {size} bytes, and a number has {LONGEST} at most")
+
+
+def _homes(servers: int | None) -> list[str]:
+    return [""] if servers is None else [f"{server}/" for server in range(servers)]
+
+
 def _instances(numbers: Mapping[str, float], ranks: int, servers: int | None) -> Iterator[Instance]:
-    for home in [""] if servers is None else [f"{server}/" for server in range(servers)]:
+    for home in _homes(servers):
         size = numbers[home + SIZE]
         if size != ranks:
             raise ServiceError(f"result {home}{SIZE}: it says {size:g} ranks, and the job has {ranks}")
@@ -110,7 +153,10 @@ def _instances(numbers: Mapping[str, float], ranks: int, servers: int | None) ->
 
 
 def _number(folder: Path, key: str) -> float:
-    text = (folder / key).read_bytes()[: LONGEST + 1].decode("ascii", "replace").strip()
+    with (folder / key).open("rb") as stream:
+        content = stream.read(LONGEST + 1)
+    refuse_large(key, len(content))
+    text = content.decode("ascii", "replace").strip()
     try:
         number = float(text)
     except ValueError:
