@@ -101,7 +101,7 @@ def search_record(request: pytest.FixtureRequest, search_run: SearchRun) -> Auto
     """The search, run to its end, collected and judged."""
     try:
         search_run.begin()
-        with live_page(request.config, search_run.so_far):
+        with live_page(request.config, case_path(request.cls).stem, search_run.so_far):
             search_run.search()
         return search_run.finish()
     except UsageError as error:

@@ -11,7 +11,6 @@ import sys
 import time
 from pathlib import Path
 
-MOMENT = {"event": "", "time": 0.0, "clock": 0}
 TOTALS = {"epoch": 0, "step": 1, "samples": 0, "train_seconds": 0.0, "data_seconds": 0.0, "compute_seconds": 0.0}
 TOTALS |= {"evaluation_seconds": 0.0, "checkpoint_seconds": 0.0, "communication": None}
 
@@ -24,7 +23,7 @@ def main() -> int:
     with (folder / "trial.jsonl").open("a", encoding="utf-8") as log:
 
         def tell(kind: str, **fields: object) -> None:
-            log.write(json.dumps(MOMENT | {"event": kind, "clock": time.perf_counter_ns(), **fields}) + "\n")
+            log.write(json.dumps(moment(kind) | fields) + "\n")
             log.flush()
 
         tell("trial_begin", trial=number)
@@ -71,6 +70,10 @@ def main() -> int:
             time.sleep(1.0)
         tell("trial_end", trial=number)
     return 0
+
+
+def moment(kind: str) -> dict[str, object]:
+    return {"event": kind, "time": time.time(), "clock": time.perf_counter_ns()}
 
 
 def end(folder: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 
 from fixtures.live import page
+from fixtures.live.progress import TELL
 from fixtures.outputs.reporting import RECORDS
 from fixtures.sessions.session import RUN_DIR
 from fixtures.suites import SUITES
@@ -20,8 +22,9 @@ from proofmark.automl.outcome.trials import Trials
 from proofmark.automl.outcome.unfinished import judged_so_far
 from proofmark.automl.search.driver import Progress
 from proofmark.automl.search.journal import FILE, read_journal
-from proofmark.automl.search.state import State, Trial
+from proofmark.automl.search.state import State, Trial, left_of
 from proofmark.automl.search.telling import Telling
+from proofmark.automl.trial.spec import LOG
 from suites.automl.report.tree import _shown
 from suites.automl.report.view import SearchView
 from tests.automl.automl_records import record, trial
@@ -70,12 +73,32 @@ def test_a_trial_that_runs_counts_as_far_as_it_has_come(tmp_path: Path) -> None:
     assert [each.images for each in seen.epochs] == [each["images"] for each in last["epochs"]]
 
 
+@pytest.mark.parametrize("ahead", [7_000.0, -20.0])
+def test_a_trial_that_runs_on_another_host_is_told_by_this_ones_clock(tmp_path: Path, ahead: float) -> None:
+    """Whose monotonic clock is another, while both know what time it is."""
+    folder = tmp_path / "search"
+    search(folder, settings(1))
+    *before, end, _ = read_journal(folder / FILE)
+    log = left_of(folder, before[-1]) / LOG
+    events = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
+    for event in events:
+        event |= {"time": before[-1]["time"] + 1.0, "clock": event["clock"] + round(ahead * 1e9)}
+    log.write_text("".join(json.dumps(event) + "\n" for event in events), encoding="utf-8")
+    trials = Trials(folder)
+    for event in before:
+        trials.take(event)
+    trials.look(end["clock"])
+    assert all(0 < epoch.ended < 1_000 for epoch in trials.records()[0].epochs)
+
+
 def test_the_page_is_written_while_a_run_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(page, "FIRST", 0.01)
     monkeypatch.setattr(page, "EVERY", 0.01)
-    config: Any = SimpleNamespace(stash={RECORDS: [(record(case="before"), tmp_path)], RUN_DIR: tmp_path, SUITES: ALL})
+    told: list[Any] = []
+    stash = {RECORDS: [(record(case="before"), tmp_path)], RUN_DIR: tmp_path, SUITES: ALL}
+    config: Any = SimpleNamespace(stash=stash | {TELL: lambda *report: told.append(report)})
     written = threading.Event()
-    problems: list[Callable[[], AutoMLRecord]] = [_full]
+    problems: list[Callable[[], AutoMLRecord]] = [_full, _torn, _torn]
 
     def so_far() -> AutoMLRecord:
         if problems:
@@ -84,16 +107,21 @@ def test_the_page_is_written_while_a_run_goes_on(tmp_path: Path, monkeypatch: py
             written.set()
         return going_on()
 
-    with page.live_page(config, so_far):
+    with page.live_page(config, "after", so_far):
         assert written.wait(60)
     html = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "automl/<wbr>before" in html and "unfinished" in html and 'http-equiv="refresh"' in html
     assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
+    assert told == [("after", {"note": "report.html is not up to date: KeyError: 'clock'"})], "once"
     assert "live page" not in [thread.name for thread in threading.enumerate()]
 
 
 def _full() -> AutoMLRecord:
     raise OSError("no space left on device")
+
+
+def _torn() -> AutoMLRecord:
+    raise KeyError("clock")
 
 
 def test_progress_says_all_that_is_asked_for(tmp_path: Path) -> None:

@@ -6,12 +6,17 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from proofmark.automl.outcome.event_types import TRIAL_EVENTS
 from proofmark.automl.outcome.record import EpochRecord, TrialRecord
 from proofmark.automl.search.running import digest_of_log, outcome
 from proofmark.automl.search.state import Elapsed, left_of
-from proofmark.record.events import Event
+from proofmark.automl.trial.spec import LOG
+from proofmark.record.events import CORRUPT, Event, read_events
 
 GRAPH = "graph"
+
+APART = 5.0
+"""Seconds by which two monotonic clocks differ at least if they are of two hosts: the time of day may be set anew."""
 
 
 class Trials:
@@ -44,7 +49,8 @@ class Trials:
         """See what trials that have no end have come to by now: by this machine's monotonic clock, in ns."""
         moment = self.since({"event": "now", "clock": clock})
         for number, (begun, began, where) in self._open.items():
-            come = outcome(left_of(self._folder, begun), False, None) | {"status": "running", "reason": None}
+            left = left_of(self._folder, begun)
+            come = outcome(left, False, None, _ahead(left, begun)) | {"status": "running", "reason": None}
             self._done[number] = self._record(begun, come, began, moment, where, True)
 
     def records(self) -> list[TrialRecord]:
@@ -101,6 +107,15 @@ class Trials:
     def _epoch(self, epoch: Mapping[str, Any]) -> EpochRecord:
         fields = {key: epoch[key] for key in ("images", "evaluated", "accuracy", "loss", "seconds")}
         return EpochRecord(ended=self.since({"clock": epoch["clock"]}), **fields)
+
+
+def _ahead(left: Path, begun: Event) -> float:
+    """Seconds by which the monotonic clock of a running trial's host is ahead of its driver's, by the time of day."""
+    first = next((event for event in read_events(left / LOG, TRIAL_EVENTS) if event["event"] != CORRUPT), None)
+    if first is None:
+        return 0.0
+    ahead = float((first["clock"] - begun["clock"]) / 1e9 - (first["time"] - begun["time"]))
+    return ahead if abs(ahead) > APART else 0.0
 
 
 def trials_of(events: Iterable[Event], folder: Path) -> list[TrialRecord]:
