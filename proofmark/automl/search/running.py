@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -39,7 +40,7 @@ class TrialProcess:
 
     Args:
         hang: seconds without a sign of life that mean a hang.
-        setup: the same before its first step, and after its last one.
+        setup: the same before its first step, after its last one, and where no node runs it.
         imports: large modules that its case needs.
     """
 
@@ -49,6 +50,8 @@ class TrialProcess:
         self.spec = spec
         self._hang, self._setup = hang, setup
         self._since = time.monotonic()
+        self._waiting: float | None = None
+        self._until = math.inf
         cache, parent = spec.config["host"]["cache_dir"], spec.parent
         kept = [Path(parent.folder) / name for name in (WEIGHTS, MOMENTUM)] if parent is not None else []
         self._handle: Handle = launcher.submit(
@@ -77,6 +80,7 @@ class TrialProcess:
             seconds: after which it begins no epoch; None for never.
         """
         self._since = time.monotonic()
+        self._until = math.inf if seconds is None else self._since + seconds
         self._handle.tell(Begin(dict(environment), seconds).line)
 
     @property
@@ -104,8 +108,8 @@ class TrialProcess:
 
     def _hung(self) -> str | None:
         if self._handle.waits:
-            self._since = time.monotonic()
-            return None
+            return self._unplaced()
+        self._waiting = None
         beat = read_heartbeat(self.spec.folder / BEAT)
         if beat is None:
             silent, patience, where = time.monotonic() - self._since, self._setup, "before it said anything"
@@ -115,6 +119,13 @@ class TrialProcess:
             silent, patience = time.monotonic() - since, self._setup if early else self._hang
             where = f"in {beat.phase}, step {beat.step}"
         return f"it hung: no sign of life for {silent:.0f} s, {where}" if silent > patience else None
+
+    def _unplaced(self) -> str | None:
+        """Why it is waited for no longer, where no node runs it: less so when the search's time is over."""
+        self._since = time.monotonic()
+        self._waiting = self._since if self._waiting is None else self._waiting
+        waited, patience = self._since - self._waiting, self._hang if self._since > self._until else self._setup
+        return f"no node has run it for {waited:.0f} s" if waited > patience else None
 
 
 def outcome(folder: Path, succeeded: bool, hung: str | None, ahead: float = 0.0) -> dict[str, Any]:

@@ -24,7 +24,7 @@ class SearchSettings:
         ranges: of the hyper-parameters.
         patience: epochs without a better evaluation after which a trial ends; None for never.
         most_trials, most_seconds: after which none is begun.
-        hang, setup: seconds without a sign of life that mean a hang, those before its first step or after its last.
+        hang, setup: seconds without a sign of life that mean a hang, and those where no step is to be expected.
         devices: in all places.
         devices_per_trial: processes of a trial, each on a device.
         ahead: whether a trial's process may be started before there is a device for it.

@@ -5,10 +5,12 @@ from __future__ import annotations
 import contextlib
 import secrets
 import time
+from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from proofmark.errors import ProofmarkError, harmless
 from proofmark.launch.cluster.code_tree import CodeTree
 from proofmark.launch.cluster.node_logs import NodeLogs
 from proofmark.launch.far_end.protocol import goes_home
@@ -18,7 +20,10 @@ from proofmark.launch.ray.task import HERE, Heard, Inbox, run_job
 from proofmark.process.lifetime import marked, tidy_environment
 
 RETRIES = 3
-"""How often Ray runs a task again whose node is gone."""
+"""How often Ray runs a task again whose node is gone. Those that its memory monitor killed it runs without end."""
+
+KEPT = 8
+"""Sets of files that jobs read which stay in Ray's store, those read last: a task that runs keeps its own there."""
 
 SILENT = 5.0
 """Seconds without a word of a task, which has one many times a second, after which nobody runs it at the moment."""
@@ -45,7 +50,7 @@ class RayLauncher:
         self._ray, self._resources, self._together = ray, dict(resources), together
         contents = code.contents
         self._code = ray.put({path: contents[sha] for path, (sha, _) in code.files.items()})
-        self._brought = dict[tuple[Path, ...], Any]()
+        self._brought = OrderedDict[tuple[Path, ...], Any]()
         here = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(
             ray.get_runtime_context().get_node_id(), soft=False
         )
@@ -76,10 +81,17 @@ class RayLauncher:
         return task.remote(self._inbox, name, _orders(job), self._code, self._files(job)), group
 
     def look(self) -> None:
-        """Give each handle what was heard of its task."""
+        """Give each handle what was heard of its task.
+
+        Raises:
+            ProofmarkError: Ray is gone, or who listens for this process there.
+        """
         if time.monotonic() - self._looked < LOOK:
             return
-        heard = self._ray.get(self._inbox.take.remote())
+        try:
+            heard = self._ray.get(self._inbox.take.remote())
+        except self._ray.exceptions.RayError as error:
+            raise ProofmarkError(harmless(f"--launcher ray: {in_a_line(error)}")) from None
         self._looked = time.monotonic()
         for each in heard:
             if handle := self._handles.get(each[0]):
@@ -95,6 +107,9 @@ class RayLauncher:
         key = tuple(job.brings.values())
         if key not in self._brought:
             self._brought[key] = self._ray.put({name: path.read_bytes() for name, path in job.brings.items()})
+            if len(self._brought) > KEPT:
+                self._brought.popitem(last=False)
+        self._brought.move_to_end(key)
         return self._brought[key]
 
 
@@ -111,6 +126,7 @@ class RayHandle(Handle):
         )
         self._logs = NodeLogs(self._home, self._leaves)
         self._execution: str | None = None
+        self._executions = 0
         self._heard = 0.0
         self._status: Status = "running"
         self._task, self._group = launcher.begin(self, job, self._name)
@@ -122,6 +138,9 @@ class RayHandle(Handle):
             done, _ = self._ray.wait([self._task], timeout=0)
             if done:
                 self._end(self._come_to())
+            elif self._executions > 1 + RETRIES:
+                self._say(f"it was begun {self._executions} times and came to no end: nodes are lost, or lack memory")
+                self._cancel("failed")
         return self._status
 
     @property
@@ -139,20 +158,22 @@ class RayHandle(Handle):
 
     def stop(self) -> None:
         """Ask it to end, then have Ray kill it."""
-        if self.status() != "running":
+        with contextlib.suppress(ProofmarkError):  # a Ray that is gone has taken it along
+            self.status()
+        if self._status != "running":
             return
-        if not self.waits:
-            self._inbox.stop.remote(self._name)
-            self._ray.wait([self._task], timeout=PATIENCE)
         with contextlib.suppress(self._ray.exceptions.RayError):
-            self._ray.cancel(self._task, force=True)
-        self._end("stopped")
+            if not self.waits:
+                self._inbox.stop.remote(self._name)
+                self._ray.wait([self._task], timeout=PATIENCE)
+        self._cancel("stopped")
 
     def hear(self, heard: Heard, moment: float) -> None:
         """Take what a task has said. One that is run again begins anew."""
         _, execution, clock, pieces = heard
         if execution != self._execution:
             self._execution, self._logs = execution, NodeLogs(self._home, self._leaves)
+            self._executions += 1
             for name in self._left_here():
                 (self._home / name).unlink()
         self._heard, self.clock_ahead = moment, clock - moment if abs(clock - moment) > SILENT else 0.0
@@ -168,13 +189,16 @@ class RayHandle(Handle):
         try:
             result = self._ray.get(self._task)
         except self._ray.exceptions.RayError as error:
-            why = next(iter(str(error).strip().splitlines()), type(error).__name__)
-            with (self._home / "agent.log").open("a", encoding="utf-8") as log:
-                log.write(f"\nRay: {type(error).__name__}: {why}\n")
+            self._say(in_a_line(error))
             return "failed"
         for name, content in result["files"].items():
             self._replace(name, content)
         return "succeeded" if result["code"] == 0 else "failed"
+
+    def _say(self, why: str) -> None:
+        """The last words of a job that can't have any."""
+        with (self._home / "agent.log").open("a", encoding="utf-8") as log:
+            log.write(f"\nRay: {why}\n")
 
     def _replace(self, name: str, content: bytes) -> None:
         if goes_home(name, self._leaves):
@@ -185,12 +209,23 @@ class RayHandle(Handle):
     def _left_here(self) -> list[str]:
         return [path.name for path in self._home.iterdir() if goes_home(path.name, self._leaves)]
 
+    def _cancel(self, status: Status) -> None:
+        with contextlib.suppress(self._ray.exceptions.RayError):
+            self._ray.cancel(self._task, force=True)
+        self._end(status)
+
     def _end(self, status: Status) -> None:
         self._status = status
-        if self._group is not None:
-            self._ray.util.remove_placement_group(self._group)
-        self._launcher.forget(self._name)
+        with contextlib.suppress(self._ray.exceptions.RayError):
+            if self._group is not None:
+                self._ray.util.remove_placement_group(self._group)
+            self._launcher.forget(self._name)
         self._file = self._file.end(status)
+
+
+def in_a_line(error: Exception) -> str:
+    """What Ray has to say."""
+    return f"{type(error).__name__}: {next(iter(str(error).strip().splitlines()), 'without a word')}"
 
 
 def _orders(job: Job) -> dict[str, Any]:

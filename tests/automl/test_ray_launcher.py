@@ -1,0 +1,104 @@
+"""A Ray that does not do as it should: seen by a driver that waits for no one without end. Stubs, without a Ray."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from unittest.mock import MagicMock
+
+import pytest
+
+from proofmark.automl.search.running import TrialProcess
+from proofmark.errors import ProofmarkError
+from proofmark.launch.job import Job
+from proofmark.launch.ray import launcher as launching
+from proofmark.launch.ray.launcher import KEPT, RETRIES, RayLauncher
+from tests.automl.searches import STUB, spec_maker
+
+REST: dict[str, Any] = {"graph": {}, "parent": None, "hyperparameters": {}, "epochs": 1, "patience": None, "seed": 0}
+
+
+class RayError(Exception):
+    """What all of Ray's errors are."""
+
+
+@pytest.fixture
+def ray(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Takes tasks and runs none; `ray.get` answers what was heard of them."""
+    monkeypatch.setattr(launching, "LOOK", 0.0)
+    made = MagicMock()
+    made.exceptions = SimpleNamespace(RayError=RayError)
+    made.wait.return_value, made.get.return_value = ([], []), []
+    return made
+
+
+def begun(folder: Path, ray: Any, seconds: float | None = None, setup: float = 60.0) -> TrialProcess:
+    launcher = RayLauncher(ray, SimpleNamespace(contents={}, files={}), {"num_cpus": 1}, together=False)  # type: ignore[arg-type]
+    spec = spec_maker(folder / "cache")(folder, trial=0, **REST)
+    trial = TrialProcess(spec, launcher, hang=-1.0, setup=setup, module=STUB)
+    trial.begin({}, seconds)
+    return trial
+
+
+def reason(trial: TrialProcess) -> Any:
+    end = trial.poll()
+    return end and end["reason"]
+
+
+def test_a_trial_that_no_node_runs_is_not_waited_for_without_end(tmp_path: Path, ray: Any) -> None:
+    assert begun(tmp_path, ray).poll() is None
+    assert begun(tmp_path, ray, seconds=60.0).poll() is None
+    assert reason(begun(tmp_path, ray, setup=-1.0)) == "no node has run it for 0 s"
+    assert reason(begun(tmp_path, ray, seconds=-1.0)) == "no node has run it for 0 s", "the search's time is over"
+
+
+def test_a_trial_that_is_silent_again_and_again_has_one_patience(
+    tmp_path: Path, ray: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Which begins when it falls silent, and not with each look."""
+    now = [1000.0]
+    clock = SimpleNamespace(monotonic=lambda: now[0])
+    monkeypatch.setattr("proofmark.automl.search.running.time", clock)
+    monkeypatch.setattr(launching, "time", clock)
+    trial = begun(tmp_path, ray)
+    said = []
+    for _ in range(9):
+        now[0] += 10.0
+        said.append(reason(trial))
+        if said[-1]:
+            break
+    assert said == [None] * 7 + ["no node has run it for 70 s"]
+
+
+def test_a_trial_that_is_run_again_and_again_fails(tmp_path: Path, ray: Any) -> None:
+    """As one that takes more memory than its node has."""
+    trial = begun(tmp_path, ray)
+    name = trial._handle._name  # type: ignore[attr-defined]
+    for execution in range(1 + RETRIES):
+        ray.get.return_value = [(name, str(execution), 0.0, [])]
+        trial._handle.status()
+    assert not ray.cancel.called
+    ray.get.return_value = [(name, "once more", 0.0, [])]
+    assert reason(trial).startswith(f"its process died: Ray: it was begun {2 + RETRIES} times and came to no end")
+    assert ray.cancel.called
+
+
+def test_a_ray_that_is_gone_is_told_in_a_line_and_can_be_left(tmp_path: Path, ray: Any) -> None:
+    trial = begun(tmp_path, ray)
+    ray.get.side_effect = RayError("the actor died\nand much more")
+    ray.cancel.side_effect = RayError("no cluster")
+    with pytest.raises(ProofmarkError, match="^--launcher ray: RayError: the actor died$"):
+        trial.poll()
+    trial.stop()
+
+
+def test_of_what_trials_read_the_last_stays_in_the_store(tmp_path: Path, ray: Any) -> None:
+    launcher = RayLauncher(ray, SimpleNamespace(contents={}, files={}), {"num_cpus": 1}, together=False)  # type: ignore[arg-type]
+    ray.put.reset_mock()
+    for number in (*range(KEPT), 0, KEPT, 0, 1):
+        weights = tmp_path / f"{number}"
+        weights.touch()
+        spec = spec_maker(tmp_path)(tmp_path, trial=0, **REST)
+        launcher.submit(Job("a job", STUB, spec, tmp_path, (), brings={"weights": weights}))
+    assert ray.put.call_count == KEPT + 2, "the first was read again in time, the second was not"
