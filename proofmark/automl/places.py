@@ -48,11 +48,12 @@ def places_here(found: FoundVendor, each: int) -> Places:
     return Places(LocalLauncher(), environments, len(groups) * each)
 
 
-def places_of_tasks(cluster: TaskCluster, each: int) -> Places:
-    """What others place trials on, and give them their devices.
+def places_of_tasks(cluster: TaskCluster, found: FoundVendor, each: int) -> Places:
+    """What others place trials on, and give them their devices: of a node's processor all cores are one.
 
     Raises:
         UsageError: there is no room for a trial.
     """
     count = cluster.places(each)
-    return Places(cluster.launcher(each), ({},) * count, count * each, here=False)
+    devices = count if found.vendor.torch_device() == "cpu" else count * each
+    return Places(cluster.launcher(each), ({},) * count, devices, here=False)

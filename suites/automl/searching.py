@@ -93,7 +93,7 @@ def search_run(request: pytest.FixtureRequest, settings: Settings) -> Iterator[S
 
 def _places(config: pytest.Config, each: int) -> Places:
     cluster, found = config.stash[TASKS], config.stash[SETTINGS].found
-    return places_here(found, each) if cluster is None else places_of_tasks(cluster, each)
+    return places_here(found, each) if cluster is None else places_of_tasks(cluster, found, each)
 
 
 @pytest.fixture(scope="class")

@@ -7,15 +7,17 @@ import signal
 import time
 from pathlib import Path
 from typing import Any
+from unittest.mock import MagicMock
 
 import psutil
 import pytest
 from torch.distributed.elastic.multiprocessing.errors import ProcessFailure
 
 from proofmark.automl.network import fresh_weights
+from proofmark.automl.places import places_of_tasks
 from proofmark.automl.search.running import MODULE, TrialProcess
 from proofmark.automl.seed_networks import small_network
-from proofmark.automl.trial.several import first_killed
+from proofmark.automl.trial.several import first_killed, threads_of_rank
 from proofmark.automl.trial.spec import WEIGHTS, TrialSpec
 from proofmark.automl.trial.tensors import read_weights
 from proofmark.launch.job import LocalLauncher
@@ -23,6 +25,7 @@ from proofmark.record.events import read_events
 from proofmark.rules.case_file import load_case_file
 from proofmark.rules.config import HostSettings, resolve
 from proofmark.training.ranks.heartbeat import read_heartbeat
+from proofmark.vendor.registry import find_vendor
 from suites.automl import test_image_search
 from tests.automl.searches import ROOT
 
@@ -97,6 +100,19 @@ def test_of_ranks_that_are_found_dead_together_the_killed_one_is_the_cause() -> 
     assert first_killed(failures((1, -15, 100), (0, 1, 101))) == (1, 15)
     assert first_killed(failures((0, 1, 100), (1, -15, 100))) is None, "torchrun ended it"
     assert first_killed(failures((0, 1, 100), (1, -9, 130))) is None, "torchrun killed it when it did not end"
+
+
+def test_ranks_share_the_cores_whatever_a_scheduler_gives_their_trial() -> None:
+    shares = {("", 8): "4", ("8", 8): "4", ("1", 8): "1", ("2,1", 8): "4", ("0", 8): "4", ("", 1): "1"}
+    assert {each: threads_of_rank(*each, 2) for each in shares} == shares
+
+
+def test_a_nodes_processor_is_one_device_whatever_shares_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    found, cluster = find_vendor("cpu", ROOT / "vendors"), MagicMock()
+    cluster.places.return_value = 3
+    assert places_of_tasks(cluster, found, 2).devices == 3
+    monkeypatch.setattr(type(found.vendor), "torch_device", lambda _: "accelerator")
+    assert places_of_tasks(cluster, found, 2).devices == 6
 
 
 def pid_of(path: Path) -> int:

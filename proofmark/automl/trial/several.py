@@ -30,11 +30,10 @@ def run_ranks(spec: TrialSpec, deadline: int | None, log: EventLog) -> bool:
     from torch.distributed import run as torchrun
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
 
-    threads = os.environ.get("OMP_NUM_THREADS", str(max(1, usable_cores() // spec.nproc)))
     os.environ |= {
         AGENT: str(os.getpid()),
         DEADLINE: "" if deadline is None else str(deadline),
-        "OMP_NUM_THREADS": threads,
+        "OMP_NUM_THREADS": threads_of_rank(os.environ.get("OMP_NUM_THREADS", ""), usable_cores(), spec.nproc),
     }
     arguments = [*ALONE, "--nproc-per-node", str(spec.nproc), "-m", "proofmark.automl.trial.rank", sys.argv[1]]
     try:
@@ -45,6 +44,12 @@ def run_ranks(spec: TrialSpec, deadline: int | None, log: EventLog) -> bool:
             log.write("trial_failed", reason=f"rank {killed[0]} died of signal {killed[1]}")
         return False
     return True
+
+
+def threads_of_rank(given: str, cores: int, ranks: int) -> str:
+    """Its share of the cores, or fewer if the user or a scheduler says so; theirs may be for the whole trial."""
+    share = max(1, cores // ranks)
+    return str(min(int(given) or share, share) if given.isdecimal() else share)
 
 
 def first_killed(failures: Mapping[int, ProcessFailure]) -> tuple[int, int] | None:
