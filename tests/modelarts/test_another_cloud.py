@@ -15,6 +15,7 @@ from proofmark.launch.cluster.code_tree import CodeTree
 from proofmark.launch.job import Job
 from proofmark.launch.job_file import AtService
 from proofmark.launch.service.contract import (
+    LogPart,
     ObjectStore,
     Places,
     Service,
@@ -108,8 +109,8 @@ class Another(Service):
         tasks = [Task(f"node{rank}", code) for rank, code in enumerate(codes)]
         return View(state, state, tasks, created=self.created)
 
-    def log(self, at: AtService, task: Task, since: int) -> bytes:
-        return (self.store_.root / at.name / f"{task.name}.log").read_bytes()[since:]
+    def log(self, at: AtService, task: Task, since: int) -> LogPart:
+        return LogPart(since, (self.store_.root / at.name / f"{task.name}.log").read_bytes()[since:])
 
     def log_name(self, at: AtService, task: Task) -> str:
         return f"{task.name}.log"

@@ -15,7 +15,7 @@ from proofmark.launch.job_file import AtService, index_in
 from proofmark.launch.launchers.modelarts.obs import Obs
 from proofmark.launch.reattach import reattach
 from proofmark.launch.service import transfer
-from proofmark.launch.service.contract import Task
+from proofmark.launch.service.contract import LogPart, Task, View
 from proofmark.launch.service.running import RunningJob
 from proofmark.process.identity import ProcessIdentity
 from tests.modelarts.bench import LEAVES, Bench, reasons
@@ -235,7 +235,22 @@ def test_a_preview_is_taken_where_it_has_the_logs_own_bytes(
 ) -> None:
     monkeypatch.setattr(stand_in, "_preview", lambda *_: (200, preview))
     at = AtService(name=bench.prefix, id="0a", nodes=1, settings={})
-    assert bench.service().log(at, Task("worker-0"), 0) == taken.encode()
+    assert bench.service().log(at, Task("worker-0"), 0) == LogPart(0, taken.encode())
+
+
+def test_a_log_that_began_with_a_preview_is_the_buckets_in_the_end(
+    bench: Bench, stand_in: StandIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From its first byte, though the preview looked sound."""
+    monkeypatch.setattr(stand_in, "_preview", lambda *_: (200, {"content": "first\nsecond\n", "full_size": 13}))
+    at = AtService(name=bench.prefix, id="0b", nodes=1, settings={})
+    running, view = RunningJob(bench.service(), at, bench.folder), View("Running", "running", [Task("worker-0")])
+    name = f"{bench.prefix}/runs/{bench.prefix}/log/modelarts-job-0b-worker-0.log"
+    for content in (b"first\nsecond\n", b"First\n", b"First\nsecond\n", b"First\nsecond\nthird\n"):
+        if content[:1] == b"F":
+            bench.buckets.write(name, content)
+        running.sync_logs(view)
+        assert running.log(view.tasks[0]).read_bytes() == content
 
 
 def test_a_log_in_utf_8_grows_from_its_preview_to_the_buckets(bench: Bench, stand_in: StandIn, tmp_path: Path) -> None:

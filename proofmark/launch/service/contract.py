@@ -80,6 +80,14 @@ class Task:
 
 
 @dataclass(frozen=True)
+class LogPart:
+    """Bytes of a task's log from a position on. What was had beyond that position was not the log's own."""
+
+    begins: int
+    content: bytes
+
+
+@dataclass(frozen=True)
 class View:
     """A job as its service sees it. Times are seconds since the epoch, by the service's clock.
 
@@ -204,8 +212,11 @@ class Service(ABC):
         """How a job is."""
 
     @abstractmethod
-    def log(self, at: AtService, task: Task, since: int) -> bytes:
-        """What was added to a task's log beyond a position, all of it or LOG_PIECE; none where there is no log."""
+    def log(self, at: AtService, task: Task, since: int) -> LogPart:
+        """What was added to a task's log beyond a position, all of it or LOG_PIECE; nothing where there is no log yet.
+
+        It may begin earlier, not later, where that position was reached with something else.
+        """
 
     @abstractmethod
     def log_name(self, at: AtService, task: Task) -> str:

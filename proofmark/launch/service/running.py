@@ -51,9 +51,11 @@ class RunningJob:
             path.parent.mkdir(exist_ok=True)
             with path.open("ab") as stream:
                 while True:
-                    added = self.patience.ask(partial(self.service.log, self.at, task, stream.tell()))
-                    stream.write(added)
-                    if len(added) < LOG_PIECE:
+                    part = self.patience.ask(partial(self.service.log, self.at, task, stream.tell()))
+                    stream.seek(part.begins)
+                    stream.truncate()
+                    stream.write(part.content)
+                    if len(part.content) < LOG_PIECE:
                         break
 
     def log(self, task: Task) -> Path:

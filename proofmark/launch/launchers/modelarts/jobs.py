@@ -21,6 +21,7 @@ from proofmark.launch.launchers.modelarts.train_result_info import Measured
 from proofmark.launch.rank_result import RankResult, rank_results
 from proofmark.launch.service.contract import (
     Ended,
+    LogPart,
     ObjectStore,
     Places,
     Service,
@@ -64,6 +65,8 @@ class ModelArts(Service):
         refuse_secrets(cloud, who.is_in)
         self._who, self._client, self._obs = who, modelarts_client(cloud, who), Obs(cloud, who)
         self._theirs = sdk_module("huaweicloudsdkmodelarts.v1")
+        self._begun = set[str]()
+        """Logs that begin with the service's preview here, by their name."""
         self.timing = Timing(cloud.poll, cloud.error_budget, cloud.queue_timeout)
         self.servers = cloud.servers
         self.data_dir = DATA if cloud.data_url else None
@@ -139,10 +142,21 @@ class ModelArts(Service):
         answer = self._asked(what, "show_training_job_details", "ShowTrainingJobDetails", training_job_id=identifier)
         return wire.read(answer[1], wire.Job, what).view()
 
-    def log(self, at: AtService, task: Task, since: int) -> bytes:
-        """From the bucket, from the position on; before it is there, from the service's preview, which has its end."""
-        found = self._obs.log(f"{self._cloud.out_url[1:]}{at.name}/log/{self.log_name(at, task)}", since)
-        return self._previewed(at, task, since) if found is None else found
+    def log(self, at: AtService, task: Task, since: int) -> LogPart:
+        """From the bucket, from the position on; before it is there, from the service's preview, which has its end.
+
+        A preview is a text, and no more than shown: once the bucket has the log, it is had from its first byte.
+        """
+        name = self.log_name(at, task)
+        begins = 0 if name in self._begun else since
+        found = self._obs.log(f"{self._cloud.out_url[1:]}{at.name}/log/{name}", begins)
+        if found is not None:
+            self._begun.discard(name)
+            return LogPart(begins, found)
+        said = self._previewed(at, task, since)
+        if said:
+            self._begun.add(name)
+        return LogPart(since, said)
 
     def log_name(self, at: AtService, task: Task) -> str:
         """As the platform calls it in the bucket."""
