@@ -249,6 +249,21 @@ def test_nothing_secret_is_told() -> None:
             store._ask("writing", request)
 
 
+def test_an_object_that_is_cut_and_a_disk_that_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The one may be there at the next try, the other is no matter of the store's."""
+    pytest.importorskip("obs")
+    monkeypatch.setattr(Halved, "promised", len(Halved.content))
+    with serving(Halved) as plain:
+        Obs(plain, WHO).fetch("bench/a", tmp_path / "a")
+        assert (tmp_path / "a").read_bytes() == Halved.content
+        with pytest.raises(OSError, match="No space left"):
+            Obs(plain, WHO).fetch("bench/a", Path("/dev/full"))
+        monkeypatch.setattr(Halved, "promised", 2 * len(Halved.content))
+        with pytest.raises(ServiceError, match="reading bench/a: no answer: .*premature end") as caught:
+            Obs(plain, WHO).fetch("bench/a", tmp_path / "a")
+    assert caught.value.transient
+
+
 ZONE = "CET-1CEST,M3.5.0,M10.5.0/3"
 
 
@@ -328,6 +343,18 @@ class Elsewhere(Recorder):
         self.send_header("Location", f"http://127.0.0.1:{self.server.server_port}/elsewhere")  # type: ignore[attr-defined]
         self.send_header("Content-Length", "0")
         self.end_headers()
+
+
+class Halved(Recorder):
+    """An object of several pieces, and as many bytes as are promised of it."""
+
+    content, promised = bytes(3 << 20), 0
+
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.send_header("Content-Length", str(self.promised))
+        self.end_headers()
+        self.wfile.write(self.content)
 
 
 def test_a_bucket_has_a_host_name_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
