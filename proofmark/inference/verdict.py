@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from proofmark.inference.record import Measurement, RunRecord
 from proofmark.inference.timing.rounds import margin
 from proofmark.literal import literal
+from proofmark.measuring.mixed import ENOUGH
 from proofmark.measuring.statistics import samples_needed
 from proofmark.record.parts import Verdict, VerdictKind
 from proofmark.rules.case_file import NOISE
@@ -35,6 +36,9 @@ REQUIRED_CHECKS = frozenset(
     }
 )
 """Honesty checks without which an engine's figures count for nothing."""
+
+TIMED_CHECKS = frozenset({"no slower when fresh", "answers alike when timed"})
+"""Those too, where a timed round has as many batches as there must be for some to be fresh."""
 
 
 def judge(record: RunRecord) -> Verdict:
@@ -121,7 +125,9 @@ def _missing_identity(record: RunRecord) -> list[str]:
     if has_model and record.measured() is not None:
         reasons += missing_utilisation(record.flops, record.utilisation, record.chip)
     if record.engine is not None:
-        missing = sorted(REQUIRED_CHECKS - {check.name for check in record.checks})
+        fresh = any(timed.batches >= ENOUGH for timed in record.engine.rounds)
+        required = REQUIRED_CHECKS | TIMED_CHECKS if fresh else REQUIRED_CHECKS
+        missing = sorted(required - {check.name for check in record.checks})
         reasons += [f"the honesty check '{name}' is missing" for name in missing]
     size = record.dataset.items if record.dataset else None
     for name, measurement in (("framework", record.framework), ("engine", record.engine)):

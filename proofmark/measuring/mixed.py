@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 SHARE, FEWEST, MOST = 8, 2, 128
 """One batch of so many is fresh; how many of a round at least and at most."""
 
+ENOUGH = 3
+"""Batches of a round from which on some are fresh."""
+
 HELD = 1 << 30
 """Bytes of the data's own batches that may wait for the end of a round."""
 
@@ -62,16 +65,27 @@ class Mixed:
         self._loader, self._size, self._chance = loader, len(first[0]), random.SystemRandom()
         batches, each = len(loader) * passes, sum(tensor.nbytes for tensor in first)
         count = min(max(FEWEST, batches // SHARE), MOST, max(1, HELD // max(1, each)), (batches - 1) // 2)
-        count = max(0, count)
-        apart = sorted(self._chance.sample(range(1, max(1, batches - count + 1)), count))
-        self._fresh = {place + number for number, place in enumerate(apart)}
-        self._watched = set(self._chance.sample(sorted(set(range(1, batches)) - self._fresh), count))
+        short = len(loader) > 1 and len(loader.dataset) % self._size > 0
+        full = [place for place in range(1, batches) if not short or (place + 1) % len(loader)]
+        self._fresh = self._apart(full, count)
+        others = [place for place in full if place not in self._fresh]
+        self._watched = set(self._chance.sample(others, min(max(0, count), len(others))))
         self._made: list[torch.Tensor] | None = None
         self._last: deque[list[torch.Tensor]] = deque(maxlen=2)
         self._position = -1
         self._answered = -1
         self._noted: dict[int, Noted] = {}
         self.spent_ns = 0
+
+    def _apart(self, places: list[int], count: int) -> set[int]:
+        """So many of them at most, by chance, no two next to each other; at least one, if there are any to draw."""
+        drawn: set[int] = set()
+        for place in self._chance.sample(places, len(places)):
+            if len(drawn) >= count:
+                break
+            if not drawn & {place - 1, place + 1}:
+                drawn.add(place)
+        return drawn
 
     @property
     def dataset(self) -> IdentifiedDataset:

@@ -92,6 +92,8 @@ CHECKS = (
     Check(name="waits for its device", passed=True, figure=0.0, bound=0.0, meaning="it was not waited for"),
     Check(name="leaves its inputs alone", passed=True, figure=0.0, bound=0.0, meaning="it wrote into its inputs"),
     Check(name="no faster when timed", passed=True, figure=0.981, bound=1.25, meaning="slower outside the rounds"),
+    Check(name="answers alike when timed", passed=True, figure=6.1e-07, bound=0.02, meaning="its answers are others"),
+    Check(name="no slower when fresh", passed=True, figure=0.992, bound=1.1, meaning="fresh inputs take it longer"),
 )
 CHEATED = (
     *CHECKS[:1],

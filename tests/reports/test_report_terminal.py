@@ -32,11 +32,11 @@ def test_energy_honesty_and_the_monitor_each_have_a_line(make_record, records):
     lines = summary_lines([records["watched"]], 120)
     fields = {line[:24].strip(): line[24:] for line in lines}
     assert fields["energy"] == "timed window 13,457 J, per item 2.496 J/image (device energy counter)"
-    assert fields["honesty"] == "6 of 6 checks passed"
+    assert fields["honesty"] == "8 of 8 checks passed"
     assert "monitor" not in fields
     assert "energy                  – (there was no monitor)" in summary_lines([records["pass"]])
     cheated = "\n".join(summary_lines([records["cheated"]]))
-    assert "4 of 6 checks passed; failed: no cached answers" in cheated
+    assert "6 of 8 checks passed; failed: no cached answers" in cheated
     failed = make_record(monitoring=watched(failures=("it was killed",), foreign_processes=(4711,)))
     shown = [line for line in summary_lines([failed]) if line.startswith("monitor")]
     assert len(shown) == 2 and shown[1].endswith("the monitor failed: it was killed")

@@ -16,7 +16,7 @@ from proofmark.automl.outcome import event_types as searches
 from proofmark.inference.collect import collect
 from proofmark.inference.event_types import CASE_EVENTS
 from proofmark.inference.record import STEPS
-from proofmark.inference.verdict import REQUIRED_CHECKS
+from proofmark.inference.verdict import REQUIRED_CHECKS, TIMED_CHECKS
 from proofmark.record.events import LONGEST, EventLog, read_events
 from proofmark.record.parts import Chip, Host, Peak, VerdictKind
 from proofmark.rules.config import EffectiveConfig, HostSettings
@@ -94,7 +94,7 @@ def good_events() -> list[tuple[str, dict[str, Any]]]:
             *measured("engine"),
             *[
                 ("check", {"name": name, "passed": True, "figure": 1.0, "bound": 1.1, "meaning": "something"})
-                for name in sorted(REQUIRED_CHECKS)
+                for name in sorted(REQUIRED_CHECKS | TIMED_CHECKS)
             ],
         ],
     }

@@ -12,7 +12,7 @@ from torch.utils.data import DataLoader
 
 from proofmark.errors import StepError
 from proofmark.measuring.drawn import drawn_anew
-from proofmark.measuring.mixed import MOST, ROWS, SHARE, Mixed
+from proofmark.measuring.mixed import ENOUGH, MOST, ROWS, SHARE, Mixed
 from suites.data.loading import BatchLoader
 from tests.unit.test_probes import Items, Walker, collate
 
@@ -122,6 +122,17 @@ def test_right_before_a_fresh_batch_nothing_is_done(monkeypatch: pytest.MonkeyPa
         spliced_at += [number] * len(done)
         done.clear()
     assert {place + 1 for place in spliced_at} == mixed._fresh and not set(spliced_at) & mixed._fresh
+
+
+@pytest.mark.parametrize("items, passes", [(12, 1), (9, 1), (5, 2), (4, 3), (403, 1)])
+def test_a_round_with_enough_batches_has_one_that_is_fresh(items: int, passes: int) -> None:
+    loader = Counted(items, SIZE)
+    assert len(loader) * passes >= ENOUGH
+    for _ in range(10):
+        mixed = Mixed(loader, passes, next(iter(loader))[0])
+        for _ in range(passes):
+            list(mixed)
+        assert any(each.held for each in mixed.noted)
 
 
 def test_where_they_come_nobody_can_know() -> None:

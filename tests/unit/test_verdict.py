@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from proofmark.errors import Problem
 from proofmark.inference.record import STEPS, Measurement, RunRecord
 from proofmark.inference.timing.rounds import WITHIN
-from proofmark.inference.verdict import REQUIRED_CHECKS, judge
+from proofmark.inference.verdict import REQUIRED_CHECKS, TIMED_CHECKS, judge
+from proofmark.measuring.mixed import ENOUGH
 from proofmark.measuring.statistics import rate
 from proofmark.record.parts import (
     Chip,
@@ -304,6 +305,15 @@ def test_the_checks_that_there_must_be() -> None:
         "leaves its inputs alone",
         "no faster when timed",
     } <= REQUIRED_CHECKS
+
+
+@pytest.mark.parametrize("batches, needed", [(ENOUGH - 1, False), (ENOUGH, True)])
+@pytest.mark.parametrize("name", sorted(TIMED_CHECKS))
+def test_checks_of_fresh_batches_there_must_be_where_there_are_some(name: str, batches: int, needed: bool) -> None:
+    left = tuple(check for check in checks() if check.name != name)
+    timed = measurement(*[{"batches": batches}] * 3)
+    missing = f"the honesty check '{name}' is missing"
+    assert (missing in judge(record(checks=left, engine=timed)).reasons) is needed
 
 
 @pytest.mark.parametrize(
