@@ -136,6 +136,19 @@ def vendor(directory: Path, *options: str) -> Any:
         ("devices: [/dev/../etc]", "is no device"),
         ("devices: [/dev/acme0:/etc/passwd]", "is no device"),
         ("devices: [/dev/sda1]", "'/dev/sda1' is the host's own, and no accelerator"),
+        *(
+            (f"devices: [/dev/{name}]", f"'/dev/{name}' is the host's own")
+            for name in (
+                "zvol/tank/v",
+                "md/home",
+                "rbd0",
+                "rbd/pool/image",
+                "drbd1",
+                "bcache0",
+                "pmem0s",
+                "bsg",
+            )
+        ),
         ("devices: ['/dev/acme0:/dev/mem:rw']", "is the host's own"),
         ("options: [1]", "options.0: "),
         ("options: --pull=always", "options: "),

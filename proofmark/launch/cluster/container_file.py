@@ -25,8 +25,8 @@ _DEVICE_FILE = re.compile(r"/dev/[\w.-]+(/[\w.-]+)*")
 _CDI_DEVICE = re.compile(r"[a-z][\w.-]*/[\w.-]+=[\w.:-]+")
 _HOSTS_OWN = re.compile(
     r"/dev/((k?mem|port|kmsg|console|kvm|fuse|uinput|snapshot|(tty|vcs)\w*|loop-control|(x?v|s|h)d[a-z]{1,2}\d*"
-    r"|(nbd|loop|nvme|mmcblk|dm-|md|zd|sr|sg|n?st|vhost|watchdog)(\d[\w.-]*|-[\w-]+)?"
-    r"|(mapper|disk|block|pts|shm|mqueue|hugepages|input|bus|net|cpu)(/.*)?))"
+    r"|(nbd|loop|nvme|mmcblk|dm-|md|zd|sr|sg|n?st|vhost|watchdog|rbd|drbd|bcache|pmem)(\d[\w.-]*|-[\w-]+)?"
+    r"|(mapper|disk|block|zvol|md|rbd|drbd|bcache|bsg|pts|shm|mqueue|hugepages|input|bus|net|cpu)(/.*)?))"
 )
 """The host's memory, disks, terminals and the like."""
 
