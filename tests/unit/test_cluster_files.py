@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import subprocess
 from pathlib import Path
@@ -15,8 +16,9 @@ from hypothesis import strategies as st
 
 from proofmark.errors import ConfigurationError, UsageError
 from proofmark.launch.cluster.cluster_file import Cluster, load_cluster
-from proofmark.launch.cluster.container import ContainerImage, container_of
-from proofmark.launch.cluster.container_file import ContainerSettings
+from proofmark.launch.cluster.connection import HostError
+from proofmark.launch.cluster.container import ContainerImage, _without_disks, container_of
+from proofmark.launch.cluster.container_file import ContainerSettings, device_files
 from proofmark.launch.cluster.node import Node
 from proofmark.launch.launchers.slurm import Slurm
 from proofmark.launch.launchers.ssh import Ssh
@@ -210,6 +212,28 @@ def test_a_containers_command_line() -> None:
     assert "--userns=keep-id" in rootless
     privileged = ContainerImage("podman", "image", ContainerSettings(privileged=True))
     assert "--privileged" in privileged.around([], cluster, [], "7:8", "me")
+
+
+def test_a_disk_by_any_name_is_not_given(tmp_path: Path) -> None:
+    disk = next((path for path in Path("/dev").iterdir() if path.is_block_device()), None)
+    if disk is None:
+        pytest.skip("no block device below /dev")
+    (tmp_path / "ctl").touch()
+    node = Node("here", "localhost")
+    asyncio.run(_without_disks(node, [str(tmp_path)]))
+    (tmp_path / "npu0").symlink_to(disk)
+    for device in (tmp_path / "npu0", tmp_path):
+        with pytest.raises(HostError, match="npu0 is a disk, and no accelerator"):
+            asyncio.run(_without_disks(node, [str(device)]))
+    with pytest.raises(HostError, match="looking at the devices: .*gone"):
+        asyncio.run(_without_disks(node, [str(tmp_path / "gone")]))
+
+
+def test_device_files_stand_under_either_key() -> None:
+    given = ContainerSettings(
+        devices=("/dev/x:/dev/y:rw", "acme.com/npu=0"), options=("--device=/dev/z", "--gpus", "all")
+    )
+    assert device_files(given) == ["/dev/x", "/dev/z"]
 
 
 GIVEN = """\

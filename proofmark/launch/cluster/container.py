@@ -14,7 +14,7 @@ from typing import Any
 from proofmark.errors import UsageError
 from proofmark.launch.cluster.cluster_file import Cluster
 from proofmark.launch.cluster.connection import HostError
-from proofmark.launch.cluster.container_file import ContainerSettings, settings_of
+from proofmark.launch.cluster.container_file import ContainerSettings, device_files, settings_of
 from proofmark.launch.cluster.node import Node
 from proofmark.vendor.registry import FoundVendor
 
@@ -71,11 +71,12 @@ class ContainerImage:
         Returns the command that runs a program there but for the program itself, and what a record should say.
 
         Raises:
-            HostError: there is no engine, no image, or it can't be built.
+            HostError: there is no engine, no image, or it can't be built; a device is not there, or is a disk.
         """
         user = re.search(r"uid=(\d+).*? gid=(\d+)", await _run(node, ["id"], "who the user is"))
         if user is None:
             raise HostError("`id` does not tell who the user is")
+        await _without_disks(node, device_files(self.settings))
         await _run(node, ["mkdir", "-p", cluster.work_dir], "making work_dir")  # else the engine would, as root
         facts: dict[str, Any] = {
             "engine": self.engine,
@@ -111,6 +112,15 @@ class ContainerImage:
         build = [self.engine, "build", "-q", "-t", self.image, "-"]
         await _run(node, build, f"building {self.image}", self.containerfile, BUILD_TIMEOUT)
         return (await _run(node, command, "looking for the image")).strip()
+
+
+async def _without_disks(node: Node, devices: Sequence[str]) -> None:
+    """A disk may have any name below /dev, and lie in a folder of which an engine gives all: only its host can tell."""
+    if not devices:
+        return
+    found = await _run(node, ["find", "-L", *devices, "-maxdepth", "3", "-type", "b"], "looking at the devices")
+    if disks := found.split():
+        raise HostError(f"{disks[0]} is a disk, and no accelerator: no container is given it (container.yaml, devices)")
 
 
 class _Refused(HostError):

@@ -143,6 +143,12 @@ class ContainerSettings(BaseModel):
     privileged: bool = Field(default=False, description="all devices and capabilities of the host; the record says so")
 
 
+def device_files(settings: ContainerSettings) -> list[str]:
+    """The host's files that a container is given as devices, under either key; CDI names are none."""
+    named = [*settings.devices, *(word[9:] for word in settings.options if word.startswith("--device="))]
+    return [device.split(":")[0] for device in named if device.startswith("/")]
+
+
 def settings_of(found: FoundVendor) -> ContainerSettings:
     """What a vendor's containers are given, by its file and by its `container_options`.
 
