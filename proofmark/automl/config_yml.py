@@ -133,10 +133,10 @@ def read_config_yml(path: Path) -> ConfigYml:
         ConfigurationError: unreadable, no such file, or a value that is none; every problem.
     """
     where, read, problems = str(path), ConfigYml(), list[Problem]()
-    given = dict[str, str]()
+    given, again = dict[str, str](), dict[str, Problem]()
     for key, value in _keys(load_mapping(path), where, problems):
         if key in given and not key.startswith(COMMAND):
-            problems.append(Problem(where, key, "is given more than once"))
+            again[key] = Problem(where, key, "is given more than once")
             continue
         given[key] = value
         try:
@@ -144,6 +144,7 @@ def read_config_yml(path: Path) -> ConfigYml:
         except ValueError as error:
             problems.append(Problem(where, key, f"{error}, found {value[:80]!r}"))
     _take_data(read, given)
+    problems += again.values()
     if problems:
         raise ConfigurationError(problems)
     return read

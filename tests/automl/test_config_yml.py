@@ -121,6 +121,12 @@ def test_what_is_no_value_is_refused_in_a_line(tmp_path: Path, wrong: tuple[str,
     assert all("\n" not in str(problem) for problem in refused.value.problems)
 
 
+def test_a_word_that_comes_again_and_again_is_told_once(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        read_config_yml(written(tmp_path, ORIGINAL.replace("--warmup_1 15", "- " * 500)))
+    assert [problem.key for problem in caught.value.problems].count("-") == 1
+
+
 def test_all_problems_are_told_at_once_and_a_setting_is_held_to_its_bounds(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError) as refused:
         read_config_yml(written(tmp_path, ORIGINAL.replace("24h", "0").replace("6000", "0.5")))
