@@ -24,7 +24,7 @@ from proofmark.record.event_types import (
     fits,
     part,
 )
-from proofmark.record.parts import Check, Contention, Launched, Memory, Share
+from proofmark.record.parts import Check, Contention, Launched, Memory
 
 
 class _CaseBegin(RunBegin):
@@ -75,7 +75,6 @@ class _Round(_Of):
     items: Count
     passes: NotRequired[Count]
     contention: NotRequired[Annotated[dict[str, Any], part(Contention)] | None]
-    machine: NotRequired[Share | None]
     whole_ns: Count
     spent_ns: NotRequired[Count]
     batch_ns: list[Count]

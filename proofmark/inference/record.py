@@ -7,19 +7,7 @@ from typing import Literal
 from pydantic import Field, field_validator
 
 from proofmark.record.envelope import CaseRecord
-from proofmark.record.parts import (
-    Check,
-    Contention,
-    Flops,
-    Host,
-    Launched,
-    Memory,
-    Monitoring,
-    Part,
-    Rate,
-    Seconds,
-    Share,
-)
+from proofmark.record.parts import Check, Contention, Flops, Host, Launched, Memory, Monitoring, Part, Rate, Seconds
 
 STEPS = (
     "init",
@@ -58,9 +46,7 @@ class Step(Part):
 class Round(Part):
     """Whole passes over the data set. Seconds; `core` is the sum of the compute windows."""
 
-    SPEEDS = frozenset(
-        {"passes", "whole_seconds", "core_seconds", "evaluation_seconds", "started", "contention", "machine"}
-    )
+    SPEEDS = frozenset({"passes", "whole_seconds", "core_seconds", "evaluation_seconds", "started", "contention"})
 
     items: int
     passes: int = 1
@@ -71,9 +57,6 @@ class Round(Part):
     accuracy: float | None
     started: float = Field(description="seconds since the epoch")
     contention: Contention | None = Field(default=None, description="while it ran")
-    machine: Share | None = Field(
-        default=None, description="own speed of the machine beside it, of the best it had had; null: not the target's"
-    )
 
 
 class Measurement(Part):

@@ -12,10 +12,6 @@ CONTENDED = 0.2
 """Share of the bound that others may take of all cores. An engine on all cores waits for the slowest: where others took
 2.3 % of two cores, its core throughput was 6 % lower."""
 
-SLOWER = 2.5
-"""By how many times the bound the machine itself may be slower than it was. A fixed computation that hardly does
-anything but wait for all cores loses more than an engine does: where it lost 12 to 37 %, that lost 10 to 20 %."""
-
 SPARE = 0.5
 """Share of all cores that must have been idle, if what others took is not to have been missed."""
 
@@ -30,10 +26,6 @@ class Timed(Protocol):
     @property
     def contention(self) -> Contention | None:
         """What else the machine did."""
-
-    @property
-    def machine(self) -> float | None:
-        """Its own speed then, as a share of the best that it had had."""
 
 
 def noise_of(rounds: Sequence[Timed], core: Rate, bound: float) -> list[str]:
@@ -51,15 +43,7 @@ def noise_of(rounds: Sequence[Timed], core: Rate, bound: float) -> list[str]:
         )
     seen = merged([(timed.whole_seconds, timed.contention) for timed in rounds if timed.contention is not None])
     reasons += contention_of(seen, bound)
-    slowest = min((timed.machine for timed in rounds if timed.machine is not None), default=1.0)
-    if slowed(slowest, bound):
-        reasons.append(f"the machine itself had {slowest:.0%} of the speed that it had before, at a fixed computation")
     return [*reasons, *_clock_changes(rounds)] if reasons else []
-
-
-def slowed(share: float, bound: float) -> bool:
-    """Whether a machine that has this share of its best speed is another one than before."""
-    return share < 1 - SLOWER * bound
 
 
 def contention_of(seen: Contention | None, bound: float) -> list[str]:

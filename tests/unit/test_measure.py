@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -16,7 +15,6 @@ from proofmark.inference.timing.bench import Bench
 from proofmark.inference.timing.measure import measure
 from proofmark.inference.timing.rounds import measurement_of
 from proofmark.record.events import Event, EventLog, read_events
-from proofmark.record.parts import Rate
 from proofmark.rules.config import EffectiveConfig
 from tests.unit.test_loop import Loader, engine, evaluate
 
@@ -32,9 +30,7 @@ def slow(inputs: list[torch.Tensor]) -> tuple[list[torch.Tensor], float]:
 class Measured:
     """A made-up case to measure, and what was written down."""
 
-    def __init__(
-        self, tmp_path: Path, runs_on_processor: bool = True, max_noise: float = 1e6, **configurations: Any
-    ) -> None:
+    def __init__(self, tmp_path: Path, runs_on_processor: bool = True, **configurations: Any) -> None:
         self.log = EventLog(tmp_path / "events.jsonl")
         self.notes: list[str] = []
         self.loader: Any = Loader(40, 4)
@@ -46,7 +42,7 @@ class Measured:
             "net",
             "embedded",
             "fake",
-            {"warmup": 1, "max_noise": max_noise},
+            {"warmup": 1, "max_noise": 1e6},
             {"precision": "fp32", "fp16": False, "log_freq": 1000, "min_seconds": 0.0, **configurations},
         )
         first = next(iter(self.loader))[0]
@@ -107,36 +103,6 @@ def test_a_disturbed_measurement_is_made_anew_and_no_more_than_three_times(
     again = [(event["of"], event["what"]) for event in case.events("repeated")]
     assert again == [("engine", ["rounds scatter"])] * (measured - 1)
     assert case.notes.count("measuring again: rounds scatter") == measured - 1
-
-
-@pytest.mark.parametrize(
-    "on_processor, shares, disturbed",
-    [(True, (1.0, 0.9, 0.88, 1.0), 0), (True, (1.0, 1.0, 0.87, 1.0), 1), (False, (0.1, 0.1, 0.1, 0.1), 0)],
-)
-def test_a_machine_that_has_become_slower_disturbs_what_is_timed_on_its_processor(
-    on_processor: bool, shares: tuple[float, ...], disturbed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    left = itertools.chain(shares, itertools.repeat(1.0))
-    monkeypatch.setattr("proofmark.measuring.yardstick.Yardstick.share", lambda _: next(left))
-    monkeypatch.setattr("proofmark.verdict.noise.contention_of", lambda *_: [])
-    monkeypatch.setattr("proofmark.inference.timing.bench.LEAST_SECONDS", 0.0)
-    case = Measured(tmp_path, on_processor, max_noise=0.05)
-    core = Rate(value=1.0, stdev=0.0, min=1.0, max=1.0)
-    monkeypatch.setattr("proofmark.inference.timing.measure.core_of", lambda _: core)
-    measure(case.bench, "engine", slow, 2, ranked=True)
-    told = [event["what"] for event in case.events("repeated")]
-    assert told == [["the machine itself had 87% of the speed that it had before, at a fixed computation"]] * disturbed
-    seen = [event["machine"] for event in case.events("round")][:2]
-    assert seen == ([min(shares[:2]), min(shares[2:])] if on_processor else [None, None])
-
-
-def test_the_wait_for_a_machine_that_stays_slow_has_an_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    left = itertools.chain([1.0], itertools.repeat(0.5))
-    monkeypatch.setattr("proofmark.measuring.yardstick.Yardstick.share", lambda _: next(left))
-    monkeypatch.setattr("proofmark.inference.timing.bench.LEAST_SECONDS", 0.0)
-    case = Measured(tmp_path, max_noise=0.05, min_seconds=0.02)
-    measure(case.bench, "engine", slow, 2, ranked=True)
-    assert len(case.events("repeated")) == 2 and len(case.events("round")) == 6
 
 
 @pytest.mark.usefixtures("tidied")

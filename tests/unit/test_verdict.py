@@ -137,11 +137,6 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str]] = {
         "AMBIGUOUS",
         "3 rounds scatters by 70.2%, more than",
     ),
-    "a machine slower than it was": (
-        {"engine": measurement({}, {"machine": 0.87}, {"machine": 1.0})},
-        "AMBIGUOUS",
-        "the machine itself had 87% of the speed that it had before, at a fixed computation",
-    ),
     "short rounds far apart": ({"engine": scattered(0.06, 0.1, 0.2)}, "AMBIGUOUS", "scatters by 70.2%, more than 5.0%"),
     "two rounds far apart": (
         {"engine": scattered(1.0, 3.0), "config": {"repeat": 2}},

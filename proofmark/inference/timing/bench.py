@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 from proofmark.inference.timing.stages import Evaluate
 from proofmark.measuring.drawn import Order
-from proofmark.measuring.yardstick import LEAST_SECONDS, Yardstick
 from proofmark.record.events import Log
 from proofmark.vendor.contract import Vendor
 
@@ -46,12 +44,6 @@ class Bench:
     accused: bool = False
     attempt: int = 0
     order: Order | None = None
-
-    @cached_property
-    def yardstick(self) -> Yardstick | None:
-        """What the machine's own speed is seen by, where it is the target's and rounds last; one for all targets."""
-        lasts = float(self.config.get("min_seconds", 0.0)) >= LEAST_SECONDS
-        return Yardstick() if lasts and self.vendor.runs_on_processor else None
 
     @property
     def remainder(self) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import time
 
 from proofmark.inference.record import Round
 from proofmark.inference.timing.bench import Bench
@@ -15,14 +14,12 @@ from proofmark.measuring.honesty import LOOKED_AT
 from proofmark.measuring.window import Compute
 from proofmark.process.memory import peak_resident_bytes, reset_peak
 from proofmark.rules.case_file import NOISE
-from proofmark.verdict.noise import noise_of, slowed
+from proofmark.verdict.noise import noise_of
 
 REPETITIONS = 2
 """How often a measurement that was disturbed is made anew. The host of a virtual machine may put two of its processors
-on one core for a second or two: of a small model every third measurement had a round at two thirds of its speed."""
-
-PATIENCE = 10
-"""How long is waited before that for a machine that is slower than it was, in units of a round's least seconds."""
+on one core for a second or two, unseen from within: of a small model every third measurement had a round at two thirds
+of its speed."""
 
 
 def measure(
@@ -60,7 +57,6 @@ def measure(
             break
         bench.log.write("repeated", of=name, what=noise)
         bench.report(note=f"measuring again: {'; '.join(noise)}")
-        _wait_for_the_machine(bench)
     timing.time_alone()
     if trial is not None:
         trial.hold_pace(timing)
@@ -85,15 +81,6 @@ def _rounds(bench: Bench, timing: Timing, rounds: int, trial: Trial | None) -> l
     if not all(each.core_seconds > 0 for each in timed):
         return []
     return noise_of(timed, core_of(timed), bench.config.get("max_noise", NOISE))
-
-
-def _wait_for_the_machine(bench: Bench) -> None:
-    """Until it is as fast as it was, where that is the target's speed; not for ever."""
-    least, bound = float(bench.config.get("min_seconds", 0.0)), bench.config.get("max_noise", NOISE)
-    until = time.monotonic() + PATIENCE * least
-    while bench.yardstick and slowed(bench.yardstick.share(), bound) and time.monotonic() < until:
-        bench.report(alive="calls")
-        time.sleep(min(1.0, least))
 
 
 def _device_memory(bench: Bench) -> tuple[int | None, int | None]:

@@ -30,7 +30,6 @@ def round_of(event: Event) -> Round:
         accuracy=event["accuracy"],
         started=event["started"],
         contention=Contention.model_validate(event["contention"]) if event.get("contention") else None,
-        machine=event.get("machine"),
     )
 
 

@@ -88,7 +88,6 @@ class Timing:
         Raises:
             StepError: an answer that is none, or a round that lost samples.
         """
-        before = self._machine()
         for _ in range(LENGTHENINGS):
             meter = ContentionMeter()
             result, mixed = self._run(number, rounds)
@@ -100,14 +99,7 @@ class Timing:
         if mixed is not None:
             self._settle(mixed, result)
         self.fastest = min(self.fastest, result.core_ns / 1e9 / result.passes)
-        after = self._machine()
-        slower = None if before is None or after is None else min(before, after)
-        return self._log(number, result, contention, slower)
-
-    def _machine(self) -> float | None:
-        """The machine's own speed as a share of the best that it had, where that is the target's."""
-        yardstick = self._bench.yardstick
-        return yardstick.share() if yardstick else None
+        return self._log(number, result, contention)
 
     def time_alone(self) -> None:
         """The core with nothing loaded beside it: what the timed rounds have lost to the loader, if anything was."""
@@ -195,7 +187,7 @@ class Timing:
             seconds = f"{result.foo_seconds:.6g} s of foo_time in timed round {number}"
             self._bench.accuse(self._name, f"reports {seconds}; expected 0.0")
 
-    def _log(self, number: int, result: TimedRound, contention: Contention, machine: float | None) -> Round:
+    def _log(self, number: int, result: TimedRound, contention: Contention) -> Round:
         accuracy = result.accuracy
         fields = {
             "started": result.started,
@@ -207,7 +199,6 @@ class Timing:
             "evaluation_ns": result.score.evaluation_ns,
             "accuracy": accuracy if accuracy is not None and math.isfinite(accuracy) else None,
             "contention": contention.model_dump(),
-            "machine": machine,
             "fresh": result.fresh,
             "full": len(self._bench.loader) - bool(self._bench.remainder),
             "seeds": self._bench.order.take_seeds() if self._bench.order else [],
