@@ -1,0 +1,30 @@
+"""How well a process with others' code is kept from the rest: typed data for records."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+Network = Literal["closed", "asked for", "open"]
+
+
+class Isolation(BaseModel):
+    """What held when the wall was put on, by real attempts where one costs nothing.
+
+    Attributes:
+        kind: `wall` where neither foreign files nor the network can be reached, unless asked for; else `process`.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    kind: Literal["wall", "process"] = "process"
+    landlock: int = Field(default=0, ge=0, description="version of the kernel's Landlock interface; 0: not used")
+    network: Network = Field(default="open", description="`asked for`: the vendor's own file wants it")
+    devices: tuple[str, ...] = Field(default=(), description="device files that can be used")
+    gaps: tuple[str, ...] = Field(default=(), description="what is not closed, each with its reason")
+
+    @classmethod
+    def none(cls, reason: str) -> Isolation:
+        """A process of its own and nothing else."""
+        return cls(gaps=(reason,))

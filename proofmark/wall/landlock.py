@@ -1,0 +1,132 @@
+"""Landlock by its published system calls (numbers are the same on every architecture): landlock(7).
+
+All that a ruleset handles is refused unless a rule allows it. A rule is for a file, or a directory and all below it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import stat
+from collections.abc import Iterator
+from enum import IntFlag
+from pathlib import Path
+
+CREATE_RULESET, ADD_RULE, RESTRICT_SELF = 444, 445, 446
+VERSION = 1 << 0
+"""The flag by which CREATE_RULESET answers with its version."""
+
+PATH_BENEATH = 1
+PR_SET_NO_NEW_PRIVS = 38
+
+
+class Access(IntFlag):
+    """What may be done with files."""
+
+    EXECUTE = 1 << 0
+    WRITE_FILE = 1 << 1
+    READ_FILE = 1 << 2
+    READ_DIR = 1 << 3
+    REMOVE_DIR = 1 << 4
+    REMOVE_FILE = 1 << 5
+    MAKE_CHAR = 1 << 6
+    MAKE_DIR = 1 << 7
+    MAKE_REG = 1 << 8
+    MAKE_SOCK = 1 << 9
+    MAKE_FIFO = 1 << 10
+    MAKE_BLOCK = 1 << 11
+    MAKE_SYM = 1 << 12
+    REFER = 1 << 13
+    TRUNCATE = 1 << 14
+    IOCTL_DEV = 1 << 15
+
+
+READ = Access.EXECUTE | Access.READ_FILE | Access.READ_DIR
+USE = Access.READ_FILE | Access.WRITE_FILE | Access.IOCTL_DEV
+WRITE = ~(Access.MAKE_CHAR | Access.MAKE_BLOCK | Access.IOCTL_DEV)
+OF_A_FILE = Access.EXECUTE | Access.WRITE_FILE | Access.READ_FILE | Access.TRUNCATE | Access.IOCTL_DEV
+
+_FILES = {1: Access.REFER, 2: Access.TRUNCATE, 3: Access.IOCTL_DEV, 4: Access.IOCTL_DEV}
+"""By version: the first right that it doesn't handle yet."""
+
+TCP = 0b11
+"""Binding and connecting, from version 4 on."""
+
+SCOPES = 0b11
+"""Abstract sockets and signals, from version 6 on."""
+
+
+class _Ruleset(ctypes.Structure):
+    _fields_ = [("files", ctypes.c_uint64), ("network", ctypes.c_uint64), ("scoped", ctypes.c_uint64)]
+
+
+class _Beneath(ctypes.Structure):
+    _pack_ = 1
+    _fields_ = [("allowed", ctypes.c_uint64), ("parent", ctypes.c_int32)]
+
+
+def version() -> int:
+    """The kernel's version of it.
+
+    Raises:
+        OSError: ENOSYS where the kernel was built without, EOPNOTSUPP where it was started without.
+    """
+    return _call(CREATE_RULESET, None, ctypes.c_size_t(0), VERSION)
+
+
+def restrict(rules: dict[Path, Access], network: bool) -> int:
+    """Refuse this thread, and all that it starts, what no rule allows.
+
+    Args:
+        rules: what may be done with a file, or a directory and all below it. One that is not there is left out.
+        network: whether TCP stays open.
+
+    Returns:
+        The version in use.
+
+    Raises:
+        OSError: the kernel has none, or refuses.
+    """
+    found = version()
+    handled = Access((_FILES.get(found) or Access.IOCTL_DEV << 1) - 1)
+    ruleset = _Ruleset(handled, TCP if found >= 4 and not network else 0, SCOPES if found >= 6 else 0)
+    size = 24 if found >= 6 else 16 if found >= 4 else 8
+    descriptor = _call(CREATE_RULESET, ctypes.byref(ruleset), ctypes.c_size_t(size), 0)
+    try:
+        for path, access in rules.items():
+            _allow(descriptor, path, access & handled)
+        if ctypes.CDLL(None, use_errno=True).prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0):
+            raise OSError(ctypes.get_errno(), "no_new_privs")
+        _call(RESTRICT_SELF, descriptor, 0)
+    finally:
+        os.close(descriptor)
+    return found
+
+
+def _allow(ruleset: int, path: Path, access: Access) -> None:
+    with _there(path) as descriptor:
+        if descriptor is not None:
+            directory = stat.S_ISDIR(os.fstat(descriptor).st_mode)
+            rule = _Beneath(access if directory else access & OF_A_FILE, descriptor)
+            _call(ADD_RULE, ruleset, PATH_BENEATH, ctypes.byref(rule), 0)
+
+
+@contextlib.contextmanager
+def _there(path: Path) -> Iterator[int | None]:
+    try:
+        descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
+        yield None
+        return
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _call(number: int, *arguments: object) -> int:
+    answer: int = ctypes.CDLL(None, use_errno=True).syscall(ctypes.c_long(number), *arguments)
+    if answer < 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+    return answer

@@ -1,0 +1,108 @@
+"""A filter of system calls by libseccomp, for what Landlock has no rule for: seccomp(2)."""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import socket
+
+LIBRARY = "libseccomp.so.2"
+
+ALLOW = 0x7FFF0000
+REFUSE = 0x00050000
+"""To which the error number is added."""
+
+UNKNOWN = -1
+"""What libseccomp answers for a name that it doesn't know."""
+
+NOT_EQUAL, EQUAL, GREATER = 1, 4, 6
+
+ATTRIBUTES = (
+    *("chmod", "fchmod", "fchmodat", "fchmodat2", "chown", "fchown", "lchown", "fchownat"),
+    *("utime", "utimes", "futimesat", "utimensat", "file_setattr"),
+    *("setxattr", "lsetxattr", "fsetxattr", "setxattrat"),
+    *("removexattr", "lremovexattr", "fremovexattr", "removexattrat"),
+)
+"""Landlock leaves them alone, wherever the file is."""
+
+OTHER_PROCESSES = (
+    *("ptrace", "process_vm_readv", "process_vm_writev", "process_madvise", "pidfd_getfd", "kcmp", "perf_event_open"),
+    *("add_key", "keyctl", "request_key"),
+)
+
+PAST_THE_FILTER = ("io_uring_setup", "io_uring_enter", "io_uring_register")
+"""They open sockets without the calls for it."""
+
+SINCE = {"fchmodat2": 452, "setxattrat": 463, "removexattrat": 466, "file_setattr": 469}
+"""Numbers, the same everywhere, of those that are younger than many a libseccomp."""
+
+FAMILIES = 64
+"""Above all socket families that there are."""
+
+
+class _Argument(ctypes.Structure):
+    _fields_ = [
+        ("number", ctypes.c_uint),
+        ("comparison", ctypes.c_int),
+        ("value", ctypes.c_uint64),
+        ("second", ctypes.c_uint64),
+    ]
+
+
+def restrict(network: bool, sockets_in_files: bool) -> None:
+    """Refuse this thread, and all that it starts, those calls; calls of another architecture end it.
+
+    Args:
+        network: whether sockets of the Internet stay.
+        sockets_in_files: whether those stay that have a place in the file system, behind which a daemon may listen
+            (Landlock knows none of them). Pairs of sockets without a name always stay.
+
+    Raises:
+        OSError: there is no libseccomp, or the kernel refuses.
+    """
+    rules = _Filter()
+    for name in (*ATTRIBUTES, *OTHER_PROCESSES, *PAST_THE_FILTER):
+        rules.refuse(name, errno.EPERM)
+    rules.refuse("prlimit64", errno.EPERM, _Argument(0, NOT_EQUAL, 0))
+    kept = {socket.AF_INET, socket.AF_INET6, socket.AF_NETLINK} if network else set()
+    kept |= {socket.AF_UNIX} if sockets_in_files else set()
+    for family in range(FAMILIES):
+        if family not in kept:
+            rules.refuse("socket", errno.EACCES, _Argument(0, EQUAL, family))
+    rules.refuse("socket", errno.EACCES, _Argument(0, GREATER, FAMILIES - 1))
+    rules.load()
+
+
+class _Filter:
+    """One that allows what it doesn't refuse."""
+
+    def __init__(self) -> None:
+        self._library = ctypes.CDLL(LIBRARY)  # an OSError where there is none
+        self._library.seccomp_init.restype = ctypes.c_void_p
+        self._rules = ctypes.c_void_p(self._library.seccomp_init(ctypes.c_uint32(ALLOW)))
+        if not self._rules:
+            raise OSError(errno.ENOMEM, f"{LIBRARY}: seccomp_init")
+
+    def refuse(self, name: str, error: int, *where: _Argument) -> None:
+        """Answer a call with an error, where all its arguments are like this."""
+        number = self._library.seccomp_syscall_resolve_name(name.encode())
+        if number == UNKNOWN:
+            number = SINCE.get(name, UNKNOWN)
+        if number == UNKNOWN:
+            raise OSError(errno.ENOSYS, f"{LIBRARY} knows no system call {name}")
+        arguments = (_Argument * len(where))(*where)
+        self._check(
+            self._library.seccomp_rule_add_array(
+                self._rules, ctypes.c_uint32(REFUSE | error), ctypes.c_int(number), len(where), arguments
+            ),
+            name,
+        )
+
+    def load(self) -> None:
+        self._check(self._library.seccomp_load(self._rules), "seccomp_load")
+        self._library.seccomp_release(self._rules)
+
+    def _check(self, answer: int, what: str) -> None:
+        if answer:
+            raise OSError(-answer, f"{LIBRARY}: {what}: {os.strerror(-answer)}")

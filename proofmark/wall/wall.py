@@ -1,0 +1,120 @@
+"""Putting on the wall: all of it, and what of it really holds."""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+import stat
+from collections.abc import Collection
+from dataclasses import dataclass
+from pathlib import Path
+
+from proofmark.wall import landlock, privileges, python, system_calls
+from proofmark.wall.isolation import Isolation, Network
+
+SIGNALS, TRUNCATION = 6, 3
+"""Versions of Landlock before which it knows nothing of them."""
+
+
+@dataclass(frozen=True)
+class Wall:
+    """What others' code may reach beside what every Python process needs; all else is closed.
+
+    Attributes:
+        readable: files and directories, with all below them. One that isn't there is left out.
+        writable: likewise; the process's own.
+        devices: character devices that it may use.
+        network: whether it may use that.
+        sockets_in_files: whether it may use sockets that lie in the file system (a loader's processes need some).
+        hidden: what it must not see, whatever the others say: tried, and a gap where it can be seen.
+        largest_file: bytes that a file which it writes may have.
+    """
+
+    readable: tuple[Path, ...] = ()
+    writable: tuple[Path, ...] = ()
+    devices: tuple[Path, ...] = ()
+    network: bool = False
+    sockets_in_files: bool = False
+    hidden: tuple[Path, ...] = ()
+    largest_file: int = privileges.LARGEST_FILE
+
+
+def put_on(wall: Wall) -> Isolation:
+    """Close this process in, and all that it starts, for good. It has one thread, and no descriptor that leads out.
+
+    Raises:
+        RuntimeError: it has several threads; the others would stay outside.
+    """
+    if len(os.listdir("/proc/self/task")) > 1:
+        raise RuntimeError("a wall is put on before any thread is started")
+    gaps = privileges.give_up(wall.largest_file)
+    devices = tuple(device for device in wall.devices if _is_character_device(device))
+    version, without = _close_files(wall, devices)
+    gaps += without
+    try:
+        system_calls.restrict(wall.network, wall.sockets_in_files)
+    except OSError as error:
+        gaps.append(f"network, modes and owners of files, keys: no filter of system calls: {error.strerror or error}")
+    outside = _outside(wall)
+    gaps += outside
+    network: Network = "asked for" if wall.network else "open" if _opens_a_socket() else "closed"
+    return Isolation(
+        kind="wall" if version and network != "open" and not outside else "process",
+        landlock=version,
+        network=network,
+        devices=tuple(map(str, devices)),
+        gaps=tuple(gaps),
+    )
+
+
+def _close_files(wall: Wall, devices: Collection[Path]) -> tuple[int, list[str]]:
+    """The version of Landlock that closes them, or 0; and what is not closed."""
+    rules = dict.fromkeys((*python.needed(), *wall.readable), landlock.READ)
+    rules |= dict.fromkeys((*map(Path, python.USABLE), *devices), landlock.USE)
+    rules |= dict.fromkeys(wall.writable, landlock.WRITE)
+    try:
+        version = landlock.restrict(rules, wall.network)
+    except OSError as error:
+        return 0, [f"files, signals, memory of other processes: no Landlock: {_why(error)}"]
+    gaps = [f"signals to other processes: Landlock {version} knows nothing of them"] if version < SIGNALS else []
+    if version < TRUNCATION:
+        gaps.append(f"cutting off files: Landlock {version} knows nothing of it")
+    return version, gaps
+
+
+def _why(error: OSError) -> str:
+    known = {
+        errno.ENOSYS: "this kernel was built without",
+        errno.EOPNOTSUPP: "this kernel was started without",
+        errno.EPERM: "it is not permitted here",
+    }
+    return known.get(error.errno or 0, error.strerror or str(error))
+
+
+def _is_character_device(path: Path) -> bool:
+    try:
+        return stat.S_ISCHR(path.stat().st_mode)
+    except OSError:
+        return False
+
+
+def _outside(wall: Wall) -> list[str]:
+    """What can be seen still, of what must not be."""
+    return [f"files: {path} can be read" for path in (Path("/"), *wall.hidden) if _can_be_read(path)]
+
+
+def _can_be_read(path: Path) -> bool:
+    try:
+        os.close(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK))
+    except OSError:
+        return False
+    return True
+
+
+def _opens_a_socket() -> bool:
+    try:
+        socket.socket(socket.AF_INET, socket.SOCK_DGRAM).close()
+    except OSError:
+        return False
+    return True

@@ -1,0 +1,135 @@
+"""A program that puts a wall on and then tries to get past it: `python behind_the_wall.py ORDERS`, answers as JSON."""
+
+import ctypes
+import errno
+import json
+import os
+import resource
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from proofmark.wall import landlock, system_calls
+from proofmark.wall.wall import Wall, put_on
+
+
+def tried(attempt: Callable[[], Any]) -> str:
+    """What came of it: `done`, or the name of the error."""
+    try:
+        answer = attempt()
+    except subprocess.SubprocessError as error:
+        return type(error).__name__
+    except OSError as error:
+        return errno.errorcode.get(error.errno or 0, str(error))
+    return "done" if answer is None or answer is True else str(answer)
+
+
+def called(name: str, *arguments: Any) -> None:
+    libc = ctypes.CDLL(None, use_errno=True)
+    if getattr(libc, name)(*arguments) < 0:
+        raise OSError(ctypes.get_errno(), name)
+
+
+def connected(family: int, kind: int, address: Any) -> None:
+    with socket.socket(family, kind) as one:
+        one.connect(address)
+        one.send(b"x")
+
+
+def attempts(orders: dict[str, Any]) -> dict[str, Callable[[], Any]]:
+    outside, own = Path(orders["outside"]), Path(orders["own"])
+    secret, parent = outside / "secret", os.getppid()
+
+    def print_memory() -> None:
+        with open(f"/proc/{parent}/mem", "rb") as memory:
+            memory.seek(orders["address"])
+            memory.read(8)
+
+    return {
+        "read outside": lambda: secret.read_bytes() and None,
+        "list outside": lambda: os.listdir(outside) and None,
+        "list home": lambda: os.listdir(Path.home()) and None,
+        "list root": lambda: os.listdir("/") and None,
+        "list temporary": lambda: os.listdir("/tmp") and None,
+        "shadow": lambda: Path("/etc/shadow").read_bytes() and None,
+        "write outside": lambda: secret.write_bytes(b"x") and None,
+        "make outside": lambda: (outside / "new").write_bytes(b"x") and None,
+        "remove outside": secret.unlink,
+        "cut outside": lambda: os.truncate(secret, 0),
+        "open to public": lambda: secret.chmod(0o777),
+        "give away": lambda: os.chown(secret, 1, 1),
+        "date back": lambda: os.utime(secret, (0, 0)),
+        "mark outside": lambda: os.setxattr(secret, "user.x", b"x"),
+        "link from outside": lambda: os.link(secret, own / "link"),
+        "through a symbolic link": lambda: (
+            os.symlink(secret, own / "symbolic"),
+            (own / "symbolic").read_bytes(),
+        )[0],
+        "write own": lambda: (own / "new").write_bytes(b"x") and None,
+        "read own": lambda: (own / "new").read_bytes() and None,
+        "null": lambda: Path("/dev/null").write_bytes(b"x") and None,
+        "random": lambda: Path("/dev/urandom").open("rb").read(1) and None,
+        "shared memory": lambda: Path("/dev/shm/proofmark-test").touch(),
+        "import": lambda: __import__("xml.dom.minidom") and None,
+        "tcp": lambda: connected(socket.AF_INET, socket.SOCK_STREAM, tuple(orders["tcp"])),
+        "udp": lambda: connected(socket.AF_INET, socket.SOCK_DGRAM, tuple(orders["udp"])),
+        "abstract": lambda: connected(socket.AF_UNIX, socket.SOCK_STREAM, orders["abstract"].encode()),
+        "socket in a file": lambda: connected(socket.AF_UNIX, socket.SOCK_STREAM, orders["socket"]),
+        "pair": lambda: [one.close() for one in socket.socketpair()] and None,
+        "netlink": lambda: socket.socket(socket.AF_NETLINK, socket.SOCK_RAW).close(),
+        "vsock": lambda: socket.socket(socket.AF_VSOCK, socket.SOCK_STREAM).close(),
+        "signal": lambda: os.kill(parent, signal.SIGCONT),
+        "signal to all": lambda: os.kill(-1, signal.SIGCONT),
+        "signal itself": lambda: os.kill(os.getpid(), signal.SIGCONT),
+        "attach": lambda: called("ptrace", 16, parent, None, None),
+        "memory": print_memory,
+        "environment": lambda: Path(f"/proc/{parent}/environ").read_bytes() and None,
+        "descriptors": lambda: os.readlink(f"/proc/{parent}/fd/0") and None,
+        "its directory": lambda: os.listdir(f"/proc/{parent}/cwd/") and None,
+        "its limits": lambda: resource.prlimit(parent, resource.RLIMIT_CORE) and None,
+        "mount": lambda: called("mount", b"none", str(own).encode(), b"tmpfs", 0, None),
+        "own user namespace": lambda: called("unshare", 0x10000000 | 0x20000),
+        "mount there": lambda: called("mount", b"none", str(own).encode(), b"tmpfs", 0, None),
+        "clock": lambda: called("settimeofday", (ctypes.c_long * 2)(1, 0), None),
+        "priority": lambda: os.nice(-5) and None,
+        "ring": lambda: called("syscall", 425, 1, None),
+        "exec": lambda: subprocess.run(["cat", secret], check=True, capture_output=True) and None,
+        "exec own": lambda: subprocess.run(["cat", own / "new"], check=True, capture_output=True) and None,
+        "child's signal": lambda: (
+            subprocess.run(["sh", "-c", f"kill -CONT {parent}"], check=True, capture_output=True) and None
+        ),
+        "large file": lambda: os.truncate(own / "new", 1 << 40),
+    }
+
+
+def main() -> None:
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    orders = json.loads(sys.argv[1])
+    if number := orders.get("without_landlock"):
+
+        def refused(*_: Any) -> int:
+            raise OSError(number, os.strerror(number))
+
+        landlock._call = refused
+    if orders.get("without_filter"):
+        system_calls.LIBRARY = "libnothing.so.9"
+    paths = {key: tuple(map(Path, orders.get(key, ()))) for key in ("readable", "devices", "hidden")}
+    wall = Wall(
+        **paths,
+        writable=(Path(orders["own"]),),
+        network=orders.get("network", False),
+        sockets_in_files=orders.get("sockets_in_files", False),
+        largest_file=1 << 20,
+    )
+    isolation = put_on(wall)
+    only = orders.get("only")
+    found = {name: tried(attempt) for name, attempt in attempts(orders).items() if only is None or name in only}
+    print(json.dumps({"isolation": isolation.model_dump(mode="json"), "tried": found}))
+
+
+if __name__ == "__main__":
+    main()

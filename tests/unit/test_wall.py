@@ -1,0 +1,157 @@
+"""The wall, by real attempts to get past it."""
+
+import contextlib
+import errno
+import json
+import os
+import secrets
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from proofmark.wall import landlock
+from proofmark.wall.isolation import Isolation
+from proofmark.wall.wall import Wall, put_on
+from tests.unit import behind_the_wall
+
+Answer = tuple[Isolation, dict[str, str]]
+
+MAY = {"write own", "read own", "null", "random", "import", "pair", "signal itself", "signal to all", "exec own"}
+"""All that can be done behind a wall, of what is tried."""
+
+HARMLESS = {"own user namespace"}
+"""It gives nothing that the wall doesn't take."""
+
+CONTROLS = [
+    *("read outside", "list outside", "list home", "list root", "list temporary", "open to public", "date back"),
+    *("tcp", "udp", "abstract", "socket in a file", "signal", "child's signal", "its limits", "exec"),
+]
+"""What succeeds where nothing holds: that it fails behind the wall is the wall's doing."""
+
+
+def has_landlock() -> bool:
+    with contextlib.suppress(OSError):
+        return landlock.version() >= 6
+    return False
+
+
+behind = pytest.mark.skipif(not has_landlock(), reason="needs a kernel with Landlock 6, as Linux 6.12")
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
+    """Something secret outside, a directory inside, and who listens outside."""
+    root = tmp_path_factory.mktemp("wall")
+    for name in ("outside", "own"):
+        (root / name).mkdir()
+    (root / "outside" / "secret").write_text("labels")
+    abstract = f"\0{secrets.token_hex(8)}"
+    families = (socket.AF_INET, socket.SOCK_STREAM), (socket.AF_INET, socket.SOCK_DGRAM)
+    with contextlib.ExitStack() as stack:
+        tcp, udp = (stack.enter_context(socket.socket(*family)) for family in families)
+        unix, in_a_file = (stack.enter_context(socket.socket(socket.AF_UNIX)) for _ in range(2))
+        for one, address in (tcp, ("127.0.0.1", 0)), (udp, ("127.0.0.1", 0)):
+            one.bind(address)
+        unix.bind(abstract.encode())
+        in_a_file.bind(name := f"/tmp/{secrets.token_hex(8)}")
+        stack.callback(Path(name).unlink)
+        for one in (tcp, unix, in_a_file):
+            one.listen()
+        yield {
+            "outside": str(root / "outside"),
+            "own": str(root / "own"),
+            "tcp": tcp.getsockname(),
+            "udp": udp.getsockname(),
+            "abstract": abstract,
+            "socket": name,
+            "address": id(root),
+        }
+
+
+def behind_a_wall(orders: dict[str, Any]) -> Answer:
+    ran = subprocess.run(
+        [sys.executable, behind_the_wall.__file__, json.dumps(orders)],
+        env={**os.environ, "PYTHONPATH": os.getcwd()},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr
+    answer = json.loads(ran.stdout)
+    return Isolation.model_validate_json(json.dumps(answer["isolation"])), answer["tried"]
+
+
+@behind
+def test_others_code_can_reach_nothing_outside(place: dict[str, Any]) -> None:
+    isolation, tried = behind_a_wall({**place, "hidden": [place["outside"]]})
+    assert {name for name, what in tried.items() if what == "done"} == MAY | HARMLESS & tried.keys(), tried
+    assert isolation.kind == "wall" and isolation.network == "closed" and isolation.gaps == ()
+    assert isolation.landlock >= 6 and isolation.devices == ()
+    assert (Path(place["outside"]) / "secret").read_text() == "labels"
+
+
+@behind
+def test_only_what_is_asked_for_is_open(place: dict[str, Any]) -> None:
+    (Path(place["outside"]) / "disk").touch()
+    isolation, tried = behind_a_wall(
+        {
+            **place,
+            "network": True,
+            "sockets_in_files": True,
+            "readable": [place["outside"], "/opt/nothing/here"],
+            "devices": ["/dev/full", "/dev/nothing0", place["outside"] + "/disk"],
+            "only": ["read outside", "write outside", "tcp", "udp", "abstract", "socket in a file", "netlink", "vsock"],
+        }
+    )
+    opened = {"read outside", "tcp", "udp", "socket in a file", "netlink"}
+    assert {name for name, what in tried.items() if what == "done"} == opened, tried
+    assert (isolation.kind, isolation.network, isolation.devices) == ("wall", "asked for", ("/dev/full",))
+
+
+@behind
+def test_what_is_hidden_and_can_be_seen_is_a_gap(place: dict[str, Any]) -> None:
+    isolation, _ = behind_a_wall(
+        {**place, "readable": [place["outside"]], "hidden": [place["outside"] + "/secret"], "only": []}
+    )
+    assert isolation.kind == "process"
+    assert isolation.gaps == (f"files: {place['outside']}/secret can be read",)
+
+
+@pytest.mark.parametrize(
+    "number, told", [(errno.ENOSYS, "was built without"), (errno.EOPNOTSUPP, "was started without")]
+)
+def test_a_kernel_without_is_said(place: dict[str, Any], number: int, told: str) -> None:
+    isolation, tried = behind_a_wall({**place, "without_landlock": number, "only": ["read outside", "tcp"]})
+    assert (isolation.kind, isolation.landlock, isolation.network) == ("process", 0, "closed")
+    assert isolation.gaps[0] == f"files, signals, memory of other processes: no Landlock: this kernel {told}"
+    assert tried == {"read outside": "done", "tcp": "EACCES"}
+
+
+def test_a_system_without_the_filter_is_said(place: dict[str, Any]) -> None:
+    isolation, tried = behind_a_wall({**place, "without_filter": True, "only": ["udp", "tcp"]})
+    assert (isolation.kind, isolation.network, tried["udp"]) == ("process", "open", "done")
+    assert any("no filter of system calls: libnothing.so.9" in gap for gap in isolation.gaps)
+    assert tried["tcp"] == "EACCES" or not isolation.landlock
+
+
+def test_without_either_all_is_open(place: dict[str, Any]) -> None:
+    orders = {**place, "without_landlock": errno.ENOSYS, "without_filter": True, "only": CONTROLS}
+    isolation, tried = behind_a_wall(orders)
+    assert (isolation.kind, len(isolation.gaps)) == ("process", 3)
+    assert set(tried.values()) == {"done"}, tried
+
+
+def test_threads_would_stay_outside() -> None:
+    done = threading.Event()
+    waits = threading.Thread(target=done.wait)
+    waits.start()
+    with pytest.raises(RuntimeError, match="before any thread"):
+        put_on(Wall())
+    done.set()
+    waits.join()
