@@ -15,6 +15,7 @@ from proofmark.inference.record import Measurement, RunRecord
 from proofmark.literal import percent, plural
 from proofmark.monitoring.contention import merged
 from proofmark.record.common_figures import cost, fact, honesty, quality, troubles, utilisation
+from proofmark.record.compared import compared_figures
 from proofmark.record.figures import Figure, FigureKind, valued
 from proofmark.record.parts import Rate
 
@@ -41,7 +42,7 @@ def figures(record: RunRecord) -> tuple[Figure, ...]:
     ]
     reached = scores[f"accuracy_{side}"].known_as("accuracy", headline=True, label="accuracy")
     measured = (*_of_run(record), *sides.values(), *scores.values(), *_energy(record))
-    return (*ranking, *measured, reached, *_watched(record))
+    return (*ranking, *compared_figures(record.compared, ranking), *measured, reached, *_watched(record))
 
 
 def ranked(record: RunRecord) -> Side:

@@ -12,6 +12,7 @@ from pydantic import Field, ValidationError, field_validator
 
 from proofmark.errors import Problem, UsageError, harmless
 from proofmark.plain_json import first_of, read_json
+from proofmark.record.compared import Compared
 from proofmark.record.figures import Figure, refuse_doubled
 from proofmark.record.parts import (
     Chip,
@@ -67,6 +68,7 @@ class CaseRecord(Part):
     changed: tuple[str, ...] = Field((), description="what shows that somebody else wrote into that log")
     partial: bool = Field(False, description="whether steps were left out because only some tests were selected")
     kept: tuple[Kept, ...] = Field((), description="what is left of a run that failed")
+    compared: Compared | None = Field(None, description="its speed beside a baseline's; null: none was asked for")
     figures: tuple[Figure, ...] = Field((), description="made by the suite from its detail; what reports walk over")
     verdict: Verdict | None = None
 

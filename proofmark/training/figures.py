@@ -11,6 +11,7 @@ from typing import Any
 from proofmark.launch.cluster.preflight import signed
 from proofmark.literal import MISSING, number, percent, plural
 from proofmark.record.common_figures import cost, fact, honesty, quality, troubles, utilisation
+from proofmark.record.compared import compared_figures
 from proofmark.record.figures import Figure, FigureKind, valued
 from proofmark.training.logs.stragglers import SECONDS, STEPS, host_name, slowest_host, slowest_rank, too_short
 from proofmark.training.record import SeedRun, TrainingRecord
@@ -37,7 +38,9 @@ RATES = {
 
 def figures(record: TrainingRecord) -> tuple[Figure, ...]:
     """All figures of a record; first the one that it is ranked by."""
-    return (*_speeds(record), *_of_task(record), *_of_runs(record), *_processes(record), *_costs(record))
+    speeds = list(_speeds(record))
+    beside = compared_figures(record.compared, speeds)
+    return (*speeds, *beside, *_of_task(record), *_of_runs(record), *_processes(record), *_costs(record))
 
 
 def _speeds(record: TrainingRecord) -> Iterator[Figure]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 
+from proofmark.record.compared import judge_compared
 from proofmark.record.envelope import CaseRecord
 from proofmark.record.parts import Verdict, VerdictKind
 from proofmark.verdict.stages import (
@@ -22,9 +23,18 @@ from proofmark.verdict.stages import (
 def judge(record: CaseRecord, own: Iterable[Stage]) -> Verdict:
     """Judge a run by legality, whose its log is, the suite's `own` stages in their order, and what no run may have.
 
-    The first stage with a complaint decides the kind; all its complaints are reasons. Without any it is a PASS. An old
-    record gives the same verdict again.
+    The first stage with a complaint decides the kind; all its complaints are reasons. Without any it is a PASS, unless
+    its speed was compared with a baseline's and something graver came of that. An old record gives the same verdict
+    again.
     """
+    alone, beside = _judge_alone(record, own), judge_compared(record.compared)
+    if not alone.kind.shows_speed or beside.kind.exit_code <= alone.kind.exit_code:
+        return alone  # the speed of a run that is not valid is compared with nobody's
+    return beside
+
+
+def _judge_alone(record: CaseRecord, own: Iterable[Stage]) -> Verdict:
+    """Without what its speed is compared with."""
     first = [(VerdictKind.FAIL_LEGALITY, illegalities(record)), (VerdictKind.ERROR, changed_log(record))]
     for kind, reasons in chain(first, own, _guards(record)):
         if reasons:

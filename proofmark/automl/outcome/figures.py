@@ -8,6 +8,7 @@ from typing import Any
 from proofmark.automl.outcome.record import AutoMLRecord
 from proofmark.literal import percent
 from proofmark.record.common_figures import cost, fact, honesty, quality, utilisation
+from proofmark.record.compared import compared_figures
 from proofmark.record.figures import Figure, FigureKind, valued
 
 NOTHING = "nothing was measured"
@@ -21,7 +22,9 @@ COMPATIBLE = "by the original AIPerf's formulas and fixed images per epoch, to s
 
 def figures(record: AutoMLRecord) -> tuple[Figure, ...]:
     """All figures of a record; first the one that it is ranked by."""
-    return (*_speeds(record), *_qualities(record), *_of_search(record), *_costs(record))
+    speeds = list(_speeds(record))
+    beside = compared_figures(record.compared, speeds)
+    return (*speeds, *beside, *_qualities(record), *_of_search(record), *_costs(record))
 
 
 def _speeds(record: AutoMLRecord) -> Iterator[Figure]:

@@ -1,0 +1,124 @@
+"""From pairs of rates to an outcome for each metric. Pure: what was timed, where and when, is another's affair."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from proofmark.gate.sequence import median_interval
+from proofmark.record.compared import Outcome, Ratio
+
+Rates = Mapping[str, float]
+"""Items per second, by metric."""
+
+
+@dataclass(frozen=True)
+class Policy:
+    """What is asked of an answer.
+
+    Attributes:
+        width: two speeds that lie no further apart are the same, as a share.
+        error: probability of a false alarm over all metrics of the session together.
+        metrics: how many those are. Bonferroni: each has an equal share of `error`, which holds however they depend on
+            each other, and whichever of them are looked at first.
+    """
+
+    width: float = 0.02
+    error: float = 0.01
+    metrics: int = 1
+
+    @property
+    def share(self) -> float:
+        """The probability of a false alarm that one metric may have."""
+        return self.error / self.metrics
+
+
+@dataclass(frozen=True)
+class Known:
+    """The logarithm of a ratio of speeds, and between what it lies."""
+
+    value: float | None
+    low: float
+    high: float
+
+    def outcome(self, width: float) -> Outcome:
+        """What follows: all of the interval must lie on one side of a bound, or within both.
+
+        The bounds are as far apart either way: half as fast is as far from the same as twice as fast.
+        """
+        bound = -math.log1p(-width)
+        if self.high < -bound:
+            return Outcome.REGRESSION
+        if self.low > bound:
+            return Outcome.IMPROVEMENT
+        return Outcome.SAME if -bound < self.low and self.high < bound else Outcome.AMBIGUOUS
+
+
+def known_of(base: Sequence[float], head: Sequence[float], error: float) -> Known:
+    """What pairs of rates say of head over base.
+
+    Args:
+        base: of each pair, items per second; above 0.
+        head: likewise.
+        error: probability that the interval does not hold the median, however often one looks.
+    """
+    logs = [math.log(one / other) for one, other in zip(head, base, strict=True)]
+    return Known(statistics.median(logs) if logs else None, *median_interval(logs, error))
+
+
+class Pairs:
+    """All pairs of a case so far. A metric's outcome stands from the first pair after which it is clear."""
+
+    def __init__(self, metrics: Sequence[str], policy: Policy) -> None:
+        self._policy = policy
+        self._base: dict[str, list[float]] = {metric: [] for metric in metrics}
+        self._head: dict[str, list[float]] = {metric: [] for metric in metrics}
+        self._clear: dict[str, Ratio] = {}
+
+    @property
+    def clear(self) -> bool:
+        """Whether every metric has its outcome."""
+        return len(self._clear) == len(self._base)
+
+    @property
+    def alarming(self) -> bool:
+        """Whether one of them differs."""
+        return any(ratio.outcome is not Outcome.SAME for ratio in self._clear.values())
+
+    def add(self, base: Rates, head: Rates) -> None:
+        """A pair: the rates of both sides.
+
+        Raises:
+            ValueError: a side lacks a metric, or a rate of it is none.
+        """
+        for side, rates in (("base", base), ("head", head)):
+            for metric in self._base:
+                if not 0 < rates.get(metric, 0.0) < 1e300:
+                    raise ValueError(f"{metric} is missing on the {side}'s side: {rates.get(metric)}")
+        for metric in self._base:
+            self._base[metric].append(base[metric])
+            self._head[metric].append(head[metric])
+            ratio = self._ratio(metric)
+            if metric not in self._clear and ratio.outcome is not Outcome.AMBIGUOUS:
+                self._clear[metric] = ratio
+
+    def ratios(self) -> tuple[Ratio, ...]:
+        """The outcome of each metric, with all pairs."""
+        found = [self._clear.get(metric) or self._ratio(metric) for metric in self._base]
+        return tuple(
+            ratio.model_copy(update={"base": tuple(self._base[ratio.metric]), "head": tuple(self._head[ratio.metric])})
+            for ratio in found
+        )
+
+    def _ratio(self, metric: str) -> Ratio:
+        known = known_of(self._base[metric], self._head[metric], self._policy.share)
+        return ratio_of(metric, known, self._policy.width, len(self._base[metric]))
+
+
+def ratio_of(metric: str, known: Known, width: float, pairs: int) -> Ratio:
+    """What is recorded of a metric."""
+    logs = (known.value, known.low, known.high)
+    value, low, high = (math.exp(log) if log is not None and math.isfinite(log) else None for log in logs)
+    return Ratio(metric=metric, outcome=known.outcome(width), value=value, low=low, high=high, pairs=pairs)

@@ -1,0 +1,108 @@
+"""A run's speed beside that of a baseline: what was compared, pair by pair, and what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from enum import StrEnum
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from proofmark.record.figures import Figure, FigureKind
+from proofmark.record.parts import Part, Verdict, VerdictKind
+
+Rate = Annotated[float, Field(gt=0, lt=1e300)]
+
+
+class Outcome(StrEnum):
+    """What is known of a metric's ratio to the baseline's."""
+
+    REGRESSION = "REGRESSION"
+    IMPROVEMENT = "IMPROVEMENT"
+    SAME = "SAME"
+    AMBIGUOUS = "AMBIGUOUS"
+
+
+class Ratio(Part):
+    """A metric of this run over the baseline's. All of `low` to `high` is within the confidence of the comparison."""
+
+    SPEEDS = frozenset({"value", "low", "high", "base", "head"})
+
+    metric: str = Field(description="key of the figure")
+    outcome: Outcome
+    value: Rate | None = Field(description="the median over pairs; null before the first")
+    low: Rate | None = Field(description="null: not bounded")
+    high: Rate | None = Field(description="null: not bounded")
+    pairs: int = Field(ge=0, description="that the outcome rests on; 0 where nothing was paired")
+    base: tuple[Rate, ...] = Field(default=(), description="of each pair, items per second")
+    head: tuple[Rate, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """The ratio and how well it is known."""
+        if self.value is None:
+            return "nothing was timed"
+        bounds = [("?" if bound is None else f"{bound:.4g}") for bound in (self.low, self.high)]
+        counted = f"{self.pairs} pairs" if self.pairs else "not paired"
+        return f"{self.value:.4g} times the baseline's ({bounds[0]} to {bounds[1]}, {counted})"
+
+
+class Compared(Part):
+    """A run's speed beside a baseline's."""
+
+    SPEEDS = frozenset({"seconds"})
+
+    baseline: str = Field(description="as it was asked for: a revision, or a record's file")
+    identity: str | None = Field(description="the commit, or the SHA-256 of the file; null where it was not found")
+    way: Literal["rounds", "sessions", "recorded"] = Field(
+        description="short rounds in turns, whole sessions in turns, or rounds beside those of a record"
+    )
+    width: float = Field(gt=0, lt=1, description="how far apart two speeds may be and still be the same, as a share")
+    error: float = Field(gt=0, lt=1, description="probability of a false alarm over all metrics of the session")
+    metrics_of_session: int = Field(ge=1, description="among which that probability is shared")
+    budget_seconds: float | None = None
+    seconds: float | None = None
+    loadings: int = Field(default=0, ge=0, description="how often both sides were loaded")
+    base_first: tuple[bool, ...] = Field(default=(), description="of each pair, by a coin")
+    ratios: tuple[Ratio, ...] = ()
+    differences: tuple[str, ...] = Field(default=(), description="between the two sides, each in a sentence")
+    lacking: str | None = Field(default=None, description="why there is nothing to compare with")
+    problems: tuple[str, ...] = Field(default=(), description="why it could not be compared")
+
+
+def judge_compared(compared: Compared | None) -> Verdict:
+    """What a comparison says of a run: PASS where there is none."""
+    if compared is None:
+        return Verdict(kind=VerdictKind.PASS)
+    beside = f"beside {compared.baseline}"
+    stages = [
+        (VerdictKind.ERROR, [f"{beside}: {problem}" for problem in compared.problems]),
+        (VerdictKind.INSUFFICIENT, [f"{beside}: {compared.lacking}"] if compared.lacking else []),
+        (VerdictKind.ERROR, [] if compared.ratios else [f"{beside}: no metric was compared"]),
+        (VerdictKind.FAIL_PERF, _reasons(compared, Outcome.REGRESSION, "is slower")),
+        (VerdictKind.AMBIGUOUS, _reasons(compared, Outcome.AMBIGUOUS, "may be slower or not")),
+    ]
+    complaints = (Verdict(kind=kind, reasons=tuple(reasons)) for kind, reasons in stages if reasons)
+    return next(complaints, Verdict(kind=VerdictKind.PASS))
+
+
+def _reasons(compared: Compared, outcome: Outcome, told: str) -> list[str]:
+    beside, same = f"beside {compared.baseline}", f"{compared.width:.1%} is the same"
+    found = [ratio for ratio in compared.ratios if ratio.outcome is outcome]
+    return [f"{beside} {ratio.metric} {told}: {ratio.text}; up to {same}" for ratio in found]
+
+
+def compared_figures(compared: Compared | None, labels: Sequence[Figure]) -> Iterator[Figure]:
+    """A figure for each metric that was compared, called by the record's own figures."""
+    if compared is None:
+        return
+    names = {figure.key: figure.label for figure in labels}
+    for ratio in compared.ratios:
+        told = f"{ratio.outcome}: {ratio.text}"
+        known: dict[str, Any] = {"reason": told} if ratio.value is None else {"value": told}
+        label = f"{names.get(ratio.metric, ratio.metric)} compared"
+        yield Figure(key=f"compared_{ratio.metric}", label=label, unit="text", kind=FigureKind.SPEED, **known)
+    for number, sentence in enumerate([*compared.differences, *([compared.lacking] if compared.lacking else [])], 1):
+        yield Figure(
+            key=f"compared_note_{number}", label="comparison", unit="text", kind=FigureKind.FACT, value=sentence
+        )
