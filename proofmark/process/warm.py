@@ -38,6 +38,12 @@ READ_ONCE = (
 TAKEN_ON = frozenset({"OMP_NUM_THREADS", "PYTHONPATH"})
 """Of those the ones that it can be given."""
 
+NO_THREADS = {"JE_ARROW_MALLOC_CONF": "background_thread:false"}
+"""For libraries that start a thread of their own when they are imported: pyarrow's allocator, which pandas imports."""
+
+SET_BY_LIBRARIES = {"KMP_DUPLICATE_LIB_OK": "True", "KMP_INIT_AT_FORK": "FALSE"}
+"""What scikit-learn puts into the environment when it is imported, unless it is set: that makes no difference."""
+
 
 class Forked:
     """A child that was forked elsewhere and came to be this process's: what is used of a `Popen`."""
@@ -94,7 +100,8 @@ class Warm:
             OSError: it can't be started.
         """
         ours, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        begins_with = {**os.environ, **environment, "PYTHONPATH": os.pathsep.join(sys.path), MARK: PLACEHOLDER}
+        settled = {**NO_THREADS, "PYTHONPATH": os.pathsep.join(sys.path), MARK: PLACEHOLDER}
+        begins_with = {**SET_BY_LIBRARIES, **os.environ, **environment, **settled}
         with its:
             process = subprocess.Popen(
                 [sys.executable, "-P", "-m", "proofmark.process.warm_main", str(its.fileno()), *modules],
@@ -295,12 +302,13 @@ def _can_be() -> bool:
 
 
 def _read_once(environment: Mapping[str, str]) -> dict[str, str]:
-    return {key: value for key, value in environment.items() if key.startswith(READ_ONCE)}
+    return {key: value for key, value in (SET_BY_LIBRARIES | dict(environment)).items() if key.startswith(READ_ONCE)}
 
 
 def _surroundings() -> Any:
     """What decides over how modules are imported."""
-    environment = {key: value for key, value in os.environ.items() if not key.startswith("PYTEST_")}
+    known = SET_BY_LIBRARIES | os.environ
+    environment = {key: value for key, value in known.items() if not key.startswith("PYTEST_")}
     return os.getcwd(), list(sys.path), environment
 
 

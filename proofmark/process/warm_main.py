@@ -32,6 +32,9 @@ ENVIRONMENT_BEGINS = 47
 
 THREADS = "OMP_NUM_THREADS"
 
+CLEARED = 1.0
+"""Seconds in which a thread that has ended is no longer listed."""
+
 PLACEHOLDER = "0" * 32
 """As long as a mark: a process's own takes its place."""
 
@@ -54,12 +57,18 @@ def _is_closed(control: socket.socket) -> bool:
 
 
 def _is_alone() -> bool:
-    """Whether this process has one thread, after a fork: before one, a library with threads that heed it ends them."""
+    """Whether this process has one thread, after a fork: before one, a library with threads that heed it ends them.
+
+    A thread that was waited for is listed until the kernel has cleared it away, on a busy machine for some time.
+    """
     pid = os.fork()
     if pid == 0:
         os._exit(0)
     os.waitpid(pid, 0)
-    return len(os.listdir("/proc/self/task")) == 1
+    deadline = time.monotonic() + CLEARED
+    while not (alone := len(os.listdir("/proc/self/task")) == 1) and time.monotonic() < deadline:
+        time.sleep(0.005)
+    return alone
 
 
 def serve(control: socket.socket) -> NoReturn:
