@@ -195,6 +195,20 @@ def test_other_surroundings_want_another(start: Any, tmp_path: Path, monkeypatch
     assert start().facts["environment"]["OMP_NUM_THREADS"] == "7"
 
 
+def test_what_a_library_sets_here_makes_no_difference(start: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in warm.SET_BY_LIBRARIES:
+        monkeypatch.delenv(name, raising=False)
+    warm.warm_up(["large"], {})
+    first = warm_pid()
+    for name, value in warm.SET_BY_LIBRARIES.items():  # as scikit-learn does
+        monkeypatch.setenv(name, value)
+    warm.warm_up(["large"], {})
+    assert warm_pid() == first and start().is_forked
+    monkeypatch.setenv("KMP_INIT_AT_FORK", "TRUE")
+    warm.warm_up(["large"], {})
+    assert warm_pid() != first
+
+
 def test_it_is_not_where_torch_has_extensions(start: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(warm, "entry_points", lambda group: [group] if group == "torch.backends" else [])
     warm.warm_up([], {})
