@@ -9,6 +9,7 @@ pytest_plugins = [
     "fixtures.sessions.interrupts",
     "fixtures.collection",
     "fixtures.outputs.reporting",
+    "fixtures.outputs.manifest",
     "fixtures.outputs.terminal",
     "fixtures.outputs.junit",
     "fixtures.causes",

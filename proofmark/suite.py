@@ -110,6 +110,22 @@ class Suite(ABC):
     def figures(self, record: Any) -> Sequence[Figure]:
         """All figures of a record, in the order in which they are read. The first ones rank."""
 
+    def collect(self, run_dir: Path, record: Any) -> CaseRecord | None:
+        """The record of a run that has ended, made and judged once more from what lies in its folder alone.
+
+        Args:
+            run_dir: its folder, wherever that lies by now.
+            record: what the session itself saved there, for what no log holds: the seal of the log.
+
+        Returns:
+            None, for a suite whose records nobody can hold to their logs.
+
+        Raises:
+            ValueError: nothing there says what was run.
+            OSError: something can't be read.
+        """
+        return None
+
     def charts(self, record: Any) -> Mapping[str, str]:
         """Charts of a record by title, each an SVG that stands in a page or alone. They keep what is withheld."""
         return {}

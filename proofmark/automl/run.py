@@ -12,7 +12,7 @@ from typing import Any
 from proofmark.automl.case import AutoMLCase
 from proofmark.automl.graph import Graph
 from proofmark.automl.init_model import read_init_models
-from proofmark.automl.outcome.collect import collect
+from proofmark.automl.outcome.collect import FOLDER, collect
 from proofmark.automl.outcome.event_types import SESSION_EVENTS
 from proofmark.automl.outcome.record import AutoMLRecord
 from proofmark.automl.places import Places
@@ -34,9 +34,6 @@ from proofmark.rules.config import Resolution
 from proofmark.training.logged_run import LoggedRun
 from proofmark.vendor.hardware.machine import describe_host
 from proofmark.vendor.registry import FoundVendor
-
-FOLDER = "search"
-"""Of a session's folder of the case: the journal, the study, the trials."""
 
 
 @dataclass(frozen=True)

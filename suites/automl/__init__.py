@@ -71,6 +71,12 @@ class AutoMLSuite(Suite):
         """Scores, how good the best network is, and what it took."""
         return figures(record)
 
+    def collect(self, run_dir: Path, record: AutoMLRecord) -> AutoMLRecord:
+        """From the journal and the trials' logs."""
+        from proofmark.automl.outcome.collect import collect
+
+        return collect(run_dir)
+
     def charts(self, record: AutoMLRecord) -> Mapping[str, str]:
         """Error and scores over time, and the tree of networks."""
         from suites.automl.report.section import charts

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 
 from proofmark.errors import Problem
 from proofmark.inference.case import InferenceCase
@@ -71,6 +72,12 @@ class InferenceSuite(Suite):
     def figures(self, record: RunRecord) -> Sequence[Figure]:
         """Throughputs, latencies, scores, energy."""
         return figures(record)
+
+    def collect(self, run_dir: Path, record: RunRecord) -> RunRecord:
+        """From the session's log."""
+        from proofmark.inference.collect import collect
+
+        return collect(run_dir / "events.jsonl", seal=record.log)
 
     def charts(self, record: RunRecord) -> Mapping[str, str]:
         """Accuracy, rounds, time, and the chip's limits."""

@@ -66,6 +66,12 @@ class TrainingSuite(Suite):
         """Time to the target, rates, how each run ended."""
         return figures(record)
 
+    def collect(self, run_dir: Path, record: TrainingRecord) -> TrainingRecord:
+        """From the session's log and all ranks'."""
+        from proofmark.training.collect import collect
+
+        return collect(run_dir)
+
     def charts(self, record: TrainingRecord) -> Mapping[str, str]:
         """Curves, where the time went, and what was when."""
         from suites.training.report.section import charts

@@ -21,6 +21,9 @@ from proofmark.record.events import CORRUPT, NAMED, Event, read_events, seconds_
 from proofmark.record.parts import FIRST, Chip, Contention, Flops, Identity, Utilisation
 from proofmark.rules.config import EffectiveConfig
 
+FOLDER = "search"
+"""Of a session's folder of the case: the journal, the study, the trials."""
+
 
 def collect(run_dir: Path, begun: Event | None = None, going_on: bool = False) -> AutoMLRecord:
     """The judged record of the search of a session, whole or not.
@@ -39,7 +42,8 @@ def collect(run_dir: Path, begun: Event | None = None, going_on: bool = False) -
     if begin is None:
         raise ValueError(f"{run_dir / 'events.jsonl'} does not say what was run")
     config = EffectiveConfig.from_dict(begin["config"])
-    journal = _Journal(Path(last["search"]["folder"])) if "search" in last else None
+    told = Path(last["search"]["folder"]) if "search" in last else None
+    journal = _Journal(_there(run_dir, told)) if told else None
     if journal and going_on:
         journal.look()
     damaged = [event["what"] for event in read if event["event"] == CORRUPT]
@@ -59,11 +63,17 @@ def collect(run_dir: Path, begun: Event | None = None, going_on: bool = False) -
         corrupt_lines=len(damaged) + (journal.damaged if journal else 0),
         damaged=(*damaged, *(journal.named if journal else ()))[:NAMED],
     )
-    if journal:
-        found = _of_journal(journal, config, Chip.model_validate(begin["chip"]))
+    if journal and told:
+        found = _of_journal(journal, config, Chip.model_validate(begin["chip"])) | {"journal": str(told / FILE)}
         record = record.model_copy(update={**found, "ended": found["ended"] and "run_end" in last})
     verdict = judged_so_far(record) if going_on else judge(record)
     return record.model_copy(update={"verdict": verdict}).with_figures(figures(record))
+
+
+def _there(run_dir: Path, told: Path) -> Path:
+    """Where a search lies: beside its session's log, wherever that was brought since, unless it was resumed."""
+    own = run_dir / FOLDER
+    return own if own.is_dir() else told
 
 
 class _Journal:
@@ -139,7 +149,6 @@ def _of_journal(journal: _Journal, config: EffectiveConfig, chip: Chip) -> dict[
         "generation_share": _share(
             sum(trial.generated_seconds for trial in trials), sum(_lasted(trial) for trial in trials)
         ),
-        "journal": str(journal.path),
         "journal_head": journal.chain.head if journal.chain.head != FIRST else None,
         "faults": tuple(journal.chain.faults),
     }

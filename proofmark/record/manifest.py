@@ -1,0 +1,158 @@
+"""The manifest of a session's folder: every file that lies there at its end, by its SHA-256."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import secrets
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Final, Literal
+
+from pydantic import Field, ValidationError
+
+from proofmark import __version__
+from proofmark.errors import UsageError, harmless
+from proofmark.plain_json import first_of, read_json
+from proofmark.process.wall_clock import now
+from proofmark.record.parts import Part
+
+MANIFEST, SIGNATURE = "manifest.json", "manifest.json.sig"
+"""At the top of the folder: they alone are not in the manifest."""
+
+SCHEMA: Final = 1
+
+PIECE = 1 << 20
+"""Bytes that are hashed at once."""
+
+
+class Artifact(Part):
+    """What lies at a path: a file's content, or where a link leads; neither of anything else, such as a pipe."""
+
+    sha256: str | None = Field(default=None, pattern="^[0-9a-f]{64}$")
+    bytes: int | None = Field(default=None, ge=0)
+    link: str | None = Field(default=None, description="a link's own text; it is never followed")
+
+
+class Manifest(Part):
+    """All that a session left, at the moment at which it ended."""
+
+    schema_version: Literal[1] = 1
+    proofmark: str = Field(description="the version that wrote it")
+    session: str = Field(description="what the folder was called")
+    made: float = Field(description="seconds since the epoch")
+    altered: tuple[str, ...] = Field((), description="what somebody else had written, by the session's own word")
+    files: Mapping[str, Artifact] = Field(description="by path within the folder")
+
+
+class Difference(Part):
+    """A file that is not as the manifest says."""
+
+    file: str
+    what: str
+
+
+def write_manifest(folder: Path, altered: Sequence[str] = ()) -> Path:
+    """Write the manifest of what lies in a folder, whole or not at all.
+
+    Raises:
+        OSError: a file can't be read, or the manifest not be written.
+    """
+    files = dict(sorted(artifacts(folder)))
+    made = Manifest(proofmark=__version__, session=folder.name, made=now(), altered=tuple(altered), files=files)
+    draft = folder / f".{MANIFEST}.{secrets.token_hex(8)}"  # nobody can have laid a link there
+    try:
+        with draft.open("x", encoding="utf-8") as stream:
+            stream.write(made.model_dump_json(indent=1, exclude_none=True) + "\n")
+            stream.flush()
+            os.fsync(stream.fileno())
+        return draft.replace(folder / MANIFEST)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """The manifest of a session's folder.
+
+    Raises:
+        FileNotFoundError: there is none.
+        UsageError: unreadable, of another schema, or no manifest.
+    """
+    path = folder / MANIFEST
+    if path.is_symlink():
+        raise UsageError(f"{path}: not a manifest: it is a link")
+    try:
+        raw = read_json(path)
+        if isinstance(raw, dict) and raw.get("schema_version") != SCHEMA:
+            raise ValueError(f"schema version {raw.get('schema_version')!r:.80}, this Proofmark reads {SCHEMA}")
+        return Manifest.model_validate(raw)
+    except FileNotFoundError:
+        raise
+    except (OSError, ValueError, RecursionError) as error:
+        first = first_of(error) if isinstance(error, ValidationError) else str(error)
+        raise UsageError(harmless(f"{path}: not a manifest: {first}")) from None
+
+
+def artifacts(folder: Path) -> Iterator[tuple[str, Artifact]]:
+    """What lies in a folder and below, by its path there; links are not followed. Files are read in pieces.
+
+    Raises:
+        OSError: something can't be read.
+    """
+    left = [folder]
+    while left:
+        with os.scandir(left.pop()) as entries:
+            for entry in entries:
+                path = Path(entry.path)
+                name = _name(path.relative_to(folder))
+                if entry.is_dir(follow_symlinks=False):
+                    left.append(path)
+                elif name not in (MANIFEST, SIGNATURE):
+                    yield name, _artifact(path, entry)
+
+
+def differences(manifest: Manifest, folder: Path) -> Iterator[Difference]:
+    """What was edited, added or removed since a manifest was written, by path.
+
+    Raises:
+        OSError: something can't be read.
+    """
+    found = dict(artifacts(folder))
+    for name in sorted(manifest.files.keys() | found.keys()):
+        said, there = manifest.files.get(name), found.get(name)
+        if said != there:
+            yield Difference(file=name, what=_difference(said, there))
+
+
+def _difference(said: Artifact | None, there: Artifact | None) -> str:
+    if there is None:
+        return "is missing"
+    if said is None:
+        return "was added since the session ended"
+    if there.link is not None:
+        return "is a link now" if said.link is None else "is a link to somewhere else now"
+    if said.bytes is None or there.bytes is None:
+        return "is something else now: a file, a link or neither"
+    if said.bytes != there.bytes:
+        return f"was edited since the session ended: {there.bytes} bytes, not {said.bytes}"
+    return "was edited since the session ended: its SHA-256 is another"
+
+
+def _artifact(path: Path, entry: os.DirEntry[str]) -> Artifact:
+    if entry.is_symlink():
+        return Artifact(link=_name(Path(os.readlink(path))))
+    if not entry.is_file(follow_symlinks=False):
+        return Artifact()
+    digest, size = hashlib.sha256(), 0
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)  # it may have become a link or a pipe
+    with os.fdopen(descriptor, "rb") as stream:
+        while piece := stream.read(PIECE):
+            digest.update(piece)
+            size += len(piece)
+    return Artifact(sha256=digest.hexdigest(), bytes=size)
+
+
+def _name(path: Path) -> str:
+    """A path as text that UTF-8 can hold; two paths never become one."""
+    raw = os.fsencode(path.as_posix().replace("\\", "\\\\"))
+    return raw.decode("utf-8", "backslashreplace")

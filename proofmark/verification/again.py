@@ -1,0 +1,78 @@
+"""A run's record once more, from what lies in its folder alone, and what is another in it than it says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from proofmark import __version__
+from proofmark.literal import literal
+from proofmark.record.chain import changes
+from proofmark.record.envelope import CaseRecord
+from proofmark.suite import Suite
+from proofmark.verdict.engine import judge
+
+LOG = "events.jsonl"
+
+LARGEST = 1 << 30
+"""Bytes of a run's logs that are read anew: all events of one are held in memory."""
+
+NAMED = 8
+"""Differences that are named; of more, how many there are."""
+
+NO_REMAKING = frozenset({"kept"})
+"""Fields that say what the session did after it had collected the record."""
+
+UNREADABLE = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, AssertionError, OSError)
+"""What a log may cause that was made up: RecursionError and pydantic's are among these or are caught beside them."""
+
+
+def faults(suite: Suite, record: CaseRecord, folder: Path) -> Iterator[str]:
+    """What of a record does not follow from its run's logs, each in part of a sentence; nothing where all does."""
+    if record.log is not None:
+        yield from (
+            f"its event log is not the one that was sealed: {what}" for what in changes(folder / LOG, record.log)
+        )
+    yield from _not_remade(suite, record, folder)
+    if record.verdict != (due := judge(record, suite.stages(record))):
+        said = record.verdict.kind if record.verdict else "none"
+        yield f"its verdict is {said}, and its figures give {due.kind}: {'; '.join(due.reasons) or 'no complaint'}"
+
+
+def _not_remade(suite: Suite, record: CaseRecord, folder: Path) -> Iterator[str]:
+    if (size := sum(path.lstat().st_size for path in folder.rglob("*.jsonl"))) > LARGEST:
+        yield f"its logs are too large to be read anew: {size >> 20} MiB, at most {LARGEST >> 20}"
+        return
+    try:
+        made = suite.collect(folder, record)
+    except (*UNREADABLE, RecursionError) as error:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        yield f"its figures cannot be computed anew: {reason}"
+        return
+    if made is None:
+        yield f"its figures cannot be computed anew: suite {suite.name} has no way to"
+        return
+    found = list(_differences("", record.model_dump(mode="json"), made.model_dump(mode="json")))
+    version = record.versions.get("proofmark")
+    told = "" if version in (None, __version__) else f" (it was made by Proofmark {version:.40}, this is {__version__})"
+    yield from (f"{what}{told}" for what in found[:NAMED])
+    if len(found) > NAMED:
+        yield f"and {len(found) - NAMED} values more are not what its logs say"
+
+
+def _differences(place: str, said: Any, made: Any) -> Iterator[str]:
+    """Every value that is another one, by its place."""
+    if isinstance(said, dict) and isinstance(made, dict):
+        for key in [*said, *(key for key in made if key not in said)]:
+            if place or key not in NO_REMAKING:
+                yield from _differences(f"{place}.{key}" if place else key, said.get(key), made.get(key))
+    elif isinstance(said, list) and isinstance(made, list) and len(said) == len(made):
+        for number, (one, other) in enumerate(zip(said, made, strict=True)):
+            yield from _differences(f"{place}[{number}]", one, other)
+    elif said != made or type(said) is not type(made):
+        yield f"{place} is {_short(said)}, its logs say {_short(made)}"
+
+
+def _short(value: Any) -> str:
+    return f"{len(value)} of them" if isinstance(value, list) else literal(value)[:80]

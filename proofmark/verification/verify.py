@@ -1,0 +1,137 @@
+"""Whether a result directory is what a session left, and says what was measured: read, computed and judged anew."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from proofmark.errors import UsageError, harmless
+from proofmark.record.envelope import CaseRecord
+from proofmark.record.load import load_record
+from proofmark.record.manifest import MANIFEST, SIGNATURE, differences, read_manifest
+from proofmark.record.signature import BadSignature, signer_of
+from proofmark.suite import Suite
+from proofmark.verification.again import faults
+
+RECORD = "record.json"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something that is not as it must be: a path within the directory, and what is wrong, in part of a sentence."""
+
+    file: str
+    what: str
+
+    def __str__(self) -> str:
+        return harmless(f"{self.file}: {self.what}")
+
+
+@dataclass(frozen=True)
+class Verified:
+    """What came of looking.
+
+    Attributes:
+        directory: the session's folder.
+        findings: none where all holds.
+        notes: what could not be held to anything, and why.
+        records: those that can be read, by their paths within the directory.
+        signer: who signed, where that was asked; None otherwise, and where the findings say why nobody did.
+    """
+
+    directory: Path
+    findings: tuple[Finding, ...]
+    notes: tuple[Finding, ...]
+    records: Mapping[str, CaseRecord]
+    signer: str | None = None
+
+    @property
+    def holds(self) -> bool:
+        """Whether nothing is wrong with it."""
+        return not self.findings
+
+
+def verify(directory: Path, suites: Mapping[str, Suite], allowed: Path | None = None) -> Verified:
+    """Hold a session's folder to its manifest, and its records to their logs. Nothing in it is run or followed.
+
+    Args:
+        directory: the folder of one session, such as `results/latest`.
+        suites: by name, as `find_suites` finds them.
+        allowed: OpenSSH's list of allowed signers; with it the manifest must be signed by one of them.
+
+    Raises:
+        UsageError: there is no such folder, the list can't be read, or ssh-keygen is missing.
+    """
+    root = _folder(directory)
+    signer, findings, notes = _signer(root, allowed)
+    findings += _against_manifest(root)
+    records = dict[str, CaseRecord]()
+    for path in sorted(_records(root)):
+        name = path.relative_to(root).as_posix()
+        try:
+            records[name] = load_record(path, suites.get)
+        except UsageError as error:
+            findings.append(Finding(name, str(error).removeprefix(f"{path}: ")))
+        else:
+            findings += [Finding(name, what) for what in _of_record(records[name], path.parent, root, suites)]
+    if not records and not findings:
+        findings.append(Finding(RECORD, "there is no record in the directory"))
+    return Verified(root, tuple(dict.fromkeys(findings)), tuple(notes), records, signer)
+
+
+def _signer(root: Path, allowed: Path | None) -> tuple[str | None, list[Finding], list[Finding]]:
+    """Who signed, with what is wrong about that, and what was not looked at."""
+    if allowed is None:
+        unread = Finding(SIGNATURE, "was not looked at: --allowed-signers says whose signature counts")
+        return None, [], [unread] if (root / SIGNATURE).exists() else []
+    try:
+        return signer_of(root, allowed), [], []
+    except BadSignature as bad:
+        return None, [Finding(SIGNATURE, str(bad))], []
+
+
+def _of_record(record: CaseRecord, folder: Path, root: Path, suites: Mapping[str, Suite]) -> Iterator[str]:
+    if record.run_name != folder.relative_to(root).as_posix():
+        yield f"is the record of {record.run_name}, which does not lie here"
+    suite = suites.get(record.suite)
+    if suite is None:
+        yield f"suite '{record.suite:.80}' is not installed: its figures cannot be computed anew"
+    else:
+        yield from faults(suite, record, folder)
+
+
+def _folder(directory: Path) -> Path:
+    """The folder that a path, or a link such as `latest`, leads to."""
+    try:
+        found = directory.resolve(strict=True)
+        mode = os.stat(found).st_mode
+    except (OSError, RuntimeError, ValueError) as error:
+        raise UsageError(harmless(f"{directory}: {getattr(error, 'strerror', None) or error}")) from None
+    if not stat.S_ISDIR(mode):
+        raise UsageError(harmless(f"{directory}: not a directory; expected a session's folder, such as results/latest"))
+    return found
+
+
+def _against_manifest(root: Path) -> Iterator[Finding]:
+    try:
+        manifest = read_manifest(root)
+        for found in differences(manifest, root):
+            yield Finding(found.file, found.what)
+        for line in manifest.altered:
+            yield Finding(MANIFEST, f"the session itself said when it ended: {line}")
+    except FileNotFoundError:
+        yield Finding(MANIFEST, "is not there: the session did not come to its end, or an older Proofmark made it")
+    except UsageError as error:
+        yield Finding(MANIFEST, str(error).removeprefix(f"{root / MANIFEST}: "))
+    except OSError as error:
+        yield Finding(os.path.relpath(error.filename or root, root), f"cannot be read: {error.strerror}")
+
+
+def _records(root: Path) -> Iterator[Path]:
+    """Records of runs, wherever they lie; no link is followed."""
+    for folder, _, files in os.walk(root):
+        if RECORD in files:
+            yield Path(folder, RECORD)

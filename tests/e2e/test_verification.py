@@ -1,0 +1,230 @@
+"""What a session left is verified where it was brought; any byte that is another is found, and named."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+
+from proofmark import __main__ as program
+from proofmark.record.manifest import MANIFEST, SIGNATURE, write_manifest
+from proofmark.suite import Suite, find_suites
+from proofmark.verification.verify import verify
+from tests.e2e.conftest import ROOT, House, one_line_answer
+
+
+@pytest.fixture(scope="module")
+def sessions(tmp_path_factory: pytest.TempPathFactory, trained: Path) -> Mapping[str, Path]:
+    """An inference and a training, each of one session that has ended, away from where they ran.
+
+    The first was signed: its signature lies beside it, with the public key.
+    """
+    house = House(tmp_path_factory.mktemp("verified") / "house", trained)
+    key = tmp_path_factory.mktemp("brought") / "key"
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key], check=True)
+    left = {}
+    for suite, options in (("inference", ("--sign", str(key))), ("training", ("-k", "1x1"))):
+        ran = house.run(*options, vendor="cpu", suite=suite)
+        assert ran.code == 0, ran.output
+        left[suite] = Path(shutil.copytree(ran.run_dir, key.with_name(suite)))
+    (left["inference"] / SIGNATURE).rename(key.with_name(SIGNATURE))
+    shutil.rmtree(house.root)  # nothing of it is looked at
+    return left
+
+
+@pytest.fixture(scope="module")
+def suites() -> Mapping[str, Suite]:
+    """Those of this checkout."""
+    return find_suites(ROOT / "suites")
+
+
+@pytest.fixture(params=["inference", "training"])
+def session(request: pytest.FixtureRequest, sessions: Mapping[str, Path], tmp_path: Path) -> Path:
+    """A copy to be changed."""
+    return Path(shutil.copytree(sessions[request.param], tmp_path / "session"))
+
+
+def named(folder: Path, suites: Mapping[str, Suite]) -> dict[str, str]:
+    """What is found, by file."""
+    told: dict[str, str] = {}
+    for finding in verify(folder, suites).findings:
+        told[finding.file] = f"{told.get(finding.file, '')}\n{finding.what}"
+    return told
+
+
+def files(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.rglob("*") if path.is_file())
+
+
+def record_of(folder: Path) -> Path:
+    (path,) = folder.rglob("record.json")
+    return path
+
+
+def rewritten(folder: Path) -> None:
+    """Somebody writes the manifest anew, after having changed what it lists."""
+    (folder / MANIFEST).unlink()
+    write_manifest(folder)
+
+
+def test_it_holds_as_it_was_left(session: Path, suites: Mapping[str, Suite]) -> None:
+    verified = verify(session, suites)
+    assert verified.holds and verified.findings == verified.notes == ()
+    (record,) = verified.records.values()
+    assert record.verdict is not None and record.verdict.kind == "PASS"
+
+
+def test_a_flipped_bit_of_any_file_is_found(session: Path, suites: Mapping[str, Suite]) -> None:
+    for path in files(session):
+        content = path.read_bytes()
+        for position in {0, len(content) // 2, len(content) - 1} if content else ():
+            changed = bytearray(content)
+            changed[position] ^= 1
+            path.write_bytes(changed)
+            found = verify(session, suites)
+            assert not found.holds, (path, position)
+            if path.name != MANIFEST:
+                assert str(path.relative_to(session)) in {finding.file for finding in found.findings}
+        path.write_bytes(content)
+    assert verify(session, suites).holds
+
+
+def test_what_is_added_removed_or_cut_short_is_named(session: Path, suites: Mapping[str, Suite]) -> None:
+    home = record_of(session).parent
+    log = home / "events.jsonl"
+    whole = log.read_bytes()
+    (home / "added.txt").write_text("")
+    log.write_bytes(whole[: len(whole) // 2])
+    (session / "report.html").unlink()
+    found = named(session, suites)
+    place = home.relative_to(session)
+    assert "was added" in found[f"{place}/added.txt"]
+    assert "was edited" in found[f"{place}/events.jsonl"]
+    assert "is missing" in found["report.html"]
+    assert f"{place}/record.json" in found, "its figures no longer follow from the log"
+
+
+def last_event_gone(folder: Path) -> None:
+    log = record_of(folder).with_name("events.jsonl")
+    log.write_bytes(b"".join(log.read_bytes().splitlines(keepends=True)[:-1]))
+
+
+def better_figure(folder: Path) -> None:
+    record = json.loads(record_of(folder).read_text())
+    figure = next(each for each in record["figures"] if each["kind"] in ("speed", "cost") and each.get("value"))
+    figure["value"] *= 2
+    record_of(folder).write_text(json.dumps(record))
+
+
+def better_verdict(folder: Path) -> None:
+    path = record_of(folder)
+    path.write_text(path.read_text().replace('"kind": "PASS"', '"kind": "AMBIGUOUS"'))
+
+
+def another_config(folder: Path) -> None:
+    record = json.loads(record_of(folder).read_text())
+    record["config"]["batch_size"] = 7
+    record_of(folder).write_text(json.dumps(record))
+
+
+@pytest.mark.parametrize(
+    "change, told",
+    [
+        (last_event_gone, "its logs say"),
+        (better_figure, "figures["),
+        (better_verdict, "its verdict is AMBIGUOUS, and its figures give PASS"),
+        (another_config, "config.batch_size is 7, its logs say"),
+    ],
+)
+def test_a_manifest_written_anew_hides_nothing_that_follows_from_logs(
+    session: Path, suites: Mapping[str, Suite], change: Callable[[Path], None], told: str
+) -> None:
+    change(session)
+    rewritten(session)
+    (found,) = named(session, suites).values()
+    assert told in found
+
+
+def test_without_a_manifest_the_session_did_not_end(session: Path, suites: Mapping[str, Suite]) -> None:
+    (session / MANIFEST).unlink()
+    assert "did not come to its end" in named(session, suites)[MANIFEST]
+
+
+def test_a_record_of_another_place_schema_or_suite_is_named(session: Path, suites: Mapping[str, Suite]) -> None:
+    path = record_of(session)
+    place = str(path.relative_to(session))
+    assert "is not installed" in "".join(map(str, verify(session, {}).findings))
+    shutil.copytree(path.parent, session / "other")
+    assert "which does not lie here" in named(session, suites)["other/record.json"]
+    for text, told in (
+        ('{"schema_version": 1}', "schema version 1"),
+        ('{"schema_version": "<script>\\u001b[2J"}', "schema version '<script>\\x1b[2J'"),
+        (path.read_text()[:-40], "not a run record"),
+        ("", "not a run record"),
+    ):
+        path.write_text(text)
+        assert told in named(session, suites)[place], text
+
+
+def test_a_record_of_any_size_is_refused_in_bounded_memory(session: Path, suites: Mapping[str, Suite]) -> None:
+    with record_of(session).open("r+b") as stream:
+        stream.truncate(200 << 20)  # a sparse one
+    assert "larger than 64 MiB" in named(session, suites)[str(record_of(session).relative_to(session))]
+
+
+def test_a_log_of_any_size_is_refused_in_bounded_memory(session: Path, suites: Mapping[str, Suite]) -> None:
+    (session / MANIFEST).unlink()  # to hash it takes long
+    log = record_of(session).with_name("monitor.jsonl")
+    with log.open("ab") as stream:
+        stream.truncate(2 << 30)
+    assert "too large to be read anew" in "".join(map(str, verify(session, suites).findings))
+
+
+@pytest.fixture
+def looked_at(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
+    """`python -m proofmark ...` in this checkout: the exit code and what it printed."""
+    monkeypatch.chdir(ROOT)
+
+    def look(*arguments: object) -> str:
+        code = program.main([str(each) for each in arguments])
+        told = capsys.readouterr()
+        return f"{code} {told.out}{told.err}"
+
+    return look
+
+
+def test_the_command_says_what_holds(sessions: Mapping[str, Path], looked_at: Callable[..., str]) -> None:
+    told = looked_at("--verify", *sessions.values())
+    assert told.startswith("0 VERIFIED") and told.count("VERIFIED") == 2 and "NOT VERIFIED" not in told
+    assert "  inference/tiny/record.json: PASS" in told
+
+
+def test_the_command_refuses_what_is_no_directory(tmp_path: Path, looked_at: Callable[..., str]) -> None:
+    (tmp_path / "file").write_text("")
+    (tmp_path / "loop").symlink_to("loop")
+    for wrong, why in (("file", "not a directory"), ("none", "No such file"), ("loop", "")):
+        told = looked_at("--verify", tmp_path / wrong)
+        assert told.startswith("4 ERROR: ") and why in told and len(told.splitlines()) == 1
+    assert "no record" in looked_at("--verify", tmp_path) or "not there" in looked_at("--verify", tmp_path)
+
+
+def test_a_session_signs_what_it_leaves(
+    sessions: Mapping[str, Path], tmp_path: Path, looked_at: Callable[..., str]
+) -> None:
+    signed = Path(shutil.copytree(sessions["inference"], tmp_path / "session"))
+    allowed = tmp_path / "allowed"
+    allowed.write_text(f"me@example.org {(sessions['inference'].parent / 'key.pub').read_text()}")
+    shutil.copy(sessions["inference"].parent / SIGNATURE, signed)
+    told = looked_at("--verify", signed, "--allowed-signers", allowed)
+    assert "signed by me@example.org" in told and told.startswith("0 "), told
+    (signed / SIGNATURE).unlink()
+    told = looked_at("--verify", signed, "--allowed-signers", allowed)
+    assert told.startswith("17 NOT VERIFIED") and "nobody has signed" in told
+
+
+def test_a_key_that_cannot_sign_is_refused_before_anything_runs(house: House) -> None:
+    one_line_answer(house.run("--sign", "nothing", vendor="cpu"), "--sign", "cannot be read")

@@ -1,0 +1,158 @@
+"""A folder is what its manifest says, or every file that is not is named."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from proofmark.errors import UsageError
+from proofmark.record.manifest import MANIFEST, SIGNATURE, differences, read_manifest, write_manifest
+from proofmark.record.signature import BadSignature, refuse_unusable, sign, signer_of
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """With a file, one below, a link and a manifest."""
+    made = tmp_path / "session"
+    (made / "a/b").mkdir(parents=True)
+    (made / "a/b/log").write_text("one\ntwo\n")
+    (made / "page").write_bytes(b"")
+    (made / "link").symlink_to("page")
+    write_manifest(made)
+    return made
+
+
+def found(folder: Path) -> dict[str, str]:
+    return {each.file: each.what for each in differences(read_manifest(folder), folder)}
+
+
+def test_nothing_differs_of_what_was_left_alone(folder: Path) -> None:
+    assert found(folder) == {}
+    assert set(read_manifest(folder).files) == {"a/b/log", "page", "link"}
+    assert [path.name for path in folder.iterdir() if path.name.startswith(".")] == [], "the draft is gone"
+
+
+@pytest.mark.parametrize(
+    "change, name, what",
+    [
+        (lambda folder: (folder / "a/b/log").write_text("one\ntwO\n"), "a/b/log", "SHA-256 is another"),
+        (lambda folder: (folder / "a/b/log").write_text("one\n"), "a/b/log", "4 bytes, not 8"),
+        (lambda folder: (folder / "a/b/log").unlink(), "a/b/log", "is missing"),
+        (lambda folder: (folder / "a/more").write_text(""), "a/more", "was added"),
+        (lambda folder: (folder / ".hidden").write_text(""), ".hidden", "was added"),
+        (lambda folder: (folder / "a/manifest.json").write_text("{}"), "a/manifest.json", "was added"),
+        (lambda folder: os.mkfifo(folder / "pipe"), "pipe", "was added"),
+        (lambda folder: ((folder / "page").unlink(), os.mkfifo(folder / "page")), "page", "something else now"),
+        (lambda folder: ((folder / "page").unlink(), (folder / "page").symlink_to("/etc")), "page", "is a link now"),
+        (lambda folder: ((folder / "link").unlink(), (folder / "link").symlink_to("a")), "link", "somewhere else"),
+        (lambda folder: ((folder / "link").unlink(), (folder / "link").write_text("x")), "link", "something else"),
+        (lambda folder: (folder / os.fsdecode(b"\xff")).write_text(""), "\\xff", "was added"),
+        (lambda folder: (folder / "\\xff").write_text(""), "\\\\xff", "was added"),
+    ],
+)
+def test_every_change_is_named(folder: Path, change: Callable[[Path], object], name: str, what: str) -> None:
+    change(folder)
+    (told,) = found(folder).items()
+    assert told[0] == name and what in told[1]
+
+
+def test_links_are_not_followed(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere/secret").write_text("x")
+    (folder / "a/out").symlink_to(tmp_path / "elsewhere")
+    assert list(found(folder)) == ["a/out"]
+
+
+@pytest.mark.parametrize(
+    "text, told",
+    [
+        ("", "Expecting value"),
+        ("{}", "schema version None"),
+        ('{"schema_version": 2}', "schema version 2, this Proofmark reads 1"),
+        ("[]", "not a manifest"),
+        ('{"schema_version": 1, "files": {}}', "proofmark: Field required"),
+        ("[" * 100_000, "not a manifest"),
+    ],
+)
+def test_what_is_no_manifest_is_refused_in_a_line(folder: Path, text: str, told: str) -> None:
+    (folder / MANIFEST).write_text(text)
+    with pytest.raises(UsageError) as refused:
+        read_manifest(folder)
+    assert told in str(refused.value) and str(folder / MANIFEST) in str(refused.value)
+    assert len(str(refused.value).splitlines()) == 1
+
+
+def test_a_link_is_no_manifest(folder: Path) -> None:
+    (folder / MANIFEST).rename(folder.parent / "other")
+    (folder / MANIFEST).symlink_to(folder.parent / "other")
+    with pytest.raises(UsageError, match="it is a link"):
+        read_manifest(folder)
+
+
+@pytest.fixture(scope="module")
+def keys(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two keys, and a list of signers that allows the first."""
+    made = tmp_path_factory.mktemp("keys")
+    for name, passphrase in (("ours", ""), ("theirs", ""), ("locked", "hush")):
+        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", passphrase, "-f", made / name], check=True)
+    (made / "allowed").write_text(f'vendor@example.org namespaces="proofmark" {(made / "ours.pub").read_text()}')
+    return made
+
+
+def test_a_signature_of_an_allowed_signer_counts(folder: Path, keys: Path) -> None:
+    sign(folder, keys / "ours")
+    assert signer_of(folder, keys / "allowed") == "vendor@example.org"
+    sign(folder, keys / "ours")  # once more
+    assert found(folder) == {}, "it is in no manifest"
+
+
+def test_any_other_does_not(folder: Path, keys: Path) -> None:
+    with pytest.raises(BadSignature, match="nobody has signed"):
+        signer_of(folder, keys / "allowed")
+    sign(folder, keys / "theirs")
+    with pytest.raises(BadSignature, match="of no signer"):
+        signer_of(folder, keys / "allowed")
+    sign(folder, keys / "ours")
+    manifest = folder / MANIFEST
+    manifest.write_text(manifest.read_text().replace('"session"', '"session" '))
+    with pytest.raises(BadSignature, match="not over this manifest"):
+        signer_of(folder, keys / "allowed")
+    (folder / SIGNATURE).write_text("no signature")
+    with pytest.raises(BadSignature):
+        signer_of(folder, keys / "allowed")
+    (folder / SIGNATURE).unlink()
+    subprocess.run(["ssh-keygen", "-q", "-Y", "sign", "-f", keys / "ours", "-n", "file", manifest], check=True)
+    with pytest.raises(BadSignature):
+        signer_of(folder, keys / "allowed")
+
+
+def test_what_cannot_sign_or_verify_is_told_in_a_line(
+    folder: Path, keys: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    with pytest.raises(UsageError, match="No such file"):
+        refuse_unusable(keys / "nothing")
+    for wrong in ("nothing", "locked", "allowed"):
+        with pytest.raises(UsageError) as refused:
+            sign(folder, keys / wrong)
+        assert "does not sign" in str(refused.value) and len(str(refused.value).splitlines()) == 1, wrong
+        assert not (folder / SIGNATURE).exists()
+    with pytest.raises(UsageError, match="allowed-signers .* cannot be read"):
+        signer_of(folder, keys / "nobody")
+    sign(folder, keys / "ours")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    for attempt in (lambda: signer_of(folder, keys / "allowed"), lambda: refuse_unusable(keys / "ours")):
+        with pytest.raises(UsageError, match="ssh-keygen is not on this machine"):
+            attempt()
+
+
+def test_no_secret_is_in_what_is_left(folder: Path, keys: Path) -> None:
+    sign(folder, keys / "ours")
+    secret = "".join((keys / "ours").read_text().splitlines()[1:3])
+    left = "".join(path.read_text() for path in folder.rglob("*") if path.is_file() and not path.is_symlink())
+    assert secret[:60] not in left.replace("\n", "") and str(keys) not in left
+    assert json.loads((folder / MANIFEST).read_text())["session"] == "session"
