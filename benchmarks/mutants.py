@@ -45,7 +45,6 @@ TESTS = {
 EQUIVALENT: dict[str, frozenset[tuple[str, str]]] = {
     "proofmark/rules/legality.py": frozenset(
         {
-            ("near = difflib.get_close_matches(key, in_force, 1)", "1 -> 2"),  # the first of them is told
             ("return False", "return False -> return None"),  # whoever asks `_same` asks for its truth
         }
     ),

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import traceback
-from collections.abc import Iterable
 from types import ModuleType
 
 from proofmark.errors import UsageError
@@ -30,9 +28,3 @@ def imported(target: str, what: str) -> ModuleType:
             file, line = error.filename or file, error.lineno or line
         reason = str(error).splitlines()[0] if str(error) else ""
         raise UsageError(f"{what} cannot be imported: {type(error).__name__}: {reason} ({file}:{line})") from None
-
-
-def hint(name: str, known: Iterable[str]) -> str:
-    """What somebody may have meant, to be put behind a message."""
-    near = difflib.get_close_matches(name, list(known), 1)
-    return f"; did you mean '{near[0]}'?" if near else ""

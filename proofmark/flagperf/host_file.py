@@ -8,6 +8,8 @@ from typing import Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
+from proofmark.errors import ConfigurationError, Problem
+from proofmark.names import BRING
 from proofmark.rules.case_file import load_model
 from proofmark.rules.scale import Scale
 
@@ -116,6 +118,10 @@ def load_host_file(path: Path) -> HostFile:
     """Read a host file.
 
     Raises:
-        ConfigurationError: with every problem in it.
+        ConfigurationError: with every problem in it; or it is Python, as FlagPerf's test_conf.py.
     """
+    if path.suffix == ".py":
+        raise ConfigurationError(
+            [Problem(str(path), "", f"is Python, which is not run: `{BRING}` makes a run list of it")]
+        )
     return load_model(path, HostFile)

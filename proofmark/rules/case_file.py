@@ -113,6 +113,7 @@ class CaseLayer(Layer):
     """A case's YAML."""
 
     profiles: dict[str, Layer] = Field(min_length=1)
+    known_as: tuple[str, ...] = Field((), description="what other suites call the same task")
 
 
 class CaseFile(BaseModel):
@@ -132,6 +133,15 @@ def numbers_of(case: type) -> Path:
     """`test_<case>.py` has its numbers in `<case>.yaml` beside it."""
     module = Path(inspect.getfile(case))
     return module.with_name(module.stem.removeprefix("test_") + ".yaml")
+
+
+def other_names(path: Path) -> tuple[str, ...]:
+    """What others call the case of a YAML.
+
+    Raises:
+        ConfigurationError: with every problem in it.
+    """
+    return _read(CaseLayer, path).known_as
 
 
 def load_case_file(path: Path, suite: str, profile: str, common: Path, kind: type[Parameters]) -> CaseFile:

@@ -136,7 +136,7 @@ def resolve(
     overrides: list[Override] = []
     problems: list[Problem] = []
     for layer in layers:
-        held = hold_against(layer, values, case.settings, parameters, partial(_comes_to, default_compiler))
+        held = hold_against(layer, values, case.settings, parameters, partial(comes_to, default_compiler))
         values.update({override.key: override.new for override in held.applied})
         overrides += held.applied
         problems += held.problems
@@ -162,7 +162,7 @@ def resolve(
     return Resolution(config, tuple(problems), tuple(o.describe() for o in overrides if o.kind == "added"))
 
 
-def _comes_to(default_compiler: str | None, values: Mapping[str, Any]) -> Mapping[str, Any]:
+def comes_to(default_compiler: str | None, values: Mapping[str, Any]) -> Mapping[str, Any]:
     """`values` with what stands for another value replaced by it, so that two ways to say the same are equal."""
     settled = dict(values)
     if settled.get("compiler") == "default" and default_compiler is not None:

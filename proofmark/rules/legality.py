@@ -15,7 +15,6 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -23,6 +22,7 @@ from typing import Any, Literal
 
 from proofmark.errors import Problem
 from proofmark.literal import literal
+from proofmark.names import hint, meant
 from proofmark.rules.case_file import Setting
 
 HOST_SETTINGS = frozenset(
@@ -118,7 +118,7 @@ def hold_against(
             _forbidden(key, value, parameters)
             or (_forbidden_to_vendors(key, value) if layer.vendors_own else None)
             or _illegal_value(key, value, setting, in_force, layer.closed)
-            or _idle(key, setting.normalise(value) if setting else value, in_force, comes_to)
+            or idle(key, setting.normalise(value) if setting else value, in_force, comes_to)
         )
         if what:
             problems.append(Problem(layer.origin, key, what))
@@ -127,8 +127,7 @@ def hold_against(
         if key in in_force:
             applied.append(Override(key, in_force[key], new, layer.origin, "changed"))
         else:
-            near = difflib.get_close_matches(key, settings, 1)
-            applied.append(Override(key, None, new, layer.origin, "added", *near))
+            applied.append(Override(key, None, new, layer.origin, "added", meant(key, settings)))
     return Held(tuple(applied), tuple(problems))
 
 
@@ -163,7 +162,7 @@ def _illegal_value(
     return f"{wrong} (the value in force is {literal(in_force[key])})" if wrong else None
 
 
-def _idle(key: str, new: Any, in_force: Mapping[str, Any], comes_to: ComesTo) -> str | None:
+def idle(key: str, new: Any, in_force: Mapping[str, Any], comes_to: ComesTo) -> str | None:
     """What is wrong with an override that leaves everything as it is."""
     if key not in in_force:
         return None
@@ -177,12 +176,10 @@ def _idle(key: str, new: Any, in_force: Mapping[str, Any], comes_to: ComesTo) ->
 
 
 def _illegal_new_key(key: str, value: Any, in_force: Mapping[str, Any], closed: bool) -> str | None:
-    near = difflib.get_close_matches(key, in_force, 1)
-    hint = f"; did you mean '{near[0]}'?" if near else ""
     if closed and key not in in_force:
-        return f"is not one of the settings that may be overridden (asked for {literal(value)}){hint}"
+        return f"is not one of the settings that may be overridden (asked for {literal(value)}){hint(key, in_force)}"
     if not key.isidentifier() or key.startswith("_"):
-        return f"is not a name (letters, digits, underscore){hint}"
+        return f"is not a name (letters, digits, underscore){hint(key, in_force)}"
     if not _is_plain(value):
         return (
             f"expected a finite number, text, true, false, null, or a list or mapping of these, found {literal(value)}"

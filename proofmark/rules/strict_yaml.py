@@ -67,20 +67,28 @@ def load_mapping(path: Path, root: Path | None = None) -> dict[str, Any]:
             mapping.
     """
     where = str(path)
-    try:
-        text = _read(path, root)
-    except UnicodeDecodeError:
-        raise ConfigurationError([Problem(where, "", "cannot be read: it is not UTF-8")]) from None
-    except (OSError, ValueError, RuntimeError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise ConfigurationError([Problem(where, "", f"cannot be read: {reason}")]) from None
-    content = parse(text, where)
+    content = parse(text_of(path, root), where)
     if content is None:
         return {}
     if not isinstance(content, dict):
         what = f"expected a mapping of keys to values, found {type(content).__name__}"
         raise ConfigurationError([Problem(where, "", what)])
     return content
+
+
+def text_of(path: Path, root: Path | None = None) -> str:
+    """A file's text, looked at as that of `load_mapping`.
+
+    Raises:
+        ConfigurationError: unreadable, outside its tree, too large, or not UTF-8.
+    """
+    try:
+        return _read(path, root)
+    except UnicodeDecodeError:
+        what = "cannot be read: it is not UTF-8"
+    except (OSError, ValueError, RuntimeError) as error:
+        what = f"cannot be read: {getattr(error, 'strerror', None) or error}"
+    raise ConfigurationError([Problem(str(path), "", what)])
 
 
 def _read(path: Path, root: Path | None) -> str:

@@ -8,7 +8,8 @@ from pathlib import Path
 from types import ModuleType
 
 from proofmark.errors import Problem, StepError, UsageError
-from proofmark.finding import hint, imported
+from proofmark.finding import imported
+from proofmark.names import BRING, hint
 from proofmark.rules.scale import Scale
 from proofmark.vendor.adapter import adapted_steps
 from proofmark.vendor.contract import Vendor
@@ -144,21 +145,27 @@ def find_vendor(name: str, vendors_dir: Path, device: str | None = None) -> Foun
     return FoundVendor(name, package, _checked(package, name, device), vendors_dir, distribution)
 
 
+_THEIRS = "config_"
+"""How FlagPerf's settings at a scale begin."""
+
+
 def _names_a_scale(name: str, cases: Mapping[str, bool]) -> bool:
-    """Whether a file is a case's at some scale: `<suite>/<case>/<scale>.yaml`."""
+    """Whether a file is a case's at some scale: `<suite>/<case>/<scale>.yaml`. FlagPerf's own names are not taken for
+    chips."""
     folder, _, file = name.rpartition("/")
-    return cases.get(folder, False) and Scale.is_named(file.removesuffix(".yaml"))
+    ours = file.endswith(".yaml") and not file.startswith(_THEIRS)
+    return cases.get(folder, False) and ours and Scale.is_named(file.removesuffix(".yaml"))
 
 
 def _expected(name: str, known: Collection[str], cases: Mapping[str, bool]) -> str:
     """What is wrong with a file under `configs/`, and what would be read in its place."""
     folder, _, file = name.rpartition("/")
     stem, dot, ending = file.rpartition(".")
-    scale = stem.removeprefix("config_")
+    scale, bring = stem.removeprefix(_THEIRS), f"; what was made for FlagPerf is brought along by `{BRING}`"
     suite = next((case.partition("/")[0] for case, scaled in cases.items() if scaled), "<suite>")
-    if ending == "py" and Scale.is_named(scale):
+    if file.startswith(_THEIRS) and Scale.is_named(scale):
         case = folder if folder in cases else f"{suite}/<case>"
-        return f"is read by nobody: FlagPerf's settings at a scale are expected as YAML, in {case}/{scale}.yaml"
+        return f"is read by nobody: FlagPerf's settings at a scale are expected as YAML, in {case}/{scale}.yaml{bring}"
     at_scales = [case for case in (folder, f"{folder}/{stem}") if cases.get(case, False)]
     if at_scales and ending == "yaml":
         expected = f"{at_scales[0]}/<scale>.yaml, as A100x1x8.yaml"
@@ -167,8 +174,9 @@ def _expected(name: str, known: Collection[str], cases: Mapping[str, bool]) -> s
         return f"is named after no case, so that none would read it{hint(name, known)}"
     own = f"{folder}/{stem}.yaml"
     if own in known or _names_a_scale(own, cases):
-        return f"is read by nobody: expected YAML in {own}"
-    return f"is read by nobody: expected <suite>/<case>.yaml or {suite}/<case>/<scale>.yaml and no other file"
+        return f"is read by nobody: expected YAML in {own}{bring}"
+    expected = f"<suite>/<case>.yaml or {suite}/<case>/<scale>.yaml and no other file"
+    return f"is read by nobody: expected {expected}{bring}"
 
 
 def _checked(package: ModuleType, name: str, device: str | None) -> Vendor:

@@ -151,6 +151,12 @@ def test_unknown_compiler(vendors: Path) -> None:
             "is read by nobody: FlagPerf's settings at a scale are expected as YAML, in training/net/A100x1x8.yaml",
         ),
         (
+            "training/net/config_A100x1x8.yaml",
+            "is read by nobody: FlagPerf's settings at a scale are expected as YAML, in training/net/A100x1x8.yaml; "
+            "what was made for FlagPerf is brought along by `python -m proofmark.flagperf import",
+        ),
+        ("training/net/config_A100x1x8.json", "is read by nobody: FlagPerf's settings at a scale are expected as YAML"),
+        (
             "training/other/config_A100x2x8.py",
             "is read by nobody: FlagPerf's settings at a scale are expected as YAML, in training/<case>/A100x2x8.yaml",
         ),

@@ -14,12 +14,13 @@ from importlib.metadata import entry_points
 from typing import Any, ClassVar, Protocol
 
 from proofmark.errors import UsageError
-from proofmark.finding import hint, imported
+from proofmark.finding import imported
 from proofmark.launch.cluster.cluster_file import Cluster
 from proofmark.launch.cluster.code_tree import CodeTree
 from proofmark.launch.cluster.node import Nodes
 from proofmark.launch.job import Launcher
 from proofmark.launch.service.contract import Service
+from proofmark.names import hint
 
 GROUP = "proofmark.launchers"
 

@@ -1,0 +1,51 @@
+"""`python -m proofmark.flagperf import CHECKOUT --vendor NAME --out DIR`, and `... read LOG...`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import NoReturn
+
+from proofmark.errors import ProofmarkError
+from proofmark.flagperf.adaptation.bring import TABLES, bring
+from proofmark.flagperf.adaptation.fates import counted
+
+
+class _Parser(argparse.ArgumentParser):
+    """Usage errors end as all of ours: with exit code 4."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(4, f"ERROR: {message}\n")
+
+
+def main() -> None:
+    """Run one of the two commands."""
+    parser = _Parser(prog="python -m proofmark.flagperf", description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True)
+    told = "write a vendor's adaptation to FlagPerf as files of ours, and say what became of each key"
+    importing = commands.add_parser("import", help=told, description=told)
+    importing.add_argument("checkout", type=Path, help="a FlagPerf checkout, or its folder training or inference")
+    importing.add_argument("--vendor", required=True, metavar="NAME", help="the vendor, as FlagPerf calls it")
+    importing.add_argument("--out", required=True, type=Path, metavar="DIR", help="a folder for what is written")
+    options = parser.parse_args()
+    try:
+        _import(options)
+    except ProofmarkError as error:
+        print(f"ERROR: {error}", file=sys.stderr)
+        raise SystemExit(4) from None
+    except OSError as error:
+        print(f"ERROR: {error.filename}: {error.strerror}", file=sys.stderr)
+        raise SystemExit(4) from None
+
+
+def _import(options: argparse.Namespace) -> None:
+    moved = bring(options.checkout, options.vendor, options.out, Path.cwd())
+    for row in moved.rows:
+        print(row)
+    print(f"\n{counted(moved.rows)}\n{moved.check}")
+    print(f"{len(moved.files)} files in {options.out}; the table is {options.out / TABLES[0]} and {TABLES[1]}")
+
+
+if __name__ == "__main__":
+    main()

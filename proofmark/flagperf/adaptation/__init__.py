@@ -1,0 +1,1 @@
+"""What a vendor made for FlagPerf, read as data and written as ours."""

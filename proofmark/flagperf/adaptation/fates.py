@@ -1,0 +1,115 @@
+"""What became of each key of each file: one table, for a terminal, for people, for programs."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from proofmark.errors import harmless
+from proofmark.literal import literal
+
+Fate = Literal["taken over", "renamed", "redundant", "illegal", "unknown", "refused", "by hand"]
+FATES: dict[Fate, str] = {
+    "taken over": "stands in our file under the same name",
+    "renamed": "stands in our file under our name for it",
+    "redundant": "is what the case, or the suite, does anyway",
+    "illegal": "may not be set here; the rule is told",
+    "unknown": "nothing here has a use for it",
+    "refused": "is no literal value, so it was not read; write the value in its place",
+    "by hand": "is code: what takes its place is told",
+}
+WIDEST = 48
+"""Characters of a value that are shown."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """What became of one key.
+
+    Attributes:
+        file: in the checkout.
+        line: 0 where a file has no lines of its own.
+        key: its name there; empty for the whole file.
+        value: as it was there.
+        fate: what became of it.
+        here: where it stands now, and how; empty where it does not.
+        why: the rule, or what to do.
+        theirs: what FlagPerf's own rules say of it; empty where they say nothing.
+    """
+
+    file: str
+    line: int
+    key: str
+    value: Any
+    fate: Fate
+    here: str = ""
+    why: str = ""
+    theirs: str = ""
+
+    def __str__(self) -> str:
+        where = f"{self.file}:{self.line}" if self.line else self.file
+        value = f" = {_shown(self.value)}" if self.fate not in ("refused", "by hand") else ""
+        shown = f"{self.key}{value}" if self.key else "(the file)"
+        arrow = f" -> {self.here}" if self.here else ""
+        remarks = "; ".join(filter(None, (self.why, self.theirs)))
+        return harmless(f"{self.fate:<10}  {where}  {shown}{arrow}" + (f"  ({remarks})" if remarks else ""))
+
+
+@dataclass(frozen=True)
+class MutableCheck:
+    """How FlagPerf's training settings keep FlagPerf's own list of what may be changed."""
+
+    files: int
+    breaking: int
+    """Files that set what is not on the list of their case."""
+
+    assignments: int
+    off_the_list: int
+
+    def __str__(self) -> str:
+        if not self.files:
+            return "no training settings with a mutable_params beside them"
+        share = round(100 * self.breaking / self.files)
+        return (
+            f"{self.breaking} of {self.files} training settings ({share} %) break FlagPerf's own mutable_params, by "
+            f"{self.off_the_list} of {self.assignments} assignments: FlagPerf applies them all the same"
+        )
+
+
+def counted(rows: Sequence[Row]) -> str:
+    """How many keys had which fate."""
+    counts = Counter(row.fate for row in rows)
+    return ", ".join(f"{counts[fate]} {fate}" for fate in FATES if counts[fate]) or "nothing was found"
+
+
+def as_markdown(rows: Sequence[Row], check: MutableCheck, title: str) -> str:
+    """The table for people."""
+    lines = [f"# {title}", "", f"{counted(rows)}. {str(check)[:1].upper()}{str(check)[1:]}.", ""]
+    lines += ["| fate | |", "|---|---|", *(f"| {fate} | {told} |" for fate, told in FATES.items()), ""]
+    lines += ["| file | key | value | fate | here | why |", "|---|---|---|---|---|---|"]
+    for row in rows:
+        where = f"{row.file}:{row.line}" if row.line else row.file
+        why = "; ".join(filter(None, (row.why, row.theirs)))
+        cells = (
+            where,
+            row.key,
+            _shown(row.value) if row.key and row.fate not in ("refused", "by hand") else "",
+            row.fate,
+            row.here,
+            why,
+        )
+        lines.append(f"| {' | '.join(harmless(cell).replace('|', chr(92) + '|') for cell in cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def as_json(rows: Sequence[Row], check: MutableCheck) -> str:
+    """The table for programs."""
+    return json.dumps({"mutable": asdict(check), "rows": [asdict(row) for row in rows]}, indent=1, ensure_ascii=False)
+
+
+def _shown(value: Any) -> str:
+    text = literal(value)
+    return text if len(text) <= WIDEST else f"{text[:WIDEST]} ..."

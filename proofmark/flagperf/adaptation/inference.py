@@ -1,0 +1,131 @@
+"""A vendor's settings of FlagPerf's inference: configurations.yaml under the vendor's own, held against our case."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from proofmark.errors import ConfigurationError
+from proofmark.flagperf.adaptation.moved import CaseNeeds, Moved
+from proofmark.flagperf.adaptation.our_cases import OurCase
+from proofmark.flagperf.adaptation.training import take_requirements
+from proofmark.rules.strict_yaml import load_mapping
+
+SUITE = "inference"
+
+
+class _Value(NamedTuple):
+    file: Path
+    value: Any
+    theirs: str = ""
+
+
+def move_inference(moved: Moved) -> None:
+    """Read the settings of each case that the vendor has some of, and of each that is here."""
+    for folder in moved.checkout.inference_cases:
+        own = _vendors_files(moved, folder)
+        if not own and not moved.checkout.engines:
+            continue
+        case = moved.cases.find(SUITE, folder.name)
+        if case is None:
+            if own:
+                why = moved.cases.nearest(SUITE, folder.name)
+                moved.tell(folder, 0, "", None, "unknown", why=why)
+                _tell_all(moved, own)
+            continue
+        if case.file.case != folder.name:
+            moved.tell(folder, 0, "", None, "renamed", here=case.name)
+        _move_case(moved, case, folder, own)
+
+
+def _vendors_files(moved: Moved, folder: Path) -> list[Path]:
+    """Those of the vendor: for the case, or for one compiler of it."""
+    files = (folder / "vendor_config").glob(f"{moved.checkout.vendor}_*configurations.yaml")
+    return sorted(files, key=lambda path: len(path.name))
+
+
+def _tell_all(moved: Moved, files: list[Path]) -> None:
+    for path in files:
+        for key, value in _read(moved, path).items():
+            moved.tell(path, 0, key, value, "unknown", why="its case is not here")
+
+
+def _move_case(moved: Moved, case: OurCase, folder: Path, own: list[Path]) -> None:
+    values = {
+        key: _Value(folder / "configurations.yaml", value)
+        for key, value in _read(moved, folder / "configurations.yaml").items()
+    }
+    parameters = _read(moved, folder / "parameters.yaml")
+    for path in own[:1]:
+        for key, value in _read(moved, path).items():
+            values[key] = _Value(path, value, _theirs(key, value, values, parameters))
+    for path in own[1:]:
+        for key, value in _read(moved, path).items():
+            why = "a case has one file of a vendor's; give it on the command line: --compiler NAME --set KEY=VALUE"
+            moved.tell(path, 0, key, value, "illegal", why=why)
+    target = f"{moved.package}/configs/{case.name}.yaml"
+    settings = _fates(moved, case, values, target)
+    moved.write_yaml(
+        target, settings, f"Of FlagPerf's {moved.checkout.shown(folder)}; what is not here, import.md tells"
+    )
+    if not settings:
+        del moved.files[target]
+    benchmarks = (moved.checkout.inference or folder) / "benchmarks" / folder.name
+    for path in sorted(benchmarks.glob(f"*/{moved.checkout.vendor}_requirements.txt")):
+        take_requirements(moved, moved.facts.needs.setdefault(case.name, CaseNeeds()), case, path)
+
+
+def _theirs(key: str, value: Any, values: dict[str, _Value], parameters: dict[str, Any]) -> str:
+    """What FlagPerf's merge says of a vendor's key."""
+    if key in parameters:
+        return "FlagPerf ends here: the key is in parameters.yaml"
+    if key not in values:
+        return "FlagPerf warns of a new key"
+    return "FlagPerf ends here: equal to configurations.yaml" if values[key].value == value else ""
+
+
+def _fates(moved: Moved, case: OurCase, values: dict[str, _Value], target: str) -> dict[str, Any]:
+    """Tell the fate of each key; the settings that stand."""
+    names = {key: _name(case, key) for key in values}
+    asked = {names[key]: each.value for key, each in values.items() if case.parameter(key) is None}
+    compiler = asked.get("compiler")
+    engines = [path.stem for path in moved.checkout.engines]
+    foreign = compiler is not None and compiler not in engines
+    if foreign:
+        del asked["compiler"]
+    elif compiler:
+        moved.facts.compiler = moved.facts.compiler or str(compiler)
+    moved.facts.precisions.add("fp16" if asked.get("fp16") else "fp32")
+    verdicts = case.held(moved.checkout.vendor, asked, compiler=moved.facts.compiler)
+    for key, each in values.items():
+        told = {"theirs": each.theirs}
+        ours = names[key]
+        if key == "compiler" and foreign:
+            why = f"is none of {moved.checkout.vendor}'s: it has {', '.join(engines) or 'none'}"
+            moved.tell(each.file, 0, key, each.value, "illegal", why=why, **told)
+        elif (parameter := case.parameter(key)) is not None:
+            why = f"is a parameter of the task ({parameter}): nobody sets it"
+            moved.tell(each.file, 0, key, each.value, "illegal", why=why, **told)
+        elif ours in verdicts.wrong:
+            idle, what = verdicts.wrong[ours]
+            moved.tell(each.file, 0, key, each.value, "redundant" if idle else "illegal", why=what, **told)
+        else:
+            fate = "taken over" if ours == key else "renamed"
+            moved.tell(each.file, 0, key, each.value, fate, here=f"{target}: {ours}", **told)  # type: ignore[arg-type]
+    return dict(verdicts.legal)
+
+
+def _name(case: OurCase, key: str) -> str:
+    """Ours for a key; a key of the vendor's own keeps its name."""
+    return case.setting(key) or key
+
+
+def _read(moved: Moved, path: Path) -> dict[str, Any]:
+    """A YAML's keys; none where there is none, or where it can't be read, which is told."""
+    if not path.exists():
+        return {}
+    try:
+        return load_mapping(path, moved.checkout.root)
+    except ConfigurationError as error:
+        moved.tell(path, 0, "", None, "refused", why=error.problems[0].what)
+        return {}

@@ -1,0 +1,71 @@
+"""What was read of an adaptation so far: rows of the table, our files, and what the vendor's package will say."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from proofmark.flagperf.adaptation.fates import Fate, MutableCheck, Row
+from proofmark.flagperf.adaptation.layout import Checkout
+from proofmark.flagperf.adaptation.our_cases import OurCases
+from proofmark.flagperf.adaptation.python_source import PythonFile
+
+
+@dataclass
+class CaseNeeds:
+    """Variables and packages of one case."""
+
+    variables: dict[str, str] = field(default_factory=dict)
+    requirements: list[str] = field(default_factory=list)
+
+
+@dataclass
+class VendorFacts:
+    """What the vendor's package says of itself."""
+
+    precisions: set[str] = field(default_factory=set)
+    backend: str | None = None
+    visible_devices_variable: str | None = None
+    chips: set[str] = field(default_factory=set)
+    peaks: dict[str, tuple[float, str]] = field(default_factory=dict)
+    """FLOP/s by precision, with the file that says so."""
+    compiler: str | None = None
+    needs: dict[str, CaseNeeds] = field(default_factory=dict)
+    """By `<suite>/<case>`."""
+
+
+@dataclass
+class Moved:
+    """An adaptation on its way."""
+
+    checkout: Checkout
+    cases: OurCases
+    rows: list[Row] = field(default_factory=list)
+    files: dict[str, str] = field(default_factory=dict)
+    """Ours, by their paths."""
+    facts: VendorFacts = field(default_factory=VendorFacts)
+    check: MutableCheck = field(default_factory=lambda: MutableCheck(0, 0, 0, 0))
+
+    @property
+    def package(self) -> str:
+        """The folder of the vendor's package."""
+        return f"vendors/{self.checkout.vendor}"
+
+    def tell(self, file: Path | str, line: int, key: str, value: Any, fate: Fate, **told: str) -> None:
+        """Add a row."""
+        self.rows.append(Row(self.checkout.shown(file), line, key, value, fate, **told))
+
+    def tell_refused(self, file: PythonFile, known: frozenset[tuple[str, int]] = frozenset()) -> None:
+        """Add a row for each line that was not read, but for those that were told already."""
+        for each in file.refused:
+            if (each.file, each.line) not in known:
+                self.tell(each.file, each.line, each.key, None, "refused", why=each.what)
+
+    def write_yaml(self, path: str, values: Mapping[str, Any], remark: str) -> None:
+        """Have a file of ours."""
+        text = yaml.safe_dump(dict(values), sort_keys=False, allow_unicode=True) if values else ""
+        self.files[path] = f"# {remark}\n{text}"

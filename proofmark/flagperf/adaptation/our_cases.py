@@ -1,0 +1,125 @@
+"""The cases that there are here, as what another's settings are held against."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from proofmark.errors import MissingProfile, UsageError
+from proofmark.names import renamed
+from proofmark.rules.case_file import CaseFile, load_case_file, other_names
+from proofmark.rules.config import comes_to, resolve
+from proofmark.rules.legality import OverrideLayer, idle
+from proofmark.suite import Suite, find_suites
+
+PUBLISHED = "standard"
+"""The profile with the published sizes, which FlagPerf's settings are of."""
+
+
+@dataclass(frozen=True)
+class Verdicts:
+    """What our rules say of settings: which stand, and of each that does not, whether it is idle and what is wrong."""
+
+    legal: Mapping[str, Any]
+    wrong: Mapping[str, tuple[bool, str]]
+
+
+@dataclass(frozen=True)
+class OurCase:
+    """One case here."""
+
+    suite: Suite
+    file: CaseFile
+
+    @property
+    def name(self) -> str:
+        """As `<suite>/<case>`."""
+        return f"{self.file.suite}/{self.file.case}"
+
+    def setting(self, key: str) -> str | None:
+        """Our name of a setting that is called so elsewhere, or here."""
+        return key if key in self.file.settings else renamed(key, self.file.settings)
+
+    def parameter(self, key: str) -> str | None:
+        """The same of a parameter of the task."""
+        parameters = self.file.parameters.model_dump()
+        return key if key in parameters else renamed(key, parameters)
+
+    def held(self, vendor: str, values: Mapping[str, Any], scale: str = "", compiler: str | None = None) -> Verdicts:
+        """Hold settings of a vendor's own file to the rules of the house."""
+        base = {key: setting.value for key, setting in self.file.settings.items()}
+        layer = OverrideLayer("", values, closed=self.suite.closed, vendors_own=True)
+        resolution = resolve(self.file, vendor, [layer], compiler)
+        resolution = self.suite.settle(resolution, scale, "") if not resolution.problems else resolution
+        wrong = {problem.key: problem.what for problem in resolution.problems}
+        legal = {key: value for key, value in values.items() if key not in wrong}
+        told = {
+            key: (
+                key in base and idle(key, self._plain(key, values[key]), base, partial(comes_to, compiler)) is not None,
+                what,
+            )
+            for key, what in wrong.items()
+            if key in values
+        }
+        if told or not wrong:
+            return Verdicts(legal, told)
+        return Verdicts({}, dict.fromkeys(values, (False, "; ".join(wrong.values()))))
+
+    def _plain(self, key: str, value: Any) -> Any:
+        return self.file.settings[key].normalise(value)
+
+
+class OurCases:
+    """All of them, by suite and name."""
+
+    def __init__(self, house: Path) -> None:
+        """Of the checkout in `house`.
+
+        Raises:
+            UsageError: there are no suites, or one is broken.
+            ConfigurationError: a case's numbers are wrong.
+        """
+        if not (house / "suites").is_dir():
+            raise UsageError(
+                f"{house}: no folder suites: call it in Proofmark's checkout, whose cases it compares with"
+            )
+        self._cases: dict[str, OurCase] = {}
+        self._also: dict[str, dict[str, str]] = {}
+        for suite in find_suites(house / "suites").values():
+            self._also[suite.name] = {}
+            for module in sorted((house / "suites" / suite.name).glob("test_*.py")):
+                self._add(suite, module.with_name(f"{module.stem.removeprefix('test_')}.yaml"))
+
+    def _add(self, suite: Suite, path: Path) -> None:
+        common = path.with_name("contract.yaml")
+        kind = suite.case_type.parameters_type
+        try:
+            file = load_case_file(path, suite.name, PUBLISHED, common, kind)
+        except MissingProfile:
+            return
+        case = OurCase(suite, file)
+        self._cases[case.name] = case
+        self._also[suite.name] |= dict.fromkeys(other_names(path), file.case)
+
+    def find(self, suite: str, theirs: str) -> OurCase | None:
+        """The case that FlagPerf, or anybody, calls so."""
+        name = (
+            theirs if f"{suite}/{theirs}" in self._cases else renamed(theirs, self.names(suite), self._also.get(suite))
+        )
+        return self._cases.get(f"{suite}/{name}")
+
+    def names(self, suite: str) -> list[str]:
+        """Of a suite's cases."""
+        return [case.file.case for case in self._cases.values() if case.file.suite == suite]
+
+    def nearest(self, suite: str, theirs: str) -> str:
+        """Why a case is not here, and which comes nearest."""
+        names = self.names(suite)
+        near = difflib.get_close_matches(theirs.lower(), names, 1, 0.0)
+        return (
+            f"there is no such case in {suite}; the nearest is '{near[0]}'" if near else f"there is no case in {suite}"
+        )

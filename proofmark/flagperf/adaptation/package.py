@@ -1,0 +1,204 @@
+"""The vendor's package: a skeleton that runs on whatever accelerator torch finds, and what FlagPerf's files know."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+from proofmark.errors import ConfigurationError
+from proofmark.flagperf.adaptation.moved import Moved
+from proofmark.flagperf.adaptation.python_source import functions_of, names_in, returned_by
+from proofmark.rules.arithmetic import parse_product
+from proofmark.rules.strict_yaml import text_of
+from proofmark.vendor.hardware.chips import MOST
+
+SKELETON = '''"""Devices of {vendor}, as torch knows them. Made of an adaptation to FlagPerf; drivers know more."""
+
+from __future__ import annotations
+
+from proofmark.vendor import Compiler, Device, Vendor
+
+PRECISIONS = frozenset({precisions})
+
+
+class {name}(Vendor):
+    """The accelerators that torch finds."""
+
+    compilers = {{
+{compilers}
+    }}
+    default_compiler = "{default}"
+    framework_precisions = training_precisions = PRECISIONS
+    distributed_backend = "{backend}"
+    visible_devices_variable = {variable}
+
+    def devices(self) -> list[Device]:
+        import torch
+
+        if torch.accelerator.current_accelerator() is None:
+            return []
+        return [Device(index, self.chip()) for index in range(torch.accelerator.device_count())]
+
+    def devices_sought(self) -> list[str]:
+        return ["torch.accelerator.current_accelerator(): none; is the vendor's torch installed?"]
+
+    def synchronize(self) -> None:
+        import torch
+
+        torch.accelerator.synchronize()
+
+    def torch_device(self) -> str:
+        import torch
+
+        accelerator = torch.accelerator.current_accelerator()
+        return accelerator.type if accelerator else "cpu"
+
+    def chip(self) -> str:
+        import torch
+
+        found = torch.get_device_module()
+        return str(found.get_device_name(0)) if torch.accelerator.device_count() else "no device"
+
+
+vendor = {name}()
+'''
+
+EAGER = '''"""Plain torch on the vendor's device: the engine that adds nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+
+from proofmark.vendor import EffectiveConfig
+
+DTYPES = {"fp32": torch.float32, "tf32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
+
+
+class InferModel:
+    """The framework's model at the tested precision."""
+
+    def __init__(self, config: EffectiveConfig, onnx_path: Path | None, model: torch.nn.Module) -> None:
+        self.dtype, self.device = DTYPES[config.effective_precision], torch.accelerator.current_accelerator()
+        self.model = model.to(self.device, self.dtype).eval()
+
+    @torch.inference_mode()
+    def __call__(self, inputs: list[torch.Tensor]) -> tuple[list[torch.Tensor], float]:
+        moved = [each.to(self.device) for each in inputs]
+        output = self.model(*(each.to(self.dtype) if each.is_floating_point() else each for each in moved))
+        return [output] if isinstance(output, torch.Tensor) else list(output), 0.0
+'''
+
+
+def move_package(moved: Moved) -> None:
+    """Write the package, what it needs and its chips."""
+    for path in moved.checkout.analyses:
+        _move_peaks(moved, path)
+    for path in moved.checkout.monitors:
+        moved.tell(path, 0, "", None, "by hand", here=f"{moved.package}/__init__.py: monitor()")
+    for path in moved.checkout.elsewhere:
+        moved.tell(path, 0, "", None, "unknown", why="there is no suite of it here")
+    engines = _move_engines(moved)
+    _write_skeleton(moved, engines)
+    _write_needs(moved)
+    _write_chips(moved)
+
+
+def _move_engines(moved: Moved) -> dict[str, str]:
+    """Each compiler's module as it is; whether it takes the exported file or the model."""
+    consumes = {}
+    root = moved.checkout.root
+    for path in moved.checkout.engines:
+        if not path.stem.isidentifier() or "__call__" not in {name for name, _ in functions_of(path, root)}:
+            moved.tell(path, 0, "", None, "by hand", why="defines no InferModel that can be called")
+            continue
+        try:
+            text = text_of(path, root)
+        except ConfigurationError as error:
+            moved.tell(path, 0, "", None, "refused", why=error.problems[0].what)
+            continue
+        target = f"{moved.package}/{path.stem}.py"
+        consumes[path.stem] = "onnx" if "onnx_path" in names_in(path, root) else "model"
+        moved.files[target] = text
+        why = "answers are plain tensors, and foo_time is 0.0 in timed rounds"
+        moved.tell(path, 0, "", None, "taken over", here=target, why=why)
+    return consumes
+
+
+def _write_skeleton(moved: Moved, engines: dict[str, str]) -> None:
+    facts, vendor = moved.facts, moved.checkout.vendor
+    moved.files.setdefault(f"{moved.package}/eager.py", EAGER)
+    consumes = {"eager": "model"} | engines
+    lines = [f'        "{name}": Compiler(PRECISIONS, consumes="{how}"),' for name, how in consumes.items()]
+    precisions = sorted({"fp32"} | facts.precisions)
+    moved.files[f"{moved.package}/__init__.py"] = SKELETON.format(
+        vendor=vendor,
+        name=vendor[:1].upper() + vendor[1:],
+        precisions="{" + ", ".join(f'"{each}"' for each in precisions) + "}",
+        compilers="\n".join(lines),
+        default=facts.compiler if facts.compiler in engines else "eager",
+        backend=_word(facts.backend) or "gloo",
+        variable=f'"{facts.visible_devices_variable}"' if facts.visible_devices_variable else "None",
+    )
+
+
+def _word(text: str | None) -> str | None:
+    return text if text and text.replace(":", "").replace(",", "").isalnum() else None
+
+
+def _write_needs(moved: Moved) -> None:
+    cases = {
+        name: {key: value for key, value in vars(needs).items() if value} for name, needs in moved.facts.needs.items()
+    }
+    given = {name: needs for name, needs in cases.items() if needs}
+    if given:
+        moved.write_yaml(
+            f"{moved.package}/environment.yaml",
+            {"cases": given},
+            "Of FlagPerf's environment_variables.sh and requirements.txt",
+        )
+
+
+def _write_chips(moved: Moved) -> None:
+    """One chip, if the adaptation is of one: whose peak it is, no file of FlagPerf's says of several."""
+    chips = sorted(filter(None, moved.facts.chips))
+    if len(chips) != 1 or not moved.facts.peaks:
+        return
+    peaks = {
+        precision: {"flops": flops, "source": f"FlagPerf's {file}; name the data sheet"}
+        for precision, (flops, file) in sorted(moved.facts.peaks.items())
+    }
+    chip = {"name": chips[0], "match": chips[0], "peaks": peaks}
+    remark = "match is searched for in the detected chip's name; dense peaks"
+    moved.write_yaml(f"{moved.package}/chips.yaml", {"chips": [chip]}, remark)
+
+
+def _move_peaks(moved: Moved, path: Path) -> None:
+    """The last two of the four that analysis_log returns: peaks at fp32 and fp16, FLOP/s."""
+    parts = returned_by(path, moved.checkout.root, "analysis_log")
+    if len(parts) != 4:
+        moved.tell(path, 0, "analysis_log()", None, "refused", why="returns no four figures")
+        return
+    for key, precision, part in zip(("fp32_flops", "fp16_flops"), ("fp32", "fp16"), parts[2:], strict=True):
+        flops = _number(part)
+        if flops is None:
+            moved.tell(path, part.lineno, key, None, "refused", why="is computed; write it into chips.yaml")
+        elif not 1 <= flops < MOST:
+            moved.tell(
+                path, part.lineno, key, flops, "illegal", why="is no chip's peak: leave it out, and there is no MFU"
+            )
+        else:
+            moved.facts.peaks.setdefault(precision, (flops, moved.checkout.shown(path)))
+            here = f"{moved.package}/chips.yaml: peaks: {precision}"
+            moved.tell(path, part.lineno, key, flops, "renamed", here=here, why="its source is yours to name")
+
+
+def _number(part: ast.expr) -> float | None:
+    """A number, or FlagPerf's eval("312e12"), which is read and not evaluated."""
+    if isinstance(part, ast.Call) and ast.unparse(part.func) in ("eval", "float") and len(part.args) == 1:
+        part = part.args[0]
+    try:
+        return parse_product(part.value if isinstance(part, ast.Constant) else None)
+    except ValueError:
+        return None

@@ -1,0 +1,146 @@
+"""`vendors/<name>/environment.yaml`: variables and packages that a vendor's processes need, in all cases or in one.
+
+Variables stand in the record, and may not be those by which the suite, torchrun, the linker or Python's import work.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from importlib import metadata
+from pathlib import Path
+from typing import Annotated, Any
+
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import canonicalize_name
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+
+from proofmark.errors import Problem
+from proofmark.rules.case_file import load_model
+
+FILE = "environment.yaml"
+
+RULES = (
+    (r"PROOFMARK_.*|PYTEST_.*|PY_COLORS", "is the suite's own"),
+    (r"(?!LD_LIBRARY_PATH$)LD_.*|PYTHON.*|BASH_ENV|ENV|IFS|SHELLOPTS", "changes which code runs"),
+    (r"PATH|HOME|USER|LOGNAME|SHELL|TMPDIR|TEMP|TMP|XDG_.*|LANG|LC_.*|TZ", "is the user's or the suite's to set"),
+    (
+        r"(LOCAL_|GROUP_|ROLE_)?(RANK|WORLD_SIZE)|LOCAL_WORLD_SIZE|MASTER_(ADDR|PORT)|TORCHELASTIC_.*|NODE_RANK",
+        "is torchrun's",
+    ),
+    (r".*_VISIBLE_(DEVICES|CORES)|CUDA_DEVICE_ORDER", "says which devices are used, which the suite assigns"),
+    (r"(.*_)?TOKEN|.*(SECRET|PASSW|CREDENTIAL|API_?KEY|ACCESS_KEY).*", "looks like a secret, and would be on record"),
+)
+"""Patterns of names that may not be set, and why."""
+
+
+def may_not_be_set(name: str) -> str | None:
+    """Why a variable may not be set; None if it may."""
+    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]{0,127}", name):
+        return "is no variable's name (letters, digits, underscore)"
+    return next((why for pattern, why in RULES if re.fullmatch(pattern, name, re.IGNORECASE)), None)
+
+
+def _is_free(variables: dict[str, str]) -> dict[str, str]:
+    wrong = [f"{name} {why}" for name in variables if (why := may_not_be_set(name))]
+    wrong += [f"{name} has a value that is no line of text" for name, v in variables.items() if not v.isprintable()]
+    if wrong:
+        raise ValueError("; ".join(wrong))
+    return variables
+
+
+def _as_text(variables: Any) -> Any:
+    if not isinstance(variables, dict):
+        return variables
+    return {
+        key: str(v) if isinstance(v, int | float) and not isinstance(v, bool) else v for key, v in variables.items()
+    }
+
+
+def _is_a_requirement(text: str) -> str:
+    try:
+        requirement = Requirement(text)
+    except InvalidRequirement:
+        raise ValueError(f"{text!r} is no package with its versions, as acme-runtime>=2.1") from None
+    if requirement.url:
+        raise ValueError(f"{text!r} is an address: name the package and its version, and install it yourself")
+    return text
+
+
+class Needs(BaseModel):
+    """What processes need: all may be left out."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    variables: Annotated[dict[str, str], BeforeValidator(_as_text), AfterValidator(_is_free)] = Field(
+        default_factory=dict
+    )
+    requirements: tuple[Annotated[str, AfterValidator(_is_a_requirement)], ...] = ()
+
+
+class Environment(Needs):
+    """The keys of environment.yaml: what all cases need, and what one of `<suite>/<case>` needs beside."""
+
+    cases: dict[str, Needs] = Field(default_factory=dict)
+
+    def variables_of(self, case: str) -> dict[str, str]:
+        """The variables of a case's processes; its own win."""
+        return self.variables | (self.cases[case].variables if case in self.cases else {})
+
+    def requirements_of(self, case: str) -> tuple[str, ...]:
+        """The packages that its processes need."""
+        return self.requirements + (self.cases[case].requirements if case in self.cases else ())
+
+
+def load_environment(directory: Path) -> Environment:
+    """Read a vendor's `environment.yaml`; no file is nothing.
+
+    Raises:
+        ConfigurationError: with every problem in it.
+    """
+    path = directory / FILE
+    if not path.exists() and not path.is_symlink():
+        return Environment()
+    return load_model(path, Environment, directory)
+
+
+def variables_of(directory: Path, case: str) -> Mapping[str, str]:
+    """The variables that a vendor declares for the processes of `<suite>/<case>`.
+
+    Raises:
+        ConfigurationError: its file is wrong.
+    """
+    return load_environment(directory).variables_of(case)
+
+
+def missing_packages(requirements: Collection[str]) -> list[str]:
+    """Those that are not installed here in the version that is asked for, in the words of `pip install`."""
+    return [requirement for requirement in dict.fromkeys(requirements) if not _is_installed(Requirement(requirement))]
+
+
+def _is_installed(requirement: Requirement) -> bool:
+    if requirement.marker is not None and not requirement.marker.evaluate():
+        return True
+    try:
+        version = metadata.version(canonicalize_name(requirement.name))
+    except metadata.PackageNotFoundError:
+        return False
+    return requirement.specifier.contains(version, prereleases=True)
+
+
+def problems_with(directory: Path, cases: Collection[str], known: Collection[str]) -> list[Problem]:
+    """What keeps cases from being run: packages that are not here, and entries that are about no case.
+
+    Raises:
+        ConfigurationError: the file is wrong.
+    """
+    environment = load_environment(directory)
+    where = str(directory / FILE)
+    strangers = [case for case in environment.cases if case not in known]
+    problems = [Problem(where, f"cases.{case}", "there is no such case") for case in strangers]
+    needed = [requirement for case in sorted(cases) for requirement in environment.requirements_of(case)]
+    missing = missing_packages(needed)
+    if missing:
+        asked = " ".join(f"'{requirement}'" for requirement in missing)
+        problems.append(Problem(where, "requirements", f"not installed here: python -m pip install {asked}"))
+    return problems

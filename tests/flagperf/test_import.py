@@ -1,0 +1,288 @@
+"""A vendor's adaptation to FlagPerf brought along: what is written, what is told of each key, what is refused."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from proofmark.errors import ConfigurationError, UsageError
+from proofmark.flagperf import __main__
+from proofmark.flagperf.adaptation.bring import bring
+from proofmark.flagperf.adaptation.fates import FATES, Row
+from proofmark.flagperf.adaptation.moved import Moved
+from proofmark.flagperf.host_file import load_host_file
+from proofmark.launch.cluster.cluster_file import load_cluster
+from proofmark.vendor.environment import load_environment
+from proofmark.vendor.hardware.chips import load_chips
+from tests.flagperf.tree import FILES, write
+
+ROOT = Path(__file__).parents[2]
+BERT, RESNET = "training/acme/bert-pytorch/config", "training/acme/resnet50-pytorch/config"
+
+
+@pytest.fixture(scope="module")
+def brought(tmp_path_factory: pytest.TempPathFactory) -> tuple[Moved, Path]:
+    folder = tmp_path_factory.mktemp("flagperf")
+    return bring(write(folder / "FlagPerf"), "acme", folder / "out", ROOT), folder / "out"
+
+
+def rows(moved: Moved, file: str, key: str) -> list[Row]:
+    return [row for row in moved.rows if row.file == file and row.key == key]
+
+
+def row(moved: Moved, file: str, key: str) -> Row:
+    return rows(moved, file, key)[0]
+
+
+def again(folder: Path, files: dict[str, str], vendor: str = "acme") -> Moved:
+    """The tree with other files beside or in place of its own."""
+    return bring(write(folder / "FlagPerf", FILES | files), vendor, folder / "out", ROOT)
+
+
+@pytest.mark.parametrize(
+    "file, key, fate, told",
+    [
+        (f"{BERT}/config_Z100x1x8.py", "train_batch_size", "taken over", "training/bert/Z100x1x8.yaml"),
+        (f"{BERT}/config_Z100x1x8.py", "learning_rate", "taken over", "training/bert/Z100x1x8.yaml"),
+        (f"{BERT}/config_Z100x1x8.py", "weight_decay_rate", "renamed", "weight_decay: 0.02"),
+        (f"{BERT}/config_Z100x1x8.py", "fp16", "renamed", "precision: fp16"),
+        (f"{BERT}/config_Z100x1x8.py", "gradient_accumulation_steps", "redundant", "is already 1"),
+        (f"{BERT}/config_Z100x1x8.py", "hidden_size", "illegal", "not in FlagPerf's mutable_params"),
+        (f"{BERT}/config_Z100x1x8.py", "acme_fuse", "unknown", "nor in its _base"),
+        (f"{BERT}/config_common.py", "target_mlm_accuracy", "illegal", "parameter of the task"),
+        (f"{BERT}/config_common.py", "dist_backend", "renamed", "distributed_backend"),
+        (f"{BERT}/config_common.py", "vendor", "redundant", "--vendor"),
+        (f"{BERT}/environment_variables.sh", "ACME_CACHE", "taken over", "environment.yaml"),
+        (f"{BERT}/environment_variables.sh", "LD_PRELOAD", "illegal", "changes which code runs"),
+        (f"{BERT}/environment_variables.sh", "PATH", "refused", "only a shell could tell"),
+        (f"{BERT}/requirements.txt", "h5py", "taken over", "requirements"),
+        (f"{BERT}/requirements.txt", "acme-ext", "refused", "install it yourself"),
+        (f"{RESNET}/config_Z100x1x8.py", "lr", "renamed", "learning_rate: 0.8"),
+        (
+            "training/acme/resnet50-pytorch/extern/trainer_adapter.py",
+            "model_to_fp16()",
+            "by hand",
+            "training/resnet50.py: TrainingAdapter.autocast",
+        ),
+        ("training/acme/wav2vec2-pytorch", "", "unknown", "the nearest is"),
+        ("training/acme/bert-paddle", "", "unknown", "only pytorch is here"),
+        ("inference/configs/vit_l_16", "", "renamed", "inference/vit"),
+        ("inference/configs/vit_l_16/configurations.yaml", "flops", "illegal", "parameter of the task"),
+        ("inference/configs/vit_l_16/configurations.yaml", "batch_size", "redundant", "is already 64"),
+        (
+            "inference/configs/vit_l_16/vendor_config/acme_configurations.yaml",
+            "fp16",
+            "taken over",
+            "FlagPerf ends here",
+        ),
+        (
+            "inference/configs/vit_l_16/vendor_config/acme_configurations.yaml",
+            "no_validation",
+            "illegal",
+            "the user may",
+        ),
+        ("inference/configs/vit_l_16/vendor_config/acme_configurations.yaml", "compiler", "redundant", "forge"),
+        ("inference/configs/bertLarge/configurations.yaml", "compiler", "illegal", "is none of acme's: it has forge"),
+        ("inference/configs/host.yaml", "CASES: bertLarge:pytorch_1.13", "renamed", "bert:pytorch_1.13"),
+        ("training/run_benchmarks/config/test_conf.py", "FLAGPERF_LOG_PATH", "redundant", "--results-dir"),
+        (
+            "training/run_benchmarks/config/test_conf.py",
+            "CASES: bert:paddle:Z100:1:8:1",
+            "illegal",
+            "only the framework",
+        ),
+        ("training/run_benchmarks/config/cluster_conf.py", "SSH_PORT", "renamed", "cluster.yaml: port"),
+        ("inference/docker_images/acme/acme_analysis.py", "fp16_flops", "renamed", "chips.yaml"),
+        ("training/acme/acme_monitor.py", "", "by hand", "monitor()"),
+        ("base/vendors/acme", "", "unknown", "no suite"),
+    ],
+)
+def test_each_key_has_its_fate(brought: tuple[Moved, Path], file: str, key: str, fate: str, told: str) -> None:
+    found = row(brought[0], file, key)
+    assert found.fate == fate and told in str(found), found
+
+
+def test_what_is_written_is_what_our_readers_take(brought: tuple[Moved, Path]) -> None:
+    moved, out = brought
+    vendor = out / "vendors/acme"
+    scale = yaml.safe_load((vendor / "configs/training/bert/Z100x1x8.yaml").read_text())
+    assert scale == {
+        "train_batch_size": 27,
+        "eval_batch_size": 27,
+        "learning_rate": 1e-4,
+        "weight_decay": 0.02,
+        "precision": "fp16",
+    }
+    assert yaml.safe_load((vendor / "configs/inference/vit.yaml").read_text())["fp16"] is True
+    needs = load_environment(vendor)
+    assert needs.variables_of("training/bert") == {"ACME_FUSE": "1", "ACME_CACHE": "8 GiB", "ACME_MODE": "fast$"}
+    assert needs.requirements_of("inference/bert") == ("transformers>=4",)
+    (chip,) = load_chips(vendor / "chips.yaml")
+    assert chip.name == "Z100" and chip.peaks["fp16"].flops == 96e12
+    entries = [(entry.suite, entry.case, entry.scale) for entry in load_host_file(out / "runs.yaml").entries]
+    assert entries == [
+        *[("training", "bert", "Z100x1x8"), ("training", "resnet50", "Z100x1x8")],
+        *[("inference", "vit", ""), ("inference", "bert", "")],
+    ]
+    cluster = load_cluster(out / "cluster.yaml")
+    assert [host.address for host in cluster.hosts] == ["10.1.2.3", "10.1.2.4"] and cluster.master_port == 29501
+    table = json.loads((out / "import.json").read_text())
+    assert len(table["rows"]) == len(moved.rows) and {each["fate"] for each in table["rows"]} == set(FATES)
+    assert f"| {BERT}/config_Z100x1x8.py:9 | fp16 | true | renamed |" in (out / "import.md").read_text()
+
+
+def test_the_package_keeps_the_contract(brought: tuple[Moved, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    source = (brought[1] / "vendors/acme/__init__.py").read_text()
+    module: dict[str, Any] = {"__name__": "acme"}
+    exec(compile(source, "acme", "exec"), module)
+    vendor = module["vendor"]
+    assert vendor.distributed_backend == "xccl" and vendor.visible_devices_variable == "ACME_VISIBLE_DEVICES"
+    assert vendor.default_compiler == "forge" and vendor.training_precisions == {"fp32", "fp16"}
+    assert vendor.devices() == [] or vendor.chip()
+
+
+def test_who_breaks_flagperfs_own_list_is_counted(brought: tuple[Moved, Path]) -> None:
+    check = brought[0].check
+    assert (check.files, check.breaking, check.off_the_list) == (3, 2, 5)
+    assert (
+        "2 of 3 training settings (67 %) break FlagPerf's own mutable_params" in (brought[1] / "import.md").read_text()
+    )
+
+
+def test_nothing_is_written_over(tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out/runs.yaml").write_text("mine")
+    with pytest.raises(UsageError, match="runs.yaml would be written over: choose an empty folder"):
+        again(tmp_path, {})
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["runs.yaml"]
+
+
+def test_2022s_lists_of_runs(tmp_path: Path) -> None:
+    entry = {"model": "bert", "framework": "pytorch", "config": "config_Z100x1x8", "repeat": 2, "nnodes": 1, "nproc": 8}
+    text = f'VENDOR = "acme"\nCASES = ["DEMO", "GONE"]\nDEMO = { ({**entry, "data_dir_host": "/data/bert"})!r}\n'
+    moved = again(tmp_path, {"training/run_benchmarks/config/test_conf.py": text})
+    assert moved.files["runs.yaml"].splitlines()[3] == "  bert:pytorch:Z100:1:8:2: /data/bert"
+    assert row(moved, "training/run_benchmarks/config/test_conf.py", "CASES: GONE").fate == "illegal"
+
+
+COMPUTED = """\
+import torch_acme
+from config_common import *
+train_batch_size = 16
+train_batch_size = train_batch_size * 2
+if True:
+    learning_rate = 1e-4
+eval_batch_size, other = 4, 5
+weight_decay = open("/etc/passwd").read()
+num_workers = 3
+gradient_accumulation_steps += 1
+log_freq = 1e999
+"""
+
+
+def test_what_computes_is_refused_with_its_line_and_the_rest_is_read(tmp_path: Path) -> None:
+    file = f"{BERT}/config_Z100x1x8.py"
+    moved = again(tmp_path, {file: COMPUTED})
+    refused = {(each.line, each.key) for each in moved.rows if each.file == file and each.fate == "refused"}
+    assert refused == {
+        *[(1, ""), (4, "train_batch_size"), (5, "learning_rate"), (7, "eval_batch_size"), (7, "other")],
+        *[(8, "weight_decay"), (10, "gradient_accumulation_steps"), (11, "log_freq")],
+    }
+    assert "imports torch_acme, which is no file of the adaptation" in row(moved, file, "").why
+    assert moved.files["vendors/acme/configs/training/bert/Z100x1x8.yaml"].endswith("\nnum_workers: 3\n")
+
+
+@cache
+def _large() -> str:
+    return "a = 1\n" * 2_000_000
+
+
+@pytest.mark.parametrize(
+    "content, told",
+    [
+        (lambda: _large().encode(), "larger than 1 MiB"),
+        (lambda: "x = 'schön'".encode("latin-1"), "not UTF-8"),
+        (lambda: b"x = (1\n", "is no Python: '(' was never closed (line 1)"),
+        (lambda: b"x = 1\0", "is no Python"),
+        (lambda: b"x = " + b"(" * 5000 + b")" * 5000, "is no Python"),
+        (lambda: b"x = " + b"-" * 5000 + b"1", ""),
+    ],
+)
+def test_a_file_that_cannot_be_read_is_told_and_the_rest_is_read(
+    tmp_path: Path, content: Callable[[], bytes], told: str
+) -> None:
+    path = write(tmp_path / "FlagPerf") / BERT / "config_Z100x1x8.py"
+    path.write_bytes(content())
+    moved = bring(tmp_path / "FlagPerf", "acme", tmp_path / "out", ROOT)
+    refused = [each for each in moved.rows if each.file.endswith(path.name) and each.fate == "refused"]
+    assert refused and told in refused[0].why
+    assert row(moved, f"{BERT}/config_Z100x1x1.py", "learning_rate").fate == "taken over"
+
+
+@pytest.mark.parametrize("name", ["config_Z100xY200x1x8", "config_Z100", "config_Z100x1x", "config_1x8"])
+def test_a_name_of_no_chip_or_two_is_illegal(tmp_path: Path, name: str) -> None:
+    moved = again(tmp_path, {f"{BERT}/{name}.py": "learning_rate = 3e-4\n"})
+    found = row(moved, f"{BERT}/{name}.py", "")
+    assert (found.fate == "illegal" and "expected one chip" in found.why) or "is no scale" in found.why
+
+
+@pytest.mark.parametrize("name", ["../acme", "acme/..", "", "class", "a-b", "acme\n", "ácme", "$(id)", "9acme"])
+def test_a_name_that_no_folder_may_have_is_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(UsageError, match="expected a name of letters, digits and underscores"):
+        again(tmp_path, {}, name)
+    assert not (tmp_path / "out").exists()
+
+
+def test_who_is_not_there_is_told_with_the_nearest(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="nothing of vendor 'acne' is there: it has acme; did you mean 'acme'"):
+        again(tmp_path, {}, "acne")
+
+
+@pytest.mark.parametrize("name", ["", "training/benchmarks", "missing", "inference/configs/host.yaml"])
+def test_what_is_no_checkout_is_refused(tmp_path: Path, name: str) -> None:
+    write(tmp_path / "FlagPerf")
+    with pytest.raises(UsageError, match="expected"):
+        bring(tmp_path / "FlagPerf" / name if name else tmp_path, "acme", tmp_path / "out", ROOT)
+
+
+def test_it_is_called_in_our_checkout(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="call it in Proofmark's checkout"):
+        bring(write(tmp_path / "FlagPerf"), "acme", tmp_path / "out", tmp_path)
+
+
+def test_a_link_out_of_the_checkout_is_not_read(tmp_path: Path) -> None:
+    (tmp_path / "secret.py").write_text("learning_rate = 1e-4\n")
+    tree = write(tmp_path / "FlagPerf")
+    (tree / BERT / "config_Z100x2x8.py").symlink_to(tmp_path / "secret.py")
+    moved = bring(tree, "acme", tmp_path / "out", ROOT)
+    assert "a link out of" in row(moved, f"{BERT}/config_Z100x2x8.py", "").why
+
+
+def test_the_command_prints_the_table_and_ends_with_4_where_nothing_can_be_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tree = write(tmp_path / "FlagPerf")
+    monkeypatch.chdir(ROOT)
+    arguments = ["x", "import", str(tree), "--vendor", "acme", "--out", str(tmp_path / "out")]
+    monkeypatch.setattr("sys.argv", arguments)
+    __main__.main()
+    printed = capsys.readouterr().out
+    assert f"renamed     {RESNET}/config_Z100x1x8.py:1  lr = 0.8 -> " in printed
+    assert "break FlagPerf's own mutable_params" in printed
+    for wrong in (arguments, arguments[:-1], ["x", "imports"], ["x"]):
+        monkeypatch.setattr("sys.argv", wrong)
+        with pytest.raises(SystemExit, match="4"):
+            __main__.main()
+        assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+def test_their_list_of_runs_is_no_run_list(tmp_path: Path) -> None:
+    (tmp_path / "test_conf.py").write_text("CASES = {}\n")
+    with pytest.raises(ConfigurationError, match=r"test_conf.py: is Python.*python -m proofmark.flagperf import"):
+        load_host_file(tmp_path / "test_conf.py")
