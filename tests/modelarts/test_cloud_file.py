@@ -86,6 +86,7 @@ def test_all_problems_at_once(tmp_path: Path) -> None:
         ({"environment": {f"V{number}": "" for number in range(101)}}, "the platform takes 100"),
         ({"poll": [10, 1]}, "expected the shorter one first"),
         ({"pool_id": "a b"}, "'a b' is no id"),
+        ({"out_url": "/my.bench/runs/"}, "bucket 'my.bench' has a dot"),
         ({"image": "team/proofmark; rm"}, "has characters that no such name has"),
     ],
 )
@@ -142,6 +143,13 @@ def test_the_users_own_key_in_a_value_is_refused(tmp_path: Path, held: str) -> N
         with pytest.raises(UsageError, match=f"the cloud file: {key}: a secret does not belong") as caught:
             refuse_secrets(load(tmp_path, **changes), who.is_in)
         assert held not in str(caught.value)
+
+
+def test_secrets_are_hidden_however_they_are_written() -> None:
+    who = Credentials("AK-of-mine", "sk/of+mine=\u00fc", "token")
+    for held in ("sk/of+mine=\u00fc", "sk%2Fof%2Bmine%3D%C3%BC", "sk%2fof+mine%3d%c3%bc", "%73k/of+mine=\u00fc"):
+        assert who.is_in(f"a {held}") and who.hidden(f"GET /?sign={held}&x=token") == "GET /?sign=***&x=***"
+    assert who.is_in("AK%2Dof-mine") and who.hidden("sk/of") == "sk/of"
 
 
 def test_where_secrets_come_from(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -253,6 +253,22 @@ def test_a_log_that_began_with_a_preview_is_the_buckets_in_the_end(
         assert running.log(view.tasks[0]).read_bytes() == content
 
 
+def test_another_session_takes_no_preview_for_the_buckets(
+    bench: Bench, stand_in: StandIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What lies here when a job is found again may be the preview that the session before had."""
+    monkeypatch.setattr(stand_in, "_preview", lambda *_: (200, {"content": "first\n", "full_size": 6}))
+    at, view = (
+        AtService(name=bench.prefix, id="0c", nodes=1, settings={}),
+        View("Running", "running", [Task("worker-0")]),
+    )
+    RunningJob(bench.service(), at, bench.folder).sync_logs(view)
+    bench.buckets.write(f"{bench.prefix}/runs/{bench.prefix}/log/modelarts-job-0c-worker-0.log", b"First\nsecond\n")
+    again = RunningJob(bench.service(), at, bench.folder)
+    again.sync_logs(view)
+    assert again.log(view.tasks[0]).read_bytes() == b"First\nsecond\n"
+
+
 def test_a_log_in_utf_8_grows_from_its_preview_to_the_buckets(bench: Bench, stand_in: StandIn, tmp_path: Path) -> None:
     python = tmp_path / "python"
     python.write_text('#!/bin/bash\nfor line in 1 2 3; do echo "gr\u00fc\u00dfe $line"; sleep 0.2; done\nexit 5\n')

@@ -130,6 +130,8 @@ class Cloud(BaseModel):
             raise ValueError(f"{folder!r} must end in a slash: it is a folder")
         if folder is not None and not OBS_FOLDER.fullmatch(folder):
             raise ValueError(f"{folder!r} is no folder of a bucket: expected /bucket/path/")
+        if folder is not None and "." in (bucket := folder.split("/")[1]):
+            raise ValueError(f"bucket {bucket!r} has a dot: no certificate holds for its host name, take one without")
         return folder
 
     @field_validator("boot_file")

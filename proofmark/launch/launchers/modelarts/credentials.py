@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import configparser
 import os
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -28,12 +29,21 @@ class Credentials:
     def hidden(self, text: str) -> str:
         """A text without what is secret."""
         for secret in filter(None, (self.sk, self.token)):
-            text = text.replace(secret, "***")
+            text = _written(secret).sub("***", text)
         return text
 
     def is_in(self, text: str) -> bool:
         """Whether a text holds the key or what is secret of it."""
-        return any(part in text for part in (self.ak, self.sk, self.token) if part)
+        return any(_written(part).search(text) for part in (self.ak, self.sk, self.token) if part)
+
+
+def _written(secret: str) -> re.Pattern[str]:
+    """A secret as it is, or as an address has it: any of its characters percent-encoded."""
+    return re.compile("".join(f"(?:{re.escape(each)}|{_encoded(each)})" for each in secret))
+
+
+def _encoded(character: str) -> str:
+    return "".join(f"%(?i:{byte:02x})" for byte in character.encode("utf-8", "surrogateescape"))
 
 
 def find_credentials(keyring: str | None) -> Credentials:

@@ -65,8 +65,8 @@ class ModelArts(Service):
         refuse_secrets(cloud, who.is_in)
         self._who, self._client, self._obs = who, modelarts_client(cloud, who), Obs(cloud, who)
         self._theirs = sdk_module("huaweicloudsdkmodelarts.v1")
-        self._begun = set[str]()
-        """Logs that begin with the service's preview here, by their name."""
+        self._from_bucket = set[str]()
+        """Logs of which all that is here came from the bucket, by this session; others may begin with a preview."""
         self.timing = Timing(cloud.poll, cloud.error_budget, cloud.queue_timeout)
         self.servers = cloud.servers
         self.data_dir = DATA if cloud.data_url else None
@@ -148,15 +148,12 @@ class ModelArts(Service):
         A preview is a text, and no more than shown: once the bucket has the log, it is had from its first byte.
         """
         name = self.log_name(at, task)
-        begins = 0 if name in self._begun else since
+        begins = since if name in self._from_bucket else 0
         found = self._obs.log(f"{self._cloud.out_url[1:]}{at.name}/log/{name}", begins)
         if found is not None:
-            self._begun.discard(name)
+            self._from_bucket.add(name)
             return LogPart(begins, found)
-        said = self._previewed(at, task, since)
-        if said:
-            self._begun.add(name)
-        return LogPart(since, said)
+        return LogPart(since, self._previewed(at, task, since))
 
     def log_name(self, at: AtService, task: Task) -> str:
         """As the platform calls it in the bucket."""
