@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from proofmark.errors import StepError
 from proofmark.process.threads import one_thread
@@ -22,17 +22,36 @@ Compute = Callable[["list[torch.Tensor]"], "tuple[list[torch.Tensor], float]"]
 Synchronize = Callable[[], None]
 
 
+@runtime_checkable
+class Apart(Protocol):
+    """A target in a process of its own: its inputs have to be where it can see them before the clock runs."""
+
+    def place(self, inputs: list[torch.Tensor]) -> list[torch.Tensor]:
+        """The same inputs where it sees them; as they are, if they are there."""
+
+    def device_memory(self) -> tuple[int | None, int | None]:
+        """(peak bytes that it used on its device, total bytes); None where not readable."""
+
+    def reset_peak(self) -> None:
+        """Forget how much of the host's memory its process took until now."""
+
+    def peak_resident_bytes(self) -> int | None:
+        """How much of it its process took since, at most; None where not readable."""
+
+
 @dataclass(frozen=True)
 class Window:
     """One call and what came of it.
 
     Attributes:
+        given: the inputs where the engine saw them.
         outputs: the engine's own tensors.
         answer: copies of them on the host, as they were when the clock was stopped.
         foo_seconds: what the engine reported as `foo_time`.
         nanoseconds: from the call to the copied answer.
     """
 
+    given: list[torch.Tensor]
     outputs: list[torch.Tensor]
     answer: list[torch.Tensor]
     foo_seconds: float
@@ -51,13 +70,14 @@ def run_window(compute: Compute, inputs: list[torch.Tensor], synchronize: Synchr
         StepError: what it returned is no answer.
     """
     batch = len(inputs[0])  # before the engine has them in hand
+    given = compute.place(inputs) if isinstance(compute, Apart) else inputs
     clock = time.perf_counter_ns
     start = clock()
-    returned = compute(inputs)
+    returned = compute(given)
     synchronize()
     outputs, foo_seconds = check_answer(returned, batch)
     answer = on_host(outputs)
-    return Window(outputs, answer, foo_seconds, clock() - start)
+    return Window(given, outputs, answer, foo_seconds, clock() - start)
 
 
 def check_answer(returned: object, batch: int) -> tuple[list[torch.Tensor], float]:

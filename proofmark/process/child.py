@@ -135,11 +135,7 @@ class Child:
 
     def cause_of_death(self) -> str:
         """How one that was ended, or ended itself, came to it; part of a sentence."""
-        code = self.returncode
-        if code is None or code >= 0:
-            return f"ended with exit code {code}"
-        name = signal.Signals(-code).name if -code in set(signal.Signals) else str(-code)
-        return f"died of signal {-code} ({name})"
+        return cause_of_death(self.returncode)
 
     def _written(self, position: int) -> bytes:
         with contextlib.suppress(OSError):
@@ -154,3 +150,11 @@ class Child:
     def _remove_temporary(self) -> None:
         if self._temporary:
             self._temporary.cleanup()
+
+
+def cause_of_death(code: int | None) -> str:
+    """How a process that has this exit code, negative for a signal, came to its end; part of a sentence."""
+    if code is None or code >= 0:
+        return f"ended with exit code {code}"
+    name = signal.Signals(-code).name if -code in set(signal.Signals) else str(-code)
+    return f"died of signal {-code} ({name})"

@@ -1,0 +1,126 @@
+"""An engine's process as its referee sees it: started, spoken to, watched for its death, ended."""
+
+from __future__ import annotations
+
+import array
+import contextlib
+import os
+import select
+import signal
+import socket
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from proofmark.errors import StepError
+from proofmark.inference.engine.protocol import LONGEST
+from proofmark.process.child import cause_of_death
+from proofmark.process.lifetime import end_group
+from proofmark.process.warm import start_module
+
+SPIN_NS = 20_000
+"""For so long an answer is looked for without sleeping: to be woken takes as long."""
+
+ENDING = 5.0
+"""Seconds that the process gets to end by itself."""
+
+OUTPUT = 1
+"""What it prints goes where the referee's process prints."""
+
+
+class EngineFailed(StepError):
+    """An engine raised, answered what is no answer, or its process died. `detail` is its traceback, if there is one."""
+
+    def __init__(self, reason: str, detail: str | None = None) -> None:
+        self.detail = detail
+        super().__init__(reason)
+
+
+class EngineProcess:
+    """`python -m proofmark.inference.engine.main`, which dies with this process."""
+
+    def __init__(self, environment: Mapping[str, str], directory: Path) -> None:
+        """Start it with that environment and nothing else of this process's, in a directory of its own.
+
+        Raises:
+            OSError: it can't be started.
+        """
+        self._socket, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        arguments = [str(os.getpid()), str(directory)]
+        with its:
+            self._process = start_module(
+                "proofmark.inference.engine.main", arguments, [its.fileno()], OUTPUT, environment
+            )
+        self._buffer = bytearray(LONGEST)
+        self._life = os.pidfd_open(self._process.pid)
+        self._poll = select.poll()
+        self._poll.register(self._socket, select.POLLIN)
+        self._poll.register(self._life, select.POLLIN)
+
+    @property
+    def pid(self) -> int:
+        """Its process, and its group."""
+        return self._process.pid
+
+    def send(self, message: bytes, descriptors: Sequence[int] = ()) -> None:
+        """Send a message, with descriptors.
+
+        Raises:
+            EngineFailed: the process has ended.
+        """
+        try:
+            if descriptors:
+                rights = (socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", descriptors))
+                self._socket.sendmsg([message], [rights])
+            else:
+                self._socket.send(message)
+        except OSError:
+            raise self._lost() from None
+
+    def receive(self) -> bytes:
+        """The next message, however long it takes: the referee's own parent watches over that.
+
+        Raises:
+            EngineFailed: the process has ended.
+        """
+        deadline = time.perf_counter_ns() + SPIN_NS
+        while True:
+            try:
+                length = self._socket.recv_into(self._buffer, 0, socket.MSG_DONTWAIT)
+            except BlockingIOError:
+                if time.perf_counter_ns() > deadline:
+                    self._sleep()
+                continue
+            except OSError:
+                raise self._lost() from None
+            if not length:
+                raise self._lost()
+            return bytes(self._buffer[:length])
+
+    def _sleep(self) -> None:
+        """Until there is a message, or no more process that could send one: what it forked may hold the socket."""
+        if all(descriptor == self._life for descriptor, _ in self._poll.poll()):
+            raise self._lost()
+
+    def stacks(self) -> None:
+        """Have it print where all its threads are."""
+        if self._process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid, signal.SIGUSR1)
+
+    def close(self) -> None:
+        """Have it end, at the latest by force, with all that is left of its group. A second time does nothing."""
+        if self._process.returncode is not None:
+            return
+        self._socket.close()
+        if self._process.stdin:
+            self._process.stdin.close()
+        select.select([self._life], [], [], ENDING)
+        end_group(self._process)
+        os.close(self._life)
+
+    def _lost(self) -> EngineFailed:
+        select.select([self._life], [], [], ENDING)
+        end_group(self._process)
+        how = cause_of_death(self._process.returncode)
+        return EngineFailed(f"the engine's process {how}; its output is in worker.log")

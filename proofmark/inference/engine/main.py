@@ -1,0 +1,194 @@
+"""The engine's process: `python -m proofmark.inference.engine.main PARENT DIRECTORY SOCKET`.
+
+A vendor's package and one compiled model of its live here, and nothing of a case but its model: no data, no labels, no
+reference, no clock that counts.
+"""
+
+from __future__ import annotations
+
+import array
+import faulthandler
+import importlib
+import json
+import os
+import signal
+import socket
+import sys
+import traceback
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from proofmark.errors import ProofmarkError, StepError
+from proofmark.inference.engine import protocol
+from proofmark.inference.engine.slots import Slot
+from proofmark.inference.failure import LONGEST, told
+from proofmark.measuring.precision import framework_compute
+from proofmark.measuring.window import Compute, check_answer
+from proofmark.process.lifetime import end_with, leave
+from proofmark.process.threads import one_thread
+from proofmark.rules.config import EffectiveConfig
+from proofmark.vendor.contract import Vendor
+from proofmark.vendor.registry import find_vendor
+
+if TYPE_CHECKING:
+    import torch
+
+SPINS = 40
+"""So often the next message is looked for without sleeping, some 20 microseconds: to be woken takes as long."""
+
+
+def main() -> None:
+    """Serve the referee at the other end of the socket until that closes it."""
+    parent, directory, descriptor = int(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3])
+    end_with(parent)
+    _keep_only(descriptor)
+    faulthandler.enable()
+    faulthandler.register(signal.SIGUSR1, all_threads=True)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    root = Path.cwd()
+    os.chdir(directory)
+    sys.argv = sys.argv[:1]
+    Server(socket.socket(fileno=descriptor), root).serve()
+
+
+def _keep_only(descriptor: int) -> None:
+    """The socket and what is printed to: whatever else the process that forked this one had open is nobody's here."""
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.closerange(3, descriptor)
+    os.closerange(descriptor + 1, os.sysconf("SC_OPEN_MAX"))
+    os.set_inheritable(descriptor, False)
+
+
+class Server:
+    """Does what it is told, one message after the other."""
+
+    def __init__(self, channel: socket.socket, root: Path) -> None:
+        """`root` is where the session runs: messages name files relative to it."""
+        self._channel, self._root = channel, root
+        self._buffer = bytearray(protocol.LONGEST)
+        self._slots: dict[int, Slot] = {}
+        self._compute: Compute | None = None
+        self._vendor: Vendor | None = None
+        self._own: list[Path] = []
+
+    def serve(self) -> None:
+        """Until the other end is closed."""
+        while message := self._next():
+            try:
+                if message[0] == protocol.CALL:
+                    self._answer(message)
+                elif message[0] == protocol.ORDER:
+                    self._tell(done=self._obey(json.loads(message[1:])))
+            except ProofmarkError as error:
+                self._tell(failed=str(error)[: LONGEST["reason"]])
+            except Exception as error:  # noqa: BLE001 (vendors may raise anything)
+                traceback.print_exc()  # to worker.log
+                detail = traceback.format_exc()[-LONGEST["detail"] :]
+                self._tell(failed=told(error, self._own, self._root)[: LONGEST["reason"]], detail=detail)
+
+    def _next(self) -> bytes:
+        """The next message that is about no slot; nothing at the end."""
+        while True:
+            message, descriptors = self._received()
+            if not message or message[0] != protocol.SLOT:
+                return message
+            _, number, size = protocol.SLOT_FORM.unpack(message)
+            try:
+                self._slots[number] = Slot(number, size, descriptors[0])
+            finally:
+                os.close(descriptors[0])
+            self._channel.send(protocol.MAPPED_FORM.pack(protocol.MAPPED, number))
+
+    def _received(self) -> tuple[bytes, list[int]]:
+        for left in range(SPINS, -1, -1):
+            try:
+                length, rights, _, _ = self._channel.recvmsg_into(
+                    [self._buffer], socket.CMSG_LEN(4), socket.MSG_DONTWAIT if left else 0
+                )
+            except BlockingIOError:
+                continue
+            except ConnectionResetError:
+                break
+            descriptors = array.array("i", b"".join(content for _, _, content in rights))
+            return bytes(self._buffer[:length]), list(descriptors)
+        return b"", []
+
+    def _answer(self, message: bytes) -> None:
+        """Run one batch: compute, wait for the device, lay the answer into its slot, and say so."""
+        _, source, target, length, number = protocol.CALL_FORM.unpack_from(message)
+        layout = protocol.read_layout(message[protocol.CALL_FORM.size :][:length])
+        inputs = self._slots[source].tensors(layout)
+        batch = len(inputs[0])
+        assert self._compute is not None and self._vendor is not None
+        returned = self._compute(inputs)
+        self._vendor.synchronize()
+        outputs, foo_seconds = check_answer(returned, batch)
+        try:
+            text = protocol.written(outputs)
+        except ValueError as error:
+            raise StepError(f"the outputs have {error}") from None
+        layout, slot = protocol.read_layout(text), self._slots[target]
+        if layout.size > slot.size:
+            slot = self._larger(layout.size, number)
+        with one_thread():
+            for place, output in zip(slot.tensors(layout), outputs, strict=True):
+                place.copy_(output.detach())
+        self._channel.send(protocol.ANSWER_FORM.pack(protocol.ANSWER, number, foo_seconds) + text)
+
+    def _larger(self, size: int, number: int) -> Slot:
+        """A slot of that size, which the referee makes."""
+        self._channel.send(protocol.LARGER_FORM.pack(protocol.LARGER, number, size))
+        message = self._next()
+        if not message:
+            leave(0)
+        return self._slots[protocol.GO_ON_FORM.unpack(message)[1]]
+
+    def _tell(self, **content: Any) -> None:
+        self._channel.send(protocol.as_json(protocol.TOLD, content))
+
+    def _obey(self, order: dict[str, Any]) -> Any:
+        if order["do"] == "memory":
+            assert self._vendor is not None
+            return self._vendor.memory()
+        return self._make(order)
+
+    def _make(self, order: dict[str, Any]) -> None:
+        """The model, then, behind the wall, the vendor's package and its engine."""
+        config = EffectiveConfig.from_dict(order["config"])
+        model = _model(order, config) if order["weights"] else None
+        _close_in()
+        found = find_vendor(order["vendor"], Path(order["vendors_dir"]), config.host.device)
+        self._own.append(found.directory)
+        self._vendor = found.vendor
+        if order["compiler"] is None:
+            assert model is not None
+            self._compute = framework_compute(model, found.vendor.torch_device(), order["precision"])
+        else:
+            make: Callable[..., Compute] = found.infer_model(order["compiler"])
+            self._compute = make(config, order["onnx"] and Path(order["onnx"]), model)
+
+
+def _close_in() -> None:
+    """Here the wall is put on: the process has one thread, and has run no code of the vendor's."""
+
+
+def _model(order: dict[str, Any], config: EffectiveConfig) -> torch.nn.Module:
+    """The case's model with the referee's weights, by one thread."""
+    from safetensors.torch import load_file
+
+    module, name = order["case"]
+    case = getattr(importlib.import_module(module), name)()
+    with one_thread():
+        model: torch.nn.Module = case.create_model(replace(config, host=replace(config.host, weights=None)))
+        weights = Path(order["weights"])
+        model.load_state_dict(load_file(weights))
+        weights.unlink()
+    return model.eval()
+
+
+if __name__ == "__main__":
+    main()
+    leave(0)

@@ -1,0 +1,203 @@
+"""An engine in a process of its own, called as if it were here."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import struct
+import threading
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import Field, TypeAdapter, ValidationError
+from typing_extensions import TypedDict
+
+from proofmark.inference.engine import protocol
+from proofmark.inference.engine.engine_process import EngineFailed, EngineProcess
+from proofmark.inference.engine.slots import Pool, Slot
+from proofmark.inference.failure import LONGEST
+from proofmark.plain_json import first_of
+from proofmark.process.memory import peak_resident_bytes, reset_peak
+from proofmark.process.threads import one_thread
+
+if TYPE_CHECKING:
+    import torch
+
+FIRST_ANSWER = 1 << 16
+"""Bytes of the slot for an answer before the first one is known."""
+
+AHEAD = 8
+"""Batches that may lie in shared memory before they are asked about, or after."""
+
+
+class _Told(TypedDict, total=False):
+    done: Any
+    failed: Annotated[str, Field(max_length=4 * LONGEST["reason"])]
+    detail: Annotated[str, Field(max_length=2 * LONGEST["detail"])] | None
+
+
+_TOLD = TypeAdapter(_Told)
+
+
+class Placed(list["torch.Tensor"]):
+    """A batch in shared memory."""
+
+    def __init__(self, tensors: Sequence[torch.Tensor], slot: int, layout: bytes) -> None:
+        super().__init__(tensors)
+        self.slot, self.layout = slot, layout
+
+
+class RemoteEngine:
+    """Takes inputs, returns (outputs, foo_time): the outputs lie in memory that the other process can write into."""
+
+    def __init__(self, process: EngineProcess, orders: Mapping[str, Any]) -> None:
+        """Have it made as `engine.main.Orders` say. This thread alone calls it afterwards.
+
+        Raises:
+            EngineFailed: it can't be.
+        """
+        self._process, self._owner = process, threading.get_ident()
+        self._pool = Pool(self._announce)
+        self._answer: Slot | None = None
+        self._answer_size = FIRST_ANSWER
+        self.made = self._ask({"do": "make", **orders})
+
+    @property
+    def pid(self) -> int:
+        """Its process."""
+        return self._process.pid
+
+    def place(self, inputs: list[torch.Tensor]) -> list[torch.Tensor]:
+        """The same inputs in shared memory, so that a call needs to copy nothing.
+
+        Another thread than the owner, with no slot free, gets them back as they are.
+
+        Raises:
+            EngineFailed: it died.
+            StepError: there is no memory for them.
+        """
+        owned = threading.get_ident() == self._owner
+        if owned and self._answer is None:
+            self._answer = self._slot(self._answer_size)
+        if isinstance(inputs, Placed):
+            return inputs
+        text = protocol.written(inputs)
+        layout = protocol.read_layout(text)
+        slot = self._slot(layout.size) if owned else self._pool.take(layout.size)
+        if slot is None:
+            return inputs
+        placed = Placed(slot.tensors(layout, partial(self._pool.give_back, slot)), slot.number, text)
+        with one_thread():
+            for target, source in zip(placed, inputs, strict=True):
+                target.copy_(source)
+        return placed
+
+    def reserve(self, inputs: list[torch.Tensor]) -> None:
+        """Have slots for as many such batches as may be placed ahead."""
+        self._pool.reserve(AHEAD, protocol.read_layout(protocol.written(inputs)).size)
+
+    def __call__(self, inputs: list[torch.Tensor]) -> tuple[list[torch.Tensor], float]:
+        """Run one batch, and wait until its answer is in shared memory and the device idle.
+
+        Raises:
+            EngineFailed: it raised, died, or answered what is no answer.
+        """
+        placed = self.place(inputs)
+        assert isinstance(placed, Placed) and self._answer is not None
+        number = secrets.randbits(64)
+        call = protocol.CALL_FORM.pack(protocol.CALL, placed.slot, self._answer.number, len(placed.layout), number)
+        self._process.send(call + placed.layout)
+        message = self._process.receive()
+        try:
+            if message[0] == protocol.LARGER:
+                message = self._enlarged(message, number)
+            return self._read(message, number)
+        except (ValueError, struct.error) as error:
+            raise EngineFailed(f"the engine's process answered what is no answer: {error}") from None
+
+    def device_memory(self) -> tuple[int | None, int | None]:
+        """(peak bytes used on the device, total bytes) as the vendor's package reads them there; None if it can't.
+
+        Raises:
+            EngineFailed: it answers no two numbers.
+        """
+        told = self._ask({"do": "memory"})
+        if not (isinstance(told, list) and len(told) == 2 and all(type(each) in (int, type(None)) for each in told)):
+            raise EngineFailed("the vendor's memory() answers no two whole numbers")
+        return told[0], told[1]
+
+    def reset_peak(self) -> None:
+        """Forget how much memory its process took until now."""
+        reset_peak(self.pid)
+
+    def peak_resident_bytes(self) -> int | None:
+        """How much its process took since, at most."""
+        return peak_resident_bytes(self.pid)
+
+    def stacks(self) -> None:
+        """Have its process print where it is."""
+        self._process.stacks()
+
+    def close(self) -> None:
+        """End its process."""
+        self._process.close()
+
+    def _slot(self, size: int) -> Slot:
+        return self._pool.take(size) or self._pool.make(size)
+
+    def _announce(self, slot: Slot, descriptor: int) -> None:
+        """Tell of a slot, and wait until it is mapped there: no call is to wait for that."""
+        form = protocol.SLOT_FORM.pack(protocol.SLOT, slot.number, slot.size)
+        self._process.send(form, [descriptor])
+        if self._process.receive() != protocol.MAPPED_FORM.pack(protocol.MAPPED, slot.number):
+            raise EngineFailed("the engine's process spoke without being asked")
+
+    def _enlarged(self, message: bytes, number: int) -> bytes:
+        """The answer to a call whose slot was too small, by way of a larger one."""
+        _, given, size = protocol.LARGER_FORM.unpack(message)
+        assert self._answer is not None
+        if given != number or not self._answer.size < size <= protocol.MOST_BYTES:
+            raise ValueError(f"asks for a slot of {size} bytes")
+        self._pool.give_back(self._answer)
+        self._answer_size, self._answer = size, None
+        self._answer = self._slot(size)
+        self._process.send(protocol.GO_ON_FORM.pack(protocol.GO_ON, self._answer.number, number))
+        return self._process.receive()
+
+    def _read(self, message: bytes, number: int) -> tuple[list[torch.Tensor], float]:
+        if message[0] == protocol.TOLD:
+            self._done(message)
+        if message[0] != protocol.ANSWER:
+            raise ValueError("a message of another kind")
+        _, given, foo_seconds = protocol.ANSWER_FORM.unpack_from(message)
+        if given != number:
+            raise ValueError("it is to a call that was not made")
+        layout = protocol.read_layout(message[protocol.ANSWER_FORM.size :])
+        assert self._answer is not None
+        outputs = self._answer.tensors(layout, partial(self._pool.give_back, self._answer))
+        self._answer = None
+        return outputs, foo_seconds
+
+    def _ask(self, order: Mapping[str, Any]) -> Any:
+        self._process.send(protocol.as_json(protocol.ORDER, order))
+        message = self._process.receive()
+        if message[0] != protocol.TOLD:
+            raise EngineFailed("the engine's process spoke without being asked")
+        return self._done(message)
+
+    def _done(self, message: bytes) -> Any:
+        """What came of an order.
+
+        Raises:
+            EngineFailed: it failed.
+        """
+        try:
+            content = _TOLD.validate_python(json.loads(message[1:]))
+        except ValidationError as error:
+            raise EngineFailed(f"the engine's process answered what is no answer: {first_of(error)}") from None
+        except (ValueError, RecursionError):
+            raise EngineFailed("the engine's process answered what is no answer: not JSON") from None
+        if "failed" in content:
+            raise EngineFailed(content["failed"][: LONGEST["reason"]], content.get("detail"))
+        return content.get("done")

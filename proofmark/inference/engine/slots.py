@@ -1,0 +1,135 @@
+"""Slots of shared memory, in which batches and answers cross: files without a name, sealed to their size."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import mmap
+import os
+import threading
+import weakref
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import psutil
+
+from proofmark.errors import StepError
+from proofmark.inference.engine.protocol import Layout
+
+if TYPE_CHECKING:
+    import torch
+
+SEALS = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
+"""Nobody makes it smaller under who reads it, or larger at another's expense."""
+
+
+class Slot:
+    """One of them, seen from either side.
+
+    Attributes:
+        number: by which both sides know it.
+        size: in bytes.
+    """
+
+    def __init__(self, number: int, size: int, descriptor: int) -> None:
+        """Map it, all of its pages at once, so that no call meets one for the first time.
+
+        Raises:
+            OSError: it is smaller, or there is no memory for it.
+        """
+        self.number, self.size = number, size
+        if os.fstat(descriptor).st_size < size:
+            raise OSError(f"a slot of {os.fstat(descriptor).st_size} bytes; expected {size}")
+        self._memory = mmap.mmap(descriptor, size, flags=mmap.MAP_SHARED | mmap.MAP_POPULATE)
+
+    @classmethod
+    def make(cls, number: int, size: int) -> tuple[Slot, int]:
+        """A new one, and its descriptor, which the caller closes.
+
+        Raises:
+            StepError: there is no memory for it.
+        """
+        descriptor = -1
+        try:
+            if size > psutil.virtual_memory().available:  # without this, the kernel would end processes to make room
+                raise OSError(errno.ENOMEM, os.strerror(errno.ENOMEM))
+            descriptor = os.memfd_create("proofmark", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+            os.posix_fallocate(descriptor, 0, size)  # a lack of memory is told here, and by no signal later
+            fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, SEALS)
+            return cls(number, size, descriptor), descriptor
+        except OSError as error:
+            if descriptor >= 0:
+                os.close(descriptor)
+            raise StepError(
+                f"no {size / 2**20:.4g} MiB of shared memory for a batch or its answer: {error.strerror or error}; "
+                "free memory, or set a smaller batch_size"
+            ) from None
+
+    def tensors(self, layout: Layout, on_release: Callable[[], object] | None = None) -> list[torch.Tensor]:
+        """Tensors that lie in it; `on_release` is called when the last of them, and of their views, is gone.
+
+        Raises:
+            ValueError: they don't fit.
+        """
+        import torch
+
+        if layout.size > self.size:
+            raise ValueError(f"{layout.size} bytes in a slot of {self.size}")
+        view = memoryview(self._memory)
+        if on_release is not None:
+            weakref.finalize(view, on_release).atexit = False
+        tensors = []
+        for place in layout.places:
+            dtype = getattr(torch, place.dtype)
+            if place.numel:
+                flat = torch.frombuffer(view, dtype=dtype, count=place.numel, offset=place.offset)
+                tensors.append(flat.view(place.shape))
+            else:
+                tensors.append(torch.empty(place.shape, dtype=dtype))
+        return tensors
+
+
+class Pool:
+    """Slots of the referee's side that nobody uses now. A slot comes back by itself when its tensors are gone."""
+
+    def __init__(self, announce: Callable[[Slot, int], None]) -> None:
+        """`announce` tells the other side of a new slot, by its descriptor."""
+        self._announce = announce
+        self._free: list[Slot] = []
+        self._lock = threading.Lock()
+        self._made = 0
+
+    def take(self, size: int) -> Slot | None:
+        """A free one that is large enough, the smallest of them; None where there is none."""
+        with self._lock:
+            fitting = [slot for slot in self._free if slot.size >= size]
+            if not fitting:
+                return None
+            slot = min(fitting, key=lambda each: each.size)
+            self._free.remove(slot)
+            return slot
+
+    def make(self, size: int) -> Slot:
+        """A new one. By one thread alone: the other side is told.
+
+        Raises:
+            StepError: there is no memory for it.
+        """
+        self._made += 1
+        slot, descriptor = Slot.make(self._made, max(size, mmap.PAGESIZE))
+        try:
+            self._announce(slot, descriptor)
+        finally:
+            os.close(descriptor)
+        return slot
+
+    def give_back(self, slot: Slot) -> None:
+        """Let another have it."""
+        self._free.append(slot)  # of one piece: this may be called while the lock is held, by a collection of garbage
+
+    def reserve(self, count: int, size: int) -> None:
+        """Have so many free ones of a size."""
+        with self._lock:
+            there = sum(slot.size >= size for slot in self._free)
+        for _ in range(count - there):
+            self.give_back(self.make(size))

@@ -1,0 +1,27 @@
+"""An exception as a step's outcome tells of it."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Collection
+from pathlib import Path
+
+LONGEST = {"message": 700, "reason": 1000, "detail": 20_000}
+"""Characters of a failure that are kept."""
+
+
+def told(error: BaseException, own: Collection[Path], root: Path | None = None) -> str:
+    """Its first line, the last place in code below one of the `own` directories, and where the rest is.
+
+    Paths are relative to `root`, by default the working directory.
+    """
+    first = next(iter(str(error).strip().splitlines()), "")[: LONGEST["message"]]
+    files = [(Path(frame.filename), frame.lineno) for frame in traceback.extract_tb(error.__traceback__)]
+    places = [f"{short(file, root)}:{line}, " for file, line in files if any(map(file.resolve().is_relative_to, own))]
+    return f"{type(error).__name__}: {first} ({places[-1] if places else ''}traceback in worker.log)"
+
+
+def short(path: Path, root: Path | None = None) -> Path:
+    """Relative to the working directory, or to `root`, where it is below that."""
+    base = root or Path.cwd()
+    return path.relative_to(base) if path.is_relative_to(base) else path

@@ -1,0 +1,330 @@
+"""An engine in a process of its own: what crosses, what does not, and how it ends."""
+
+from __future__ import annotations
+
+import ast
+import gc
+import json
+import os
+import signal
+import struct
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+import torch
+from safetensors.torch import save_file
+
+from proofmark.errors import StepError
+from proofmark.inference.engine import protocol, slots
+from proofmark.inference.engine.engine_process import EngineFailed, EngineProcess
+from proofmark.inference.engine.environment import engine_environment
+from proofmark.inference.engine.remote_engine import Placed, RemoteEngine
+from proofmark.inference.engine.slots import Pool, Slot
+from proofmark.measuring.window import run_window
+from proofmark.rules.config import EffectiveConfig
+
+ACME = """
+from proofmark.vendor import Compiler, Device, Vendor
+
+class Acme(Vendor):
+    compilers = {"moody": Compiler(frozenset({"fp32"}), consumes="model")}
+    default_compiler = "moody"
+    def devices(self): return [Device(0, "anvil")]
+    def chip(self): return "anvil"
+    def synchronize(self): moody.waited.append(1)
+    def memory(self): return 5, 10
+
+from . import moody
+vendor = Acme()
+"""
+
+MOODY = """
+import os
+from proofmark.vendor import StepError
+waited = []
+
+class InferModel:
+    def __init__(self, config, onnx_path, model): self.model = model
+    def __call__(self, inputs):
+        mood = int(inputs[1][0])
+        if mood == 1: raise RuntimeError("out of anvils\\nand more")
+        if mood == 2: raise StepError("no anvils for this")
+        if mood == 3: return inputs[0], 0.0
+        if mood == 4: inputs[0].zero_()
+        if mood == 5: return [inputs[0].to(__import__("torch").complex64)], 0.0
+        if mood == 6: return [self.model(inputs[0]).repeat(1, 40_000)], 0.5
+        if mood == 7:
+            links = [f"/proc/self/fd/{n}" for n in os.listdir("/proc/self/fd") if int(n) > 2]
+            listed = [os.readlink(link).split(":")[0] for link in links if os.path.islink(link)]
+            raise StepError(f"{sorted(listed)} in {os.getcwd()}, waited {bool(waited)}")
+        if mood == 8: os._exit(3)
+        return [self.model(inputs[0])], 0.0
+"""
+
+CASE = """
+import torch
+class Case:
+    def create_model(self, config): return torch.nn.Linear(3, 2)
+"""
+
+
+def nothing() -> None:
+    pass
+
+
+def orders(root: Path, **changes: Any) -> dict[str, Any]:
+    model = torch.nn.Linear(3, 2)
+    with torch.no_grad():
+        model.weight.copy_(torch.arange(6.0).view(2, 3))
+        model.bias.zero_()
+    save_file(model.state_dict(), root / "weights")
+    config = EffectiveConfig("inference", "anvil", "embedded", "acme", {}, {})
+    made = {
+        "vendor": "acme",
+        "vendors_dir": str(root / "vendors"),
+        "compiler": "moody",
+        "precision": "fp32",
+        "config": config.as_dict(),
+        "case": ["anvil_case", "Case"],
+        "onnx": None,
+        "weights": str(root / "weights"),
+    }
+    return made | changes
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("engine")
+    (folder / "vendors/acme").mkdir(parents=True)
+    (folder / "vendors/__init__.py").write_text("")
+    (folder / "vendors/acme/__init__.py").write_text(ACME)
+    (folder / "vendors/acme/moody.py").write_text(MOODY)
+    (folder / "anvil_case.py").write_text(CASE)
+    (folder / "own").mkdir()
+    return folder
+
+
+def process(root: Path) -> EngineProcess:
+    path = os.pathsep.join([str(root), *sys.path])
+    return EngineProcess(engine_environment() | {"PYTHONPATH": path}, root / "own")
+
+
+@pytest.fixture(scope="module")
+def engine(root: Path) -> Iterator[RemoteEngine]:
+    made = RemoteEngine(process(root), orders(root))
+    yield made
+    made.close()
+    assert not psutil.pid_exists(made.pid)
+
+
+def asked(mood: int, rows: int = 4) -> list[torch.Tensor]:
+    return [torch.arange(3.0 * rows).view(rows, 3), torch.full((rows,), mood)]
+
+
+class TestOneThatRuns:
+    """All in one process."""
+
+    def test_it_answers_with_the_referees_weights(self, engine: RemoteEngine) -> None:
+        inputs = asked(0)
+        window = run_window(engine, inputs, nothing)
+        assert torch.equal(window.answer[0], inputs[0] @ torch.arange(6.0).view(2, 3).T)
+        assert window.foo_seconds == 0.0 and window.given is not inputs
+
+    def test_a_larger_answer_than_any_before(self, engine: RemoteEngine) -> None:
+        window = run_window(engine, asked(6), nothing)
+        assert window.answer[0].shape == (4, 80_000) and window.foo_seconds == 0.5
+        again = run_window(engine, asked(6), nothing)
+        assert torch.equal(window.outputs[0], again.answer[0])  # in a slot of its own
+
+    def test_what_it_writes_into_its_inputs_is_seen(self, engine: RemoteEngine) -> None:
+        inputs = asked(4)
+        window = run_window(engine, inputs, nothing)
+        assert not window.given[0].any() and inputs[0].any()
+
+    @pytest.mark.parametrize(
+        "mood, told, detailed",
+        [
+            (1, r"RuntimeError: out of anvils \(\S+/vendors/acme/moody.py:\d+, traceback in worker.log\)", True),
+            (2, "no anvils for this", False),
+            (3, "the outputs are a Tensor; expected a list of tensors", False),
+            (5, "the outputs have a tensor of type complex64; expected one of float32", False),
+        ],
+    )
+    def test_what_is_no_answer(self, engine: RemoteEngine, mood: int, told: str, detailed: bool) -> None:
+        with pytest.raises(EngineFailed, match=told) as caught:
+            run_window(engine, asked(mood), nothing)
+        assert bool(caught.value.detail) == detailed
+
+    def test_what_it_has(self, engine: RemoteEngine, root: Path) -> None:
+        run_window(engine, asked(0), nothing)
+        with pytest.raises(EngineFailed) as caught:
+            run_window(engine, asked(7), nothing)
+        listed, _, rest = str(caught.value).partition(" in ")
+        assert rest == f"{root / 'own'}, waited True"
+        assert {name for name in ast.literal_eval(listed) if "memfd" not in name} == {"socket"}
+
+    def test_its_memory(self, engine: RemoteEngine) -> None:
+        assert engine.device_memory() == (5, 10)
+        engine.reset_peak()
+        assert (engine.peak_resident_bytes() or 0) > 1 << 20
+
+    def test_slots_are_used_again(self, engine: RemoteEngine) -> None:
+        for _ in range(50):
+            run_window(engine, asked(0), nothing)
+        gc.collect()
+        assert engine._pool._made < 12
+
+    def test_nothing_is_copied_twice(self, engine: RemoteEngine) -> None:
+        placed = engine.place(asked(0))
+        assert isinstance(placed, Placed) and engine.place(placed) is placed
+
+
+def test_one_that_dies(root: Path) -> None:
+    engine = process(root)
+    os.kill(engine.pid, signal.SIGKILL)
+    with pytest.raises(EngineFailed, match=r"the engine's process died of signal 9 \(SIGKILL\)"):
+        engine.receive()
+    with pytest.raises(EngineFailed):
+        engine.send(b"o{}")
+    engine.close()
+
+
+def test_it_goes_with_its_referee(root: Path, tmp_path: Path) -> None:
+    child = os.fork()
+    if child == 0:
+        (tmp_path / "pid").write_text(str(process(root).pid))
+        time.sleep(60)
+        os._exit(0)
+    while not (tmp_path / "pid").is_file() or not (tmp_path / "pid").read_text():
+        time.sleep(0.01)
+    engine = psutil.Process(int((tmp_path / "pid").read_text()))
+    time.sleep(0.3)
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    engine.wait(10)
+
+
+class Peer:
+    """A process that answers what a test wants; it has mapped every slot."""
+
+    pid = 0
+
+    def __init__(self, *answers: Callable[[bytes], bytes]) -> None:
+        self._answers, self._last = [lambda _: b't{"done": null}', *answers], b""
+
+    def send(self, message: bytes, descriptors: Any = ()) -> None:
+        self._last = message
+
+    def receive(self) -> bytes:
+        if self._last[0] == protocol.SLOT:
+            _, number, _ = protocol.SLOT_FORM.unpack(self._last)
+            return protocol.MAPPED_FORM.pack(protocol.MAPPED, number)
+        return self._answers.pop(0)(self._last)
+
+
+def number_of(call: bytes) -> int:
+    return int(protocol.CALL_FORM.unpack_from(call)[4])
+
+
+def answer(layout: bytes, by: int = 0) -> Callable[[bytes], bytes]:
+    return lambda call: protocol.ANSWER_FORM.pack(protocol.ANSWER, number_of(call) ^ by, 0.0) + layout
+
+
+@pytest.mark.parametrize(
+    "said, told",
+    [
+        (answer(protocol.written([torch.ones(4)]), by=1), "it is to a call that was not made"),
+        (answer(protocol.written([torch.ones(4)])[:-1]), "a tensor's shape is cut off"),
+        (answer(struct.pack("<BB1Q", 99, 1, 4)), "a tensor of no known form"),
+        (answer(struct.pack("<BB1Q", 0, 1, 1 << 62)), "more than 1 TiB"),
+        (answer(struct.pack("<BB1Q", 0, 1, 1 << 20)), "4194304 bytes in a slot of 65536"),
+        (lambda call: protocol.LARGER_FORM.pack(protocol.LARGER, number_of(call), 1 << 41), "asks for a slot of"),
+        (lambda call: protocol.LARGER_FORM.pack(protocol.LARGER, 7, 1 << 20), "asks for a slot of"),
+        (lambda _: protocol.MAPPED_FORM.pack(protocol.MAPPED, 1), "a message of another kind"),
+        (lambda _: b"a", "unpack_from requires"),
+        (lambda _: b"t[", "not JSON"),
+        (lambda _: b't{"failed": 3}', "failed"),
+    ],
+)
+def test_an_answer_that_is_none(said: Callable[[bytes], bytes], told: str) -> None:
+    engine = RemoteEngine(Peer(said), {})  # type: ignore[arg-type]
+    with pytest.raises(EngineFailed, match=told) as caught:
+        engine([torch.ones(4, 2)])
+    assert len(str(caught.value).splitlines()) == 1
+
+
+def test_a_word_that_nobody_asked_for() -> None:
+    peer = Peer(lambda _: b"x")
+    engine = RemoteEngine(peer, {})  # type: ignore[arg-type]
+    with pytest.raises(EngineFailed, match="spoke without being asked"):
+        engine.device_memory()
+    peer._answers.append(lambda _: b't{"done": [1, "all"]}')
+    with pytest.raises(EngineFailed, match="no two whole numbers"):
+        engine.device_memory()
+
+
+def test_what_cannot_cross() -> None:
+    with pytest.raises(ValueError, match="complex64"):
+        protocol.written([torch.ones(1, dtype=torch.complex64)])
+    with pytest.raises(ValueError, match="64 at most"):
+        protocol.written([torch.ones(1)] * 65)
+
+
+@pytest.mark.parametrize("name", protocol.DTYPES)
+def test_a_layout_is_read_as_it_was_written(name: str) -> None:
+    tensors = [torch.ones(3, 0, 5, dtype=getattr(torch, name)), torch.ones((), dtype=getattr(torch, name))]
+    layout = protocol.read_layout(protocol.written([*tensors, torch.ones(7)]))
+    assert [place.shape for place in layout.places] == [(3, 0, 5), (), (7,)]
+    assert layout.size == 128 and tensors[1].element_size() == protocol.BYTES[protocol.DTYPES.index(name)]
+
+
+class TestSlots:
+    """Shared memory."""
+
+    def test_nobody_changes_their_size(self) -> None:
+        _, descriptor = Slot.make(1, 4096)
+        for size in (0, 8192):
+            with pytest.raises(PermissionError):
+                os.ftruncate(descriptor, size)
+        os.close(descriptor)
+
+    def test_one_is_free_when_its_last_view_is_gone(self) -> None:
+        pool = Pool(lambda slot, descriptor: None)
+        slot = pool.make(4096)
+        layout = protocol.read_layout(protocol.written([torch.ones(4, 2), torch.ones(0)]))
+        tensors = slot.tensors(layout, lambda: pool.give_back(slot))
+        kept = tensors[0][1:].numpy()
+        del tensors
+        assert pool.take(16) is None
+        del kept
+        assert pool.take(16) is slot
+
+    def test_memory_that_is_not_there(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        with pytest.raises(StepError, match=r"no \S+ MiB of shared memory .* set a smaller batch_size"):
+            Slot.make(1, 1 << 50)
+
+        def full(*_: int) -> None:
+            raise OSError(28, "No space left on device")
+
+        monkeypatch.setattr(slots.os, "posix_fallocate", full)
+        with pytest.raises(StepError, match="No space left on device; free memory, or set a smaller batch_size"):
+            Slot.make(1, 4096)
+
+
+def test_the_environment_is_a_list(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("CI_JOB_TOKEN", "ANVIL_HOME", "ANVIL_SECRET", "PYTHON_API_KEY", "OMP_NUM_THREADS", "AWS_REGION"):
+        monkeypatch.setenv(name, "1")
+    assert {"PATH", "OMP_NUM_THREADS"} <= engine_environment().keys()
+    found = engine_environment(["ANVIL_*"])
+    assert "ANVIL_HOME" in found
+    assert not {"CI_JOB_TOKEN", "ANVIL_SECRET", "PYTHON_API_KEY", "AWS_REGION"} & found.keys()
+
+
+def test_a_message_too_long() -> None:
+    with pytest.raises(ValueError, match="expected 131072 at most"):
+        protocol.as_json(protocol.TOLD, json.loads('"' + "x" * (1 << 17) + '"'))
