@@ -3,6 +3,7 @@
 pytest_plugins = [
     "fixtures.sessions.session_end",
     "fixtures.live.screen",
+    "fixtures.affected",
     "fixtures.options",
     "fixtures.live.progress",
     "fixtures.sessions.session",

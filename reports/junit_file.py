@@ -46,12 +46,14 @@ class Session:
         properties: names and values of each run that left a record.
         cause: why tests did not run, or the session did not begin; None where it came to its end.
         failures: what failed that is no test: run, name, text.
+        left_out: runs that were not asked for since no change affects them, each with the reason.
     """
 
     asked: Sequence[Asked] = ()
     properties: Mapping[str, Sequence[tuple[str, str]]] = field(default_factory=dict)
     cause: str | None = None
     failures: Sequence[tuple[str, str, str]] = ()
+    left_out: Mapping[str, str] = field(default_factory=dict)
 
 
 def complete(path: Path, session: Session) -> None:
@@ -73,6 +75,8 @@ def complete(path: Path, session: Session) -> None:
         suites.setdefault("", []).append(_case("proofmark", "session", "error", session.cause))
     for run, name, text in session.failures:
         suites.setdefault(run, []).append(_case("proofmark", name, "failure", text))
+    for run, reason in session.left_out.items():
+        suites.setdefault(run, []).append(_case("proofmark", "affected", "skipped", f"left out: {reason}"))
     root = ET.Element("testsuites", name="pytest tests")
     for run in list(suites) or [""]:
         root.append(_suite(run or OTHERS, suites.get(run, []), session.properties.get(run, ()), attributes))

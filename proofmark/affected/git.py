@@ -1,0 +1,136 @@
+"""What git knows of a working tree. It is only asked, by argument lists, and writes nothing."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from proofmark.affected.changes import Change, Changes
+from proofmark.errors import UsageError, harmless
+
+SUBMODULE = "160000"
+"""The mode of an entry that is another repository's commit."""
+
+_PLAIN = ("-c", "core.quotePath=false", "-c", "core.fsmonitor=false", "-c", "diff.ignoreSubmodules=none")
+_OTHERS_VARIABLES = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_EXTERNAL_DIFF", "GIT_DIFF_OPTS")
+"""A hook that runs a session has these of its own repository."""
+
+
+def changes_since(revision: str, house: Path) -> Changes:
+    """What differs between the working tree and where it left `revision`: commits, the index, edits, new files.
+
+    Args:
+        revision: anything that git takes for a commit.
+        house: the project's top folder; what lies outside it is told by a path that begins with `../`.
+
+    Raises:
+        UsageError: no git, no repository, no such revision, or no history that leads to both.
+    """
+    _top(house)
+    commit = _commit(revision, house)
+    base = _merge_base(revision, commit, house)
+    against = ["diff", "--raw", "-z", "--no-renames", "--no-ext-diff", "--ignore-submodules=none", "--no-abbrev"]
+    differing = set(_differing(_git(house, [*against, "--relative", base, "--"]), ""))
+    untracked = {Change(path) for path in _split(_git(house, ["ls-files", "--others", "--exclude-standard", "-z"]))}
+    edited = set(_differing(_git(house, [*against, "--relative", "HEAD", "--"]), ""))
+    outside = _outside(house, against, base)
+    files = tuple(sorted(differing | untracked | outside))
+    return Changes(revision, base, files, len((edited | untracked) & set(files)))
+
+
+def text_at(revision: str, path: str, house: Path) -> str | None:
+    """A file's text as it is in `revision`; None where there is none.
+
+    Raises:
+        UsageError: no such revision, or the file is not UTF-8.
+    """
+    place = f"{_commit(revision, house)}:./{path}"
+    found = _run(house, ["cat-file", "blob", place])
+    if found.returncode:
+        return None
+    try:
+        return found.stdout.decode("utf-8")
+    except UnicodeDecodeError:
+        raise UsageError(f"{revision}:{path}: it is not UTF-8") from None
+
+
+def _top(house: Path) -> Path:
+    found = _run(house, ["rev-parse", "--show-toplevel"])
+    if found.returncode:
+        raise UsageError(f"--changed-since: {house} is not in a git repository that can be read: {_said(found)}")
+    return Path(os.fsdecode(found.stdout).removesuffix("\n"))
+
+
+def _commit(revision: str, house: Path) -> str:
+    found = _run(house, ["rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}"])
+    if not revision or "\0" in revision or found.returncode:
+        raise UsageError(harmless(f"--changed-since {revision}: unknown revision{_if_shallow(house)}"))
+    return found.stdout.decode("ascii").strip()
+
+
+def _merge_base(revision: str, commit: str, house: Path) -> str:
+    if _run(house, ["rev-parse", "--verify", "--quiet", "HEAD^{commit}"]).returncode:
+        raise UsageError("--changed-since: HEAD is no commit yet: there is nothing to compare with")
+    found = _run(house, ["merge-base", commit, "HEAD"])
+    if found.returncode:
+        what = f"--changed-since {revision}: it has no commit in common with HEAD{_if_shallow(house)}"
+        raise UsageError(harmless(what))
+    return found.stdout.decode("ascii").split()[0]
+
+
+def _if_shallow(house: Path) -> str:
+    shallow = _run(house, ["rev-parse", "--is-shallow-repository"]).stdout.strip() == b"true"
+    return "; this clone is shallow: fetch the whole history (fetch-depth: 0, GIT_DEPTH: 0)" if shallow else ""
+
+
+def _differing(raw: bytes, prefix: str) -> Iterator[Change]:
+    """`:mode mode object object status NUL path NUL`, again and again."""
+    fields = _split(raw)
+    for told, path in zip(fields[::2], fields[1::2], strict=True):
+        modes = told.lstrip(":").split()[:2]
+        yield Change(prefix + path, SUBMODULE in modes)
+
+
+def _outside(house: Path, against: Sequence[str], base: str) -> set[Change]:
+    """What differs in the repository above the project's top folder."""
+    below = os.fsdecode(_git(house, ["rev-parse", "--show-prefix"])).removesuffix("\n")
+    if not below:
+        return set()
+    everywhere = _differing(_git(house, [*against, base, "--"]), "")
+    return {Change(f"../{each.path}", each.submodule) for each in everywhere if not each.path.startswith(below)}
+
+
+def _split(output: bytes) -> list[str]:
+    return [os.fsdecode(part) for part in output.split(b"\0")[:-1]]
+
+
+def _git(house: Path, arguments: Sequence[str]) -> bytes:
+    done = _run(house, arguments)
+    if done.returncode:
+        raise UsageError(f"--changed-since: git {arguments[0]} failed: {_said(done)}")
+    return done.stdout
+
+
+def _run(house: Path, arguments: Sequence[str]) -> subprocess.CompletedProcess[bytes]:
+    environment = {key: value for key, value in os.environ.items() if key not in _OTHERS_VARIABLES}
+    environment |= {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "GIT_NO_REPLACE_OBJECTS": "1", "LC_ALL": "C"}
+    git = shutil.which("git")
+    if git is None:
+        raise UsageError("--changed-since needs git, and there is none in PATH")
+    try:
+        return subprocess.run(
+            [git, "-C", str(house), *_PLAIN, *arguments],
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+        )
+    except (OSError, ValueError) as error:
+        raise UsageError(harmless(f"--changed-since: git cannot be run: {error}")) from None
+
+
+def _said(done: subprocess.CompletedProcess[bytes]) -> str:
+    lines = done.stderr.decode("utf-8", "replace").strip().splitlines()
+    return harmless(lines[0] if lines else f"exit code {done.returncode}")

@@ -1,0 +1,89 @@
+"""Which modules import which, by their text: nothing is imported to find out."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+DYNAMIC = frozenset("importlib runpy pkgutil builtins __import__ __builtins__ __loader__ exec eval".split())
+"""Names by which a module may import another that its text does not name. An attribute is none: model.eval()."""
+
+
+def sources_in(house: Path, *rooms: str) -> dict[str, str]:
+    """The text of every module in these folders by its path; of one that can't be read, no Python."""
+    found = {}
+    for path in (path for room in rooms for path in sorted((house / room).rglob("*.py"))):
+        try:
+            found[path.relative_to(house).as_posix()] = path.read_text(encoding="utf-8")
+        except (OSError, ValueError):
+            found[path.relative_to(house).as_posix()] = "("
+    return found
+
+
+def dependents(changed: str, sources: Mapping[str, str]) -> set[str]:
+    """Modules that import `changed`, directly or by others, and itself.
+
+    Args:
+        changed: the path of a module, which need not be there any more.
+        sources: the text of modules by path, as `sources_in` has them.
+    """
+    imported = {path: set(_imported(path, text)) for path, text in sources.items()}
+    reached, left = {changed}, [changed]
+    while left:
+        path = left.pop()
+        names = {_dotted(path), _whole_room(path)}
+        importers = [other for other, theirs in imported.items() if names & theirs and other not in reached]
+        reached.update(importers)
+        left += importers
+    return reached
+
+
+def _imported(path: str, text: str) -> Iterator[str]:
+    """Dotted names that a module may import; its whole room, where its text does not say which."""
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        yield _whole_room(path)
+        return
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield from _with_packages(alias.name)
+        elif isinstance(node, ast.ImportFrom):
+            source = _absolute(path, node)
+            yield from _with_packages(source)
+            yield from (f"{source}.{alias.name}" for alias in node.names)
+            if any(alias.name == "*" for alias in node.names):
+                yield _whole_room(path)
+        if _is_dynamic(node):
+            yield _whole_room(path)
+
+
+def _is_dynamic(node: ast.AST) -> bool:
+    if isinstance(node, ast.Import):
+        return any(alias.name.partition(".")[0] in DYNAMIC for alias in node.names)
+    if isinstance(node, ast.ImportFrom):
+        return (node.module or "").partition(".")[0] in DYNAMIC or any(alias.name in DYNAMIC for alias in node.names)
+    return isinstance(node, ast.Name) and node.id in DYNAMIC
+
+
+def _absolute(path: str, node: ast.ImportFrom) -> str:
+    if not node.level:
+        return node.module or ""
+    package = path.split("/")[: -node.level]
+    return ".".join([*package, *([node.module] if node.module else [])])
+
+
+def _with_packages(name: str) -> Iterator[str]:
+    parts = name.split(".")
+    yield from (".".join(parts[: count + 1]) for count in range(len(parts)))
+
+
+def _whole_room(path: str) -> str:
+    """What stands for all modules of the same vendor or suite."""
+    return ".".join([*path.removesuffix(".py").split("/")[:2], "*"])
+
+
+def _dotted(path: str) -> str:
+    return path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")

@@ -1,0 +1,49 @@
+"""Whose change it is: a vendor's, held to what the base says that a vendor may touch, or anybody's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from proofmark.affected.changes import Change
+from proofmark.affected.reach import vendors_in
+from proofmark.affected.rooms import Rooms
+
+SHOWN = 5
+"""Files that are named in a line."""
+
+
+@dataclass(frozen=True)
+class Whose:
+    """Attributes:
+    vendors: whose files have changed.
+    outside: what else has changed, where the files of exactly one vendor have.
+    """
+
+    vendors: tuple[str, ...]
+    outside: tuple[str, ...] = ()
+
+    @property
+    def vendor(self) -> str | None:
+        """The vendor that it is judged as a change of."""
+        return self.vendors[0] if len(self.vendors) == 1 and not self.outside else None
+
+    def __str__(self) -> str:
+        if not self.vendors:
+            return "no vendor's files have changed"
+        if self.vendor:
+            return f"judged as vendor {self.vendor}'s: nothing but vendors/{self.vendor}/ has changed"
+        if len(self.vendors) > 1:
+            return f"not judged as a vendor's: it touches vendors {', '.join(self.vendors)}"
+        more = len(self.outside) - SHOWN
+        named = ", ".join(self.outside[:SHOWN]) + (f" and {more} more" if more > 0 else "")
+        return f"not judged as vendor {self.vendors[0]}'s: it touches what a vendor may not: {named}"
+
+
+def whose(files: Iterable[Change], rooms: Rooms) -> Whose:
+    """Decide it by the base's rooms."""
+    changed = tuple(files)
+    vendors = tuple(vendors_in(changed))
+    if len(vendors) != 1:
+        return Whose(vendors)
+    return Whose(vendors, tuple(each.path for each in changed if not rooms.may_touch(vendors[0], each.path)))

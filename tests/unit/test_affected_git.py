@@ -1,0 +1,154 @@
+"""Real repositories, small ones."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from proofmark.affected.changes import Change
+from proofmark.affected.git import changes_since, text_at
+from proofmark.errors import UsageError
+
+Git = Callable[..., str]
+
+
+def git_in(folder: Path) -> Git:
+    def run(*arguments: str) -> str:
+        identity = ["-c", "user.name=n", "-c", "user.email=n@localhost", "-c", "protocol.file.allow=always"]
+        command = ["git", "-C", str(folder), *identity, *arguments]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+    return run
+
+
+@pytest.fixture
+def git(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Git:
+    """A repository in `house`, with two files on main and a branch `work` checked out."""
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", "/dev/null")
+    house = tmp_path / "house"
+    house.mkdir()
+    run = git_in(house)
+    run("init", "-q", "-b", "main")
+    (house / "a.py").write_text("a = 1\n" * 20)
+    (house / "b.py").write_text("b = 1\n")
+    (house / ".gitignore").write_text("results/\n")
+    run("add", "-A")
+    run("commit", "-qm", "base")
+    run("checkout", "-qb", "work")
+    return run
+
+
+@pytest.fixture
+def house(tmp_path: Path, git: Git) -> Path:
+    return tmp_path / "house"
+
+
+def paths(house: Path, revision: str = "main") -> list[str]:
+    return [change.path for change in changes_since(revision, house).files]
+
+
+def test_commits_the_index_edits_and_new_files_count_and_ignored_ones_do_not(house: Path, git: Git) -> None:
+    (house / "committed.py").write_text("")
+    git("add", "-A")
+    git("commit", "-qm", "one")
+    (house / "staged.py").write_text("")
+    git("add", "staged.py")
+    (house / "b.py").write_text("b = 2\n")
+    (house / 'new\n"file" é.py').write_text("")
+    (house / "results").mkdir()
+    (house / "results/x").write_text("")
+    found = changes_since("main", house)
+    assert [c.path for c in found.files] == ["b.py", "committed.py", 'new\n"file" é.py', "staged.py"]
+    assert found.uncommitted == 3
+    assert str(found).startswith("4 files changed since main (merge base ")
+    assert git("status", "--porcelain") == git("status", "--porcelain")
+
+
+def test_a_rename_is_both_sides_and_a_deletion_counts(house: Path, git: Git) -> None:
+    git("mv", "a.py", "c.py")
+    git("rm", "-q", "b.py")
+    git("commit", "-qm", "moved")
+    assert paths(house) == ["a.py", "b.py", "c.py"]
+
+
+def test_only_what_this_side_did_since_the_merge_base(house: Path, git: Git) -> None:
+    (house / "mine.py").write_text("")
+    git("add", "-A")
+    git("commit", "-qm", "mine")
+    git("checkout", "-q", "main")
+    (house / "theirs.py").write_text("")
+    git("add", "-A")
+    git("commit", "-qm", "theirs")
+    git("checkout", "-q", "work")
+    assert paths(house) == ["mine.py"]
+    assert text_at("main", "theirs.py", house) == ""
+    assert text_at("main", "mine.py", house) is None
+
+
+def test_what_is_above_the_projects_folder_is_told_too(house: Path, git: Git) -> None:
+    (house / "inner").mkdir()
+    (house / "inner/x.py").write_text("")
+    (house / "b.py").write_text("b = 3\n")
+    git("add", "-A")
+    git("commit", "-qm", "both")
+    assert paths(house / "inner") == ["../b.py", "x.py"]
+    assert text_at("work", "x.py", house / "inner") == ""
+
+
+def test_a_submodule_is_told_as_one(house: Path, git: Git, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    theirs = git_in(other)
+    theirs("init", "-q")
+    (other / "x").write_text("1")
+    theirs("add", "-A")
+    theirs("commit", "-qm", "x")
+    git("submodule", "add", "-q", str(other), "part")
+    git("commit", "-qm", "a submodule")
+    assert Change("part", submodule=True) in changes_since("main", house).files
+    (house / "part/x").write_text("2")  # edited within
+    assert changes_since("work", house).files == (Change("part", submodule=True),)
+
+
+@pytest.mark.parametrize("revision", ["nothing", "-x", "--output=/tmp/x", "", "main\0", "main;true", "HEAD~99", ":/"])
+def test_an_unknown_revision_is_one_line(house: Path, git: Git, revision: str) -> None:
+    with pytest.raises(UsageError, match="unknown revision|cannot be run") as refused:
+        changes_since(revision, house)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_shallow_clone_is_told_how_to_be_whole(house: Path, git: Git, tmp_path: Path) -> None:
+    for number in range(3):
+        (house / "b.py").write_text(f"b = {number + 5}\n")
+        git("commit", "-qam", "more")
+    clone = tmp_path / "clone"
+    git("clone", "-q", "--depth", "1", "--no-single-branch", f"file://{house}", str(clone))
+    for revision, words in (("origin/main", "no commit in common"), ("work~2", "unknown revision")):
+        with pytest.raises(UsageError, match=f"{words}.*fetch-depth: 0"):
+            changes_since(revision, clone)
+
+
+def test_unrelated_histories_no_commit_no_repository_and_no_git(
+    house: Path, git: Git, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    git("checkout", "-q", "--orphan", "alone")
+    with pytest.raises(UsageError, match="HEAD is no commit yet"):
+        changes_since("main", house)
+    git("commit", "-qm", "alone")
+    with pytest.raises(UsageError, match="no commit in common with HEAD$"):
+        changes_since("main", house)
+    with pytest.raises(UsageError, match="is not in a git repository that can be read"):
+        changes_since("main", tmp_path)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(UsageError, match="there is none in PATH"):
+        changes_since("main", house)
+
+
+def test_the_variables_of_a_hook_lead_nowhere_else(house: Path, git: Git, monkeypatch: pytest.MonkeyPatch) -> None:
+    (house / "b.py").write_text("b = 9\n")
+    monkeypatch.setenv("GIT_DIR", "/nowhere")
+    monkeypatch.setenv("GIT_INDEX_FILE", "/nowhere/index")
+    assert paths(house) == ["b.py"]
