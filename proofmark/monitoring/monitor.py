@@ -17,7 +17,7 @@ class MonitorProcess:
         vendor: str,
         vendors_dir: Path,
         group: int,
-        devices: Collection[int] | None,
+        devices: Collection[int] | int | None,
         path: Path,
         interval: float,
         selected: str | None = None,
@@ -29,7 +29,7 @@ class MonitorProcess:
             vendor: whose devices.
             vendors_dir: where vendors are found.
             group: the process group of the case; other groups on a device are foreign.
-            devices: those whose readings are kept; None keeps all.
+            devices: those whose readings are kept, or how many of those that the vendor finds usable; None keeps all.
             path: the log that it appends to.
             interval: seconds between samples.
             selected: what --device asked of the vendor.
@@ -39,7 +39,7 @@ class MonitorProcess:
             "vendor": vendor,
             "vendors_dir": str(vendors_dir),
             "group": group,
-            "devices": None if devices is None else list(devices),
+            "devices": devices if devices is None or isinstance(devices, int) else list(devices),
             "path": str(path),
             "interval": interval,
             "selected": selected,

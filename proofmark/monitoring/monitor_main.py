@@ -19,6 +19,7 @@ import psutil
 
 from proofmark.process.lifetime import end_own_group, leave, remove_own_temporary_directory
 from proofmark.process.wall_clock import now
+from proofmark.vendor.hardware.devices import usable_devices
 from proofmark.vendor.readings import Monitor
 from proofmark.vendor.registry import find_vendor
 
@@ -57,12 +58,14 @@ class _Sampler:
 
     def __init__(self, orders: dict[str, Any]) -> None:
         self._group: int = orders["group"]
-        self._devices: list[int] | None = orders["devices"]
+        self._devices: list[int] | None = None if isinstance(orders["devices"], int) else orders["devices"]
         self._monitor: Monitor | None = None
         self._failure: str | None = None
         psutil.cpu_percent()
         try:
             found = find_vendor(orders["vendor"], Path(orders["vendors_dir"]), orders["selected"])
+            if isinstance(orders["devices"], int):
+                self._devices = _first(usable_devices(found.vendor), orders["devices"])
             self._monitor = found.vendor.monitor()
         except Exception as error:  # noqa: BLE001 (a vendor's monitor may raise anything)
             self._failure = f"{type(error).__name__}: {error}"
@@ -100,6 +103,11 @@ class _Sampler:
         """Let go of the devices."""
         if self._monitor is not None:
             self._monitor.close()
+
+
+def _first(names: list[str], many: int) -> list[int] | None:
+    """Numbers of the first devices; None where the user chose them by another name than their number."""
+    return [int(name) for name in names[:many]] if all(map(str.isdecimal, names[:many])) else None
 
 
 def _is_foreign(pid: int, group: int) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from proofmark.record.parts import Check
 
 PARAMETERS = "keeps the case's parameters"
@@ -9,6 +11,8 @@ WEIGHTS = "starts from the case's weights"
 FUNCTION = "computes the case's function"
 METRIC = "as good in the case's own model"
 CLOCK = "keeps time"
+SESSION_CLOCK = "keeps the session's time"
+OUTSIDE = "as good outside the ranks"
 
 EVENT = "check"
 """The event of a rank's log with a check's outcome; its other fields are a record's `Check`."""
@@ -23,7 +27,32 @@ def required(adapted: bool, converged: bool) -> frozenset[str]:
         converged: whether the target was reached.
     """
     always = {PARAMETERS, WEIGHTS, CLOCK}
-    return frozenset(always | ({FUNCTION} if adapted else set()) | ({METRIC} if adapted and converged else set()))
+    at_the_target = {OUTSIDE, *({METRIC} if adapted else ())}
+    return frozenset(always | ({FUNCTION} if adapted else set()) | (at_the_target if converged else set()))
+
+
+METRICS = {"fp32": 0.002, "tf32": 0.005, "fp16": 0.005, "bf16": 0.02}
+"""By which share a metric may differ between two ways of computing the same weights', beside two samples' worth."""
+
+DEVIATIONS = 4.0
+"""Standard errors by which the metric of some of the samples may be off that of all."""
+
+
+def as_good(metric: str, claimed: float, found: float, weight: float, error: float, precision: str) -> Check:
+    """Hold what a rank says that it reached against the same weights' metric in the referee's own process.
+
+    Args:
+        metric: its name.
+        claimed: by the rank.
+        found: by the referee, in the case's own model on the processor.
+        weight: over how many things that is a mean.
+        error: how far it is from the metric of all the data, one standard error.
+        precision: that of the training.
+    """
+    off, bound = abs(found - claimed), METRICS[precision] * abs(found) + 2 / max(weight, 1.0) + DEVIATIONS * error
+    what = f"its {metric} is said to be {claimed:.5g}; its weights have {found:.5g} in a process without vendor's code"
+    passed = off <= bound  # no number is not
+    return Check(OUTSIDE, passed, off if math.isfinite(off) else None, bound if math.isfinite(bound) else None, what)
 
 
 CLOCK_SECONDS, CLOCK_SHARE = 1.0, 0.01
@@ -43,3 +72,16 @@ def keeps_time(said: float, least: float, most: float) -> Check:
         seen = " to ".join(dict.fromkeys((f"{least:.4g}", f"{most:.4g}")))
         what = f"its clock says that training took {said:.4g} s, and the agent's, another process's, {seen} s"
     return Check(name=CLOCK, passed=off <= allowed, figure=off / allowed, bound=1.0, meaning=what)
+
+
+SESSION_SECONDS, SESSION_SHARE = 30.0, 0.1
+"""How far a rank's clock may be behind its session's, which hears of a training over a connection, late at times."""
+
+
+def keeps_the_sessions_time(said: float, least: float) -> Check:
+    """Hold a rank's clock against the session's, which saw `least` seconds of training pass."""
+    off, allowed = max(0.0, least - said), SESSION_SECONDS + SESSION_SHARE * least
+    what = "its clock and the session's, on another machine maybe, tell different times"
+    if off > allowed:
+        what = f"its clock says that training took {said:.4g} s, and the session saw {least:.4g} s pass"
+    return Check(name=SESSION_CLOCK, passed=off <= allowed, figure=off / allowed, bound=1.0, meaning=what)

@@ -14,6 +14,7 @@ from proofmark.record.parts import Chip, Flops, Identity, Utilisation
 from proofmark.rules.config import EffectiveConfig
 from proofmark.training.event_types import AGENT_EVENTS, SESSION_EVENTS
 from proofmark.training.figures import figures
+from proofmark.training.logs.outside import examined
 from proofmark.training.logs.rank_log import RankLog
 from proofmark.training.logs.seed_run import collect_run, olympic_mean, rates_over
 from proofmark.training.record import SeedRun, TrainingRecord
@@ -40,7 +41,7 @@ def collect(run_dir: Path, begun: Event | None = None) -> TrainingRecord:
         raise ValueError(f"{run_dir / 'events.jsonl'} does not say what was run")
     begin = begin | _of_hosts(events)  # first: the chip there decides over utilisation
     config = EffectiveConfig.from_dict(begin["config"])
-    runs, firsts, damaged = _rounds(run_dir, events, begin["nnodes"])
+    runs, firsts, damaged = _rounds(run_dir, events, begin["nnodes"], config)
     damaged = [*(event["what"] for event in read if event["event"] == CORRUPT), *damaged, *_damaged_agents(run_dir)]
     first = firsts[0] if firsts else RankLog(0)
     task = {name: getattr(config, name) for name in ("metric", "target", "better")}
@@ -71,7 +72,9 @@ def collect(run_dir: Path, begun: Event | None = None) -> TrainingRecord:
     return record.model_copy(update={"verdict": judge(record)}).with_figures(figures(record))
 
 
-def _rounds(run_dir: Path, events: Sequence[Event], nnodes: int) -> tuple[list[SeedRun], list[RankLog], list[str]]:
+def _rounds(
+    run_dir: Path, events: Sequence[Event], nnodes: int, config: EffectiveConfig
+) -> tuple[list[SeedRun], list[RankLog], list[str]]:
     """Each seed's run, the logs of those runs' first ranks, and the damaged lines of any rank's.
 
     A run that was cut off has no end, and may have no rank 0: its other ranks say why, and it is a run all the same.
@@ -86,10 +89,16 @@ def _rounds(run_dir: Path, events: Sequence[Event], nnodes: int) -> tuple[list[S
         servers = []
         for home in _further_servers(run):
             server, logs = collect_run(run_dir / f"round{number}" / home, event, {**(end or {}), **ALONE}, nnodes)
-            servers.append(server)
+            servers.append(_held(server, config))
             damaged += _damaged(f"round{number}/{home}", logs)
-        runs.append(run.model_copy(update={"servers": tuple(servers)}))
+        runs.append(_held(run, config).model_copy(update={"servers": tuple(servers)}))
     return runs, firsts, damaged
+
+
+def _held(run: SeedRun, config: EffectiveConfig) -> SeedRun:
+    """With the check of what was found outside of its ranks."""
+    checks = (*run.checks, *examined(run.examination, config.metric, config.precision))
+    return run.model_copy(update={"checks": checks})
 
 
 def _damaged(home: str, ranks: Iterable[RankLog]) -> Iterator[str]:

@@ -57,6 +57,10 @@ class _Lost(Fields):
     reason: Text
 
 
+class _Least(Fields):
+    least: Seconds
+
+
 class _RoundEnd(Typed):
     round: Count
     status: Text
@@ -65,6 +69,7 @@ class _RoundEnd(Typed):
     hosts: NotRequired[list[Annotated[OnHost, fits(Launched)]]]
     lost: NotRequired[list[_Lost]]
     caches_cleared: NotRequired[bool | None]
+    watched: NotRequired[_Least]
     ended: NotRequired[Moment | None]
     instances: NotRequired[Annotated[dict[str, Any], part(Instances)] | None]
 
@@ -107,6 +112,17 @@ class _Watched(Typed):
     most: Seconds
 
 
+class _Examined(Typed):
+    took_seconds: NotRequired[Seconds]
+    reason: NotRequired[Text]
+    misfits: NotRequired[list[Text]]
+    metric: NotRequired[float | None]
+    error: NotRequired[Seconds]
+    weight: NotRequired[Seconds]
+    samples: NotRequired[Count]
+    of: NotRequired[Count]
+
+
 AGENT_EVENTS = EventReader(
     {
         "agent_begin": Annotated[Typed, fits(Host)],
@@ -115,6 +131,7 @@ AGENT_EVENTS = EventReader(
         "stopped": Typed,
         "monitor_failed": Reason,
         "watched": _Watched,
+        "examined": _Examined,
     }
 )
 """Those of a node's agent."""

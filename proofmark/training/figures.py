@@ -100,6 +100,7 @@ def _of_runs(record: TrainingRecord) -> Iterator[Figure]:
             yield quality(f"run_{index}_confirmed", f"{seed(run)}, the case's own model", record.metric, **own)
             took = valued(found.seconds, None)
             yield cost(f"run_{index}_confirmation_seconds", f"{seed(run)}, evaluating it there", "s", **took)
+        yield from _examined(record, run, index)
         if (several := run.instances) is not None:
             rates, scores = (", ".join(map(number, each)) for each in (several.throughputs, several.accuracies))
             mean = {"value": rates, "note": f"average {number(several.throughput)}"}
@@ -109,6 +110,21 @@ def _of_runs(record: TrainingRecord) -> Iterator[Figure]:
     yield honesty(
         [check for run in record.runs for each in (run, *run.servers) for check in each.checks], "none is recorded"
     )
+
+
+def _examined(record: TrainingRecord, run: SeedRun, index: int) -> Iterator[Figure]:
+    """What its weights have outside the ranks, beside what those claimed."""
+    found = run.examination
+    if found is None:
+        return
+    missing = found.reason or "they do not fit the case's own model"
+    claimed = "" if found.claimed is None else f"claimed {number(found.claimed)}; "
+    note = {} if found.metric is None else {"note": f"{claimed}{found.samples} of {found.of} samples"}
+    name = f"{seed(run)}, outside the ranks"
+    yield quality(f"run_{index}_examined", name, record.metric, **valued(found.metric, missing), **note)
+    if found.seconds is not None:
+        took = valued(found.seconds, None)
+        yield cost(f"run_{index}_examination_seconds", f"{seed(run)}, evaluating that", "s", **took)
 
 
 def _processes(record: TrainingRecord) -> Iterator[Figure]:

@@ -14,10 +14,13 @@ from proofmark.process.lifetime import tidy_environment
 from proofmark.record.events import Event
 from proofmark.training.logs.tail import Tail
 from proofmark.training.node.agent_forks import IMPORTED
+from proofmark.training.node.stopwatch import Stopwatch
+from proofmark.training.outside.examination import LOG as EXAMINER_LOG
 from proofmark.training.spec import TrainingSpec
 
-LEAVES = ("agent.jsonl", "agent.log", "monitor.jsonl", "monitor.err", "rank[0-9]*.jsonl", "rank[0-9]*.log", LEFT)
-"""What a node's agent, its monitor and its ranks write."""
+RANKS = ("rank[0-9]*.jsonl", "rank[0-9]*.log", LEFT)
+LEAVES = ("agent.jsonl", "agent.log", "monitor.jsonl", "monitor.err", EXAMINER_LOG, *RANKS)
+"""What a node's agent, its monitor, the referee's process and its ranks write."""
 
 
 def submit(spec: TrainingSpec, launcher: Launcher, imports: Sequence[str] = ()) -> Handle:
@@ -50,15 +53,17 @@ def follow(
     Returns the job's `status`, or 'stopped' with a `reason`; stopping it is the caller's.
     """
     deadline = time.monotonic() + timeout
-    tail = Tail(spec.node_directory(0) / "rank0.jsonl")
+    path = spec.node_directory(0) / "rank0.jsonl"
+    tail, stopwatch = Tail(path), Stopwatch(path)
     while True:
         status = handle.status()
+        stopwatch.look()
         for news in handle.news():
             note(news)
         for event in tail.events():
             tell(event)
         if status != "running":
-            return {"status": status}
+            return {"status": status, **({"watched": {"least": stopwatch.least}} if stopwatch.ended else {})}
         if time.monotonic() > deadline:
             return {
                 "status": "stopped",

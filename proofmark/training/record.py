@@ -119,6 +119,27 @@ class Confirmation(Part):
     seconds: float = Field(description="that it took, outside of training")
 
 
+class Examination(Part):
+    """The weights of the target in a process without vendor's code, in the case's own model, on the processor."""
+
+    SPEEDS = frozenset({"seconds"})
+
+    claimed: float | None = Field(description="the metric as the ranks say it")
+    metric: float | None = Field(default=None, description="null: no finite number, or `reason` says why")
+    error: float = Field(default=0.0, description="one standard error of it, where it is of some of the samples")
+    weight: float = Field(default=0.0, description="over how many things it is a mean")
+    samples: int = Field(default=0, description="of the validation data that it is of")
+    of: int = Field(default=0, description="that the validation data has")
+    misfits: tuple[str, ...] = Field(default=(), description="tensors in which the weights don't fit the case's model")
+    seconds: float | None = Field(default=None, description="that it took, outside of training")
+    reason: str | None = Field(default=None, description="why there is none")
+
+    @property
+    def whole(self) -> bool:
+        """Whether it is of all the data: then it is the one that is judged."""
+        return self.metric is not None and self.samples == self.of
+
+
 class SeedRun(Part):
     """One training from one seed."""
 
@@ -130,7 +151,10 @@ class SeedRun(Part):
     seed: int | None
     started: float = Field(description="seconds since the epoch")
     converged: bool | None = Field(description="null: the run did not come to its end")
-    metric: float | None = Field(description="of the last evaluation; where it was confirmed, the case's own model's")
+    metric: float | None = Field(
+        description="of the last evaluation; where it was confirmed, the case's own model's; where the weights were"
+        " examined on all the data, the examination's"
+    )
     steps: int | None
     samples: int | None
     e2e_seconds: float | None
@@ -167,6 +191,7 @@ class SeedRun(Part):
     )
     checks: tuple[Check, ...] = Field(default=(), description="of the training's honesty")
     confirmation: Confirmation | None = Field(default=None, description="null: the vendor adapts nothing, or a miss")
+    examination: Examination | None = Field(default=None, description="null: a miss, or not recorded")
 
     @property
     def samples_to_target(self) -> int | None:

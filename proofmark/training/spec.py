@@ -16,6 +16,10 @@ OUTPUTS = "PROOFMARK_OUTPUTS"
 """Variable with what a node's ranks print to, by local rank: descriptors of the agent's pipes."""
 
 
+WEIGHTS = "final.safetensors"
+"""The weights with which rank 0 says that it reached the target, in its node's folder until they were looked at."""
+
+
 @dataclass(frozen=True)
 class TrainingSpec(RunSpec):
     """One training run: one case, one scale, one seed.

@@ -22,6 +22,9 @@ from proofmark.verdict.stages import (
     wrong_flops,
 )
 
+ROUNDING = 2
+"""Samples by which two processors may differ in a metric of the same weights."""
+
 CONFIDENCE = 0.95
 """One-sided, that a run which converged sooner than this bound is no run of the reference's kind."""
 
@@ -123,6 +126,8 @@ def _missing_in_run(record: TrainingRecord, run: SeedRun) -> list[str]:
     broken = [str(rank.rank) for rank in measured if rank.steps is None or rank.steps != run.steps]
     if broken:
         reasons.append(f"the log of rank {', '.join(broken[:16])} has no end, or another than rank 0's")
+    if run.examination and run.examination.reason:
+        reasons.append(f"its weights were not evaluated outside the ranks: {run.examination.reason}")
     missing = required(bool(record.adapted), bool(run.converged)) - {check.name for check in run.checks}
     return reasons + [f"the honesty check '{name}' is missing" for name in sorted(missing)]
 
@@ -143,15 +148,16 @@ def _impossible_figures(record: TrainingRecord) -> list[str]:
             names = {"pure_compute": "core", "no_eval": "no eval", "raw": "whole"}
             what = ", ".join(f"{measured} {known[rate]:.4g}" for rate, measured in names.items() if rate in known)
             reasons.append(f"{name}throughputs must fall in this order: {what}")
-        if run.converged and run.metric is not None and record.target is not None and not _reached(record, run.metric):
-            reasons.append(f"{name}it is said to have converged, but {_shortfall(record, run)}")
+        claimed = run.examination.claimed if run.examination else run.metric
+        if run.converged and claimed is not None and record.target is not None and not _reached(record, claimed):
+            reasons.append(f"{name}it is said to have converged, but {_below(record, claimed, run.samples)}")
     reasons += wrong_flops(record.flops, f"{record.item} and step")
     return reasons + impossible_utilisation(record.utilisation, record.chip)
 
 
 def _shortfalls(record: TrainingRecord) -> list[str]:
     """Every run must reach the target; of five or more, one in five may fail."""
-    short = [run for run in record.runs if not run.converged or run.failure is not None]
+    short = [run for run in record.runs if _is_short(record, run)]
     if len(short) <= len(record.runs) // 5:
         return []
     return [f"{_named(record, run)}{_shortfall(record, run)}" for run in short]
@@ -167,8 +173,24 @@ def _missed_instances(record: TrainingRecord) -> list[str]:
         for number, accuracy in enumerate(run.instances.accuracies)
         if number and not _reached(record, accuracy)
     ]
-    short = [(name, server) for run in record.runs for name, server in _further(record, run) if not server.converged]
+    short = [
+        (name, server) for run in record.runs for name, server in _further(record, run) if _is_short(record, server)
+    ]
     return [*missed, *(f"{name}{_shortfall(record, server)}" for name, server in short)]
+
+
+def _is_short(record: TrainingRecord, run: SeedRun) -> bool:
+    """Whether a run missed the target: where its weights were examined on all the data, by what they have there.
+
+    Another processor rounds otherwise: up to ROUNDING samples below what a rank saw at the target is no miss.
+    """
+    if not run.converged or run.failure is not None:
+        return True
+    found = run.examination
+    if found is None or not found.whole or found.metric is None or record.target is None:
+        return False
+    slack = ROUNDING / max(found.weight, 1.0)
+    return not _reached(record, found.metric + (slack if record.better == "higher" else -slack))
 
 
 def _reached(record: TrainingRecord, metric: float) -> bool:
@@ -178,10 +200,14 @@ def _reached(record: TrainingRecord, metric: float) -> bool:
 def _shortfall(record: TrainingRecord, run: SeedRun) -> str:
     if run.failure is not None:
         return run.failure.cause
-    if run.metric is None or record.target is None:
+    return "it did not converge" if run.metric is None else _below(record, run.metric, run.samples)
+
+
+def _below(record: TrainingRecord, metric: float, samples: int | None) -> str:
+    if record.target is None:
         return "it did not converge"
     sign = "below" if record.better == "higher" else "above"
-    return f"{record.metric} {run.metric:.5f} is {sign} the target {record.target:g} after {run.samples} samples"
+    return f"{record.metric} {metric:.5f} is {sign} the target {record.target:g} after {samples} samples"
 
 
 def _untrained(record: TrainingRecord) -> list[str]:

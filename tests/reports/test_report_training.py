@@ -271,7 +271,7 @@ def test_honesty_is_told() -> None:
     fine = make_training(confirmed, adapted=("backward",))
     fine = fine.model_copy(update={"verdict": make_training().verdict})
     refused = make_training(make_run(checks=[passed("starts from the case's weights"), wrong]))
-    assert figure(fine, "honesty") == "3 of 3 checks passed"
+    assert figure(fine, "honesty") == "4 of 4 checks passed"
     assert figure(fine, "run_1_confirmed") == "top1 0.93750"
     assert figure(fine, "run_1_confirmation_seconds") == "0.2500 s"
     assert figure(refused, "honesty") == "1 of 2 checks passed; failed: keeps time"

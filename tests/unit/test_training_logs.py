@@ -14,13 +14,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proofmark.record.events import CORRUPT, EventLog, read_events
-from proofmark.training.checks import CLOCK
+from proofmark.rules.config import EffectiveConfig
+from proofmark.training.checks import CLOCK, SESSION_CLOCK
 from proofmark.training.collect import _damaged_agents, _rounds
 from proofmark.training.event_types import SESSION_EVENTS
 from proofmark.training.logs.downsampled import POINTS, Downsampled
 from proofmark.training.logs.failure import QUOTED, _hang, _Names
+from proofmark.training.logs.outside import clock_checks
 from proofmark.training.logs.rank_log import RankLog
-from proofmark.training.logs.seed_run import _clock, _figures, _metric
+from proofmark.training.logs.seed_run import _figures, _metric
 from tests.training_records import passed
 
 PLAIN = st.none() | st.booleans() | st.integers(-(2**80), 2**80) | st.floats(allow_nan=False, allow_infinity=False)
@@ -157,13 +159,22 @@ def test_a_check_that_failed_once_has_failed() -> None:
 @pytest.mark.parametrize("least, most, passes", [(19.9, 20.2, True), (199.0, 200.0, False), (1.0, 2.0, False)])
 def test_a_ranks_seconds_are_held_against_its_agents(least: float, most: float, passes: bool) -> None:
     log = RankLog(0).take(finished())
-    (check,) = _clock(log, [{"event": "watched", "least": least, "most": most}])
+    (check,) = clock_checks(log, [{"event": "watched", "least": least, "most": most}], None)
     assert check.passed == passes
 
 
+@pytest.mark.parametrize("least, passes", [(0.0, True), (50.0, True), (200.0, False)])
+def test_a_ranks_seconds_are_held_against_its_sessions(least: float, passes: bool) -> None:
+    """What comes late over a connection shows less; a tenth of the time does not pass."""
+    (check,) = clock_checks(RankLog(0).take(finished()), [], {"watched": {"least": least}})
+    assert (check.name, check.passed) == (SESSION_CLOCK, passes)
+
+
 def test_without_the_agents_seconds_there_is_no_check() -> None:
-    assert not list(_clock(RankLog(0).take(finished()), []))
-    assert not list(_clock(RankLog(0).take(finished()[:-1]), [{"event": "watched", "least": 19.9, "most": 20.1}]))
+    assert not list(clock_checks(RankLog(0).take(finished()), [], None))
+    assert not list(
+        clock_checks(RankLog(0).take(finished()[:-1]), [{"event": "watched", "least": 19.9, "most": 20.1}], None)
+    )
 
 
 def test_logs_of_further_servers_are_read(tmp_path: Path) -> None:
@@ -182,7 +193,9 @@ def test_logs_of_further_servers_are_read(tmp_path: Path) -> None:
     session.write("round_begin", round=1, seed=1)
     session.write("round_end", round=1, status="succeeded", instances=served)
     session.close()
-    (run,), firsts, damaged = _rounds(tmp_path, list(read_events(tmp_path / "events.jsonl", SESSION_EVENTS)), 1)
+    config = EffectiveConfig("training", "tiny", "embedded", "acme", {"metric": "top1"}, {"precision": "fp32"})
+    events = list(read_events(tmp_path / "events.jsonl", SESSION_EVENTS))
+    (run,), firsts, damaged = _rounds(tmp_path, events, 1, config)
     assert [check.passed for check in run.checks] == [True] and len(firsts) == 1
     assert [[check.passed for check in server.checks] for server in run.servers] == [[True], [False]]
     assert all(server.converged is None and server.failure is None for server in run.servers)

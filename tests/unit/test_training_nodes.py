@@ -69,10 +69,18 @@ def test_without_an_interval_there_is_no_monitor(tmp_path: Path) -> None:
 
 
 def test_a_monitor_that_cannot_be_started_is_named_and_stops_nothing(tmp_path: Path) -> None:
-    monitor = NodeMonitor(spec(tmp_path, vendor="nobody"), tmp_path, EventLog(tmp_path / "agent.jsonl"))
+    (tmp_path / "monitor.err").mkdir()
+    monitor = NodeMonitor(spec(tmp_path), tmp_path, EventLog(tmp_path / "agent.jsonl"))
     monitor.stop()
     (told,) = troubles(tmp_path)
-    assert told.startswith("the monitor could not be started: UsageError: ") and "nobody" in told
+    assert told.startswith("the monitor could not be started: ") and "monitor.err" in told
+
+
+def test_the_agent_runs_no_vendors_code(tmp_path: Path) -> None:
+    """A vendor that can't be found is its monitor's to tell."""
+    monitor = NodeMonitor(spec(tmp_path, vendor="nobody"), tmp_path, EventLog(tmp_path / "agent.jsonl"))
+    monitor.stop()
+    assert not troubles(tmp_path) and "nobody" in (tmp_path / "monitor.jsonl").read_text()
 
 
 def test_a_monitor_that_dies_is_named(tmp_path: Path) -> None:

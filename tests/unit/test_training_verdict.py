@@ -8,9 +8,9 @@ import pytest
 
 from proofmark.errors import Problem
 from proofmark.record.parts import Chip, Contention, Flops, Instances, Monitoring, Peak, Utilisation, VerdictKind
-from proofmark.training.checks import CLOCK, FUNCTION, PARAMETERS, WEIGHTS, required
+from proofmark.training.checks import CLOCK, FUNCTION, OUTSIDE, PARAMETERS, WEIGHTS, required
 from proofmark.training.logs.seed_run import olympic_mean
-from proofmark.training.record import Evaluation, Failure, Rank, Rates, SeedRun
+from proofmark.training.record import Evaluation, Examination, Failure, Rank, Rates, SeedRun
 from proofmark.training.verdict import soonest
 from tests.training_records import make_run, make_training, passed
 
@@ -330,7 +330,7 @@ class TestHonesty:
 
 
 def test_a_vendor_that_adapts_nothing_needs_no_second_evaluation() -> None:
-    assert required(adapted=False, converged=True) == {PARAMETERS, WEIGHTS, CLOCK}
+    assert required(adapted=False, converged=True) == {PARAMETERS, WEIGHTS, CLOCK, OUTSIDE}
     assert required(adapted=True, converged=False) == {PARAMETERS, WEIGHTS, CLOCK, FUNCTION}
 
 
@@ -338,6 +338,29 @@ def test_a_training_that_missed_its_target_needs_no_confirmation() -> None:
     checks = [passed(name) for name in sorted(required(adapted=True, converged=False))]
     run = make_run(checks=checks, converged=False, metric=0.8)
     assert judged(run, adapted=("backward",))[0] == "FAIL_ACCURACY"
+
+
+def found_outside(metric: float | None, **changes: Any) -> SeedRun:
+    """A run that claims 0.95, and what the referee's own process found, of 50 samples or of some of them."""
+    values = {"claimed": 0.95, "metric": metric, "weight": 50.0, "samples": 50, "of": 50, **changes}
+    examination = Examination(**values)
+    return make_run(examination=examination, metric=metric if examination.whole else 0.95)
+
+
+@pytest.mark.parametrize(
+    "run, kind, told",
+    [
+        (found_outside(0.95), "PASS", ""),
+        (found_outside(0.87), "PASS", ""),  # another processor rounds two samples otherwise
+        (found_outside(0.85), "FAIL_ACCURACY", "top1 0.85000 is below the target"),
+        (found_outside(0.85, samples=40), "PASS", ""),  # of some samples: held against the claim alone
+        (found_outside(None, reason="no space"), "ERROR", "not evaluated outside the ranks: no space"),
+        (found_outside(0.95, claimed=0.5), "ERROR", "it is said to have converged, but top1 0.50000 is below"),
+    ],
+)
+def test_what_the_weights_have_outside_the_ranks_is_judged(run: SeedRun, kind: str, told: str) -> None:
+    found, reasons = judged(run)
+    assert (found, told in reasons) == (kind, True), (found, reasons)
 
 
 def test_logs_of_others_have_no_checks() -> None:
@@ -363,7 +386,11 @@ def test_independent_servers_must_all_reach_the_target() -> None:
     "changes, kind, told",
     [
         ({"checks": [passed(CLOCK, passed=False)]}, "FAIL_HONESTY", "not: keeps time"),
-        ({"checks": [passed(CLOCK)]}, "ERROR", "the honesty check 'keeps the case's parameters' is missing"),
+        (
+            {"checks": [passed(CLOCK), passed(OUTSIDE)]},
+            "ERROR",
+            "the honesty check 'keeps the case's parameters' is missing",
+        ),
         ({"converged": False, "metric": 0.8}, "FAIL_ACCURACY", "top1 0.80000 is below the target"),
         ({"ranks": ()}, "ERROR", "0 of 1 ranks left their figures"),
         ({"contention": Contention(others=0.3, stolen=0.0, idle=0.0)}, "AMBIGUOUS", "contention: others took 30.0%"),

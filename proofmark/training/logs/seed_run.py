@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from proofmark.measuring.statistics import rate
 from proofmark.record.events import CORRUPT, Event, read_events, seconds_between
-from proofmark.record.parts import Check, Contention, Host, Launched, Monitoring, Rate
-from proofmark.training.checks import keeps_time
+from proofmark.record.parts import Contention, Host, Launched, Monitoring, Rate
 from proofmark.training.event_types import AGENT_EVENTS, RANK_EVENTS
 from proofmark.training.logs.failure import failure_of
+from proofmark.training.logs.outside import clock_checks, examination_of
 from proofmark.training.logs.rank_log import RankLog
 from proofmark.training.node.node_monitor import FAILED
 from proofmark.training.node.nodes import monitored
-from proofmark.training.node.stopwatch import EVENT as WATCHED
 from proofmark.training.record import (
     Communication,
     Confirmation,
@@ -50,11 +49,12 @@ def collect_run(directory: Path, begin: Event, end: Event | None, nnodes: int) -
     launched = (end or {}).get("hosts", [])
     since = _Since(begin, end)
     times = _times(first, ranks, since)
+    examination = examination_of(agents.get(0, ()), _metric(first)) if finished and finished["converged"] else None
     run = SeedRun(
         seed=begin["seed"],
         started=begin["time"],
         converged=finished["converged"] if finished and failure is None else None,
-        metric=_metric(first),
+        metric=examination.metric if examination and examination.whole else _metric(first),
         steps=last.get("step", 0),
         samples=last.get("samples", 0),
         e2e_seconds=since.end(event for log in ranks for event in log.last.values()),
@@ -73,8 +73,9 @@ def collect_run(directory: Path, begin: Event, end: Event | None, nnodes: int) -
         failure=failure,
         contention=_contention(ranks),
         monitoring=_monitoring(directory, ranks, agents, [host["skew"] or 0.0 for host in launched]),
-        checks=(*first.checks.values(), *_clock(first, agents.get(0, ()))),
+        checks=(*first.checks.values(), *clock_checks(first, agents.get(0, ()), end)),
         confirmation=_confirmation(first),
+        examination=examination,
     )
     return run, ranks
 
@@ -100,15 +101,6 @@ def _confirmation(first: RankLog) -> Confirmation | None:
     return (
         Confirmation(samples=event["samples"], metric=event["metric"], seconds=event["took_seconds"]) if event else None
     )
-
-
-def _clock(first: RankLog, agent: Sequence[Event]) -> Iterator[Check]:
-    """Rank 0's clock up to the evaluation at the target, or to the end, against the first node's agent's."""
-    begin, end = (first.last.get(kind) for kind in ("train_begin", "train_end"))
-    seen = next((event for event in agent if event["event"] == WATCHED), None)
-    if begin and end and seen and "train_seconds" in begin:
-        last = first.last.get("evaluation", end) if end["converged"] else end
-        yield keeps_time(last["train_seconds"] - begin["train_seconds"], seen["least"], seen["most"])
 
 
 class _Since:

@@ -23,6 +23,7 @@ from proofmark.training.node.agent_forks import ALONE, fork_ranks
 from proofmark.training.node.node_monitor import NodeMonitor
 from proofmark.training.node.rank_results import leave_results
 from proofmark.training.node.stopwatch import Stopwatch
+from proofmark.training.outside.examination import examine
 from proofmark.training.ranks.heartbeat import PHASES, SETUP, Heartbeat, read_heartbeat
 from proofmark.training.spec import AGENT, OUTPUTS, TrainingSpec
 from proofmark.vendor.hardware.machine import describe_host, usable_cores
@@ -67,6 +68,8 @@ def main() -> int:
         watch.stopwatch.look()
         watch.monitor.stop()
         watch.end_outputs()
+    if node == 0:
+        examine(Path(sys.argv[1]), spec, node, watch.log)
     first = node * spec.nproc
     leave_results(spec.node_directory(node), node, range(first, first + spec.nproc), spec.nnodes * spec.nproc)
     return 0

@@ -18,6 +18,7 @@ IMPORTED = (
     "torch.nn.parallel",
     "torch.utils.data",
     "torch._dynamo",  # an optimizer's first step imports it
+    "proofmark.training.outside.metric",
     "proofmark.training.ranks.loading",
     "proofmark.training.ranks.trainer",
 )

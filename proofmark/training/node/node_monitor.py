@@ -10,8 +10,6 @@ from pathlib import Path
 from proofmark.monitoring.monitor import MonitorProcess
 from proofmark.record.events import EventLog
 from proofmark.training.spec import TrainingSpec
-from proofmark.vendor.hardware.devices import usable_devices
-from proofmark.vendor.registry import find_vendor
 
 FAILED = "monitor_failed"
 """The event in the agent's log that says what was wrong with it."""
@@ -28,7 +26,7 @@ class NodeMonitor:
             return
         try:
             self._process = _start(spec, spec.monitor_interval, directory)
-        except Exception as error:  # noqa: BLE001 (a vendor's code may raise anything)
+        except Exception as error:  # noqa: BLE001 (whatever it is, the training goes on)
             self._tell(f"the monitor could not be started: {type(error).__name__}: {error}")
 
     def stop(self) -> None:
@@ -47,8 +45,5 @@ class NodeMonitor:
 def _start(spec: TrainingSpec, interval: float, directory: Path) -> MonitorProcess:
     """Its group is this process, which everything of the training on this node descends from."""
     selected, vendors = spec.config["host"]["device"], Path(spec.vendors_dir)
-    found = find_vendor(spec.vendor, vendors, selected)
-    names = usable_devices(found.vendor)[: spec.nproc]
-    devices = [int(name) for name in names] if all(map(str.isdecimal, names)) else None
     path = directory / "monitor.jsonl"
-    return MonitorProcess(spec.vendor, vendors, os.getpid(), devices, path, interval, selected)
+    return MonitorProcess(spec.vendor, vendors, os.getpid(), spec.nproc, path, interval, selected)

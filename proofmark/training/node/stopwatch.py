@@ -1,4 +1,4 @@
-"""How long a training took by the agent's clock: what the rank says of its own is held against it."""
+"""How long a training took by the agent's clock, or the session's: what the rank says of its own is held against it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Stopwatch:
     However late a look comes on a busy machine, the seconds that training took lie between `least` and `most`.
     """
 
-    def __init__(self, path: Path, log: EventLog, clock: Callable[[], float] = monotonic) -> None:
+    def __init__(self, path: Path, log: EventLog | None = None, clock: Callable[[], float] = monotonic) -> None:
         self._tail, self._log, self._clock = Tail(path), log, clock
         self._lock = threading.Lock()
         self._looked = clock()
@@ -55,7 +55,8 @@ class Stopwatch:
                     self._turn(_GOES_ON[event], window)
             if "train_end" in events:
                 self.ended = True
-                self._log.write(EVENT, least=self.least, most=self.most)
+                if self._log is not None:
+                    self._log.write(EVENT, least=self.least, most=self.most)
 
     def _turn(self, goes_on: bool, window: _Window) -> None:
         if self._since is not None:

@@ -51,6 +51,7 @@ def _train(spec: TrainingSpec, rank: int, log: EventLog, heartbeat: HeartbeatWri
     import torch.distributed as dist
 
     from proofmark.measuring.precision import use_tf32
+    from proofmark.training.outside.left import leave_weights
     from proofmark.training.ranks.loading import Data
     from proofmark.training.ranks.model.own import make_fresh
     from proofmark.training.ranks.model.strategy import Place
@@ -70,7 +71,9 @@ def _train(spec: TrainingSpec, rank: int, log: EventLog, heartbeat: HeartbeatWri
     data = Data.of(case, config, pin=device.type != "cpu")
     dist.init_process_group(vendor.distributed_backend, device_id=None if device.type == "cpu" else device)
     place = Place(rank, local_rank, dist.get_world_size(), device)
-    Trainer(case, data, config, spec, vendor, place, log, heartbeat, fresh).run()
+    trainer = Trainer(case, data, config, spec, vendor, place, log, heartbeat, fresh)
+    if trainer.run():
+        leave_weights(trainer.model, place, spec.node_directory(0))
     used, total = vendor.memory()
     host = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     log.write("memory", host_peak_bytes=host, device_peak_bytes=used, device_total_bytes=total)

@@ -13,7 +13,7 @@ import torch
 from proofmark.errors import StepError
 from proofmark.measuring.agreement import distance
 from proofmark.record.parts import Check
-from proofmark.training.checks import EVENT, FUNCTION, METRIC, PARAMETERS, WEIGHTS
+from proofmark.training.checks import EVENT, FUNCTION, METRIC, METRICS, PARAMETERS, WEIGHTS
 from proofmark.training.ranks.batches import evaluation_batches
 from proofmark.training.ranks.model.evaluation import Autocast, answers, evaluate
 from proofmark.training.ranks.model.own import Print, named_weights, own_model, print_of, trainable
@@ -38,9 +38,6 @@ at both profiles' sizes: another memory layout 1.8e-5, float16 2e-2, bfloat16 1.
 
 ROWS = 16
 """Rows of that batch that the case's own model answers too."""
-
-METRICS = {"fp32": 0.002, "tf32": 0.005, "fp16": 0.005, "bf16": 0.02}
-"""By which share a metric may differ between the vendor's model and the case's own, beside two samples' worth."""
 
 
 class Referee:

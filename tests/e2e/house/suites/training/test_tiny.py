@@ -44,15 +44,15 @@ class TestTiny(TrainingContract):
         """Two layers and noise between them."""
         from torch import nn
 
-        print(f"rank {os.environ['RANK']} makes its model", flush=True)
-        trouble.at(config.case, f"rank{os.environ['RANK']}.model")
+        print(f"rank {_rank()} makes its model", flush=True)
+        trouble.at(config.case, f"rank{_rank()}.model")
         blocks = nn.ModuleList([nn.Linear(FEATURES, FEATURES), nn.Linear(FEATURES, FEATURES)])
         return nn.Sequential(chain(blocks), nn.BatchNorm1d(FEATURES), nn.Dropout(0.1), nn.Linear(FEATURES, CLASSES))
 
     def train_step(self, model: torch.nn.Module, inputs: list[torch.Tensor], targets: torch.Tensor) -> torch.Tensor:
         """The default step, and trouble where a test ordered it."""
         self.steps += 1
-        rank = os.environ["RANK"]
+        rank = _rank()
         trouble.at("tiny", f"rank{rank}.step{self.steps}")
         time.sleep(float(trouble.ordered("tiny", "pause") or 0))
         loss = super().train_step(model, inputs, targets)
@@ -77,10 +77,15 @@ class Points:
 
     def __getitems__(self, indices: list[int]) -> Batch:
         self.batches += 1
-        rank = os.environ["RANK"]
+        rank = _rank()
         trouble.at("tiny", f"rank{rank}.load{self.batches}")
         trouble.at("tiny", f"rank{rank}.epoch{self.epoch}")
         return [self.points[indices]], self.targets[indices]
+
+
+def _rank() -> str:
+    """Of this process; the referee's own has none."""
+    return os.environ.get("RANK", "none")
 
 
 def chain(blocks: Any) -> Any:

@@ -1,0 +1,52 @@
+"""What others than the ranks saw of a training, held against what those say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from proofmark.record.events import Event
+from proofmark.record.parts import Check
+from proofmark.training.checks import OUTSIDE, as_good, keeps_the_sessions_time, keeps_time
+from proofmark.training.logs.rank_log import RankLog
+from proofmark.training.node.stopwatch import EVENT as WATCHED
+from proofmark.training.outside.examination import EVENT as EXAMINED
+from proofmark.training.record import Examination
+
+
+def clock_checks(first: RankLog, agent: Sequence[Event], end: Event | None) -> Iterator[Check]:
+    """Rank 0's clock up to the evaluation at the target, or to the end, against the agent's and the session's."""
+    begun, ended = (first.last.get(kind) for kind in ("train_begin", "train_end"))
+    if not begun or not ended or "train_seconds" not in begun:
+        return
+    last = first.last.get("evaluation", ended) if ended["converged"] else ended
+    said = last["train_seconds"] - begun["train_seconds"]
+    if seen := _last(agent, WATCHED):
+        yield keeps_time(said, seen["least"], seen["most"])
+    if heard := (end or {}).get("watched"):
+        yield keeps_the_sessions_time(said, heard["least"])
+
+
+def examination_of(agent: Sequence[Event], claimed: float | None) -> Examination | None:
+    """What the referee's process found of the weights with which the target was said to be reached."""
+    event = _last(agent, EXAMINED)
+    if event is None:
+        return None
+    known = {key: event[key] for key in Examination.model_fields if key in event}
+    return Examination(**known, claimed=claimed, seconds=event.get("took_seconds"))
+
+
+def examined(examination: Examination | None, metric: str, precision: str) -> Iterator[Check]:
+    """Whether it bears out what was claimed; nothing where there is none."""
+    found = examination
+    if found is None or found.reason or found.claimed is None:
+        return
+    if found.misfits:
+        what = f"its last weights do not fit the case's own model: {', '.join(found.misfits)}"
+        yield Check(OUTSIDE, passed=False, figure=float(len(found.misfits)), bound=0.0, meaning=what)
+        return
+    own = float("nan") if found.metric is None else found.metric
+    yield as_good(metric, found.claimed, own, found.weight, found.error, precision)
+
+
+def _last(events: Sequence[Event], kind: str) -> Event | None:
+    return next((event for event in reversed(events) if event["event"] == kind), None)

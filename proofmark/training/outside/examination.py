@@ -1,0 +1,52 @@
+"""The agent's end of an examination: the referee's process is started when no rank runs any more, and heard."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+from proofmark.process.answer_pipe import AnswerPipe
+from proofmark.process.child import Child
+from proofmark.record.events import EventLog
+from proofmark.training.spec import WEIGHTS, TrainingSpec
+
+EVENT = "examined"
+"""The event of the agent's log with what was found."""
+
+LOG = "examiner.log"
+"""What the process printed."""
+
+LONGEST = 1 << 16
+"""Bytes of its answer."""
+
+
+def examine(path: Path, spec: TrainingSpec, node: int, log: EventLog) -> None:
+    """Have what the ranks left examined, write down what was found, and remove it.
+
+    Args:
+        path: of the spec.
+        spec: what was trained.
+        node: this one, where rank 0 was.
+        log: the agent's.
+
+    Raises:
+        OSError: no space, no permission.
+    """
+    directory = spec.node_directory(node)
+    pipe = AnswerPipe(LONGEST)
+    with pipe.given_away() as descriptor:
+        arguments = [str(path), str(node)]
+        child = Child("proofmark.training.outside.examiner", arguments, log=directory / LOG, passed=[descriptor])
+    try:
+        answer = pipe.receive(child, time.monotonic() + spec.setup_timeout)
+        child.has_ended(within=5)
+        child.kill()
+        found = json.loads(answer) if answer is not None else {"reason": f"its process {child.cause_of_death()}"}
+    except TimeoutError:
+        found = {"reason": f"it took longer than the {spec.setup_timeout:g} s of --setup-timeout"}
+    finally:
+        child.kill()
+        pipe.close()
+        (directory / WEIGHTS).unlink(missing_ok=True)
+    log.write(EVENT, **found)

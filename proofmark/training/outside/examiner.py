@@ -1,0 +1,62 @@
+"""The referee's process: `python -m proofmark.training.outside.examiner SPEC NODE ANSWER_FD`. No vendor is imported.
+
+It answers with one line of JSON: what it found, or why there is nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import math
+import os
+import signal
+import sys
+import time
+import traceback
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from proofmark.errors import ProofmarkError
+from proofmark.process.lifetime import die_with_parent, leave
+from proofmark.rules.config import EffectiveConfig
+from proofmark.training.spec import WEIGHTS, TrainingSpec
+
+
+def main() -> None:
+    """Look at what the ranks of a run left, and say what was found."""
+    die_with_parent(signal.SIGKILL)()
+    spec, descriptor = TrainingSpec.load(Path(sys.argv[1])), int(sys.argv[3])
+    os.set_inheritable(descriptor, False)
+    began = time.monotonic()
+    try:
+        answer = _examined(spec, spec.node_directory(int(sys.argv[2])))
+    except Exception as error:  # noqa: BLE001 (a case's code may raise anything; the agent goes on)
+        if not isinstance(error, ProofmarkError):
+            traceback.print_exc()
+        said = next(iter(str(error).strip().splitlines()), "")
+        answer = {"reason": said if isinstance(error, ProofmarkError) else f"{type(error).__name__}: {said}"}
+    os.write(descriptor, (json.dumps({**answer, "took_seconds": time.monotonic() - began}) + "\n").encode())
+
+
+def _examined(spec: TrainingSpec, directory: Path) -> dict[str, Any]:
+    """The metric of the weights, or the tensors that don't fit.
+
+    Raises:
+        StepError: they are not there, or the data isn't.
+    """
+    from proofmark.training.outside.left import read_left
+    from proofmark.training.outside.metric import evaluated, filled
+
+    config = EffectiveConfig.from_dict(spec.config)
+    case = getattr(importlib.import_module(spec.case[0]), spec.case[1])()
+    model, wrong = filled(case, config, read_left(directory / WEIGHTS))
+    if wrong:
+        return {"misfits": wrong[:8]}
+    found = asdict(evaluated(model, case, config, whole=config.profile == "embedded"))
+    return found | {"metric": found["metric"] if math.isfinite(found["metric"]) else None}
+
+
+if __name__ == "__main__":
+    main()
+    leave(0)

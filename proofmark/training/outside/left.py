@@ -1,0 +1,53 @@
+"""What rank 0 leaves for the referee outside: the weights with which it says that it reached the target."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+
+from proofmark.errors import StepError
+from proofmark.training.ranks.model.own import named_weights
+from proofmark.training.ranks.model.strategy import Place, unwrapped
+from proofmark.training.spec import WEIGHTS
+
+
+def leave_weights(model: torch.nn.Module, place: Place, directory: Path) -> None:
+    """Write the weights by the case's names. Every rank calls it, since a sharded tensor is gathered from all.
+
+    Raises:
+        OSError: no space, no permission.
+    """
+    save_whole(named_weights(unwrapped(model)), place, directory / WEIGHTS)
+
+
+def save_whole(tensors: Mapping[str, torch.Tensor], place: Place, path: Path) -> None:
+    """Write tensors, gathered where they are sharded, from rank 0.
+
+    Raises:
+        OSError: no space, no permission.
+    """
+    whole = {}
+    for name, tensor in tensors.items():
+        gathered = tensor.full_tensor() if hasattr(tensor, "full_tensor") else tensor
+        if place.rank == 0:  # a copy each: safetensors takes no two that share memory
+            whole[name] = gathered.detach().to("cpu", copy=True).contiguous()
+    if place.rank == 0:
+        save_file(whole, path)
+
+
+def read_left(path: Path) -> dict[str, torch.Tensor]:
+    """What a rank left.
+
+    Raises:
+        StepError: it is not there, or no file of tensors.
+    """
+    try:
+        return load_file(path)
+    except FileNotFoundError:
+        raise StepError(f"rank 0 left no {path.name}") from None
+    except (OSError, SafetensorError) as error:
+        raise StepError(f"{path.name}, which rank 0 left, can't be read: {error}") from None
