@@ -10,6 +10,8 @@ from typing import NoReturn
 from proofmark.errors import ProofmarkError
 from proofmark.flagperf.adaptation.bring import TABLES, bring
 from proofmark.flagperf.adaptation.fates import counted
+from proofmark.flagperf.perflog_reader import read_perflog
+from proofmark.record.parts import VerdictKind
 
 
 class _Parser(argparse.ArgumentParser):
@@ -28,23 +30,37 @@ def main() -> None:
     importing.add_argument("checkout", type=Path, help="a FlagPerf checkout, or its folder training or inference")
     importing.add_argument("--vendor", required=True, metavar="NAME", help="the vendor, as FlagPerf calls it")
     importing.add_argument("--out", required=True, type=Path, metavar="DIR", help="a folder for what is written")
+    told = "FlagPerf's logs of one case as a training record on standard output; ends with the verdict's exit code"
+    reading = commands.add_parser("read", help=told, description=told)
+    reading.add_argument("log", nargs="+", type=Path, help="what a rank printed; of a round's logs rank 0's counts")
     options = parser.parse_args()
     try:
-        _import(options)
+        code = _read(options) if options.command == "read" else _import(options)
     except ProofmarkError as error:
         print(f"ERROR: {error}", file=sys.stderr)
         raise SystemExit(4) from None
     except OSError as error:
         print(f"ERROR: {error.filename}: {error.strerror}", file=sys.stderr)
         raise SystemExit(4) from None
+    raise SystemExit(code)
 
 
-def _import(options: argparse.Namespace) -> None:
+def _read(options: argparse.Namespace) -> int:
+    record = read_perflog(options.log)
+    print(record.model_dump_json(indent=1))
+    if record.verdict is None:
+        return VerdictKind.ERROR.exit_code
+    print(f"{record.verdict.kind}: {'; '.join(record.verdict.reasons)}", file=sys.stderr)
+    return record.verdict.kind.exit_code
+
+
+def _import(options: argparse.Namespace) -> int:
     moved = bring(options.checkout, options.vendor, options.out, Path.cwd())
     for row in moved.rows:
         print(row)
     print(f"\n{counted(moved.rows)}\n{moved.check}")
     print(f"{len(moved.files)} files in {options.out}; the table is {options.out / TABLES[0]} and {TABLES[1]}")
+    return 0
 
 
 if __name__ == "__main__":

@@ -1,15 +1,14 @@
-"""`python -m proofmark.flagperf.perflog_reader LOG... > record.json`: FlagPerf's logs as a training record.
+"""FlagPerf's logs as a training record.
 
-A log is what a rank printed: `[PerfLog]` lines among anything else. What it does not say is null. Nobody here measured
-what it says, so that its verdict is INSUFFICIENT at best.
+A log is what a rank printed: `[PerfLog]` lines among anything else, or of a language model its tokens per second. What
+it does not say is null. Nobody here measured what it says, so that its verdict is INSUFFICIENT at best.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
+import os
 import re
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -18,6 +17,8 @@ from typing import Any
 
 from proofmark.errors import UsageError
 from proofmark.flagperf.perflog_run import RankLines, figure, metric_of, seed_run
+from proofmark.flagperf.run_folder import RunFolder, one_per_round
+from proofmark.flagperf.token_lines import TokenLines, impossible, token_figures
 from proofmark.plain_json import plain_text
 from proofmark.record.parts import Chip, Utilisation
 from proofmark.training.figures import figures
@@ -38,9 +39,14 @@ _DECODER = json.JSONDecoder(parse_constant=lambda name: None)
 
 @dataclass
 class PerfLog:
-    """One log's lines, by the rank that they name. Local ranks and -1 are taken as they come."""
+    """One log's lines, by the rank that they name. Local ranks and -1 are taken as they come.
+
+    `written` is when its file was, seconds since the epoch: the only time of a log without lines of a rank.
+    """
 
     ranks: dict[int, RankLines] = field(default_factory=dict)
+    tokens: TokenLines = field(default_factory=TokenLines)
+    written: float = 0.0
     submitted: dict[str, Any] = field(default_factory=dict)
     damaged: int = 0
 
@@ -56,40 +62,55 @@ def read_perflog(paths: Sequence[Path]) -> TrainingRecord:
     Raises:
         UsageError: a log cannot be read, or has no `[PerfLog]` line at all.
     """
-    chosen = _one_per_round(paths)
+    chosen = one_per_round(paths)
     logs = [_read(path) for path in chosen]
+    folder = RunFolder.of(chosen[0])
+    if not all(log.ranks for log in logs) or _only_tokens(logs):
+        return _of_tokens(logs, chosen, folder)
     runs = [seed_run(log.main(), log.submitted) for log in logs]
-    values = _described(logs[0], runs[0]) | _figures(runs)
+    values = _described(logs[0], runs[0], folder) | token_figures([log.tokens for log in logs], folder.scale)
     lines = [log.main() for log in logs]
     started = min(each.began for each in lines)
     values |= {"started": started, "seconds": max(each.ended for each in lines) - started, "runs": runs}
-    values |= {"repeats": len(runs), "read_from": tuple(map(str, chosen))}
-    record = _built(values, logs[0].submitted, sum(log.damaged for log in logs))
+    values |= {"repeats": len(runs), "read_from": tuple(map(str, chosen)), **_figures(runs)}
+    return _judged(_built(values, logs[0].submitted, sum(log.damaged for log in logs)))
+
+
+def _judged(record: TrainingRecord) -> TrainingRecord:
     return record.model_copy(update={"verdict": judge(record)}).with_figures(figures(record))
 
 
-def _one_per_round(paths: Sequence[Path]) -> list[Path]:
-    """Of FlagPerf's `round1/<host>_noderank0/rank0.out.log` and its like, the first rank's of each round."""
-    found: dict[Path, tuple[tuple[int, int], Path]] = {}
-    for path in paths:
-        rank = re.match(r"rank(\d{1,9})\b", path.name)
-        node = re.search(r"noderank(\d{1,9})$", path.parent.name)
-        key = path if rank is None else path.parent.parent if node else path.parent
-        order = (int(node[1]) if node else 0, int(rank[1]) if rank else 0)
-        found[key] = min(found.get(key, (order, path)), (order, path))
-    return [path for _, path in found.values()]
+def _only_tokens(logs: Sequence[PerfLog]) -> bool:
+    """Whether they are of a language model, which never has a FINISHED, nor an evaluation."""
+    return all(log.tokens.said and log.main().finished is None for log in logs)
+
+
+def _of_tokens(logs: Sequence[PerfLog], chosen: Sequence[Path], folder: RunFolder) -> TrainingRecord:
+    """Rates alone: no run of it is known to have come to an end, or to have learned anything."""
+    without = [str(path) for path, log in zip(chosen, logs, strict=True) if not log.tokens.said]
+    if without:
+        raise UsageError(f"{without[0]}: has no tokens per second, as other logs have; read one case at a time")
+    wrong = impossible([log.tokens for log in logs])
+    values = _described(logs[0], None, folder) | token_figures([log.tokens for log in logs], folder.scale)
+    began = [log.main().began for log in logs if log.ranks]
+    values |= {"started": min(began or [folder.began or logs[0].written]), "seconds": None, "repeats": 0}
+    values |= {"item": "token", "read_from": tuple(map(str, chosen))}
+    values |= {"damaged": tuple(f"{name}: {said} is no rate" for name, said in wrong.items())}
+    return _judged(_built(values, {}, sum(log.damaged for log in logs) + len(wrong)))
 
 
 def _read(path: Path) -> PerfLog:
     log = PerfLog()
     try:
         with path.open("rb") as stream:
+            log.written = os.fstat(stream.fileno()).st_mtime
             for line in iter(partial(stream.readline, LONGEST_LINE), b""):
+                log.tokens.take(line)
                 for piece in line.split(MARK)[1:]:
                     _take(log, piece.strip())
     except OSError as error:
         raise UsageError(f"{path}: cannot be read: {error.strerror or error}") from None
-    if not log.ranks:
+    if not log.ranks and not log.tokens.said:
         raise UsageError(
             f"{path}: has no whole {MARK.decode()} line; expected what a rank of a FlagPerf training printed"
         )
@@ -134,23 +155,25 @@ def _event(piece: bytes) -> dict[str, Any] | None:
     return {**event, "metadata": {**metadata, "time_ms": time_ms, "rank": rank}}
 
 
-def _described(log: PerfLog, run: SeedRun) -> dict[str, Any]:
+def _described(log: PerfLog, run: SeedRun | None, folder: RunFolder) -> dict[str, Any]:
     """What can be known of the task without SUBMIT_INFO, in which FlagPerf has nothing."""
-    metric = metric_of(log.main().finished or {}, log.submitted)
-    file = re.search(r"benchmarks/([^/]{1,99})/", log.main().file)
+    metric = metric_of(log.main().finished or {}, log.submitted) if run else None
+    file = re.search(r"benchmarks/([^/]{1,99})/", log.main().file if log.ranks else "")
+    scale = folder.scale
     names = dict.fromkeys(("profile", "vendor", "precision", "scale", "config_hash"), UNKNOWN)
     nothing = ("host", "flops", "nnodes", "nproc", "target", "global_batch_size", "train_batch_size")
     return {
         **dict.fromkeys(nothing),
         **names,
         "suite": "training",
-        "case": file[1] if file else UNKNOWN,
+        "case": folder.case if folder.case and (scale or not file) else file[1] if file else UNKNOWN,
+        **({"scale": str(scale), "nnodes": scale.nnodes, "nproc": scale.nproc} if scale else {}),
         "item": "sample",
         "config": {},
         "versions": {},
         "chip": Chip(name=UNKNOWN, peak_missing="not in the log"),
         "utilisation": Utilisation(reason="not in the log"),
-        "seed": run.seed,
+        "seed": run.seed if run else None,
         "metric": metric or UNKNOWN,
         "better": "lower" if re.search(r"(loss|ppl|perplexity)$", metric or "", re.IGNORECASE) else "higher",
     }
@@ -176,26 +199,6 @@ def _built(values: dict[str, Any], submitted: dict[str, Any], damaged: int) -> T
 
 _OURS = frozenset({"schema_version", "started", "seconds", "seed", "metric", "rates", "seconds_to_target", "runs"}) | {
     *("repeats", "read_from", "corrupt_lines", "partial", "interrupted", "verdict", "utilisation", "problems"),
-    *("items_per_second_per_device", "tokens_per_second"),
+    *("items_per_second_per_device", "tokens_per_second", "tokens_per_second_per_device"),
 }
 """What no log says of itself."""
-
-
-def main() -> None:
-    """Print the record; say the verdict beside it."""
-    parser = argparse.ArgumentParser(prog="python -m proofmark.flagperf.perflog_reader", description=__doc__)
-    parser.add_argument(
-        "log", nargs="+", type=Path, help="what a rank of a FlagPerf training printed; one for each run"
-    )
-    try:
-        record = read_perflog(parser.parse_args().log)
-    except UsageError as error:
-        print(f"ERROR: {error}", file=sys.stderr)
-        raise SystemExit(4) from None
-    print(record.model_dump_json(indent=1))
-    if record.verdict:
-        print(f"{record.verdict.kind}: {'; '.join(record.verdict.reasons)}", file=sys.stderr)
-
-
-if __name__ == "__main__":
-    main()

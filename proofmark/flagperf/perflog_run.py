@@ -98,8 +98,14 @@ def metric_of(finished: dict[str, Any], submitted: dict[str, Any]) -> str | None
     """What the metric is called: as submitted, or by the first `final_<metric>`, or as some cases call theirs."""
     if isinstance(submitted.get("metric"), str):
         return str(submitted["metric"])
-    finals = [key.removeprefix("final_") for key in finished if key.startswith("final_") and key != "final_loss"]
-    return next((name for name in [*finals, *(name for name in METRICS if name in finished)] if name), None)
+    return next(iter(_metrics(finished)), None)
+
+
+def _metrics(finished: dict[str, Any]) -> dict[str, Any]:
+    """All metrics that a log ends with, in their order: mask_rcnn has two."""
+    finals = {key.removeprefix("final_"): value for key, value in finished.items() if key.startswith("final_")}
+    others = {name: finished[name] for name in METRICS if name in finished}
+    return {name: value for name, value in {**finals, **others}.items() if name not in ("", "loss")}
 
 
 def seed_run(lines: RankLines, submitted: dict[str, Any]) -> SeedRun:
@@ -114,6 +120,7 @@ def seed_run(lines: RankLines, submitted: dict[str, Any]) -> SeedRun:
         started=lines.times.get("INIT_START", lines.began),
         converged=converged if isinstance(converged, bool) else None,
         metric=figure(score),
+        metrics={name: figure(value) for name, value in _metrics(finished).items() if name != metric},
         steps=lines.steps,
         samples=lines.samples,
         e2e_seconds=figure(finished.get("e2e_time")),

@@ -57,9 +57,13 @@ def _speeds(record: TrainingRecord) -> Iterator[Figure]:
         known = {"value": rate.value, "spread": rate.stdev} if rate else {"reason": "nothing was measured"}
         named: dict[str, Any] = {"key": key, "label": label, "also": also, "meaning": meaning}
         yield Figure(**named, unit=per_second, kind=FigureKind.SPEED, headline=True, **known)
-    if record.tokens_per_second is not None:
-        tokens = valued(record.tokens_per_second, None)
-        yield Figure(key="tokens_per_second", label="tokens", unit="tokens/s", kind=FigureKind.SPEED, **tokens)
+    each = record.tokens_per_second_per_device
+    for key, label, tokens in (
+        ("tokens_per_second", "tokens", record.tokens_per_second),
+        ("tokens_per_second_per_device", "tokens per device", each),
+    ):
+        if tokens is not None:
+            yield Figure(key=key, label=label, unit="tokens/s", kind=FigureKind.SPEED, **valued(tokens, None))
     yield utilisation(record)
 
 
@@ -87,8 +91,9 @@ def _of_runs(record: TrainingRecord) -> Iterator[Figure]:
     for index, run in enumerate(record.runs, 1):
         score = f"{record.metric} {run.metric:.5f}" if run.metric is not None else f"no {record.metric}"
         end = "converged" if run.converged else "not converged" if run.converged is False else "broke off"
+        others = [f"{name} {MISSING if value is None else f'{value:.5f}'}" for name, value in run.metrics.items()]
         samples = "an unknown number of" if run.samples is None else run.samples
-        outcome = f"{end}, {score}, {samples} {plural(record.item)}"
+        outcome = f"{end}, {', '.join([score, *others])}, {samples} {plural(record.item)}"
         yield Figure(key=f"run_{index}", label=seed(run), unit="text", kind=FigureKind.QUALITY, value=outcome)
         names = {"e2e": "e2e_seconds", "init": "init_seconds", "train": "train_seconds"}
         names["compute"] = "pure_compute_seconds"

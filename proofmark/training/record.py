@@ -155,6 +155,7 @@ class SeedRun(Part):
         description="of the last evaluation; where it was confirmed, the case's own model's; where the weights were"
         " examined on all the data, the examination's"
     )
+    metrics: dict[str, float | None] = Field(default_factory=dict, description="others that its log ends with, by name")
     steps: int | None
     samples: int | None
     e2e_seconds: float | None
@@ -207,7 +208,9 @@ class SeedRun(Part):
 class TrainingRecord(CaseRecord):
     """Everything about one training case at one scale. What a log of others does not say of theirs is null."""
 
-    SPEEDS = frozenset({"seconds", "seconds_to_target", "rates", "items_per_second_per_device", "tokens_per_second"})
+    SPEEDS = frozenset(
+        {"seconds", "seconds_to_target", "rates", "items_per_second_per_device", "tokens_per_second"}
+    ) | {"tokens_per_second_per_device"}
 
     scale: str
     nnodes: int | None
@@ -232,6 +235,7 @@ class TrainingRecord(CaseRecord):
     rates: dict[str, Rate] = Field(default_factory=dict, description="items per second over the runs")
     items_per_second_per_device: float | None = None
     tokens_per_second: float | None = None
+    tokens_per_second_per_device: float | None = Field(default=None, description="as a log of others says")
 
     @property
     def variant(self) -> dict[str, str]:

@@ -130,3 +130,11 @@ def test_corrupt_onnx(house: House, content: bytes | None, tmp_path: Path) -> No
     assert kind == "ERROR" and "step compile failed" in reasons and "not a valid ONNX model" in reasons
     assert ran.code == 17
     clean(ran)
+
+
+def test_a_case_is_meant_by_what_others_call_it(house: House) -> None:
+    house.case_yaml.write_text("known_as: [tinyNet_large]\n" + house.case_yaml.read_text())
+    ran = house.run("-k", "tinyNetLarge")
+    assert ran.code == 5 and "-k tinyNetLarge: selects no case; did you mean 'tiny'?" in ran.output
+    house.root.joinpath("host.yaml").write_text("CASES: {'tinyNet_large:pytorch': suites}\n")
+    one_line_answer(house.run("--host-config=host.yaml"), "no such case selected: tinyNet_large; did you mean 'tiny'?")

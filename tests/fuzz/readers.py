@@ -14,6 +14,8 @@ from proofmark.automl.config_yml import read_config_yml
 from proofmark.automl.graph import read_graph
 from proofmark.automl.seed_networks import small_network
 from proofmark.errors import ProofmarkError
+from proofmark.flagperf.adaptation.environment_files import exports, requirements
+from proofmark.flagperf.adaptation.python_source import read_python
 from proofmark.flagperf.host_file import load_host_file
 from proofmark.flagperf.perflog_reader import read_perflog
 from proofmark.inference.case import InferenceParameters
@@ -153,6 +155,15 @@ def _original(path: Path) -> None:
     converted(read_original(path), "in.py", False)
 
 
+def _adaptation(folder: Path, content: bytes) -> None:
+    (folder / "config_Z100x1x8.py").write_bytes(content)
+    found = read_python(folder / "config_Z100x1x8.py", folder)
+    json.dumps(found.plain, allow_nan=False)
+    assert all(line.isprintable() for each in found.refused for line in each.what.splitlines())
+    text = content.decode("utf-8", "replace")
+    assert all(line.name or line.why for line in [*exports(text), *requirements(text)])
+
+
 def _told(path: Path) -> None:
     for kind in (Manifest, Ticket):
         with contextlib.suppress(ValueError):
@@ -200,6 +211,10 @@ READERS = {
         st.one_of(map(inputs.jsons, (*samples.ANSWERS, *samples.HOSTS_ANSWERS))), _answer_of_host, (ValueError,)
     ),
     "the original's config.yml": Reader(inputs.yamls(samples.CONFIG_YML), _file(_config_yml)),
+    "an adaptation's settings": Reader(
+        st.one_of(st.text(max_size=200).map(str.encode), inputs.yamls(samples.CLUSTER).map(b"settings = ".__add__)),
+        _adaptation,
+    ),
     "graph": Reader(inputs.jsons(small_network(size=8).model_dump(mode="json")), _file(read_graph)),
     "an option's value": Reader(st.text(max_size=80), _option),
 }

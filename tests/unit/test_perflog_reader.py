@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from proofmark.errors import UsageError
+from proofmark.flagperf.__main__ import main as flagperf_main
 from proofmark.flagperf.perflog_reader import read_perflog
+from proofmark.literal import MISSING
 from proofmark.record.parts import VerdictKind
 from proofmark.training.record import Rates, SeedRun, TrainingRecord
 from reports.content.withholding import without_speeds
@@ -232,19 +232,109 @@ def test_a_log_that_contradicts_itself(tmp_path: Path) -> None:
     assert "said to have converged, but top1 0.50000 is below the target 0.9" in record.verdict.reasons[0]
 
 
-def test_the_command(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "finished, code",
+    [
+        (FINISHED, VerdictKind.INSUFFICIENT),
+        (None, VerdictKind.ERROR),
+        ({"converged": False}, VerdictKind.FAIL_ACCURACY),
+    ],
+)
+def test_the_command_ends_with_the_verdicts_exit_code(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    finished: dict[str, Any] | None,
+    code: VerdictKind,
+) -> None:
     path = tmp_path / "log"
-    path.write_text("\n".join(flagperf()))
-
-    def command(*logs: Path) -> subprocess.CompletedProcess[str]:
-        arguments = [sys.executable, "-m", "proofmark.flagperf.perflog_reader", *map(str, logs)]
-        return subprocess.run(arguments, capture_output=True, text=True, cwd=Path(__file__).parents[2])
-
-    read = command(path)
-    assert read.returncode == 0 and read.stderr.startswith("INSUFFICIENT: ")
-    assert TrainingRecord.model_validate_json(read.stdout).runs[0].steps == 3397
+    path.write_text("\n".join(flagperf(finished)))
     (tmp_path / "other").write_text("nothing\n")
+    assert command(monkeypatch, "read", str(path)) == code.exit_code
+    printed = capsys.readouterr()
+    assert printed.err.startswith(f"{code}: ") and len(printed.err.splitlines()) == 1
+    assert TrainingRecord.model_validate_json(printed.out).runs[0].steps == 3397
     for bad, told in ((tmp_path / "none", "cannot be read"), (tmp_path / "other", "has no whole [PerfLog] line")):
-        refused = command(path, bad)
-        assert refused.returncode == 4 and refused.stderr.startswith("ERROR: ") and told in refused.stderr
-        assert len(refused.stderr.splitlines()) == 1 and not refused.stdout
+        assert command(monkeypatch, "read", str(path), str(bad)) == 4
+        refused = capsys.readouterr()
+        assert refused.err.startswith("ERROR: ") and told in refused.err
+        assert len(refused.err.splitlines()) == 1 and not refused.out
+
+
+def command(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> Any:
+    monkeypatch.setattr("sys.argv", ["x", *arguments])
+    with pytest.raises(SystemExit) as ended:
+        flagperf_main()
+    return ended.value.code
+
+
+def test_a_case_by_its_folder_and_all_its_metrics(tmp_path: Path) -> None:
+    folder = tmp_path / "run20241121191924/mask_rcnn:pytorch_1.13:A100:2:8:1/round1/10.1.2.3_noderank0"
+    folder.mkdir(parents=True)
+    finished = {
+        "e2e_time": 14642.0,
+        "converged": True,
+        "final_map_bbox": 0.376,
+        "final_map_segm": 0.336,
+        "final_x": None,
+    }
+    record = read(folder, *flagperf(finished))
+    assert (record.case, record.scale, record.nnodes, record.nproc) == ("mask_rcnn", "A100x2x8", 2, 8)
+    assert (record.metric, record.runs[0].metric) == ("map_bbox", 0.376)
+    assert record.runs[0].metrics == {"map_segm": 0.336, "x": None}
+    (told,) = [figure.value for figure in record.figures if figure.key == "run_1"]
+    assert told == f"converged, map_bbox 0.37600, map_segm 0.33600, x {MISSING}, 869632 samples"
+    assert kind(record) is VerdictKind.INSUFFICIENT
+
+
+TOKENS = [
+    " iteration 9/ 10 | elapsed time per iteration (ms): 5120.1 |",
+    "System tokens per second: 28000.0",
+    "Tokens/p/s: 3500.0",
+    "2024-11-21 System tokens per second: 29589.6",
+    "Tokens/p/s: 3698.7",
+    "MFU: 56.9%",
+]
+
+
+@pytest.mark.parametrize("name", ["rank0.log.txt", "noderank0.out.log"])
+def test_a_language_models_rates(tmp_path: Path, name: str) -> None:
+    folder = tmp_path / "run20241121191924/llama3_8B:megatron:A100:1:8:1/round1/10.1.2.3_noderank0"
+    folder.mkdir(parents=True)
+    (folder / name).write_text("\n".join(TOKENS))
+    record = read_perflog([folder / name])
+    assert (record.case, record.scale, record.item, record.runs) == ("llama3_8B", "A100x1x8", "token", ())
+    assert (record.tokens_per_second, record.tokens_per_second_per_device) == (29589.6, 3698.7)
+    assert record.utilisation.mfu == 0.569 and record.target is None and record.seconds_to_target is None
+    assert record.started == 1732216764.0 and record.seconds is None
+    assert kind(record) is VerdictKind.INSUFFICIENT
+    assert "29,590 tokens/s" in "\n".join(summary_lines([record]))
+    write_html([record], tmp_path / "report.html")
+
+
+@pytest.mark.parametrize(
+    "line_of, mfu, expected",
+    [
+        ("MFU: -3.21", None, VerdictKind.INSUFFICIENT),
+        ("MFU: 56.9", None, VerdictKind.INSUFFICIENT),
+        ("MFU: nan", None, VerdictKind.INSUFFICIENT),
+        ("MFU: 0.4", 0.4, VerdictKind.INSUFFICIENT),
+        ("Tokens/p/s: -1", None, VerdictKind.ERROR),
+        ("System tokens per second: nan", None, VerdictKind.ERROR),
+        ("Tokens/p/s: 1e999", None, VerdictKind.ERROR),
+    ],
+)
+def test_a_rate_that_cannot_be_is_null(tmp_path: Path, line_of: str, mfu: float | None, expected: VerdictKind) -> None:
+    (tmp_path / "rank0.log.txt").write_text(f"Tokens/p/s: 100\n{line_of}\n")
+    record = read_perflog([tmp_path / "rank0.log.txt"])
+    assert record.utilisation.mfu == mfu and kind(record) is expected
+    assert (record.case, record.scale, record.tokens_per_second) == ("unknown", "unknown", None)
+    if mfu is None and expected is VerdictKind.INSUFFICIENT:
+        assert "is no share of a peak" in str(record.utilisation.reason)
+
+
+def test_logs_of_two_kinds_are_no_one_case(tmp_path: Path) -> None:
+    (tmp_path / "one").write_text("\n".join(flagperf()))
+    (tmp_path / "two").write_text("Tokens/p/s: 100\n")
+    with pytest.raises(UsageError, match="one: has no tokens per second, as other logs have"):
+        read_perflog([tmp_path / "one", tmp_path / "two"])
