@@ -13,6 +13,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from proofmark.record.envelope import CaseRecord
+from proofmark.record.parts import VerdictKind
 from proofmark.suite import Suite
 from reports.content import provenance, text
 from reports.content.compared import compared, teller
@@ -85,13 +86,24 @@ def render(records: Sequence[CaseRecord], suites: Mapping[str, Suite] | None = N
         "views": views,
         "groups": groups,
         "comparisons": list(compared(records, known)),
-        "charts": lambda view: _drawn(teller(view.record, known), view),
-        "section": lambda view: _section(teller(view.record, known), view),
-        "side_by_side": side_by_side,
         "refresh": refresh,
-        "mark": lambda view: (view.verdict.kind.sign, _TONES.get(view.verdict.kind.colour, "open")),
     }
-    return fragment(_TEMPLATES / "report.html.j2", **context)
+    return fragment(_TEMPLATES / "report.html.j2", **context, **of_a_case(known))
+
+
+def of_a_case(suites: Mapping[str, Suite]) -> dict[str, Any]:
+    """What `case.html.j2` asks for, beside a view."""
+    return {
+        "charts": lambda view: _drawn(teller(view.record, suites), view),
+        "section": lambda view: _section(teller(view.record, suites), view),
+        "side_by_side": side_by_side,
+        "mark": lambda view: (view.verdict.kind.sign, tone(view.verdict.kind)),
+    }
+
+
+def tone(kind: VerdictKind) -> str:
+    """The class of the page's style that a verdict has."""
+    return _TONES.get(kind.colour, "open")
 
 
 def fragment(template: Path, **context: Any) -> str:

@@ -1,0 +1,55 @@
+"""`python -m reports.site DIR... --out SITE`: a static site of all runs whose records lie below the directories."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from proofmark.errors import ProofmarkError
+from proofmark.suite import find_suites
+from reports.site.build import HOUSE, build
+from reports.site.export import NO_PARQUET
+from reports.site.verification import not_verified
+
+USAGE_ERROR = 4
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Build it; 0, or 4 with a line that says what is wrong. A record that can't be read is a line and no more."""
+    parser = _Parser(prog="python -m reports.site", description="Build a static site from run records.")
+    parser.add_argument("directories", metavar="DIR", nargs="+", type=Path, help="with results, at any depth")
+    parser.add_argument("--out", metavar="SITE", required=True, type=Path, help="the site's directory, new or a site's")
+    parser.add_argument("--processes", metavar="N", type=_count, default=2, help="that read records (default 2)")
+    given = parser.parse_args(arguments)
+    try:
+        built = build(given.directories, given.out, find_suites(HOUSE / "suites"), not_verified, given.processes)
+    except (ProofmarkError, OSError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return USAGE_ERROR
+    except KeyboardInterrupt:
+        print("interrupted: the site is as it was before", file=sys.stderr)
+        return 130
+    for problem in built.problems:
+        print(f"left out: {problem}", file=sys.stderr)
+    if not built.parquet:
+        print(NO_PARQUET, file=sys.stderr)
+    print(f"{given.out / 'index.html'}: {built.runs} runs; {built.read} read, {len(built.problems)} left out")
+    return 0
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> None:  # type: ignore[override]
+        self.exit(USAGE_ERROR, f"error: {message}\n")
+
+
+def _count(text: str) -> int:
+    number = int(text)
+    if not 1 <= number <= 256:
+        raise argparse.ArgumentTypeError("expected 1 to 256")
+    return number
+
+
+if __name__ == "__main__":
+    sys.exit(main())

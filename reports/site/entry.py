@@ -1,0 +1,123 @@
+"""What the site's tables know of a run. Made from its record once, and kept in the index."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+
+from pydantic import BaseModel, ConfigDict
+
+from proofmark.record.envelope import CaseRecord
+from proofmark.record.figures import Figure, FigureKind
+from reports.content import variant
+from reports.content.view import Shown, View
+from reports.html import tone
+
+Value = float | int | str | None
+
+
+class Cell(BaseModel):
+    """A headline figure of a run, as it may be shown. `value` is null where it is missing or withheld."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    key: str
+    label: str
+    unit: str
+    kind: FigureKind
+    value: Value
+    text: str
+    reason: str | None
+
+
+class Entry(BaseModel):
+    """A run as tables show it. `id`: SHA-256 of the record's file, its first 16 digits."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    id: str
+    suite: str
+    case: str
+    vendor: str
+    chip: str
+    units: int
+    variant: dict[str, str]
+    precision: str
+    profile: str
+    batch: str
+    started: float
+    commit: str | None
+    config_hash: str
+    series: str
+    verdict: str
+    sign: str
+    tone: str
+    reasons: tuple[str, ...]
+    findings: tuple[str, ...]
+    cells: tuple[Cell, ...]
+
+    @property
+    def name(self) -> str:
+        """Suite and case: what a league table is of."""
+        return f"{self.suite}/{self.case}"
+
+    @property
+    def contender(self) -> tuple[object, ...]:
+        """Of whom a league table has one ranked run."""
+        return self.vendor, self.chip, self.units, tuple(self.variant.items()), self.precision, self.profile
+
+
+LONGEST = 300
+"""Characters of a reason that a table keeps; the run's own page has it whole."""
+
+
+def entry_of(identity: str, view: View[CaseRecord], findings: Sequence[str]) -> Entry:
+    """What tables need of a record, with the findings of its verification."""
+    record = view.record
+    commit = record.provenance.commit.value if record.provenance else None
+    return Entry(
+        id=identity,
+        suite=record.suite,
+        case=record.case,
+        vendor=record.vendor,
+        chip=record.chip.name,
+        units=record.chip.units,
+        variant=record.variant,
+        precision=record.precision,
+        profile=record.profile,
+        batch=variant.batch(record),
+        started=record.started,
+        commit=commit,
+        config_hash=record.config_hash,
+        series=_series(record),
+        verdict=str(view.verdict.kind),
+        sign=view.verdict.kind.sign,
+        tone=tone(view.verdict.kind),
+        reasons=tuple(reason[:LONGEST] for reason in view.verdict.reasons[:3]),
+        findings=tuple(finding[:LONGEST] for finding in findings[:3]),
+        cells=tuple(_cell(figure, shown) for figure, shown in view.headlines()),
+    )
+
+
+def values_of(view: View[CaseRecord]) -> dict[str, Value]:
+    """All figures of a record by key, for exports: null where one is missing or withheld."""
+    return {figure.key: shown.value for figure, shown in view.listed()}
+
+
+def _cell(figure: Figure, shown: Shown) -> Cell:
+    return Cell(
+        key=figure.key,
+        label=figure.label,
+        unit=figure.unit,
+        kind=figure.kind,
+        value=shown.value,
+        text=shown.text,
+        reason=shown.reason[:LONGEST] if shown.reason else None,
+    )
+
+
+def _series(record: CaseRecord) -> str:
+    """The same for runs that belong to one trend: of one contender, on like machines."""
+    told = [record.suite, record.case, variant.variant(record), variant.machine(record)]
+    return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:12]

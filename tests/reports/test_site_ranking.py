@@ -1,0 +1,75 @@
+"""Who is ranked on the scoreboard, and why the others are not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from proofmark.record.figures import FigureKind
+from reports.content.view import View
+from reports.site.entry import Entry, entry_of
+from reports.site.ranking import standings
+from tests.reports.records import make_record
+
+
+def entry(identity: str, findings: tuple[str, ...] = (), **changes: Any) -> Entry:
+    return entry_of(identity, View(make_record(**{"profile": "standard", **changes})), findings)
+
+
+def paced(identity: str, value: float, **changes: Any) -> Entry:
+    made = entry(identity, **changes)
+    first = made.cells[0].model_copy(update={"value": value})
+    return made.model_copy(update={"cells": (first, *made.cells[1:])})
+
+
+def ranks(*entries: Entry) -> dict[str, int | None]:
+    return {identity: standing.rank for identity, standing in standings(entries).items()}
+
+
+def test_the_fastest_is_first_and_equals_share_a_rank() -> None:
+    runs = [paced("a", 10.0, vendor="a"), paced("b", 30.0, vendor="b"), paced("c", 10.0, vendor="c")]
+    assert ranks(*runs, paced("d", 5.0, vendor="d")) == {"b": 1, "a": 2, "c": 2, "d": 4}
+
+
+def test_the_newest_run_of_a_contender_is_ranked_and_not_its_best() -> None:
+    found = standings([paced("old", 99.0, started=1.0), paced("new", 10.0, started=2.0)])
+    assert found["new"].rank == 1 and found["new"].current
+    assert found["old"].rank is None and found["old"].why == "a newer run of the same contender is ranked"
+    assert not found["old"].current
+
+
+def test_a_newer_run_that_failed_takes_no_rank_away_but_is_shown() -> None:
+    failed = make_record(started=2.0, profile="standard", dishonest=("it answers from a cache",))
+    found = standings([paced("old", 10.0, started=1.0), entry_of("new", View(failed), ())])
+    assert found["old"].rank == 1 and found["old"].current and found["new"].current
+    assert found["new"].why is not None and found["new"].why.startswith("FAIL_HONESTY")
+
+
+def test_time_is_ranked_shortest_first() -> None:
+    runs = [paced("slow", 30.0, vendor="a"), paced("quick", 10.0, vendor="b")]
+    timed = [
+        run.model_copy(update={"cells": (run.cells[0].model_copy(update={"kind": FigureKind.COST, "unit": "s"}),)})
+        for run in runs
+    ]
+    assert ranks(*timed) == {"quick": 1, "slow": 2}
+
+
+def test_runs_of_unlike_figures_are_ranked_apart() -> None:
+    other = paced("b", 1.0, vendor="b")
+    other = other.model_copy(update={"cells": (other.cells[0].model_copy(update={"unit": "sequences/s"}),)})
+    assert ranks(paced("a", 10.0, vendor="a"), other) == {"a": 1, "b": 1}
+
+
+@pytest.mark.parametrize(
+    "run, why",
+    [
+        (entry("x", profile="embedded"), "profile embedded is never ranked"),
+        (entry("x", findings=("record.json: not as in the manifest",)), "record.json: not as in the manifest"),
+        (entry("x").model_copy(update={"cells": ()}), "no figure to rank it by"),
+        (entry("x", engine=None), "ERROR"),
+    ],
+)
+def test_who_is_not_ranked_is_told_why(run: Entry, why: str) -> None:
+    standing = standings([run])["x"]
+    assert standing.rank is None and standing.why is not None and why in standing.why
