@@ -5,6 +5,7 @@ pytest_plugins = [
     "fixtures.live.screen",
     "fixtures.affected",
     "fixtures.options",
+    "fixtures.policy",
     "fixtures.live.progress",
     "fixtures.sessions.session",
     "fixtures.sessions.interrupts",

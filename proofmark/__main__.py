@@ -1,9 +1,10 @@
-"""What is done with results, without running anything: `python -m proofmark --verify DIR...`.
+"""What is done with results, without running anything: `python -m proofmark --judge RECORD... | --verify DIR...`.
 
-No option of pytest's: that takes a directory on its command line for tests, and executes the `conftest.py` that whoever
-made the directory has laid there.
+No options of pytest's: that takes a path on its command line for tests, and executes the `conftest.py` that whoever
+made it has laid there.
 
-Exit code 4, and one line, for what can't be looked at; 17 where a directory does not hold.
+Exit code 4, and one line, for what can't be looked at; 17 where a directory or a record is not what it says; that of
+the gravest verdict for records that are.
 """
 
 from __future__ import annotations
@@ -13,9 +14,12 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from proofmark.errors import ProofmarkError, harmless
-from proofmark.record.parts import VerdictKind
+from proofmark.errors import ProofmarkError, UsageError, harmless
+from proofmark.record.parts import Verdict, VerdictKind
+from proofmark.record.policy import load_policy
 from proofmark.suite import Suite, find_suites
+from proofmark.verdict.engine import exit_code
+from proofmark.verification.judged import Judged, judge_again
 from proofmark.verification.verify import Verified, verify
 
 USAGE = 4
@@ -26,8 +30,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Do what the command line says; the exit code."""
     options = _parser().parse_args(arguments)
     try:
+        _refuse_unused(options)
         suites = find_suites(Path("suites").resolve())
-        return _verify(options.verify, suites, options.allowed_signers)
+        if options.verify:
+            return _verify(options.verify, suites, options.allowed_signers)
+        policy = load_policy(options.policy) if options.policy else None
+        return _judge([judge_again(path, suites, policy) for path in options.judge])
     except (ProofmarkError, OSError) as error:
         print(f"ERROR: {error}", file=sys.stderr)
         return USAGE
@@ -41,6 +49,10 @@ def _parser() -> argparse.ArgumentParser:
     what.add_argument(
         "--verify", nargs="+", type=Path, metavar="DIR", help="hold sessions' folders to their manifests and their logs"
     )
+    what.add_argument("--judge", nargs="+", type=Path, metavar="RECORD", help="judge runs' record.json again")
+    parser.add_argument(
+        "--policy", type=Path, metavar="FILE", help="with --judge: what they are held to (the policy that each has)"
+    )
     parser.add_argument(
         "--allowed-signers",
         type=Path,
@@ -48,6 +60,38 @@ def _parser() -> argparse.ArgumentParser:
         help="with --verify: who must have signed, one of OpenSSH's list",
     )
     return parser
+
+
+def _refuse_unused(options: argparse.Namespace) -> None:
+    if options.policy and not options.judge:
+        raise UsageError("--policy is for --judge: a directory is verified by the policies that its records have")
+    if options.allowed_signers and not options.verify:
+        raise UsageError("--allowed-signers is for --verify")
+
+
+def _judge(judged: Sequence[Judged]) -> int:
+    for each in judged:
+        for line in _verdict_lines(each):
+            print(harmless(line))
+    verdicts = [each.verdict for each in judged if each.blocks]
+    verdicts += [Verdict(kind=VerdictKind.ERROR) for each in judged if not each.holds]
+    code = exit_code(verdicts)
+    print(f"exit code {code}")
+    return code
+
+
+def _verdict_lines(judged: Judged) -> list[str]:
+    record, verdict = judged.record, judged.verdict
+    said = record.verdict.kind if record.verdict else "not judged"
+    passed_by = "" if judged.blocks else ", which lets it pass"
+    before = "" if judged.own or said == verdict.kind else f", was {said}"
+    head = f"{verdict.kind}  {record.run_name}  {judged.path}  by policy {record.policy.title}{passed_by}{before}"
+    wrong = (
+        []
+        if judged.holds
+        else [f"      WRONG the record says {said}, which is not what its figures and its policy give"]
+    )
+    return [head, *(f"      {reason}" for reason in verdict.reasons), *wrong]
 
 
 def _verify(directories: Sequence[Path], suites: Mapping[str, Suite], allowed: Path | None) -> int:

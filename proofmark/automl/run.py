@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,7 @@ from proofmark.monitoring.contention import ContentionMeter
 from proofmark.record.events import Event, read_events
 from proofmark.record.kept import failed
 from proofmark.record.parts import Kept
+from proofmark.record.policy import Policy, default_policy
 from proofmark.rules.config import Resolution
 from proofmark.training.logged_run import LoggedRun
 from proofmark.vendor.hardware.machine import describe_host
@@ -47,6 +48,7 @@ class SearchOptions:
     setup_timeout: float = 1800.0
     monitor_interval: float | None = 1.0
     resume: Path | None = None
+    policy: Policy = field(default_factory=default_policy)
 
 
 class SearchRun(LoggedRun[AutoMLRecord]):
@@ -62,7 +64,7 @@ class SearchRun(LoggedRun[AutoMLRecord]):
         options: SearchOptions,
         on_progress: Callable[[dict[str, Any]], None],
     ) -> None:
-        super().__init__(run_dir, found, resolution.config, resolution.problems, case.packages)
+        super().__init__(run_dir, found, resolution.config, resolution.problems, case.packages, options.policy)
         self._case, self._places, self._options, self._on_progress = case, places, options, on_progress
         self._imports = (*IMPORTED, *case.imports)
 

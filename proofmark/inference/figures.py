@@ -144,10 +144,11 @@ def _floor(record: RunRecord) -> dict[str, Any]:
     found, fp32 = record.accuracy, record.accuracy.framework_fp32
     if ranked(record) == "framework" or fp32 is None or not math.isfinite(fp32):
         return {"reason": "no engine is held to a framework"}
-    share = found.gate * fp32
+    ratio = record.policy.accuracy_ratio
+    share = ratio * fp32
     if found.target >= share:
         return {"value": found.target, "note": "the target"}
-    return {"value": share, "note": f"{100 * found.gate:g} % of the fp32 framework's"}
+    return {"value": share, "note": f"{100 * ratio:g} % of the fp32 framework's"}
 
 
 def _energy(record: RunRecord) -> Iterator[Figure]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from proofmark.record.envelope import CaseRecord
 from proofmark.record.parts import Check, Contention, Flops, Host, Launched, Memory, Monitoring, Part, Rate, Seconds
+from proofmark.record.policy import default_policy
 
 STEPS = (
     "init",
@@ -121,6 +122,18 @@ class RunRecord(CaseRecord):
     checks: tuple[Check, ...] = ()
     monitoring: Monitoring | None = None
     launched: tuple[Launched, ...] = Field((), description="the host that it ran on; empty: the session's own machine")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _have_a_policy(cls, values: Any) -> Any:
+        """What was made before there were policies has its gate, which --accuracy-gate set."""
+        if not isinstance(values, dict) or "policy" in values:
+            return values
+        scores = values.get("accuracy")
+        gate = scores.get("gate") if isinstance(scores, dict) else getattr(scores, "gate", None)
+        if not isinstance(gate, float) or not 0 < gate <= 1:
+            return values
+        return {**values, "policy": default_policy().model_copy(update={"accuracy_ratio": gate})}
 
     @field_validator("steps")
     @classmethod

@@ -27,6 +27,7 @@ from proofmark.process.silence import Patience
 from proofmark.process.warm import warm_up
 from proofmark.record.events import Event
 from proofmark.record.kept import failed
+from proofmark.record.policy import Policy, default_policy
 from proofmark.rules.config import EffectiveConfig
 from proofmark.suite import Run
 from proofmark.vendor.hardware.devices import Assignment
@@ -43,11 +44,11 @@ PACKAGES = InferenceCase.packages
 class RunOptions:
     """What the user decides about a run, beside its configuration.
 
-    `gate` is the share of the framework's accuracy that the engine must keep; `step_timeout` is in seconds, and so
-    is `monitor_interval`, None for no monitor; `patience` says what silence of the case's process is a hang.
+    `policy` is what it is held to; `step_timeout` is in seconds, and so is `monitor_interval`, None for no monitor;
+    `patience` says what silence of the case's process is a hang.
     """
 
-    gate: float = 0.99
+    policy: Policy = field(default_factory=default_policy)
     step_timeout: float | None = None
     patience: Patience = field(default_factory=Patience)
     keep_artifacts: bool = False
@@ -257,8 +258,9 @@ class CaseRun(Run[RunRecord]):
         packages = [*PACKAGES, *([declared.package] if declared and declared.package else [])]
         return {
             **run_facts(self._found, self.config, self.config.effective_precision, compiler, packages),
+            "policy": self._options.policy.model_dump(mode="json"),
             "compiler": compiler,
-            "gate": self._options.gate,
+            "gate": self._options.policy.accuracy_ratio,
             "device": self._device.index,
             "problems": [vars(problem) for problem in self._problems],
         }

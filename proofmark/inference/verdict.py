@@ -13,7 +13,7 @@ from proofmark.measuring.statistics import samples_needed
 from proofmark.record.parts import Verdict, VerdictKind
 from proofmark.rules.case_file import NOISE
 from proofmark.verdict import engine
-from proofmark.verdict.noise import noise_of
+from proofmark.verdict.noise import bound_of, noise_of
 from proofmark.verdict.stages import (
     Stage,
     damaged_lines,
@@ -168,7 +168,7 @@ def _impossible_measurement(name: str, measurement: Measurement, bound: float) -
 
 def _accuracy_shortfalls(record: RunRecord) -> list[str]:
     """The published gate: at least the target, and a share of what the framework reached."""
-    scores = record.accuracy
+    scores, ratio = record.accuracy, record.policy.accuracy_ratio
     reasons = []
     for name, score in (
         ("fp32 framework", scores.framework_fp32),
@@ -177,10 +177,10 @@ def _accuracy_shortfalls(record: RunRecord) -> list[str]:
         if score is not None and score < scores.target:
             reasons.append(f"{name} {scores.metric} {score:.5f} is below the target {scores.target}")
     if scores.engine is not None and scores.framework_fp32 is not None:
-        floor = scores.gate * scores.framework_fp32
+        floor = ratio * scores.framework_fp32
         if scores.engine < floor:
             reasons.append(
-                f"engine {scores.metric} {scores.engine:.5f} is below {scores.gate:.1%} of the fp32 framework's "
+                f"engine {scores.metric} {scores.engine:.5f} is below {ratio:.1%} of the fp32 framework's "
                 f"{scores.framework_fp32:.5f} ({floor:.5f})"
             )
     return reasons
@@ -191,7 +191,7 @@ def _noise(record: RunRecord) -> list[str]:
     measured = record.measured()
     if measured is None:
         return []
-    reasons = noise_of(measured.rounds, measured.core, record.config.get("max_noise", NOISE))
+    reasons = noise_of(measured.rounds, measured.core, bound_of(record), record.policy.noise)
     if reasons and measured.repeated:
         reasons.append(f"so it was whenever it was measured before: {'; '.join(measured.repeated)}")
     return [*reasons, "run again on a quiet machine, or longer (--min-seconds)"] if reasons else []
@@ -207,11 +207,21 @@ def _too_little(record: RunRecord) -> list[str]:
     """A latency run exists for its percentiles; and an engine without a reference could be of any model."""
     measurement = record.engine
     measured = record.measured()
-    if measured is not None and len(measured.rounds) == 1:
-        return ["one round says nothing of its own noise: --repeat 3 or more"]
+    if measured is not None and len(measured.rounds) < record.policy.least_rounds:
+        return [_too_few(len(measured.rounds), record.policy.least_rounds)]
     if measurement is not None and record.framework is None:
         return ["no framework validation: nothing says that the engine's model is the case's"]
-    if record.config.get("scenario") != "latency" or measurement is None or "p99" in measurement.latency_ms:
+    percentile = record.policy.latency_percentile
+    if record.config.get("scenario") != "latency" or measurement is None:
         return []
-    needed = samples_needed(99)
-    return [f"a 99th percentile of latency needs {needed} samples, {measurement.latency_batches} were timed"]
+    if f"p{percentile:g}" in measurement.latency_ms:
+        return []
+    needed = samples_needed(percentile)
+    told = f"{measurement.latency_batches} were timed"
+    return [f"a {percentile:g}th percentile of latency needs {needed} samples, {told}"]
+
+
+def _too_few(rounds: int, least: int) -> str:
+    if rounds == 1:
+        return f"one round says nothing of its own noise: --repeat {max(3, least)} or more"
+    return f"{rounds} rounds were timed, the policy asks for {least}: --repeat {least} or more"

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from proofmark.record.events import Event
+from proofmark.record.policy import Policy
 from proofmark.rules.config import EffectiveConfig
 
 
 def envelope_of(begin: Event, config: EffectiveConfig) -> dict[str, Any]:
     """The fields of a `CaseRecord` that say what was to be run, with what, and where; `config` is the event's."""
     plain = config.as_dict()
+    policy = Policy.model_validate_json(json.dumps(begin["policy"])) if "policy" in begin else None
     return {
         **{name: getattr(config, name) for name in ("suite", "case", "profile", "vendor", "item", "seed")},
         "config_hash": config.hash,
@@ -19,4 +22,5 @@ def envelope_of(begin: Event, config: EffectiveConfig) -> dict[str, Any]:
         "started": begin["time"],
         **{name: begin[name] for name in ("precision", "versions", "host", "chip", "problems")},
         **{name: begin.get(name) for name in ("expected_unsupported", "provenance")},
+        **({"policy": policy, "policy_hash": policy.sha256} if policy else {}),
     }

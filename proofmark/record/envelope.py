@@ -26,6 +26,7 @@ from proofmark.record.parts import (
     Utilisation,
     Verdict,
 )
+from proofmark.record.policy import Policy, default_policy
 from proofmark.rules.legality import Override
 
 SCHEMA_VERSION: Final = 3
@@ -69,6 +70,8 @@ class CaseRecord(Part):
     partial: bool = Field(False, description="whether steps were left out because only some tests were selected")
     kept: tuple[Kept, ...] = Field((), description="what is left of a run that failed")
     compared: Compared | None = Field(None, description="its speed beside a baseline's; null: none was asked for")
+    policy: Policy = Field(default_factory=default_policy, description="what the verdict holds the run to, whole")
+    policy_hash: str | None = Field(None, description="SHA-256 of it; null: made before there were policies")
     figures: tuple[Figure, ...] = Field((), description="made by the suite from its detail; what reports walk over")
     verdict: Verdict | None = None
 

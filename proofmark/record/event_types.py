@@ -23,6 +23,7 @@ from proofmark.record.parts import (
     Known,
     Provenance,
 )
+from proofmark.record.policy import Policy
 from proofmark.rules.config import EffectiveConfig
 from proofmark.rules.legality import Override
 
@@ -196,6 +197,7 @@ class RunBegin(Typed):
     problems: list[Annotated[dict[str, Any], part(Problem)]]
     expected_unsupported: NotRequired[Text | None]
     provenance: NotRequired[Annotated[dict[str, Any], part(Provenance)]]
+    policy: NotRequired[Annotated[dict[str, Any], part(Policy)]]
 
 
 class OnHost(Fields):

@@ -10,6 +10,7 @@ from typing import Any
 from proofmark.errors import Problem
 from proofmark.record.events import Event, EventLog
 from proofmark.record.parts import Kept
+from proofmark.record.policy import Policy
 from proofmark.rules.config import EffectiveConfig
 from proofmark.suite import R, Run
 from proofmark.vendor.hardware.provenance import run_facts
@@ -26,10 +27,11 @@ class LoggedRun(Run[R]):
         config: EffectiveConfig,
         problems: Sequence[Problem],
         packages: Sequence[str],
+        policy: Policy,
     ) -> None:
         self.run_dir, self.config, self.problems = run_dir, config, tuple(problems)
         self.record: R | None = None
-        self._found, self._packages = found, packages
+        self._found, self._packages, self._policy = found, packages, policy
         self._unsupported = _unsupported(config.precision, found)
         self._refused = bool(self.problems or self._unsupported)
         self._log = EventLog(run_dir / "events.jsonl")
@@ -53,6 +55,7 @@ class LoggedRun(Run[R]):
         if self._begun is None:
             shared = run_facts(self._found, self.config, self.config.precision, None, self._packages)
             problems = [vars(problem) for problem in self.problems]
+            shared["policy"] = self._policy.model_dump(mode="json")
             told = {"adapted": self._found.adapted, "problems": problems, "unsupported": self._unsupported}
             self._begun = self._log.write("run_begin", **shared, **told, **self._facts())
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from proofmark.errors import Problem
 from proofmark.launch.job import Launcher
 from proofmark.record.events import Event
 from proofmark.record.parts import Kept
+from proofmark.record.policy import Policy, default_policy
 from proofmark.rules.config import EffectiveConfig, Resolution
 from proofmark.rules.legality import Override
 from proofmark.rules.scale import Scale
@@ -46,6 +47,7 @@ class TrainingOptions:
     monitor_interval: float | None = 1.0
     resume: Path | None = None
     checkpoints: Path | None = None
+    policy: Policy = field(default_factory=default_policy)
 
 
 def at_scale(resolution: Resolution, scale: Scale, path: str) -> Resolution:
@@ -92,7 +94,7 @@ class ScaleRun(LoggedRun[TrainingRecord]):
         on_progress: Progress,
         imports: Sequence[str] = (),
     ) -> None:
-        super().__init__(run_dir, found, config, problems, PACKAGES)
+        super().__init__(run_dir, found, config, problems, PACKAGES, options.policy)
         self._scale, self._case = scale, case
         self._launcher, self._options, self._on_progress, self._imports = launcher, options, on_progress, imports
 

@@ -6,11 +6,10 @@ import math
 from collections.abc import Iterator, Sequence
 
 from proofmark.record.parts import Verdict, VerdictKind
-from proofmark.rules.case_file import NOISE
 from proofmark.training.checks import required
 from proofmark.training.record import Rates, SeedRun, TrainingRecord
 from proofmark.verdict import engine
-from proofmark.verdict.noise import contention_of
+from proofmark.verdict.noise import bound_of, contention_of
 from proofmark.verdict.stages import (
     Stage,
     damaged_lines,
@@ -46,6 +45,7 @@ def stages(record: TrainingRecord) -> Iterator[Stage]:
     yield VerdictKind.ERROR, [*_missing_figures(record), *_impossible_figures(record)]
     yield VerdictKind.FAIL_ACCURACY, [*_shortfalls(record), *_missed_instances(record)]
     yield VerdictKind.INSUFFICIENT, ["read from a log: Proofmark has not measured it"] if record.read_from else []
+    yield VerdictKind.INSUFFICIENT, _too_few(record)
     disturbed = [*_untrained(record), *_too_fast(record), *_disturbances(record), *_contention(record)]
     yield VerdictKind.AMBIGUOUS, disturbed
 
@@ -156,11 +156,17 @@ def _impossible_figures(record: TrainingRecord) -> list[str]:
 
 
 def _shortfalls(record: TrainingRecord) -> list[str]:
-    """Every run must reach the target; of five or more, one in five may fail."""
+    """Every run must reach the target, but for the policy's share of them: of five or more, one in five."""
     short = [run for run in record.runs if _is_short(record, run)]
-    if len(short) <= len(record.runs) // 5:
+    if len(short) <= math.floor(record.policy.failing_seeds * len(record.runs) + 1e-9):
         return []
     return [f"{_named(record, run)}{_shortfall(record, run)}" for run in short]
+
+
+def _too_few(record: TrainingRecord) -> list[str]:
+    runs, least = len(record.runs), record.policy.least_seeds
+    told = f"it was trained {runs} times, the policy asks for {least}: --repeat {least} or more"
+    return [told] if runs < least else []
 
 
 def _missed_instances(record: TrainingRecord) -> list[str]:
@@ -263,11 +269,11 @@ def _interval(record: TrainingRecord) -> float:
 
 def _contention(record: TrainingRecord) -> list[str]:
     """Others on the cores that the training needed."""
-    bound = record.config.get("max_noise", NOISE)
+    bound = bound_of(record)
     return [
         f"{name}{reason}: run again on a quiet machine"
         for name, run in _trained(record)
-        for reason in contention_of(run.contention, bound)
+        for reason in contention_of(run.contention, bound, record.policy.noise)
     ]
 
 

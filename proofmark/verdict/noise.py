@@ -6,14 +6,16 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from proofmark.monitoring.contention import merged
+from proofmark.record.envelope import CaseRecord
 from proofmark.record.parts import Contention, Rate
+from proofmark.record.policy import Noise
+from proofmark.rules.case_file import NOISE
 
-CONTENDED = 0.2
-"""Share of the bound that others may take of all cores. An engine on all cores waits for the slowest: where others took
-2.3 % of two cores, its core throughput was 6 % lower."""
 
-SPARE = 0.5
-"""Share of all cores that must have been idle, if what others took is not to have been missed."""
+def bound_of(record: CaseRecord) -> float:
+    """How far the rounds' core throughput may scatter: as the policy says, or else the case."""
+    bound = record.policy.noise.scatter
+    return float(record.config.get("max_noise", NOISE)) if bound is None else bound
 
 
 class Timed(Protocol):
@@ -28,13 +30,14 @@ class Timed(Protocol):
         """What else the machine did."""
 
 
-def noise_of(rounds: Sequence[Timed], core: Rate, bound: float) -> list[str]:
+def noise_of(rounds: Sequence[Timed], core: Rate, bound: float, noise: Noise) -> list[str]:
     """What speaks against a measurement's core throughput, in sentences; empty if nothing does.
 
     Args:
         rounds: the timed ones.
         core: their core throughput.
-        bound: the case's `max_noise`.
+        bound: how far it may scatter, as a share.
+        noise: the policy's bounds of what others may take.
     """
     reasons = []
     if core.noise is not None and core.noise > bound:
@@ -42,18 +45,18 @@ def noise_of(rounds: Sequence[Timed], core: Rate, bound: float) -> list[str]:
             f"the core throughput of the {len(rounds)} rounds scatters by {core.noise:.1%}, more than {bound:.1%}"
         )
     seen = merged([(timed.whole_seconds, timed.contention) for timed in rounds if timed.contention is not None])
-    reasons += contention_of(seen, bound)
+    reasons += contention_of(seen, bound, noise)
     return [*reasons, *_clock_changes(rounds)] if reasons else []
 
 
-def contention_of(seen: Contention | None, bound: float) -> list[str]:
-    """What others took of the cores while nothing was spare, where it is more than the bound allows."""
-    if seen is None or seen.others <= CONTENDED * bound or seen.idle > SPARE:
+def contention_of(seen: Contention | None, bound: float, noise: Noise) -> list[str]:
+    """What others took of the cores while nothing was spare, where it is more than the bounds allow."""
+    if seen is None or seen.others <= noise.contended * bound or seen.idle > noise.idle:
         return []
     stolen = f", of them {seen.stolen:.1%} the host of this virtual machine" if seen.stolen > 0.001 else ""
     return [
         f"contention: others took {seen.others:.1%} of the cores{stolen} while it was timed, more than "
-        f"{CONTENDED * bound:.1%}, and {seen.idle:.1%} were idle"
+        f"{noise.contended * bound:.1%}, and {seen.idle:.1%} were idle"
     ]
 
 

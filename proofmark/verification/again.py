@@ -21,8 +21,8 @@ LARGEST = 1 << 30
 NAMED = 8
 """Differences that are named; of more, how many there are."""
 
-NO_REMAKING = frozenset({"kept"})
-"""Fields that say what the session did after it had collected the record."""
+LATER = ("kept", "compared")
+"""Fields that say what the session did after it had collected the record: no log has them."""
 
 UNREADABLE = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, AssertionError, OSError)
 """What a log may cause that was made up: RecursionError and pydantic's are among these or are caught beside them."""
@@ -53,6 +53,8 @@ def _not_remade(suite: Suite, record: CaseRecord, folder: Path) -> Iterator[str]
     if made is None:
         yield f"its figures cannot be computed anew: suite {suite.name} has no way to"
         return
+    made = made.model_copy(update={name: getattr(record, name) for name in (*LATER, "verdict")})
+    made = made.with_figures(suite.figures(made))
     found = list(_differences("", record.model_dump(mode="json"), made.model_dump(mode="json")))
     version = record.versions.get("proofmark")
     told = "" if version in (None, __version__) else f" (it was made by Proofmark {version:.40}, this is {__version__})"
@@ -65,8 +67,7 @@ def _differences(place: str, said: Any, made: Any) -> Iterator[str]:
     """Every value that is another one, by its place."""
     if isinstance(said, dict) and isinstance(made, dict):
         for key in [*said, *(key for key in made if key not in said)]:
-            if place or key not in NO_REMAKING:
-                yield from _differences(f"{place}.{key}" if place else key, said.get(key), made.get(key))
+            yield from _differences(f"{place}.{key}" if place else key, said.get(key), made.get(key))
     elif isinstance(said, list) and isinstance(made, list) and len(said) == len(made):
         for number, (one, other) in enumerate(zip(said, made, strict=True)):
             yield from _differences(f"{place}[{number}]", one, other)

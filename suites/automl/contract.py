@@ -60,6 +60,8 @@ class AutoMLContract(AutoMLCase):
         verdict = search_record.verdict
         assert verdict is not None
         _supported(search_record)
+        if search_record.policy.lets_pass(verdict.kind):
+            pytest.skip(f"{verdict.kind}, which policy {search_record.policy.title} lets pass")
         if verdict.kind is not VerdictKind.PASS:
             pytest.fail("\n".join([verdict.kind, *(f"  {reason}" for reason in verdict.reasons)]), pytrace=False)
 

@@ -16,6 +16,7 @@ from fixtures.live.page import live_page
 from fixtures.live.progress import TELL
 from fixtures.options import SETTINGS, Settings
 from fixtures.outputs.reporting import recorded
+from fixtures.policy import POLICY
 from fixtures.sessions.session import make_run_dir
 from fixtures.suites import case_of, case_path
 from proofmark.automl.case import AutoMLCase
@@ -80,6 +81,7 @@ def search_run(request: pytest.FixtureRequest, settings: Settings) -> Iterator[S
                     option.setup_timeout,
                     option.monitor_interval or None,
                     _resume(config) if option.resume else None,
+                    config.stash[POLICY],
                 ),
                 on_progress=partial(config.stash[TELL], case),
             )

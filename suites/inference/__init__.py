@@ -43,9 +43,8 @@ class InferenceSuite(Suite):
         },
         "--accuracy-gate": {
             "type": float,
-            "default": 0.99,
             "metavar": "SHARE",
-            "help": "share of the fp32 framework's accuracy that the engine must keep: 0.99 or more (0.99)",
+            "help": "share of the fp32 framework's accuracy that the engine must keep: more than the policy's (0.99)",
         },
         "--keep-artifacts": {
             "action": "store_true",

@@ -12,7 +12,9 @@ import pytest
 
 from proofmark import __main__ as program
 from proofmark.record.manifest import MANIFEST, SIGNATURE, write_manifest
+from proofmark.record.policy import default_policy
 from proofmark.suite import Suite, find_suites
+from proofmark.verification.judged import judge_again
 from proofmark.verification.verify import verify
 from tests.e2e.conftest import ROOT, House, one_line_answer
 
@@ -203,6 +205,59 @@ def test_the_command_says_what_holds(sessions: Mapping[str, Path], looked_at: Ca
     assert "  inference/tiny/record.json: PASS" in told
 
 
+def test_a_record_judged_again_gives_its_own_verdict_bit_for_bit(
+    sessions: Mapping[str, Path], suites: Mapping[str, Suite], looked_at: Callable[..., str]
+) -> None:
+    for session in sessions.values():
+        path = record_of(session)
+        judged = judge_again(path, suites)
+        said = json.loads(path.read_text())
+        assert judged.holds and json.loads(judged.verdict.model_dump_json()) == said["verdict"]
+        assert said["policy"]["name"] == "proofmark" and said["policy_hash"] == default_policy().sha256
+    told = looked_at("--judge", *map(record_of, sessions.values()))
+    assert told.startswith("0 PASS  inference/tiny") and told.endswith("exit code 0\n"), told
+
+
+def test_another_policy_judges_otherwise(
+    sessions: Mapping[str, Path], tmp_path: Path, looked_at: Callable[..., str]
+) -> None:
+    policy = tmp_path / "strict.yaml"
+    policy.write_text("name: strict\nversion: 3\nleast_rounds: 10\nleast_seeds: 2\n")
+    told = looked_at("--judge", *map(record_of, sessions.values()), "--policy", policy)
+    assert told.startswith("12 INSUFFICIENT  inference/tiny") and "was PASS" in told and "strict 3 (" in told
+    assert "the policy asks for 10" in told and "the policy asks for 2" in told
+    policy.write_text(policy.read_text() + "blocks: []\n")
+    told = looked_at("--judge", *map(record_of, sessions.values()), "--policy", policy)
+    assert told.startswith("0 INSUFFICIENT") and "lets it pass" in told
+
+
+def test_a_record_that_says_otherwise_is_an_error(session: Path, looked_at: Callable[..., str]) -> None:
+    path = record_of(session)
+    whole = path.read_text()
+    for old, new in (('"kind": "PASS"', '"kind": "AMBIGUOUS"'), ('"least_seeds": 1', '"least_seeds": 0.5')):
+        path.write_text(whole.replace(old, new))
+        told = looked_at("--judge", path)
+        assert (told.startswith("17 ") and "WRONG" in told) or told.startswith("4 ERROR"), told
+    path.write_text(whole.replace('"failing_seeds": 0.2', '"failing_seeds": 0.9'))
+    assert looked_at("--judge", path).startswith("17 "), "not the policy that its hash is of"
+
+
+def test_what_cannot_be_judged_is_one_line(session: Path, tmp_path: Path, looked_at: Callable[..., str]) -> None:
+    path = record_of(session)
+    (tmp_path / "odd.yaml").write_text("name: <b>\nnoise: 3\n")
+    for arguments, told in (
+        ((tmp_path / "nothing.json",), "No such file"),
+        ((session,), "Is a directory"),
+        ((path, "--allowed-signers", path), "--allowed-signers is for --verify"),
+    ):
+        line = looked_at("--judge", *arguments)
+        assert line.startswith("4 ERROR: ") and told in line and len(line.splitlines()) == 1
+    odd = looked_at("--judge", path, "--policy", tmp_path / "odd.yaml")
+    assert odd.startswith("4 ERROR: ") and all(key in odd for key in ("name", "version", "noise")), odd
+    path.write_text(path.read_text().replace('"suite": "', '"suite": "un'))
+    assert "is not installed" in looked_at("--judge", path)
+
+
 def test_the_command_refuses_what_is_no_directory(tmp_path: Path, looked_at: Callable[..., str]) -> None:
     (tmp_path / "file").write_text("")
     (tmp_path / "loop").symlink_to("loop")
@@ -228,3 +283,16 @@ def test_a_session_signs_what_it_leaves(
 
 def test_a_key_that_cannot_sign_is_refused_before_anything_runs(house: House) -> None:
     one_line_answer(house.run("--sign", "nothing", vendor="cpu"), "--sign", "cannot be read")
+
+
+def test_a_session_is_held_to_the_policy_that_it_is_given(house: House, tmp_path: Path) -> None:
+    policy = tmp_path / "lab.yaml"
+    policy.write_text("name: lab\nversion: 2\nleast_rounds: 100\nblocks: [AMBIGUOUS, FAIL_PERF]\n")
+    ran = house.run("--policy", str(policy), "--accuracy-gate", "0.995", vendor="cpu")
+    assert ran.code == 0 and "INSUFFICIENT" in ran.output and "policy: lab 2 (" in ran.output, ran.output
+    record = ran.record()
+    assert (record.policy.name, record.policy.accuracy_ratio, record.policy.least_rounds) == ("lab", 0.995, 100)
+    assert record.verdict is not None and record.verdict.kind == "INSUFFICIENT"
+    policy.write_text("version: two\nblocks: [ERROR]\nacuracy_ratio: 0.9\n")
+    refused = house.run("--policy", str(policy), vendor="cpu")
+    assert refused.code == 4 and all(key in refused.output for key in ("name", "version", "blocks", "acuracy_ratio"))

@@ -185,6 +185,9 @@ NO_SPEEDS = {
     ("Measurement", "latency_batches"),
     ("Host", "cores"),
     ("Peak", "flops_per_second"),
+    ("Compared", "budget_seconds"),
+    ("Policy", "latency_percentile"),
+    ("Noise", "contended"),
 }
 """Fields that sound like a speed and tell of none, or none of the chip's."""
 

@@ -10,6 +10,7 @@ import pytest
 
 from fixtures.outputs.altered import altered
 from fixtures.outputs.reporting import ALTERED, FAILURES, NOT_RUN, RECORDS, pytest_sessionfinish
+from fixtures.policy import POLICY
 from fixtures.sessions.parallel import TOLD, TOLD_OF, _Controller, _untold
 from fixtures.sessions.session import RUN_DIR
 from fixtures.suites import SUITES
@@ -17,6 +18,7 @@ from proofmark.inference.record import RunRecord
 from proofmark.inference.verdict import judge
 from proofmark.record.chain import ChainedLog
 from proofmark.record.parts import Verdict, VerdictKind
+from proofmark.record.policy import default_policy
 from proofmark.suite import find_suites
 from tests.unit.records import record
 
@@ -38,6 +40,7 @@ class Session:
         plugins = SimpleNamespace(getplugin=lambda name: None)
         suites = find_suites(Path(__file__).parents[2] / "suites")
         self.stash: dict[Any, Any] = {RUN_DIR: folder, RECORDS: [], FAILURES: [], NOT_RUN: [], SUITES: suites}
+        self.stash[POLICY] = default_policy()
         option = SimpleNamespace(collectonly=False, setupplan=False)
         config: Any = SimpleNamespace(pluginmanager=plugins, stash=self.stash, option=option)
         session: Any = SimpleNamespace(config=config, exitstatus=0)

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 
 from proofmark.automl.outcome.record import AutoMLRecord
 from proofmark.record.parts import Verdict, VerdictKind
-from proofmark.rules.case_file import NOISE
 from proofmark.training.checks import CLOCK, required
 from proofmark.verdict import engine
-from proofmark.verdict.noise import contention_of
+from proofmark.verdict.noise import bound_of, contention_of
 from proofmark.verdict.stages import Stage, damaged_lines, impossible_utilisation, missing_identity, parts_left_out
 
 PRECISE = frozenset({"float64", "float32", "float16", "bfloat16"})
@@ -69,8 +68,8 @@ def _disturbed(record: AutoMLRecord) -> list[str]:
     """Others on the cores that the search needed: for a score that may be set beside others'."""
     if not record.rankable:
         return []
-    bound = record.config.get("max_noise", NOISE)
-    return [f"{reason}: run again on a quiet machine" for reason in contention_of(record.contention, bound)]
+    found = contention_of(record.contention, bound_of(record), record.policy.noise)
+    return [f"{reason}: run again on a quiet machine" for reason in found]
 
 
 def _failures(record: AutoMLRecord) -> list[str]:

@@ -13,6 +13,7 @@ from proofmark.measuring.agreement import Answers
 from proofmark.measuring.honesty import LOOKED_AT
 from proofmark.measuring.window import Compute
 from proofmark.process.memory import peak_resident_bytes, reset_peak
+from proofmark.record.policy import default_policy
 from proofmark.rules.case_file import NOISE
 from proofmark.verdict.noise import noise_of
 
@@ -80,7 +81,7 @@ def _rounds(bench: Bench, timing: Timing, rounds: int, trial: Trial | None) -> l
         trial.probe()
     if not all(each.core_seconds > 0 for each in timed):
         return []
-    return noise_of(timed, core_of(timed), bench.config.get("max_noise", NOISE))
+    return noise_of(timed, core_of(timed), bench.config.get("max_noise", NOISE), default_policy().noise)
 
 
 def _device_memory(bench: Bench) -> tuple[int | None, int | None]:

@@ -17,9 +17,11 @@ from fixtures.collection import resolved
 from fixtures.live.progress import TELL
 from fixtures.options import SETTINGS
 from fixtures.outputs.reporting import recorded
+from fixtures.policy import POLICY
 from fixtures.sessions.session import make_run_dir
 from fixtures.suites import case_path, suite_of
 from proofmark.launch.job import Job, LocalLauncher
+from proofmark.record.policy import Policy
 from proofmark.rules.config import Resolution
 from proofmark.suite import Run, Suite
 from proofmark.vendor.hardware.chips import describe_chip
@@ -31,10 +33,12 @@ from proofmark.verdict.engine import judge
 class PrimesRun(Run[PrimesRecord]):
     """A job of two processes."""
 
-    def __init__(self, suite: Suite, resolution: Resolution, found: FoundVendor, run_dir: Path, overlook: int) -> None:
+    def __init__(
+        self, suite: Suite, resolution: Resolution, found: FoundVendor, run_dir: Path, overlook: int, policy: Policy
+    ) -> None:
         self.record: PrimesRecord | None = None
         self.run_dir, self._suite, self._found, self._resolution = run_dir, suite, found, resolution
-        self._overlook, self._begun = overlook, time.time()
+        self._overlook, self._policy, self._begun = overlook, policy, time.time()
         self._failure: str | None = None
         self._shares: list[Share] = []
         self._counted = False
@@ -93,6 +97,8 @@ class PrimesRun(Run[PrimesRecord]):
             "chip": chip.model_dump(),
             "dataset": {"name": "numbers", "sha256": "0" * 64, "items": config.bound},
             "flops": None,
+            "policy": self._policy,
+            "policy_hash": self._policy.sha256,
             "partial": not self._counted and not self._resolution.problems,
             "expected": config.primes,
             "failure": self._failure,
@@ -108,7 +114,7 @@ def primes_run(request: pytest.FixtureRequest) -> Iterator[PrimesRun]:
     run_dir = make_run_dir(config) / cls.suite / case
     run_dir.mkdir(parents=True)
     found, suite = config.stash[SETTINGS].found, suite_of(config, cls)
-    run = PrimesRun(suite, resolved(config, cls), found, run_dir, config.option.overlook)
+    run = PrimesRun(suite, resolved(config, cls), found, run_dir, config.option.overlook, config.stash[POLICY])
     config.stash[TELL](case, {"note": "two processes count"})
     with recorded(config, case, run):
         yield run

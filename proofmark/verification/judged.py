@@ -1,0 +1,58 @@
+"""Records judged again: by their own policy, which gives their own verdict, or by another."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from proofmark.errors import UsageError
+from proofmark.record.envelope import CaseRecord
+from proofmark.record.load import load_record
+from proofmark.record.parts import Verdict
+from proofmark.record.policy import Policy
+from proofmark.suite import Suite
+from proofmark.verdict.engine import judge
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A record, and what it is judged.
+
+    Attributes:
+        path: its file.
+        record: as it was read; under another policy with that in the place of its own.
+        verdict: by its policy.
+        own: whether that is the one that the record was made under.
+    """
+
+    path: Path
+    record: CaseRecord
+    verdict: Verdict
+    own: bool
+
+    @property
+    def holds(self) -> bool:
+        """Whether a record says of itself what its own policy makes of it; another policy may say otherwise."""
+        known = self.record.policy_hash in (None, self.record.policy.sha256)
+        return known and (not self.own or self.verdict == self.record.verdict)
+
+    @property
+    def blocks(self) -> bool:
+        """Whether its verdict counts for an exit code."""
+        return not self.record.policy.lets_pass(self.verdict.kind)
+
+
+def judge_again(path: Path, suites: Mapping[str, Suite], policy: Policy | None = None) -> Judged:
+    """Judge the record in a file, by `policy` or else by its own. A pure function of the two.
+
+    Raises:
+        UsageError: it can't be read, or its suite isn't installed.
+    """
+    record = load_record(path, suites.get)
+    suite = suites.get(record.suite)
+    if suite is None:
+        raise UsageError(f"{path}: suite '{record.suite:.80}' is not installed: nobody here can judge it")
+    if policy is not None:
+        record = record.model_copy(update={"policy": policy, "policy_hash": policy.sha256})
+    return Judged(path, record, judge(record, suite.stages(record)), own=policy is None)

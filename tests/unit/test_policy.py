@@ -1,0 +1,119 @@
+"""Bounds as data: read strictly, laid over the default's, and each of them decides."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from proofmark.errors import ConfigurationError
+from proofmark.inference.record import RunRecord
+from proofmark.inference.verdict import judge
+from proofmark.record.envelope import CaseRecord
+from proofmark.record.parts import Contention, VerdictKind
+from proofmark.record.policy import Policy, default_policy, load_policy
+from proofmark.training.verdict import judge as judge_training
+from tests.training_records import make_run, make_training
+from tests.unit.records import accuracy, measurement, record
+
+
+def policy(**changes: Any) -> Policy:
+    noise = default_policy().noise.model_copy(update=changes.pop("noise", {}))
+    return default_policy().model_copy(update={"noise": noise, **changes})
+
+
+def written(path: Path, text: str) -> Path:
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_a_file_says_what_is_other_in_it(tmp_path: Path) -> None:
+    read = load_policy(written(tmp_path / "p.yaml", "name: lab\nversion: 7\nnoise: {scatter: 0.02}\n"))
+    assert (read.name, read.version, read.noise.scatter) == ("lab", 7, 0.02)
+    assert read.noise.contended == default_policy().noise.contended and read.blocks == default_policy().blocks
+    assert read.sha256 != default_policy().sha256 and len(read.sha256) == 64
+    assert read == load_policy(written(tmp_path / "q.yaml", "version: 7\nnoise: {scatter: 2.0e-2}\nname: lab\n"))
+
+
+@pytest.mark.parametrize(
+    "text, keys",
+    [
+        ("", ["name", "version"]),
+        ("name: ''\nversion: 0\n", ["name", "version"]),
+        ("name: <script>\nversion: 1.5\n", ["name", "version"]),
+        ("name: lab\nversion: '1'\naccuracy_ratio: '0.99'\n", ["version", "accuracy_ratio"]),
+        ("name: lab\nversion: 1\naccuracy_ratio: 0\nleast_rounds: 0\n", ["accuracy_ratio", "least_rounds"]),
+        ("name: lab\nversion: 1\nnoise: {scatter: 2, idle: -1, more: 0}\n", ["scatter", "idle", "more"]),
+        ("name: lab\nversion: 1\nnoise: 3\nlatency_percentile: 98\n", ["latency_percentile", "noise"]),
+        ("name: lab\nversion: 1\nblocks: [PASS]\n", ["blocks"]),
+        ("name: lab\nversion: 1\nblocks: [AMBIGUOUS, AMBIGUOUS]\n", ["blocks"]),
+        ("name: lab\nversion: 1\nblocks: [FAIL_HONESTY]\nbloks: 1\n", ["blocks", "bloks"]),
+        ("- name", [""]),
+        ("name: lab\nname: lab\n", [""]),
+    ],
+)
+def test_all_that_is_wrong_is_told_at_once(tmp_path: Path, text: str, keys: list[str]) -> None:
+    with pytest.raises(ConfigurationError) as refused:
+        load_policy(written(tmp_path / "p.yaml", text))
+    assert [problem.key.rpartition(".")[2] for problem in refused.value.problems] == keys, str(refused.value)
+    assert all(str(tmp_path) in line for line in str(refused.value).splitlines())
+
+
+def test_only_what_may_pass_can_be_let_pass() -> None:
+    lax = policy(blocks=())
+    passing = {kind for kind in VerdictKind if lax.lets_pass(kind)}
+    assert passing == {"UNSUPPORTED", "AMBIGUOUS", "INSUFFICIENT", "FAIL_PERF"}
+    assert not any(default_policy().lets_pass(kind) for kind in VerdictKind)
+
+
+def latency(name: str) -> RunRecord:
+    measured = measurement().model_copy(update={"latency_ms": {name: 1.0}, "latency_batches": 70})
+    return record(engine=measured, config={"scenario": "latency", "repeat": 3})
+
+
+SCATTERED = measurement().model_copy(update={"core": measurement().core.model_copy(update={"stdev": 4.0})})
+BUSY = [{"contention": Contention(others=0.02, stolen=0.0, idle=0.4)}] * 3
+
+HELD: dict[str, tuple[CaseRecord, Policy, str]] = {
+    "accuracy_ratio": (
+        record(accuracy=accuracy(framework_fp32=0.98, engine=0.975)),
+        policy(accuracy_ratio=0.999),
+        "FAIL_ACCURACY",
+    ),
+    "least_rounds": (record(), policy(least_rounds=4), "INSUFFICIENT"),
+    "latency_percentile": (latency("p99"), policy(latency_percentile=99.9), "INSUFFICIENT"),
+    "scatter": (record(engine=SCATTERED), policy(noise={"scatter": 0.03}), "AMBIGUOUS"),
+    "contended": (record(engine=measurement(*BUSY)), policy(noise={"contended": 0.5}), "AMBIGUOUS to PASS"),
+    "idle": (record(engine=measurement(*BUSY)), policy(noise={"idle": 0.3}), "AMBIGUOUS to PASS"),
+}
+
+
+@pytest.mark.parametrize("name", HELD)
+def test_each_bound_decides(name: str) -> None:
+    made, other, kinds = HELD[name]
+    before, _, after = kinds.rpartition(" to ")
+    assert judge(made).kind == (before or "PASS")  # type: ignore[arg-type]
+    verdict = judge(made.model_copy(update={"policy": other}))  # type: ignore[arg-type]
+    assert verdict.kind == after, verdict
+
+
+def test_each_bound_of_a_training_decides() -> None:
+    failed = make_run(converged=False, metric=0.1)
+    made = make_training(*[make_run() for _ in range(4)], failed)
+    before = judge_training(made).kind
+    harder = made.model_copy(update={"policy": policy(failing_seeds=0.1)})
+    assert before is not VerdictKind.FAIL_ACCURACY and judge_training(harder).kind is VerdictKind.FAIL_ACCURACY
+    one = make_training(make_run())
+    assert judge_training(one).kind is VerdictKind.PASS
+    asked = judge_training(one.model_copy(update={"policy": policy(least_seeds=3)}))
+    assert asked.kind is VerdictKind.INSUFFICIENT and "--repeat 3" in asked.reasons[0]
+
+
+def test_a_record_from_before_there_were_policies_has_its_gate() -> None:
+    made = record(accuracy=accuracy(gate=0.995))
+    assert made.policy.accuracy_ratio == 0.995 and made.policy_hash is None
+    assert record().policy == default_policy()
+    raw = made.model_dump(mode="json")
+    raw.pop("policy")
+    assert RunRecord.model_validate(raw).policy.accuracy_ratio == 0.995
