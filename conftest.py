@@ -1,6 +1,7 @@
 """Proofmark's fixtures and options, for every suite and every vendor's own tests."""
 
 pytest_plugins = [
+    "fixtures.gate.side",
     "fixtures.sessions.session_end",
     "fixtures.live.screen",
     "fixtures.affected",
@@ -22,5 +23,6 @@ pytest_plugins = [
     "fixtures.torchrun",
     "fixtures.outputs.baselines",
     "fixtures.outputs.allure",
+    "fixtures.gate.comparing",
     "fixtures.suite_plugins",
 ]

@@ -47,6 +47,18 @@ class Run(ABC, Generic[R]):
             OSError: the record can't be written.
         """
 
+    def standing(self) -> R:
+        """The record that it would have if it ended now, judged. Of a suite with `short_rounds`."""
+        raise NotImplementedError
+
+    def again(self) -> Mapping[str, float]:
+        """What is loaded, timed a fraction of a second more: the figures of the suite's `compared`, by key.
+
+        Raises:
+            ProofmarkError: it is not there any more, or did what a target must not.
+        """
+        raise NotImplementedError
+
 
 class Suite(ABC):
     """What is measured, and how that is told."""
@@ -85,6 +97,12 @@ class Suite(ABC):
     attended: ClassVar[bool] = False
     """Whether its runs are spoken to while they run, so that a pipe must lead to them: no service that takes whole jobs
     has one."""
+
+    compared: ClassVar[Sequence[str]] = ()
+    """Keys of the figures, rates all, by which a version of a case is slower or faster than another."""
+
+    short_rounds: ClassVar[bool] = False
+    """Whether its runs can be timed `again`, so that two of them can be in turns; otherwise whole runs are."""
 
     def settle(self, resolution: Resolution, scale: str, path: str) -> Resolution:
         """What follows from a resolved configuration, at a scale ('' without one), for the case file at `path`."""

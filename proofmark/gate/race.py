@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
@@ -9,6 +10,8 @@ from typing import Protocol
 
 from proofmark.gate.decision import Pairs, Policy, Rates
 from proofmark.record.compared import Outcome, Ratio
+
+DIFFERENT = (Outcome.REGRESSION, Outcome.IMPROVEMENT)
 
 
 class Side(Protocol):
@@ -37,6 +40,7 @@ class Raced:
     ratios: tuple[Ratio, ...] = ()
     base_first: list[bool] = field(default_factory=list)
     loadings: int = 0
+    loading_seconds: float = 0.0
     problems: list[str] = field(default_factory=list)
 
 
@@ -62,25 +66,28 @@ class Race:
 
     def run(self, load: Load) -> Raced:
         """Compare. What two processes of one program differ by, such as where their memory lies, no pair shows: before
-        there is an alarm, both sides are loaded anew, and must say the same again."""
-        raced, deadline = Raced(), self.clock() + self.seconds
-        first = self._loaded(load, deadline, raced)
-        if first is None:
-            return raced
-        raced.ratios = first.ratios()
-        if first.alarming and not raced.problems:
-            second = self._loaded(load, deadline, raced)
-            raced.ratios = _agreed(first, second.ratios() if second else ())
+        there is an alarm, both sides are loaded anew, and must say the same again. Half of the time is kept for it."""
+        raced, begun = Raced(), self.clock()
+        halfway, deadline = begun + self.seconds / 2, begun + self.seconds
+        pairs = self._timed(load, self.metrics, raced, lambda pairs: halfway if pairs.alarming else deadline)
+        raced.ratios = pairs.ratios()
+        alarming = [ratio.metric for ratio in raced.ratios if ratio.outcome in DIFFERENT]
+        if alarming and not raced.problems:
+            loading = raced.loading_seconds
+            again = Pairs(alarming, self.policy)
+            if self.clock() + loading < deadline:
+                again = self._timed(load, alarming, raced, lambda _: deadline)
+            raced.ratios = _agreed(pairs, again.ratios())
         return raced
 
-    def _loaded(self, load: Load, deadline: float, raced: Raced) -> Pairs | None:
-        """All pairs of one loading; None where it has none."""
-        pairs: Pairs | None = None
+    def _timed(self, load: Load, metrics: Sequence[str], raced: Raced, until: Callable[[Pairs], float]) -> Pairs:
+        """All pairs of one loading."""
+        pairs, begun = Pairs(metrics, self.policy), self.clock()
         try:
             with load() as (base, head):
                 raced.loadings += 1
-                pairs = Pairs(self.metrics, self.policy)
-                while not pairs.clear and self.clock() < deadline:
+                raced.loading_seconds = self.clock() - begun
+                while not pairs.clear and self.clock() < until(pairs):
                     base_first = self.coin()
                     one, other = (base, head) if base_first else (head, base)
                     rates = one.rates(), other.rates()
@@ -94,22 +101,17 @@ class Race:
 
 
 def _agreed(first: Pairs, again: Sequence[Ratio]) -> tuple[Ratio, ...]:
-    """A metric differs if it does in both loadings; the smaller difference of the two is told, with all pairs."""
+    """A metric differs if it does in both loadings; the smaller of the two differences is told, with all pairs."""
     found = {ratio.metric: ratio for ratio in again}
     return tuple(_settled(ratio, found.get(ratio.metric)) for ratio in first.ratios())
 
 
 def _settled(first: Ratio, second: Ratio | None) -> Ratio:
-    if second is None or first.outcome is Outcome.SAME:
-        alarm = first.outcome in (Outcome.REGRESSION, Outcome.IMPROVEMENT)
-        return first.model_copy(update={"outcome": Outcome.AMBIGUOUS}) if alarm else first
-    nearer = min(first, second, key=lambda ratio: abs((ratio.value or 1.0) - 1))
+    if second is None:
+        return first
+    if not second.pairs or first.value is None or second.value is None:
+        return first.model_copy(update={"outcome": Outcome.AMBIGUOUS})
+    nearer = min(first, second, key=lambda ratio: abs(math.log(ratio.value or 1.0)))
     outcome = first.outcome if first.outcome is second.outcome else Outcome.AMBIGUOUS
-    return nearer.model_copy(
-        update={
-            "outcome": outcome,
-            "pairs": first.pairs + second.pairs,
-            "base": first.base + second.base,
-            "head": first.head + second.head,
-        }
-    )
+    pairs = {"pairs": first.pairs + second.pairs, "base": first.base + second.base, "head": first.head + second.head}
+    return nearer.model_copy(update={"outcome": outcome, **pairs})

@@ -85,6 +85,12 @@ class _Round(_Of):
     accuracy: float | None
 
 
+class _ShortRound(Typed):
+    items: Count
+    whole_ns: Count
+    core_ns: Count
+
+
 class _Launch(Typed):
     hosts: list[Annotated[OnHost, fits(Launched)]]
     device: Count | None
@@ -116,6 +122,7 @@ CASE_EVENTS = EventReader(
         "round_begin": _RoundHeard,
         "round_end": _RoundHeard,
         "round": _Round,
+        "short_round": _ShortRound,
         "repeated": _Repeated,
         "probed": _Of,
         "memory": Annotated[_Of, fits(Memory)],

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from proofmark.errors import Problem
+from proofmark.errors import Problem, StepError
 from proofmark.inference.case import InferenceCase
 from proofmark.inference.case_log import CaseLog
 from proofmark.inference.collect import collect
@@ -20,6 +20,7 @@ from proofmark.inference.node.spec import CaseSpec
 from proofmark.inference.node.worker import Progress, WorkerLost
 from proofmark.inference.plan import Plan
 from proofmark.inference.record import RunRecord
+from proofmark.inference.verdict import judge
 from proofmark.launch.job import Launcher
 from proofmark.launch.job_file import index_in
 from proofmark.process.lifetime import tidy_environment
@@ -176,6 +177,30 @@ class CaseRun(Run[RunRecord]):
                 if self._processes:
                     self._processes.kill()
             raise
+
+    def again(self) -> Mapping[str, float]:
+        """One short round more of what was measured: core and whole, items per second."""
+        assert self._processes is not None
+        told: Event = {}
+
+        def hear(report: dict[str, Any]) -> None:
+            self._hear(report)
+            told.update(report.get("event", {}))
+
+        try:
+            outcome = self._processes.run("short_round", hear)
+        except WorkerLost as lost:
+            raise StepError(str(lost)) from None
+        if outcome["status"] != "done":
+            raise StepError(str(outcome["reason"]))
+        return {name: told["items"] / max(told[f"{name}_ns"], 1) * 1e9 for name in ("core", "whole")}
+
+    def standing(self) -> RunRecord:
+        """As if the summary were done."""
+        record = self.so_far()
+        done = [step.model_copy(update={"status": "done"}) if step.name == "summary" else step for step in record.steps]
+        record = record.model_copy(update={"steps": tuple(done)})
+        return record.model_copy(update={"verdict": judge(record)})
 
     def audit(self) -> dict[str, Any]:
         """The honesty checks that need a second compilation; not possible without the framework's model."""

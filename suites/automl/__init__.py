@@ -29,6 +29,7 @@ class AutoMLSuite(Suite):
     record_fixture = "search_record"
     plugins = ("suites.automl.searching",)
     closed = True
+    compared = ("score",)
     imports = IMPORTED
     task_launchers = frozenset({"ray"})
     options = {

@@ -12,6 +12,7 @@ import pytest
 from fixtures.cluster import tasks
 from fixtures.collection import resolved
 from fixtures.device_lock import holding
+from fixtures.gate.comparing import finished
 from fixtures.live.page import live_page
 from fixtures.live.progress import TELL
 from fixtures.options import SETTINGS, Settings
@@ -105,7 +106,7 @@ def search_record(request: pytest.FixtureRequest, search_run: SearchRun) -> Auto
         search_run.begin()
         with live_page(request.config, case_path(request.cls).stem, search_run.so_far):
             search_run.search()
-        return search_run.finish()
+        return finished(request, search_run)
     except UsageError as error:
         pytest.exit(str(error), returncode=pytest.ExitCode.USAGE_ERROR)
     except OSError as error:

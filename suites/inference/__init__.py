@@ -29,6 +29,8 @@ class InferenceSuite(Suite):
     imports = IMPORTED
     compiles = True
     attended = True
+    compared = ("core", "whole")
+    short_rounds = True
     options = {
         "--scenario": {
             "choices": ("throughput", "latency"),

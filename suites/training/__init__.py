@@ -32,6 +32,7 @@ class TrainingSuite(Suite):
     imports = IMPORTED
     scaled = True
     closed = True
+    compared = ("raw", "no_eval", "pure_compute")
     options = {
         "--scale": {
             "action": "append",

@@ -19,6 +19,7 @@ from proofmark.inference.steps.export import check_onnx, export_onnx
 from proofmark.inference.steps.weights import embedded_weights
 from proofmark.inference.timing.bench import Bench
 from proofmark.inference.timing.measure import measure
+from proofmark.inference.timing.short import ShortRounds
 from proofmark.inference.timing.trial import Trial
 from proofmark.measuring.audible_loader import AudibleLoader
 from proofmark.measuring.drawn import drawn_anew
@@ -70,6 +71,7 @@ class Pipeline:
     model: torch.nn.Module | None = field(init=False, default=None)
     onnx_path: Path | None = field(init=False, default=None)
     engine: Compute | None = field(init=False, default=None)
+    short: ShortRounds | None = field(init=False, default=None)
 
     def run(self, step: str) -> dict[str, Any]:
         """Run a step; how it ended is the answer."""
@@ -227,6 +229,16 @@ class Pipeline:
             path = self._export(other, self.run_dir / "subject.onnx")
         engine = self.found.infer_model(self.config.compiler)(self.config, path, copy.deepcopy(other))
         Trial(self.bench, "engine", self.engine, None).audit(engine, self._reference(other))
+
+    def short_round(self) -> None:
+        """Beyond the seven steps, as often as asked: what was measured last, for a fraction of a second more."""
+        if self.short is None:
+            self.short = ShortRounds(self.bench, self.engine or self._framework())
+        self.short.time()
+
+    def _framework(self) -> Compute:
+        assert self.model is not None
+        return framework_compute(self.model, self.found.vendor.torch_device(), str(self.config.effective_precision))
 
     def _reference(self, model: torch.nn.Module) -> Compute:
         """The framework in float32 on the processor, which may take longer than any engine."""

@@ -1,0 +1,100 @@
+"""Whether two results may be held against each other: refusals, each with what differs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
+
+from proofmark.gate.session import Task
+from proofmark.record.envelope import CaseRecord
+from proofmark.record.parts import VerdictKind
+
+SHOWN = 8
+"""Differences that are named; of more, how many there are."""
+
+SOUND = {str(kind) for kind in VerdictKind if kind.shows_speed}
+
+
+def other_task(base: Task, head: Task, configurations: Collection[str]) -> list[str]:
+    """What makes the two sides different tasks, so that their speeds have nothing to do with each other.
+
+    Args:
+        base: what the base says of its task.
+        head: likewise.
+        configurations: keys that a vendor may set; all others are the task's own.
+    """
+    own = [_of_task(side.config, configurations) for side in (base, head)]
+    found = list(differing(own[0], own[1]))
+    whose = [{"vendor": side.vendor, "profile": side.profile} for side in (base, head)]
+    found += differing(whose[0], whose[1])
+    data = [side.dataset.sha256[:12] if side.dataset else None for side in (base, head)]
+    return [*found, *differing({"data set": data[0]}, {"data set": data[1]})]
+
+
+def other_settings(base: Task, head: Task, configurations: Collection[str]) -> list[str]:
+    """What a vendor may well change, and what a reader wants to know."""
+    config = [{key: side.config.get(key) for key in configurations} for side in (base, head)]
+    weights = [side.weights.sha256[:12] if side.weights else None for side in (base, head)]
+    return [
+        *differing(config[0], config[1]),
+        *differing({"precision": base.precision}, {"precision": head.precision}),
+        *differing({"weights": weights[0]}, {"weights": weights[1]}),
+        *differing(base.versions, head.versions),
+    ]
+
+
+def unsound(name: str, task: Task) -> list[str]:
+    """Why a side's speed is that of nothing: accuracy, honesty and legality come first."""
+    if task.verdict is None:
+        return [f"the {name} was not judged"]
+    if task.verdict.kind in SOUND:
+        return []
+    return [f"the {name} has no speed: {task.verdict.kind}: {'; '.join(task.verdict.reasons)}"]
+
+
+def unlike(base: CaseRecord, head: CaseRecord) -> list[str]:
+    """How a record's machine, chip, driver or configuration are others than this session's."""
+    return [
+        *differing(_machine(base), _machine(head)),
+        *differing(base.config, head.config),
+        *([] if base.config_hash == head.config_hash or base.config != head.config else ["the task itself"]),
+    ]
+
+
+def _machine(record: CaseRecord) -> dict[str, Any]:
+    host = record.host
+    known = ("system", "processor", "cores", "kernel", "governor", "driver", "runtime", "firmware")
+    values = {name: getattr(host, name) for name in known} if host else {}
+    return {
+        "suite": record.suite,
+        "profile": record.profile,
+        "vendor": record.vendor,
+        **record.variant,
+        "precision": record.precision,
+        "chip": record.chip.name,
+        "chip units": record.chip.units,
+        **{name: getattr(value, "value", value) for name, value in values.items()},
+        "data set": record.dataset.sha256[:12] if record.dataset else None,
+    }
+
+
+def differing(base: Mapping[str, Any], head: Mapping[str, Any]) -> Iterator[str]:
+    """Each key whose values are not alike."""
+    for key in dict.fromkeys([*head, *base]):
+        if _plain(base.get(key)) != _plain(head.get(key)):
+            yield f"{key}: {_plain(base.get(key)):.80} there, {_plain(head.get(key)):.80} here"
+
+
+def few(found: list[str]) -> str:
+    """Differences in a line."""
+    more = f"; {len(found) - SHOWN} more" if len(found) > SHOWN else ""
+    return f"{'; '.join(found[:SHOWN])}{more}"
+
+
+def _of_task(config: Mapping[str, Any], configurations: Collection[str]) -> dict[str, Any]:
+    return {key: value for key, value in config.items() if key not in configurations}
+
+
+def _plain(value: Any) -> str:
+    return json.dumps(value, sort_keys=True, default=str)

@@ -1,0 +1,149 @@
+"""A revision's files in a folder of their own, as git would check them out, and the packages that they need.
+
+Not `git worktree add`, which writes into the repository: it leaves an entry there where a session is killed, and can't
+be where .git may only be read, as in CI. An index of its own and `git checkout-index` read the repository alone.
+"""
+
+from __future__ import annotations
+
+import filecmp
+import os
+import shutil
+import subprocess
+import sys
+import venv
+from dataclasses import dataclass
+from pathlib import Path
+
+from proofmark.errors import UsageError, harmless
+
+REQUIREMENTS = ("requirements.txt", "constraints.txt")
+"""Files that say which packages a tree needs."""
+
+LINK = "160000"
+"""Mode of a submodule in an index."""
+
+
+@dataclass(frozen=True)
+class Repository:
+    """Where a house's history is.
+
+    Attributes:
+        top: the folder that git calls so.
+        house: where in it the house is; often ".".
+    """
+
+    top: Path
+    house: Path
+
+    @classmethod
+    def of(cls, house: Path) -> Repository:
+        """That of a house.
+
+        Raises:
+            UsageError: there is none, or no git.
+        """
+        top = Path(_asked(house, "rev-parse", "--show-toplevel")).resolve()
+        return cls(top, house.resolve().relative_to(top))
+
+    def commit(self, revision: str) -> str:
+        """The commit that somebody means.
+
+        Raises:
+            UsageError: there is none of that name here.
+        """
+        try:
+            return _asked(self.top, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
+        except UsageError:
+            shallow = _asked(self.top, "rev-parse", "--is-shallow-repository") == "true"
+            why = "; this clone is shallow: git fetch --unshallow (in CI: fetch the whole history)" if shallow else ""
+            raise UsageError(f"--compare {harmless(revision)}: no such revision and no such file{why}") from None
+
+    @property
+    def dirty(self) -> bool:
+        """Whether files differ from the commit that is checked out."""
+        return bool(_asked(self.top, "status", "--porcelain", "--", str(self.top / self.house)))
+
+    def extract(self, commit: str, into: Path) -> Path:
+        """Write a commit's files; the house among them.
+
+        Raises:
+            UsageError: a submodule's commit is not here, or git fails.
+        """
+        _extract(self.top, commit, into / "tree", into / "index")
+        house = into / "tree" / self.house
+        if not (house / "conftest.py").is_file():
+            raise UsageError(f"--compare: {commit[:12]} has no conftest.py in {self.house}: it is no house of cases")
+        return house
+
+
+def _extract(repository: Path, commit: str, tree: Path, index: Path) -> None:
+    environment = {"GIT_INDEX_FILE": str(index)}
+    _asked(repository, "read-tree", commit, **environment)
+    listed = _asked(repository, "ls-files", "--stage", "-z", **environment)
+    tree.mkdir(parents=True, exist_ok=True)
+    _asked(repository, "checkout-index", "--all", "--force", f"--prefix={tree}/", **environment)
+    links = [entry.partition("\t") for entry in listed.split("\0") if entry.startswith(LINK)]
+    for number, (facts, _, path) in enumerate(links):
+        _submodule(repository / path, facts.split()[1], tree / path, index.with_name(f"{index.name}-{number}"))
+
+
+def _submodule(folder: Path, commit: str, tree: Path, index: Path) -> None:
+    """From its own clone beside this session's files: nothing is fetched."""
+    try:
+        _asked(folder, "cat-file", "-e", f"{commit}^{{commit}}")
+    except UsageError:
+        what = f"submodule {folder.name} at {commit[:12]} is not in this clone"
+        raise UsageError(f"--compare: {what}: git submodule update --init, and fetch that commit") from None
+    _extract(folder, commit, tree, index)
+
+
+def python_of(base: Path, head: Path, into: Path) -> str:
+    """What runs the base: this Python, or that of an environment made for it where its requirements are others.
+
+    Raises:
+        UsageError: they can't be installed.
+    """
+    if all(_alike(base / name, head / name) for name in REQUIREMENTS):
+        return sys.executable
+    if not (base / REQUIREMENTS[0]).is_file():
+        return sys.executable
+    venv.create(into, with_pip=True, symlinks=True)
+    python = str(into / "bin" / "python")
+    held = ["-c", REQUIREMENTS[1]] if (base / REQUIREMENTS[1]).is_file() else []
+    command = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *held, "-r", REQUIREMENTS[0]]
+    ran = subprocess.run(command, cwd=base, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace")
+    if ran.returncode:
+        last = next((line for line in reversed(ran.stderr.splitlines()) if line.startswith("ERROR")), "pip failed")
+        raise UsageError(f"--compare: what the base requires can't be installed: {harmless(last)}")
+    return python
+
+
+def _alike(one: Path, other: Path) -> bool:
+    if not (one.is_file() and other.is_file()):
+        return one.is_file() == other.is_file()
+    return filecmp.cmp(one, other, shallow=False)
+
+
+def _asked(folder: Path, *arguments: str, **environment: str) -> str:
+    """What git says.
+
+    Raises:
+        UsageError: it is not there, or complains.
+    """
+    git = shutil.which("git")
+    if git is None:
+        raise UsageError("--compare with a revision needs git, which is not on this machine")
+    clean = {key: value for key, value in os.environ.items() if not key.startswith("GIT_")}
+    ran = subprocess.run(
+        [git, "--no-optional-locks", "-C", str(folder), *arguments],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        errors="surrogateescape",
+        env={**clean, "LC_ALL": "C", **environment},
+    )
+    if ran.returncode:
+        first = next(iter(ran.stderr.strip().splitlines()), f"git {arguments[0]} failed")
+        raise UsageError(harmless(f"--compare: git: {first}"))
+    return ran.stdout.strip()

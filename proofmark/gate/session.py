@@ -1,0 +1,211 @@
+"""One side: a session of one case in a tree of its own, with that tree's whole code, in a process of its own.
+
+Once its case is measured and loaded it says so, and answers each `round` with rates; it ends when told, and with the
+session that leads it, whichever way that one ends.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from proofmark.errors import harmless
+from proofmark.gate.race import SideLost
+from proofmark.plain_json import first_of
+from proofmark.process.lifetime import end_group, end_marked, marked, wait_without_reaping
+
+SIDE = "PROOFMARK_GATE_SIDE"
+"""The environment variable by which a session knows that it is a side: the run that it is for."""
+
+PIPES = "PROOFMARK_GATE_PIPES"
+"""That with the descriptor from which it reads, and that on which it answers where rounds are wanted of it; without
+that one it runs its case and ends."""
+
+LONGEST = 16 << 20
+"""Characters of an answer."""
+
+LAST = 300
+"""Characters that are told of what a session that failed printed last."""
+
+
+class Judged(BaseModel):
+    """Of a verdict, by whichever version."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    kind: str
+    reasons: tuple[str, ...] = ()
+
+
+class Content(BaseModel):
+    """Of a data set or weights, by whichever version."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    sha256: str
+
+
+class Task(BaseModel):
+    """What a side's record says of its task, read loosely: it may be of another version of this program."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    vendor: str
+    profile: str
+    precision: str
+    config: dict[str, Any]
+    config_hash: str
+    dataset: Content | None = None
+    weights: Content | None = None
+    versions: dict[str, str] = Field(default_factory=dict)
+    verdict: Judged | None = None
+    compiler: str | None = None
+
+
+class Answer(BaseModel):
+    """A line of a side."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    ready: Task | None = None
+    rates: dict[str, Annotated[float, Field(gt=0, lt=1e300)]] | None = None
+    lost: str | None = None
+
+
+@dataclass(frozen=True)
+class Tree:
+    """A version of the house.
+
+    Attributes:
+        name: base or head.
+        root: its folder.
+        python: what runs it.
+        directory: from where it is run, so that paths on the command line mean what the user meant.
+    """
+
+    name: str
+    root: Path
+    python: str
+    directory: Path
+
+    def command(self, module: Path, options: Sequence[str], results: Path) -> list[str]:
+        """A session over a case's module."""
+        ini = ["-c", str(self.root / "pytest.ini")] if (self.root / "pytest.ini").is_file() else []
+        own = [*ini, f"--rootdir={self.root}", f"--results-dir={results}", "--device-wait=off", "-q"]
+        return [self.python, "-P", "-m", "pytest", str(self.root / module), *options, *own]
+
+    def environment(self, house: Path) -> dict[str, str]:
+        """This process's, but for what leads to the modules or the tests of the session in `house` that leads."""
+        kept = {key: value for key, value in os.environ.items() if not key.startswith("PYTEST_") or "XDIST" in key}
+        others = [each for each in kept.get("PYTHONPATH", "").split(os.pathsep) if each]
+        others = [each for each in others if not Path(each).resolve().is_relative_to(house.resolve())]
+        return {**kept, "PYTHONPATH": os.pathsep.join([str(self.root), *others])}
+
+
+class Session:
+    """A process that runs one."""
+
+    def __init__(
+        self, tree: Tree, command: Sequence[str], environment: Mapping[str, str], run: str, rounds: bool
+    ) -> None:
+        """Start it, for `rounds` or for the whole of a run.
+
+        Raises:
+            SideLost: it can't be started.
+        """
+        self.tree, self._mark = tree, secrets.token_hex(16)
+        self._printed = tempfile.TemporaryFile()  # noqa: SIM115 (closed with the process)
+        heard, tells = os.pipe()
+        hears, told = os.pipe()
+        given = [heard, *([told] if rounds else [])]
+        own = {**marked(self._mark), SIDE: run, PIPES: " ".join(map(str, given))}
+        try:
+            self._process = subprocess.Popen(
+                [*command],
+                cwd=tree.directory,
+                env={**environment, **own},
+                stdin=subprocess.DEVNULL,
+                stdout=self._printed,
+                stderr=self._printed,
+                pass_fds=given,
+                start_new_session=True,
+            )
+        except OSError as error:
+            os.close(tells)
+            os.close(hears)
+            raise SideLost(f"the {tree.name}'s session cannot be started: {error.strerror}") from None
+        finally:
+            os.close(heard)
+            os.close(told)
+        self._commands = os.fdopen(tells, "wb", buffering=0)
+        self._answers: IO[str] = os.fdopen(hears, encoding="utf-8", errors="replace")
+
+    def ready(self) -> Task:
+        """Wait until its case is loaded and measured.
+
+        Raises:
+            SideLost: it is not; the text says why.
+        """
+        task = self._receive().ready
+        if task is None:
+            raise SideLost(f"the {self.tree.name}'s session answered out of turn")
+        return task
+
+    def rates(self) -> Mapping[str, float]:
+        """One round."""
+        try:
+            self._commands.write(b"round\n")
+        except OSError:
+            raise self._lost() from None
+        return self._receive().rates or {}
+
+    def wait(self) -> str:
+        """Until it has ended by itself; what it printed last."""
+        while not wait_without_reaping(self._process.pid, 1.0):
+            pass
+        return self._last_words()
+
+    def end(self, patience: float = 30.0) -> None:
+        """Let it end, then end all that is left of it. A second time does nothing."""
+        if self._process.returncode is not None:
+            return
+        self._commands.close()
+        wait_without_reaping(self._process.pid, patience)
+        end_group(self._process)
+        end_marked(self._mark)
+        self._answers.close()
+        self._printed.close()
+
+    def _receive(self) -> Answer:
+        line = self._answers.readline(LONGEST)
+        if not line.endswith("\n"):
+            raise self._lost()
+        try:
+            answer = Answer.model_validate(json.loads(line))
+        except (ValueError, RecursionError) as error:
+            what = first_of(error) if isinstance(error, ValidationError) else "not JSON"
+            raise SideLost(harmless(f"the {self.tree.name}'s session answered what is no answer: {what}")) from None
+        if answer.lost is not None:
+            raise SideLost(harmless(f"the {self.tree.name}: {answer.lost}"))
+        return answer
+
+    def _lost(self) -> SideLost:
+        wait_without_reaping(self._process.pid, 10.0)
+        return SideLost(harmless(f"the {self.tree.name}'s session ended: {self._last_words()}"))
+
+    def _last_words(self) -> str:
+        """The last line that says something is wrong, or the last line."""
+        self._printed.seek(0)
+        text = self._printed.read()[-LONGEST:].decode("utf-8", "replace")
+        lines = [line.strip() for line in text.splitlines() if line.strip()]
+        wrong = [line for line in lines if line.startswith(("ERROR", "E  ", "error:"))]
+        return (wrong or lines or ["without a word"])[-1][:LAST]

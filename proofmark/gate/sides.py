@@ -1,0 +1,126 @@
+"""Both sides of a comparison as sessions: loaded and timed in turns, or run whole where a suite can't do that."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from proofmark.errors import harmless
+from proofmark.gate.alike import few, other_settings, other_task, unsound
+from proofmark.gate.race import Side, SideLost
+from proofmark.gate.session import Session, Task, Tree
+from proofmark.plain_json import read_json
+
+
+@dataclass
+class Sides:
+    """What it takes to run them.
+
+    Attributes:
+        trees: base and head.
+        house: that of the session that leads.
+        run: what is compared.
+        module: its case's, within the house.
+        options: of both.
+        scale: at which it runs; empty without one.
+        short_rounds: whether both can be timed in short rounds.
+        configurations: keys that a vendor may set.
+        folder: for their results.
+        base_cache: the base's cache of weights.
+        tell: shows a line.
+        differences: between the two, as far as they are known.
+    """
+
+    trees: tuple[Tree, Tree]
+    house: Path
+    run: str
+    module: Path
+    options: Sequence[str]
+    scale: str
+    short_rounds: bool
+    configurations: Collection[str]
+    folder: Path
+    base_cache: Path
+    tell: Callable[[str], None]
+    differences: tuple[str, ...] = ()
+    _numbers: Iterator[int] = field(default_factory=itertools.count)
+
+    @contextmanager
+    def loaded(self) -> Iterator[tuple[Side, Side]]:
+        """Both, anew."""
+        if not self.short_rounds:
+            whole = [WholeRuns(self, tree) for tree in self.trees]
+            yield whole[0], whole[1]
+            return
+        with ExitStack() as stack:
+            sessions, tasks = [], []
+            for tree in self.trees:
+                self.tell(f"loading the {tree.name}")
+                session, _ = self.start(tree)
+                stack.callback(session.end)
+                sessions.append(session)
+                tasks.append(session.ready())
+                self.look_at(tree, tasks[-1])
+            self.hold_together(tasks[0], tasks[1])
+            self.tell("timing base and head in turns")
+            yield sessions[0], sessions[1]
+
+    def start(self, tree: Tree) -> tuple[Session, Path]:
+        """A session, and where its record will be."""
+        results = self.folder / f"{tree.name}{next(self._numbers)}"
+        options = [*self.options, *([f"--cache-dir={self.base_cache}"] if tree is self.trees[0] else [])]
+        if self.scale and not self.short_rounds:
+            options += ["-k", self.scale]  # for a version that doesn't know of sides
+        command = tree.command(self.module, options, results)
+        session = Session(tree, command, tree.environment(self.house), self.run, rounds=self.short_rounds)
+        return session, results / "latest" / self.run / "record.json"
+
+    def look_at(self, tree: Tree, task: Task) -> None:
+        """Accuracy, honesty and legality first.
+
+        Raises:
+            SideLost: its speed is that of nothing.
+        """
+        if wrong := unsound(tree.name, task):
+            raise SideLost("; ".join(wrong))
+
+    def hold_together(self, base: Task, head: Task) -> None:
+        """The same task, or no comparison.
+
+        Raises:
+            SideLost: they are different ones.
+        """
+        if different := other_task(base, head, self.configurations):
+            raise SideLost(f"base and head are different tasks: {few(different)}")
+        self.differences = tuple(map(harmless, other_settings(base, head, self.configurations)))
+
+
+class WholeRuns:
+    """A side that is run from its beginning to its end each time."""
+
+    task: Task | None = None
+
+    def __init__(self, sides: Sides, tree: Tree) -> None:
+        self._sides, self._tree = sides, tree
+
+    def rates(self) -> Mapping[str, float]:
+        """The figures of a run's record."""
+        self._sides.tell(f"running the {self._tree.name}")
+        session, path = self._sides.start(self._tree)
+        try:
+            last = session.wait()
+        finally:
+            session.end()
+        try:
+            raw = read_json(path)
+            self.task = Task.model_validate(raw)
+            figures = {str(figure["key"]): figure.get("value") for figure in raw.get("figures", ())}
+        except (OSError, ValueError, RecursionError, ValidationError, KeyError, TypeError, AttributeError):
+            raise SideLost(harmless(f"the {self._tree.name} left no record: {last}")) from None
+        self._sides.look_at(self._tree, self.task)
+        return {key: value for key, value in figures.items() if isinstance(value, int | float)}
