@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Sequence
+from functools import cache
 
 from proofmark.record.parts import Rate
 
@@ -32,6 +33,7 @@ def rate(items: Sequence[float], seconds: Sequence[float]) -> Rate:
     )
 
 
+@cache
 def samples_needed(percentile: float, discarded: int = 1) -> int:
     """Smallest n at which `discarded` of n samples above a percentile is significant.
 

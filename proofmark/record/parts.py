@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from enum import StrEnum
+from functools import cache
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
@@ -295,7 +296,12 @@ class Check:
             ValidationError: a field is of another type.
             KeyError: it lacks one.
         """
-        return TypeAdapter(cls).validate_python({field.name: event[field.name] for field in fields(cls)})
+        return _check_reader().validate_python({field.name: event[field.name] for field in fields(cls)})
+
+
+@cache
+def _check_reader() -> TypeAdapter[Check]:
+    return TypeAdapter(Check)
 
 
 class Kept(Part):

@@ -5,13 +5,14 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from proofmark.errors import ProofmarkError
 from proofmark.suite import find_suites
 from reports.site.build import HOUSE, build
 from reports.site.export import NO_PARQUET
-from reports.site.verification import not_verified
+from reports.site.reading import held
 
 USAGE_ERROR = 4
 
@@ -22,9 +23,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("directories", metavar="DIR", nargs="+", type=Path, help="with results, at any depth")
     parser.add_argument("--out", metavar="SITE", required=True, type=Path, help="the site's directory, new or a site's")
     parser.add_argument("--processes", metavar="N", type=_count, default=2, help="that read records (default 2)")
+    parser.add_argument("--allowed-signers", metavar="FILE", type=Path, help="who must have signed what is ranked")
     given = parser.parse_args(arguments)
+    look = partial(held, allowed=given.allowed_signers)
     try:
-        built = build(given.directories, given.out, find_suites(HOUSE / "suites"), not_verified, given.processes)
+        built = build(given.directories, given.out, find_suites(HOUSE / "suites"), look, given.processes)
     except (ProofmarkError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return USAGE_ERROR

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
+import itertools
 import re
 import signal
 import sqlite3
@@ -24,17 +25,16 @@ from proofmark.errors import UsageError
 from proofmark.process.lifetime import die_with_parent
 from proofmark.suite import Suite
 from reports.site import pages, ranking
-from reports.site.discover import Found, discover
+from reports.site.discover import Session, discover
 from reports.site.export import Table, export, parquet_there
 from reports.site.files import as_json, script, sweep, write, write_script
 from reports.site.index import Index, Read
 from reports.site.league import league, summary
-from reports.site.reading import Reader
-from reports.site.verification import Verify
+from reports.site.reading import Look, Reader, held
 
 INDEX, LOCK, SWITCH = ".index.sqlite", ".lock", "site.js"
 FEW = 16
-"""Records that are read without other processes."""
+"""Sessions that are read without other processes."""
 
 HOUSE = Path(__file__).parents[2]
 
@@ -50,12 +50,13 @@ class Built:
 
 
 def build(
-    directories: Sequence[Path], site: Path, suites: Mapping[str, Suite], verify: Verify, processes: int = 2
+    directories: Sequence[Path], site: Path, suites: Mapping[str, Suite], look: Look = held, processes: int = 2
 ) -> Built:
     """Build the site of all records below some directories, or bring it up to date.
 
     Raises:
-        UsageError: a directory can't be read; the site is another's folder, or another build is at it.
+        ProofmarkError: a directory can't be read, or nothing be verified; the site is another's folder, or another
+            build is at it.
         OSError: no space, no permission.
     """
     found = list(discover(directories))
@@ -66,7 +67,7 @@ def build(
         try:
             pages.write_shells(site, assets)
             with Index(site / INDEX, _maker()) as index:
-                reader = Reader(suites, verify, site / "runs", assets)
+                reader = Reader(suites, look, site / "runs", assets)
                 built = _brought_up_to_date(index, site, found, _reading(reader, processes))
                 pages.sweep_assets(site, assets)
                 return built
@@ -75,15 +76,15 @@ def build(
 
 
 def _brought_up_to_date(
-    index: Index, site: Path, found: Sequence[Found], reading: Callable[[Sequence[Found]], Iterator[Read]]
+    index: Index, site: Path, found: Sequence[Session], reading: Callable[[Sequence[Session]], Iterator[list[Read]]]
 ) -> Built:
     known = index.states()
-    there = {str(each.path) for each in found}
-    changed = [each for each in found if known.get(str(each.path)) != each.state]
-    gone = known.keys() - there
-    touched = index.names_of([*gone, *(str(each.path) for each in changed)])
+    changed = [each for each in found if any(known.get(str(path)) != each.state for path in each.records)]
+    anew = {str(path) for each in changed for path in each.records}
+    gone = known.keys() - {str(path) for each in found for path in each.records}
+    touched = index.names_of(gone | anew)
     index.forget(gone)
-    for read in reading(changed):
+    for read in itertools.chain.from_iterable(reading(changed)):
         index.put(read)
         touched |= {read.entry.name} if read.entry else set()
     parquet = parquet_there()
@@ -95,7 +96,7 @@ def _brought_up_to_date(
     sweep(site / "runs", {f"{identity}.{kind}" for identity in ids for kind in ("html", "js")})
     sweep(site / "data", {SWITCH, *(f"{each['data']}.js" for each in leagues.values())})
     sweep(site / "exports", {name for each in leagues.values() for name in each["exports"]})
-    return Built(len(ids), len(changed), [problem for _, problem in problems], parquet)
+    return Built(len(ids), len(anew), [problem for _, problem in problems], parquet)
 
 
 def _league(index: Index, site: Path, name: str, parquet: bool) -> dict[str, object] | None:
@@ -111,8 +112,8 @@ def _league(index: Index, site: Path, name: str, parquet: bool) -> dict[str, obj
     return {**summary(entries, standings), "data": data, "exports": exports}
 
 
-def _reading(reader: Reader, processes: int) -> Callable[[Sequence[Found]], Iterator[Read]]:
-    def reading(found: Sequence[Found]) -> Iterator[Read]:
+def _reading(reader: Reader, processes: int) -> Callable[[Sequence[Session]], Iterator[list[Read]]]:
+    def reading(found: Sequence[Session]) -> Iterator[list[Read]]:
         if len(found) <= FEW or processes == 1:
             yield from map(reader.read, found)
             return
@@ -139,8 +140,8 @@ def _begin(reader: Reader) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
-def _read(found: Found) -> Read:
-    return _reader.read(found)
+def _read(session: Session) -> list[Read]:
+    return _reader.read(session)
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Which records lie below some directories, and whether what lies beside one has changed."""
+"""Which sessions' folders lie below some directories, and whether anything in one has changed."""
 
 from __future__ import annotations
 
@@ -8,21 +8,26 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from proofmark.errors import UsageError
+from proofmark.errors import UsageError, harmless
+from proofmark.record.manifest import MANIFEST
 
 RECORD = "record.json"
 
 
 @dataclass(frozen=True)
-class Found:
-    """A record's file. `state` changes with any file of its folder: names, sizes, times of change."""
+class Session:
+    """A folder with records: a session's, which has a manifest, or that of a single run without one.
 
-    path: Path
+    `state` changes with any file below it: names, sizes, times of change.
+    """
+
+    folder: Path
+    records: tuple[Path, ...]
     state: str
 
 
-def discover(directories: Sequence[Path]) -> Iterator[Found]:
-    """Every record below the directories, each once; links to folders, such as `latest`, are not followed.
+def discover(directories: Sequence[Path]) -> Iterator[Session]:
+    """Every folder with records below the directories, each once; links, such as `latest`, are not followed.
 
     Raises:
         UsageError: one of them is no directory that can be read.
@@ -30,28 +35,31 @@ def discover(directories: Sequence[Path]) -> Iterator[Found]:
     seen: set[str] = set()
     for directory in directories:
         if not directory.is_dir():
-            raise UsageError(f"{directory}: not a directory; give one with results in it")
+            raise UsageError(harmless(f"{directory}: not a directory; expected one with results in it"))
         for folder, names, files in os.walk(directory.resolve(), onerror=_refuse):
             names.sort()
-            if RECORD in files and folder not in seen:
+            whole = MANIFEST in files
+            if whole or RECORD in files:
+                names.clear()  # what is below belongs to it
+                session = _session(folder)
+                if session.records and folder not in seen:
+                    yield session
                 seen.add(folder)
-                yield Found(Path(folder, RECORD), _state(folder))
 
 
 def _refuse(error: OSError) -> None:
-    raise UsageError(f"{error.filename}: {error.strerror}")
+    raise UsageError(harmless(f"{error.filename}: {error.strerror}"))
 
 
-def _state(folder: str) -> str:
-    digest = hashlib.sha256()
-    for where, names, files in os.walk(folder):
+def _session(folder: str) -> Session:
+    digest, records = hashlib.sha256(), list[Path]()
+    for where, names, files in os.walk(folder, onerror=_refuse):
         names.sort()
         for name in sorted(files):
             path = os.path.join(where, name)
             known = os.lstat(path)  # the time of change, unlike that of modification, can't be set
-            digest.update(
-                f"{os.path.relpath(path, folder)}\0{known.st_size}\0{known.st_ctime_ns}\n".encode(
-                    "utf-8", "surrogateescape"
-                )
-            )
-    return digest.hexdigest()
+            line = f"{os.path.relpath(path, folder)}\0{known.st_size}\0{known.st_ctime_ns}\n"
+            digest.update(os.fsencode(line))
+            if name == RECORD:
+                records.append(Path(path))
+    return Session(Path(folder), tuple(records), digest.hexdigest())

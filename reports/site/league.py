@@ -90,5 +90,5 @@ def _cell(cell: Cell | None, column: Cell) -> list[Any]:
     """Value, text without the unit that the column's name has, and why there is no value or how it was got."""
     if cell is None:
         return [None, text.MISSING, "not among the record's figures"]
-    shown = cell.text.removesuffix(f" {column.unit}")
+    shown = cell.text.removesuffix(f" {column.unit}").removeprefix(f"{column.unit} ")
     return [cell.value, shown, cell.reason] if cell.reason else [cell.value, shown]

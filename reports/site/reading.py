@@ -1,26 +1,48 @@
-"""One record on its way into the site: read, verified, written as a page, told to the index."""
+"""A session's records on their way into the site: verified, written as pages, told to the index."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from proofmark.errors import ProofmarkError, harmless
 from proofmark.plain_json import LARGEST
+from proofmark.record.envelope import CaseRecord
 from proofmark.record.load import load_record
 from proofmark.suite import Suite
+from proofmark.verification.verify import verify
 from reports.content.view import View
-from reports.site.discover import Found
+from reports.site.discover import Session
 from reports.site.entry import entry_of, values_of
 from reports.site.files import as_json
 from reports.site.index import Read
 from reports.site.pages import write_run
-from reports.site.verification import Verify
 
 DIGITS = 16
 """Of a record's SHA-256 that its pages are called by."""
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What verification says of a session's folder: what is wrong, and the records that it read, by relative path."""
+
+    findings: Sequence[str]
+    records: Mapping[str, CaseRecord]
+
+
+Look = Callable[[Path, Mapping[str, Suite]], Seen]
+
+
+def held(folder: Path, suites: Mapping[str, Suite], allowed: Path | None = None) -> Seen:
+    """Hold a session's folder to its manifest, its logs and, with a list of signers, to its signature.
+
+    Raises:
+        ProofmarkError: the list can't be read, or ssh-keygen is missing.
+    """
+    verified = verify(folder, suites, allowed)
+    return Seen([str(finding) for finding in verified.findings], verified.records)
 
 
 @dataclass(frozen=True)
@@ -28,26 +50,35 @@ class Reader:
     """What reading records needs. `runs` is the folder for their pages, `assets` where their styles lie in the site."""
 
     suites: Mapping[str, Suite]
-    verify: Verify
+    look: Look
     runs: Path
     assets: str
 
-    def read(self, found: Found) -> Read:
-        """Read a record and write its page; or a problem in a line, whatever is in the file.
+    def read(self, session: Session) -> list[Read]:
+        """Read a session's records and write their pages; of each that can't be read a problem in a line.
+
+        Nothing of a session counts as verified where anything in its folder is not as it was left.
 
         Raises:
-            OSError: the page can't be written.
+            OSError: a page can't be written.
+            ProofmarkError: nothing can be verified here.
         """
-        path, state = str(found.path), found.state
-        try:
-            identity = _identity(found.path)
-            record = load_record(found.path, self.suites.get)
-        except ProofmarkError as error:
-            return Read(path, state, problem=harmless(str(error)))
-        view = View(record)
-        entry = entry_of(identity, view, list(self.verify(found.path.parent)))
-        write_run(self.runs, entry, view, self.suites, self.assets)
-        return Read(path, state, entry, as_json(values_of(view)))
+        seen = self.look(session.folder, self.suites)
+        return list(self._each(session, seen))
+
+    def _each(self, session: Session, seen: Seen) -> Iterator[Read]:
+        for path in session.records:
+            try:
+                identity = _identity(path)
+                known = seen.records.get(path.relative_to(session.folder).as_posix())
+                record = known or load_record(path, self.suites.get)
+            except ProofmarkError as error:
+                yield Read(str(path), session.state, problem=harmless(str(error)))
+                continue
+            view = View(record)
+            entry = entry_of(identity, view, seen.findings)
+            write_run(self.runs, entry, view, self.suites, self.assets)
+            yield Read(str(path), session.state, entry, as_json(values_of(view)))
 
 
 def _identity(path: Path) -> str:

@@ -102,9 +102,9 @@ function heading(key, label, unit, by, down) {
 }
 
 function figure(column, [value, text, reason]) {
-  const shown = text.startsWith("withheld") ? "withheld" : text;
+  const shown = text.startsWith("withheld") ? "withheld" : text, spread = shown.split(" ± ")[1];
   return make("td", { "data-name": column.label, class: value === null ? "quiet figure" : "figure", title: reason },
-    make("span", {}, shown, value === null && reason ? make("span", { class: "hidden" }, ` (${reason})`) : null));
+    make("span", {}, shown.split(" ± ")[0], spread ? make("span", { class: "quiet line" }, `± ${spread}`) : null, value === null && reason ? make("span", { class: "hidden" }, ` (${reason})`) : null));
 }
 
 function picker(row) {

@@ -27,9 +27,12 @@ always(async () => {
   put("reading"); put("plot"); put("changes");
   if (plot) { plot.destroy(); plot = null; }
   if (!chosen.length) { say("No run that passed has this figure."); return; }
-  const changes = league.changes.filter(change => change.key === column.key && chosen.some(series => series.id === change.series));
+  const begun = new Map(league.rows.map(row => [row.id, row.started]));
+  const changes = league.changes.filter(change => change.key === column.key && chosen.some(series => series.id === change.series))
+    .sort((a, b) => begun.get(a.id) - begun.get(b.id));
   say(`${column.label}${unitOf(column)} of runs that passed, ${chosen.length} of ${every.length} series; ${changes.length} changes.`);
   draw(column, chosen, changes);
+  put("reading", make("span", { class: "quiet" }, "Point at the plot, or go through it with the arrow keys: what is read stands here."));
   put("changes", changes.length ? changesTable(column, chosen, changes, league) : make("p", {}, "None."));
 });
 
@@ -73,12 +76,15 @@ function draw(column, chosen, changes) {
   const style = getComputedStyle(document.documentElement);
   const ink = style.getPropertyValue("--ink").trim(), quiet = style.getPropertyValue("--rule").trim();
   const box = document.getElementById("plot"), small = box.clientWidth < 600;
-  const marked = changes.map(change => chosen.find(series => series.id === change.series).points.find(point => point.row.id === change.id)).filter(Boolean);
+  const marked = changes.map(change => {
+    const at = chosen.findIndex(series => series.id === change.series);
+    return { x: chosen[at].points.find(point => point.row.id === change.id).x, sign: SIGNS[at] };
+  });
   const options = {
     width: box.clientWidth, height: small ? 280 : 420, legend: { show: false }, cursor: { drag: { x: true, y: false } },
     scales: { x: { time: true } },
-    axes: [{ stroke: ink, grid: { stroke: quiet }, ticks: { stroke: quiet } },
-      { stroke: ink, grid: { stroke: quiet }, ticks: { stroke: quiet }, size: 70, values: (_, values) => values.map(value => value.toLocaleString("en", { maximumSignificantDigits: 6 })) }],
+    axes: [{ stroke: ink, grid: { stroke: quiet, width: 0.5 }, ticks: { stroke: quiet }, space: small ? 90 : 110, values: days },
+      { stroke: ink, grid: { stroke: quiet, width: 0.5 }, ticks: { stroke: quiet }, size: small ? 56 : 70, values: (_, values) => values.map(value => value.toLocaleString("en", { maximumSignificantDigits: 6 })) }],
     series: [{}, ...chosen.map((series, at) => ({ label: series.name, stroke: ink, width: 1.5, dash: DASHES[at], spanGaps: true, points: { show: false } }))],
     hooks: {
       draw: [self => decorate(self, chosen, marked, ink)],
@@ -96,6 +102,12 @@ function draw(column, chosen, changes) {
   };
 }
 
+/** Ticks as dates in UTC, with the hour where they are closer than a day. */
+const days = (_, ticks, axis, space, step) => ticks.map(tick => {
+  const told = new Date(tick * 1000).toISOString();
+  return step >= 86400 ? told.slice(0, 10) : told.slice(5, 16).replace("T", " ");
+});
+
 function decorate(self, chosen, marked, ink) {
   const pen = self.ctx, ratio = devicePixelRatio, { left, top, width, height } = self.bbox;
   pen.save();
@@ -110,13 +122,14 @@ function decorate(self, chosen, marked, ink) {
       pen.fill();
     });
   });
+  pen.textAlign = "left";
   pen.font = `bold ${12 * ratio}px system-ui, sans-serif`;
   marked.forEach((point, number) => {
     const x = self.valToPos(point.x, "x", true);
     pen.setLineDash([4 * ratio, 4 * ratio]);
     pen.beginPath(); pen.moveTo(x, top); pen.lineTo(x, top + height); pen.stroke();
     pen.setLineDash([]);
-    pen.fillText(`${number + 1}`, Math.min(x + 4 * ratio, left + width - 16 * ratio), top + 14 * ratio);
+    pen.fillText(`${number + 1} ${point.sign}`, Math.min(x + 4 * ratio, left + width - 26 * ratio), top + 14 * ratio);
   });
   pen.restore();
 }
