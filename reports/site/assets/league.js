@@ -84,8 +84,8 @@ function table(league, rows, by, down) {
       make("td", { "data-name": "set to" }, make("span", {}, [...row.variant.filter(Boolean), row.precision].join(", "),
         make("span", { class: "quiet line" }, `${row.profile}, ${row.batch}`))),
       ...league.columns.map((column, at) => figure(column, row.cells[at])),
-      make("td", { "data-name": "verdict" }, make("span", {}, verdict(row), row.why && make("span", { class: "why line" }, shortened(row.why, 120)))),
-      make("td", { "data-name": "run" }, make("span", {}, row.when.slice(0, 16), make("span", { class: "quiet line" }, row.commit || "no commit known"))),
+      make("td", { "data-name": "verdict" }, make("span", {}, verdict(row), row.why && make("span", { class: "why line" }, shortened(row.why.replace(`${row.verdict}; `, ""), 120)))),
+      make("td", { "data-name": "run" }, make("span", {}, row.when.slice(0, 10), make("span", { class: "quiet line" }, row.when.slice(11, 16), " ", row.commit || "no commit known"))),
       make("td", { "data-name": "compare" }, picker(row))))));
 }
 
@@ -103,7 +103,7 @@ function heading(key, label, unit, by, down) {
 
 function figure(column, [value, text, reason]) {
   const shown = text.startsWith("withheld") ? "withheld" : text, spread = shown.split(" ± ")[1];
-  return make("td", { "data-name": column.label, class: value === null ? "quiet figure" : "figure", title: reason },
+  return make("td", { "data-name": ["1", "text", "share"].includes(column.unit) ? column.label : `${column.label}, ${column.unit}`, class: value === null ? "quiet figure" : "figure", title: reason },
     make("span", {}, shown.split(" ± ")[0], spread ? make("span", { class: "quiet line" }, `± ${spread}`) : null, value === null && reason ? make("span", { class: "hidden" }, ` (${reason})`) : null));
 }
 
