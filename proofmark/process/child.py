@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from proofmark.process.capped_log import CappedLog
+from proofmark.process.environment import begun_with
 from proofmark.process.identity import ProcessIdentity
 from proofmark.process.lifetime import end_group, end_marked, marked, temporary_directory, wait_without_reaping
 from proofmark.process.warm import start_module
@@ -44,6 +45,7 @@ class Child:
         sys_path: Sequence[str] | None = None,
         imports: Sequence[str] = (),
         temporary: bool = True,
+        everything: bool = False,
     ) -> None:
         """Start it.
 
@@ -52,11 +54,12 @@ class Child:
             arguments: what it is told.
             log: the file to which what it prints is added; None for one without a name.
             passed: descriptors that it gets; their numbers there follow its arguments.
-            environment: beside what this process has.
+            environment: beside what passes of this process's, as by `proofmark.process.environment`.
             sys_path: where its Python finds modules; None: where this one does.
             imports: large modules that it will need, and the next ones too.
             temporary: whether it has a directory of its own for temporary files, which goes with it. A child that dies
                 with its parent without another word has nobody to remove that.
+            everything: whether it has all of this process's environment; else that directory is its home.
 
         Raises:
             OSError: it can't be started, or its log can't be written.
@@ -67,7 +70,7 @@ class Child:
         self.log = CappedLog(log or Path(f"/dev/fd/{self._unnamed.fileno()}" if self._unnamed else os.devnull))
         own = {**marked(self.mark), "PYTHONPATH": os.pathsep.join(sys.path if sys_path is None else sys_path)}
         own |= {"TMPDIR": self._temporary.name} if self._temporary else {}
-        whole = {**os.environ, **(environment or {}), **own}
+        whole = begun_with(environment or {}, own, everything, self._temporary.name if self._temporary else None)
         try:
             self._process = start_module(module, arguments, passed, self.log.descriptor, whole, imports)
         except BaseException:

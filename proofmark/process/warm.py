@@ -21,6 +21,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from importlib.metadata import entry_points
 from typing import IO, Any
 
+from proofmark.process.environment import begun_with
 from proofmark.process.lifetime import MARK, Leader, die_with_parent, end_group, wait_without_reaping
 from proofmark.process.warm_main import PLACEHOLDER, import_all, serve
 
@@ -35,7 +36,7 @@ READ_ONCE = (
 )
 """How the names of variables begin that are read when a process begins or imports: a fork can't be given others."""
 
-TAKEN_ON = frozenset({"OMP_NUM_THREADS", "PYTHONPATH"})
+TAKEN_ON = frozenset({"OMP_NUM_THREADS", "PYTHONPATH", "PYTHONUSERBASE"})
 """Of those the ones that it can be given."""
 
 NO_THREADS = {"JE_ARROW_MALLOC_CONF": "background_thread:false"}
@@ -94,14 +95,15 @@ class Warm:
 
     @classmethod
     def start(cls, modules: Sequence[str], environment: Mapping[str, str]) -> Warm:
-        """Start one, without waiting for its imports, with `environment` beside what this process has.
+        """Start one, without waiting for its imports, with `environment` beside what passes of this process's: what it
+        begins with stays to be read in the memory of all that it forks.
 
         Raises:
             OSError: it can't be started.
         """
         ours, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         settled = {**NO_THREADS, "PYTHONPATH": os.pathsep.join(sys.path), MARK: PLACEHOLDER}
-        begins_with = {**SET_BY_LIBRARIES, **os.environ, **environment, **settled}
+        begins_with = {**SET_BY_LIBRARIES, **begun_with(environment, settled)}
         with its:
             process = subprocess.Popen(
                 [sys.executable, "-P", "-m", "proofmark.process.warm_main", str(its.fileno()), *modules],
@@ -213,12 +215,12 @@ def warm_up(modules: Sequence[str], environment: Mapping[str, str]) -> None:
 
     Args:
         modules: what all that it forks will need.
-        environment: beside what this process has: what an import may look at.
+        environment: beside what passes of this process's: what an import may look at.
     """
     global _warm
     if not _can_be():
         return
-    if _warm is None or not _warm.usable or not _warm.suits({**os.environ, **environment}):
+    if _warm is None or not _warm.usable or not _warm.suits(begun_with(environment, {})):
         if _warm:
             _warm.close()
         with contextlib.suppress(OSError):

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Literal
 
 from proofmark.errors import Problem
 from proofmark.literal import literal
@@ -20,7 +20,8 @@ from proofmark.rules.legality import Override, OverrideLayer, hold_against
 class HostSettings:
     """Where things are on this machine. Not part of the task: kept out of the hash.
 
-    `artifact_dir` is where a compiler may leave its compiled engine, `device` what --device asked of the vendor.
+    `artifact_dir` is where a compiler may leave its compiled engine, `device` what --device asked of the vendor,
+    `isolation` whether vendors' code runs behind a wall where the kernel has one.
     """
 
     data_dir: str | None = None
@@ -28,6 +29,7 @@ class HostSettings:
     cache_dir: str = ".cache"
     artifact_dir: str | None = None
     device: str | None = None
+    isolation: Literal["wall", "process"] = "wall"
 
 
 @dataclass(frozen=True)

@@ -8,18 +8,20 @@ from __future__ import annotations
 import faulthandler
 import json
 import os
-import signal
 import sys
+import tempfile
+import threading
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from proofmark.errors import ProofmarkError
-from proofmark.process.lifetime import die_with_parent, leave
+from proofmark.process.lifetime import end_own_group, leave
 from proofmark.vendor.adapter import adapted_steps
 from proofmark.vendor.contract import Software, Vendor
 from proofmark.vendor.hardware.provenance import device_software
+from proofmark.vendor.isolation import VendorPlace
 from proofmark.vendor.registry import FoundVendor, find_vendor
 
 Note = Callable[[str], None]
@@ -27,7 +29,6 @@ Note = Callable[[str], None]
 
 def main() -> None:
     """Import the vendor that standard input names, ask it, and say what it answered."""
-    die_with_parent(signal.SIGKILL)()
     faulthandler.enable()
     descriptor = int(sys.argv[1])
     os.set_inheritable(descriptor, False)
@@ -39,12 +40,22 @@ def main() -> None:
     def note(what: str) -> None:
         send(asking=what)
 
-    note("its import")
     try:
+        place = VendorPlace.of(orders["vendor"], Path(orders["vendors_dir"]))
+        if orders["wall"]:
+            send(isolation=place.enter(Path(tempfile.gettempdir())).model_dump(mode="json"))
+        threading.Thread(target=_watch_parent, daemon=True).start()
+        note("its import")
         found = find_vendor(orders["vendor"], Path(orders["vendors_dir"]), orders["selected"])
         send(answers=_declared(found) | _asked(found, note))
     except ProofmarkError as error:
         send(error=str(error))
+
+
+def _watch_parent() -> None:
+    """Standard input ends with the parent, however that ends."""
+    sys.stdin.buffer.read()
+    end_own_group()
 
 
 def _declared(found: FoundVendor) -> dict[str, Any]:

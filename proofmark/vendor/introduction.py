@@ -17,10 +17,13 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from proofmark.errors import UsageError
 from proofmark.process.answer_pipe import AnswerPipe
 from proofmark.process.child import Child
+from proofmark.process.environment import let_pass
 from proofmark.rules.case_file import problems_of
 from proofmark.vendor.contract import Device, Software, Vendor
 from proofmark.vendor.engine import Compiler
+from proofmark.vendor.isolation import NOT_ASKED_FOR, VendorPlace
 from proofmark.vendor.registry import FoundVendor
+from proofmark.wall.isolation import Isolation
 
 PATIENCE = 120.0
 """Seconds that a vendor may take for its import, and for each answer."""
@@ -105,15 +108,20 @@ class IntroducedVendor(Vendor):
         return self._answers.chip_units
 
 
-def introduce(name: str, vendors_dir: Path, device: str | None = None) -> FoundVendor:
-    """Find a vendor as `find_vendor` does, in a process of its own.
+def introduce(name: str, vendors_dir: Path, device: str | None = None, wall: bool = True) -> FoundVendor:
+    """Find a vendor as `find_vendor` does, in a process of its own, behind a wall if it is to be. Variables that
+    its file names pass to what this process starts.
 
     Raises:
         UsageError: as of `find_vendor`; or it ended its process, took too long, or an answer is not what the contract
             asks for.
+        ConfigurationError: all that is wrong with its isolation.yaml.
     """
-    orders = {"vendor": name, "vendors_dir": str(vendors_dir), "selected": device}
-    answers = _understood(name, _ask(name, orders))
+    place = VendorPlace.of(name, vendors_dir)
+    let_pass(place.settings.environment)
+    orders = {"vendor": name, "vendors_dir": str(vendors_dir), "selected": device, "wall": wall}
+    line, isolation = _ask(name, orders)
+    answers = _understood(name, line)
     # devices are asked for where they are needed
     failures = {what: failure for what, failure in answers.failures.items() if what != "devices"}
     if failures:
@@ -122,7 +130,7 @@ def introduce(name: str, vendors_dir: Path, device: str | None = None) -> FoundV
     package = ModuleType(answers.module)
     package.__file__ = answers.file
     vendor = IntroducedVendor(name, answers)
-    return FoundVendor(name, package, vendor, vendors_dir, answers.distribution, answers.training_adapter)
+    return FoundVendor(name, package, vendor, vendors_dir, answers.distribution, answers.training_adapter, isolation)
 
 
 def _understood(name: str, line: dict[str, Any]) -> Answers:
@@ -135,29 +143,34 @@ def _understood(name: str, line: dict[str, Any]) -> Answers:
         raise UsageError("\n".join(map(str, problems))) from None
 
 
-def _ask(name: str, orders: dict[str, Any]) -> dict[str, Any]:
-    """The last line of the child's answer.
+def _ask(name: str, orders: dict[str, Any]) -> tuple[dict[str, Any], Isolation]:
+    """The last line of the child's answer, and how it was kept from the rest: told before any vendor's code ran.
 
     Raises:
         UsageError: there is none.
     """
     pipe = AnswerPipe(LONGEST)
     with pipe.given_away() as descriptor:
-        child = Child("proofmark.vendor.introduced", passed=[descriptor], temporary=False)  # it dies with this process
-    asking = "its import"
+        child = Child("proofmark.vendor.introduced", passed=[descriptor])
+    asking, isolation = "its import", Isolation.none(NOT_ASKED_FOR)
     try:
+        first = True
         child.say(json.dumps(orders))
         while (answer := pipe.receive(child, time.monotonic() + PATIENCE)) is not None:
-            line: dict[str, Any] = json.loads(answer)
-            if "asking" not in line:
-                return line
-            asking = line["asking"]
+            line: dict[str, Any] = dict(json.loads(answer))
+            if "isolation" in line and first and orders["wall"]:
+                isolation = Isolation.model_validate_json(json.dumps(line["isolation"]))
+            elif isinstance(line.get("answers"), dict) or isinstance(line.get("error"), str):
+                return line, isolation
+            elif not isinstance(line.get("asking"), str):
+                raise ValueError("what is no answer")
+            first, asking = False, line.get("asking", asking)
         child.has_ended(within=5)
         child.kill()
         raise UsageError(f"vendor '{name}': {asking} {child.cause_of_death()}{_last_words(child)}")
     except TimeoutError:
         raise UsageError(f"vendor '{name}': {asking} did not end within {PATIENCE:g} s") from None
-    except ValueError as error:
+    except (TypeError, ValueError) as error:
         raise UsageError(f"vendor '{name}': {asking} gave {error}") from None
     finally:
         child.kill()

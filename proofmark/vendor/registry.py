@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from importlib.metadata import entry_points
+from importlib.metadata import Distribution, entry_points
 from pathlib import Path
 from types import ModuleType
 
@@ -15,6 +15,7 @@ from proofmark.vendor.adapter import adapted_steps
 from proofmark.vendor.contract import Vendor
 from proofmark.vendor.engine import Compiler, InferModel
 from proofmark.vendor.unsupported import expected_reason, load_expected
+from proofmark.wall.isolation import Isolation
 
 GROUP = "proofmark.vendors"
 
@@ -30,10 +31,13 @@ class FoundVendor:
         vendors_dir: Path,
         distribution: str | None = None,
         adapted: Collection[str] | None = None,
+        isolation: Isolation | None = None,
     ) -> None:
         self.name = name
         self.distribution = distribution
         """The installed package that it came with; None of a folder under vendors/."""
+        self.isolation = isolation
+        """How its code was kept from the rest when it introduced itself; None where it was imported right here."""
         self.vendors_dir = vendors_dir
         self._adapted = adapted
         self.package = package
@@ -125,11 +129,11 @@ def available_vendors(vendors_dir: Path) -> list[str]:
     return sorted(local | {entry.name for entry in entry_points(group=GROUP)})
 
 
-def find_vendor(name: str, vendors_dir: Path, device: str | None = None) -> FoundVendor:
-    """Import a vendor, let it select `device` where one is asked for, and check that it fulfils the contract.
+def target_of(name: str, vendors_dir: Path) -> tuple[str, Distribution | None]:
+    """The module that is imported for a vendor, and the installed package that it came with; nothing is imported.
 
     Raises:
-        UsageError: unknown, ambiguous, broken on import, without such a device, or not what the contract asks for.
+        UsageError: unknown or ambiguous.
     """
     entries = [entry for entry in entry_points(group=GROUP) if entry.name == name]
     local = (vendors_dir / name / "__init__.py").is_file() and name.isidentifier()
@@ -139,9 +143,18 @@ def find_vendor(name: str, vendors_dir: Path, device: str | None = None) -> Foun
     if not local and not entries:
         known = available_vendors(vendors_dir)
         raise UsageError(f"unknown vendor '{name}': there are {', '.join(known)}{hint(name, known)}")
-    target = f"vendors.{name}" if local else entries[0].value.partition(":")[0]
+    return (f"vendors.{name}", None) if local else (entries[0].value.partition(":")[0], entries[0].dist)
+
+
+def find_vendor(name: str, vendors_dir: Path, device: str | None = None) -> FoundVendor:
+    """Import a vendor, let it select `device` where one is asked for, and check that it fulfils the contract.
+
+    Raises:
+        UsageError: unknown, ambiguous, broken on import, without such a device, or not what the contract asks for.
+    """
+    target, dist = target_of(name, vendors_dir)
     package = imported(target, f"vendor '{name}'")
-    distribution = None if local or entries[0].dist is None else entries[0].dist.name
+    distribution = None if dist is None else dist.name
     return FoundVendor(name, package, _checked(package, name, device), vendors_dir, distribution)
 
 

@@ -42,6 +42,7 @@ class Access(IntFlag):
     IOCTL_DEV = 1 << 15
 
 
+NOTHING = Access(0)
 READ = Access.EXECUTE | Access.READ_FILE | Access.READ_DIR
 USE = Access.READ_FILE | Access.WRITE_FILE | Access.IOCTL_DEV
 WRITE = ~(Access.MAKE_CHAR | Access.MAKE_BLOCK | Access.IOCTL_DEV)

@@ -23,7 +23,7 @@ class Wall:
 
     Attributes:
         readable: files and directories, with all below them. One that isn't there is left out.
-        writable: likewise; the process's own.
+        writable: likewise; the process's own. It can remove one when it is empty, and what else is empty beside it.
         devices: character devices that it may use.
         network: whether it may use that.
         sockets_in_files: whether it may use sockets that lie in the file system (a loader's processes need some).
@@ -72,6 +72,10 @@ def _close_files(wall: Wall, devices: Collection[Path]) -> tuple[int, list[str]]
     """The version of Landlock that closes them, or 0; and what is not closed."""
     rules = dict.fromkeys((*python.needed(), *wall.readable), landlock.READ)
     rules |= dict.fromkeys((*map(Path, python.USABLE), *devices), landlock.USE)
+    rules |= {Path("/dev"): landlock.Access.READ_DIR}
+    rules |= {
+        path.parent: landlock.Access.REMOVE_DIR | rules.get(path.parent, landlock.NOTHING) for path in wall.writable
+    }
     rules |= dict.fromkeys(wall.writable, landlock.WRITE)
     try:
         version = landlock.restrict(rules, wall.network)

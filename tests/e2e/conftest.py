@@ -20,6 +20,7 @@ import yaml
 
 from proofmark import jobs
 from proofmark.inference.record import RunRecord
+from proofmark.process.environment import PASSES
 from proofmark.training.record import TrainingRecord
 from tests.e2e.forked_session import fork_session
 
@@ -88,6 +89,7 @@ class House:
         for name in COPIED:
             copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
             copy(ROOT / name, root / name)
+        shutil.copy(root / "trouble.py", root / "vendors/fake")  # a vendor's code sees its own folder alone
         self._never_mind_the_machine()
 
     def _never_mind_the_machine(self) -> None:
@@ -136,11 +138,12 @@ class House:
     ) -> subprocess.Popen[str]:
         """Begin a session over all cases, in a process group of its own; `before` is what starts it, as nohup would."""
         arguments = [f"suites/{suite}", "--cache-dir", str(self.cache), *options]
+        arguments += ["--isolation", "process"] if trouble else []  # its mark lies outside
         environment = {
             key: value for key, value in os.environ.items() if not key.startswith(("PYTEST_", "COV_", "COVERAGE_"))
         }
         environment |= {"HOUSE": str(self.root), "TROUBLE": trouble, "TROUBLE_MARK": str(self.mark)}
-        environment |= {"OMP_NUM_THREADS": "1", "COLUMNS": "200"}
+        environment |= {"OMP_NUM_THREADS": "1", "COLUMNS": "200", PASSES: "HOUSE,TROUBLE,TROUBLE_MARK,FAKE_*"}
         environment["PYTEST_ADDOPTS"] = "-p no:hypothesispytest"  # users do not have it; to import it takes a second
         if not (before or popen or self.started_as_users_do):
             forked = fork_session(self.root, arguments, environment, self.home_is_new)

@@ -14,21 +14,12 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from proofmark.errors import ConfigurationError, Problem
 from proofmark.rules.case_file import load_model, problems_of
+from proofmark.rules.device_files import DRIVERS, is_device_file, is_hosts_own
 from proofmark.vendor.registry import FoundVendor
 
 FILE = "container.yaml"
 
-PLACES = ("/usr/", "/opt/", "/lib/", "/lib64/")
-"""Where drivers and runtimes are, and no user's files."""
-
-_DEVICE_FILE = re.compile(r"/dev/[\w.-]+(/[\w.-]+)*")
 _CDI_DEVICE = re.compile(r"[a-z][\w.-]*/[\w.-]+=[\w.:-]+")
-_HOSTS_OWN = re.compile(
-    r"/dev/((k?mem|port|kmsg|console|kvm|fuse|uinput|snapshot|(tty|vcs)\w*|loop-control|(x?v|s|h)d[a-z]{1,2}\d*"
-    r"|(nbd|loop|nvme|mmcblk|dm-|md|zd|sr|sg|n?st|vhost|watchdog|rbd|drbd|bcache|pmem)(\d[\w.-]*|-[\w-]+)?"
-    r"|(mapper|disk|block|zvol|md|rbd|drbd|bcache|bsg|pts|shm|mqueue|hugepages|input|bus|net|cpu)(/.*)?))"
-)
-"""The host's memory, disks, terminals and the like."""
 
 OPTIONS = {
     "--gpus": (r'all|\d+|"?device=[\w,:.-]+"?', "all, a number, or device=0,1"),
@@ -66,9 +57,9 @@ def _is_device(text: str) -> str:
         return text
     *paths, last = text.split(":")
     paths += [] if paths and re.fullmatch("[rwm]{1,3}", last) else [last]
-    if len(paths) > 2 or not all(_DEVICE_FILE.fullmatch(path) and posixpath.normpath(path) == path for path in paths):
+    if len(paths) > 2 or not all(map(is_device_file, paths)):
         raise ValueError(f"{text!r} is no device: expected its file, as /dev/acme0, or a CDI name, as acme.com/npu=0")
-    if any(map(_HOSTS_OWN.fullmatch, paths)):
+    if any(map(is_hosts_own, paths)):
         raise ValueError(f"{text!r} is the host's own, and no accelerator")
     return text
 
@@ -78,8 +69,8 @@ def _is_drivers(text: str) -> str:
     path, target, *how = text.split(":")[:3] if text.count(":") in (1, 2) else ("", "")
     if not path.startswith("/") or not target.startswith("/"):
         raise ValueError(f"{text!r} is no mount: expected /opt/acme:/opt/acme:ro")
-    if not path.startswith(PLACES) or posixpath.normpath(path) != path:
-        places = ", ".join(place.rstrip("/") for place in PLACES)
+    if not path.startswith(DRIVERS) or posixpath.normpath(path) != path:
+        places = ", ".join(place.rstrip("/") for place in DRIVERS)
         raise ValueError(
             f"{path!r} is nothing that a vendor's container sees: drivers lie below {places}; what else a host has to "
             "show, its user writes into cluster.yaml, under mounts"

@@ -99,6 +99,7 @@ class Node:
             log=self.folder / "agent.log",
             environment=self._ticket.environment,
             sys_path=[str(self._code)],
+            everything=True,  # of the platform's, which says there where its runtime is
         )
         told = threading.Event()
         signal.signal(signal.SIGTERM, lambda *_: told.set())

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import os
 
-import trouble
-
 from proofmark.vendor import Compiler, Device, StepError, TrainingAdapter, Vendor, driver_files
 
-from . import monitors, training
+from . import monitors, training, trouble
 
 _TAKES_MODEL = Compiler(frozenset({"fp32"}), consumes="model")
 

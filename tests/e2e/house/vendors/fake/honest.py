@@ -6,9 +6,10 @@ import atexit
 from pathlib import Path
 
 import torch
-import trouble
 
 from proofmark.vendor import EffectiveConfig, StepError
+
+from . import trouble
 
 
 class InferModel:

@@ -50,7 +50,7 @@ class Oracle(TrainingAdapter):
 
 def chosen() -> TrainingAdapter:
     """What `TROUBLE` orders for this number of ranks; the session's own process is shown nothing."""
-    import trouble
+    from . import trouble
 
     what = trouble.ordered("vendor", f"{os.environ.get('WORLD_SIZE')}_ranks")
     if what == "clock":

@@ -1,0 +1,70 @@
+"""What a child has of its parent's environment: what is on a list. A CI's tokens are not, nor a user's home.
+
+A user, or a vendor's file, lets others pass by name; what a child was given on purpose its own children have too.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import os
+import re
+import site
+from collections.abc import Iterable, Mapping
+
+PASSES = "PROOFMARK_PASSES"
+"""The variable with names of others, by commas, that pass too; a name may end in *."""
+
+LISTED = (
+    *("PATH", "LANG", "LANGUAGE", "LC_*", "TZ", "USER", "LOGNAME", "TMPDIR", "VIRTUAL_ENV", "DO_NOT_TRACK"),
+    *("CC", "CXX", "CPATH", "LIBRARY_PATH", "LD_*", "DYLD_*", "MALLOC_*"),
+    *("GOMP_*", "KMP_*", "MKL_*", "OMP_*", "OPENBLAS_*"),
+    *("GLOO_*", "PROOFMARK_*", "PYTHON*", "PYTORCH_*", "TORCH*", "TRITON_*"),
+)
+"""What interpreters, linkers and libraries read, and our own."""
+
+_SECRET = re.compile("TOKEN|SECRET|PASSW|CREDENTIAL|AUTH|_KEY|COOKIE|JWT", re.IGNORECASE)
+"""What a pattern never lets pass; a whole name does."""
+
+
+def passed_on(environment: Mapping[str, str], declared: Iterable[str] = ()) -> dict[str, str]:
+    """Those of the variables that a child has.
+
+    Args:
+        environment: its parent's.
+        declared: names that pass beside those on the list; one may end in *.
+    """
+    patterns = (*LISTED, *_names(environment), *declared)
+    return {name: value for name, value in environment.items() if passes(name, patterns)}
+
+
+def passes(name: str, patterns: Iterable[str]) -> bool:
+    """Whether a variable is meant by one of them."""
+    by_pattern = not _SECRET.search(name)
+    return any(name == each or (by_pattern and fnmatch.fnmatchcase(name, each)) for each in patterns)
+
+
+def let_pass(names: Iterable[str]) -> None:
+    """Have variables pass to all that this process starts from now on; a name may end in *."""
+    os.environ[PASSES] = ",".join(dict.fromkeys((*_names(os.environ), *names)))
+
+
+def begun_with(
+    given: Mapping[str, str], own: Mapping[str, str], everything: bool = False, home: str | None = None
+) -> dict[str, str]:
+    """The whole environment of a child of this process.
+
+    Args:
+        given: variables that it is given on purpose; its own children have them too.
+        own: those that are its alone.
+        everything: whether it has all that this process has.
+        home: its own; None for a place that is not there.
+    """
+    inherited = dict(os.environ) if everything else passed_on(os.environ)
+    if not everything:  # packages of the user's are found by HOME
+        inherited |= {"HOME": home or "/nonexistent", "PYTHONUSERBASE": site.getuserbase()}
+    names = dict.fromkeys((*_names(os.environ), *given))
+    return {**inherited, **given, PASSES: ",".join(names), **own}
+
+
+def _names(environment: Mapping[str, str]) -> list[str]:
+    return [name.strip() for name in environment.get(PASSES, "").split(",") if name.strip(" *")]

@@ -1,0 +1,27 @@
+"""Which files under /dev may be an accelerator's."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+
+DRIVERS = ("/usr/", "/opt/", "/lib/", "/lib64/")
+"""Where drivers and runtimes are, and no user's files."""
+
+_DEVICE_FILE = re.compile(r"/dev/[\w.-]+(/[\w.-]+)*")
+_HOSTS_OWN = re.compile(
+    r"/dev/((k?mem|port|kmsg|console|kvm|fuse|uinput|snapshot|(tty|vcs)\w*|loop-control|(x?v|s|h)d[a-z]{1,2}\d*"
+    r"|(nbd|loop|nvme|mmcblk|dm-|md|zd|sr|sg|n?st|vhost|watchdog|rbd|drbd|bcache|pmem)(\d[\w.-]*|-[\w-]+)?"
+    r"|(mapper|disk|block|zvol|md|rbd|drbd|bcache|bsg|pts|shm|mqueue|hugepages|input|bus|net|cpu)(/.*)?))"
+)
+"""The host's memory, disks, terminals and the like."""
+
+
+def is_device_file(path: str) -> bool:
+    """Whether it has the form of a file under /dev."""
+    return bool(_DEVICE_FILE.fullmatch(path)) and posixpath.normpath(path) == path
+
+
+def is_hosts_own(path: str) -> bool:
+    """Whether it is by its name the host's memory, a disk, a terminal or the like, and no accelerator."""
+    return bool(_HOSTS_OWN.fullmatch(path))

@@ -1,0 +1,161 @@
+"""`vendors/<name>/isolation.yaml`: what a vendor's code may reach behind its wall, and how it comes to be there.
+
+Whoever writes it gains by a better figure. So it is held to what accelerators need, and what it asks for is recorded.
+"""
+
+from __future__ import annotations
+
+import glob
+import importlib
+import importlib.util
+import os
+import posixpath
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from importlib.machinery import ModuleSpec
+from pathlib import Path
+from types import ModuleType
+from typing import Annotated
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+from proofmark.finding import imported
+from proofmark.process.environment import passes
+from proofmark.rules.case_file import load_model
+from proofmark.rules.device_files import DRIVERS, is_device_file, is_hosts_own
+from proofmark.vendor.registry import target_of
+from proofmark.wall.isolation import Isolation
+from proofmark.wall.wall import Wall, put_on
+
+FILE = "isolation.yaml"
+
+NOT_ASKED_FOR = "none was put on: --isolation process"
+
+
+def _is_device(text: str) -> str:
+    """A device file, or a pattern of some: `/dev/acme*`."""
+    if not is_device_file(text.replace("*", "0")) or text.startswith("/dev/*"):
+        raise ValueError(f"{text!r} is no device: expected its file, as /dev/acme0, or a pattern, as /dev/acme*")
+    if is_hosts_own(text):
+        raise ValueError(f"{text!r} is the host's own, and no accelerator")
+    return text
+
+
+def _is_drivers(text: str) -> str:
+    if not text.startswith(DRIVERS) or posixpath.normpath(text) != text:
+        places = ", ".join(place.rstrip("/") for place in DRIVERS)
+        raise ValueError(f"{text!r} is nothing that a vendor's code sees: drivers and runtimes lie below {places}")
+    return text
+
+
+def _is_variable(text: str) -> str:
+    name = text.removesuffix("*").rstrip("_")
+    if len(name) < 2 or not name.isidentifier() or not name.isupper():
+        raise ValueError(f"{text!r} is no variable: expected its name, as ACME_HOME, or its beginning, as ACME_*")
+    if not passes(text.replace("*", ""), ["*"]):
+        raise ValueError(f"{text!r} is named like a secret: its user may pass it, in PROOFMARK_PASSES")
+    return text
+
+
+class IsolationSettings(BaseModel):
+    """The keys of a vendor's isolation.yaml. All may be left out."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    network: bool = Field(default=False, description="whether engines need the network; the record says so")
+    devices: tuple[Annotated[str, AfterValidator(_is_device)], ...] = Field(
+        default=(), description="device files, as /dev/acme*"
+    )
+    readable: tuple[Annotated[str, AfterValidator(_is_drivers)], ...] = Field(
+        default=(), description="where a runtime is that is in none of the system's places, as /opt/acme"
+    )
+    environment: tuple[Annotated[str, AfterValidator(_is_variable)], ...] = Field(
+        default=(), description="variables that its code reads, as ACME_*"
+    )
+
+    def device_files(self) -> list[Path]:
+        """Those that are there."""
+        found = {path for pattern in self.devices for path in glob.glob(pattern)}
+        return [Path(path) for path in sorted(found) if not is_hosts_own(os.path.realpath(path))]
+
+
+@dataclass(frozen=True)
+class VendorPlace:
+    """Where a vendor's code is, of which nothing was imported.
+
+    Attributes:
+        directory: that of its package, with its files.
+        top: the outermost module of it, by which all of it is found.
+        readable: where its code lies.
+    """
+
+    directory: Path
+    top: ModuleSpec
+    readable: tuple[Path, ...]
+    settings: IsolationSettings = field(default_factory=IsolationSettings)
+
+    @classmethod
+    def of(cls, name: str, vendors_dir: Path) -> VendorPlace:
+        """That of a vendor.
+
+        Raises:
+            UsageError: unknown or ambiguous, or its package can't be found.
+            ConfigurationError: all that is wrong with its isolation.yaml.
+        """
+        target, distribution = target_of(name, vendors_dir)
+        top, _, within = target.partition(".")
+        if distribution is None:  # a repository's own folder of vendors is nobody's code but its own
+            imported(top, f"the folder of vendor '{name}'")
+            top, within = target, ""
+        spec = importlib.util.find_spec(top)
+        if spec is None:
+            imported(top, f"vendor '{name}'")  # says why not
+            raise ImportError(top)
+        places = [Path(place) for place in spec.submodule_search_locations or [spec.origin or os.devnull]]
+        directory = places[0] if places[0].is_dir() else places[0].parent
+        for part in within.split(".") if within else ():
+            directory = directory / part if (directory / part).is_dir() else directory
+        readable = (*places, *([Path(str(distribution.locate_file("")))] if distribution else []))
+        path = directory / FILE
+        settings = load_model(path, IsolationSettings, directory) if path.exists() else IsolationSettings()
+        return cls(directory, spec, readable, settings)
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """Variables of this process that its code reads."""
+        return {name: value for name, value in os.environ.items() if passes(name, self.settings.environment)}
+
+    def enter(self, own: Path | None, readable: Sequence[Path] = (), hidden: Sequence[Path] = ()) -> Isolation:
+        """Close this process in for good, so that it can import this vendor and run its code.
+
+        Args:
+            own: the one directory that can be written.
+            readable: what can be read beside the vendor's own code.
+            hidden: what must not be.
+
+        Raises:
+            RuntimeError: this process has several threads already.
+        """
+        sys.meta_path.insert(0, _Known(self.top))
+        return put_on(
+            Wall(
+                readable=(*self.readable, *map(Path, self.settings.readable), *readable),
+                writable=() if own is None else (own,),
+                devices=tuple(self.settings.device_files()),
+                network=self.settings.network,
+                hidden=tuple(hidden),
+            )
+        )
+
+
+class _Known:
+    """Finds a module that lies where this process can no longer look around."""
+
+    def __init__(self, spec: ModuleSpec) -> None:
+        self._spec = spec
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        return self._spec if fullname == self._spec.name else None
