@@ -17,6 +17,7 @@ def envelope_of(begin: Event, config: EffectiveConfig) -> dict[str, Any]:
     return {
         **{name: getattr(config, name) for name in ("suite", "case", "profile", "vendor", "item", "seed")},
         "config_hash": config.hash,
+        "case_hash": config.source,
         "config": {**plain["parameters"], **plain["configurations"]},
         "overrides": plain["overrides"],
         "started": begin["time"],

@@ -47,6 +47,7 @@ class CaseRecord(Part):
     started: float = Field(description="seconds since the epoch")
     seconds: float | None = Field(description="null: withheld")
     config_hash: str
+    case_hash: str | None = Field(None, description="of the case's files that the configuration was resolved from")
     config: dict[str, Any]
     overrides: tuple[Override, ...] = ()
     problems: tuple[Problem, ...] = ()

@@ -185,6 +185,7 @@ class Configuration(Fields):
     configurations: _Configurations
     overrides: list[Annotated[dict[str, Any], part(Override)]]
     host: dict[str, Any]
+    source: NotRequired[Text | None]
 
 
 class RunBegin(Typed):

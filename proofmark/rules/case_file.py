@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import inspect
 import json
 import math
@@ -127,6 +128,7 @@ class CaseFile(BaseModel):
     path: str
     parameters: SerializeAsAny[Parameters]
     settings: dict[str, Setting]
+    sha256: str | None = Field(None, description="over the contents of the case's YAML and of its suite's common base")
 
 
 def numbers_of(case: type) -> Path:
@@ -174,8 +176,23 @@ def load_case_file(path: Path, suite: str, profile: str, common: Path, kind: typ
     if problems or parameters is None:
         raise ConfigurationError(problems)
     return CaseFile(
-        suite=suite, case=path.stem, profile=profile, path=str(path), parameters=parameters, settings=settings
+        suite=suite,
+        case=path.stem,
+        profile=profile,
+        path=str(path),
+        parameters=parameters,
+        settings=settings,
+        sha256=content_of(path, common),
     )
+
+
+def content_of(path: Path, common: Path) -> str | None:
+    """What a case's numbers are, whatever commit they are of: SHA-256 over its YAML's and the common base's."""
+    try:
+        contents = [hashlib.sha256(file.read_bytes()).hexdigest() for file in (path, common)]
+    except OSError:  # it was there when it was read
+        return None
+    return hashlib.sha256(" ".join(contents).encode()).hexdigest()
 
 
 def _read(model: type[LayerType], path: Path) -> LayerType:

@@ -36,7 +36,8 @@ class HostSettings:
 class EffectiveConfig(Mapping[str, Any]):
     """What a case runs with. Immutable to the last list; every value is also an attribute.
 
-    `hash` identifies the task: suite, case, profile, vendor, parameters and configurations.
+    `hash` identifies the task: suite, case, profile, vendor, parameters and configurations. `source` is the SHA-256 of
+    the case's files that it was resolved from, None where nobody says.
     """
 
     suite: str
@@ -47,6 +48,7 @@ class EffectiveConfig(Mapping[str, Any]):
     configurations: Mapping[str, Any]
     overrides: tuple[Override, ...] = ()
     host: HostSettings = field(default_factory=HostSettings)
+    source: str | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "parameters", _freeze(self.parameters))
@@ -80,7 +82,7 @@ class EffectiveConfig(Mapping[str, Any]):
     @property
     def hash(self) -> str:
         """SHA-256 over the canonical JSON of the task, in hexadecimal."""
-        task = {key: value for key, value in self.as_dict().items() if key not in ("host", "overrides")}
+        task = {key: value for key, value in self.as_dict().items() if key not in ("host", "overrides", "source")}
         canonical = json.dumps(task, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
         return hashlib.sha256(canonical.encode()).hexdigest()
 
@@ -95,6 +97,7 @@ class EffectiveConfig(Mapping[str, Any]):
             "configurations": _thaw(self.configurations),
             "overrides": [vars(override) for override in self.overrides],
             "host": vars(self.host),
+            "source": self.source,
         }
 
     @classmethod
@@ -160,6 +163,7 @@ def resolve(
         configurations=values,
         overrides=tuple(overrides),
         host=host or HostSettings(),
+        source=case.sha256,
     )
     return Resolution(config, tuple(problems), tuple(o.describe() for o in overrides if o.kind == "added"))
 

@@ -15,6 +15,7 @@ from proofmark.record.manifest import MANIFEST, SIGNATURE, differences, read_man
 from proofmark.record.signature import BadSignature, signer_of
 from proofmark.suite import Suite
 from proofmark.verification.again import faults
+from proofmark.verification.configuration import held
 
 RECORD = "record.json"
 
@@ -77,6 +78,10 @@ def verify(directory: Path, suites: Mapping[str, Suite], allowed: Path | None = 
             findings.append(Finding(name, str(error).removeprefix(f"{path}: ")))
         else:
             findings += [Finding(name, what) for what in _of_record(records[name], path.parent, root, suites)]
+            if suite := suites.get(records[name].suite):
+                configured = held(suite, records[name])
+                findings += [Finding(name, what) for what in configured.faults]
+                notes += [Finding(name, configured.note)] if configured.note else []
     if not records and not findings:
         findings.append(Finding(RECORD, "there is no record in the directory"))
     return Verified(root, tuple(dict.fromkeys(findings)), tuple(notes), records, signer)

@@ -6,14 +6,19 @@ import json
 import shutil
 import subprocess
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from proofmark import __main__ as program
+from proofmark.record.load import load_record
 from proofmark.record.manifest import MANIFEST, SIGNATURE, write_manifest
 from proofmark.record.policy import default_policy
 from proofmark.suite import Suite, find_suites
+from proofmark.verification import configuration
+from proofmark.verification.configuration import Held, held
 from proofmark.verification.judged import judge_again
 from proofmark.verification.verify import verify
 from tests.e2e.conftest import ROOT, House, one_line_answer
@@ -29,7 +34,8 @@ def sessions(tmp_path_factory: pytest.TempPathFactory, trained: Path) -> Mapping
     key = tmp_path_factory.mktemp("brought") / "key"
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key], check=True)
     left = {}
-    for suite, options in (("inference", ("--sign", str(key))), ("training", ("-k", "1x1"))):
+    signed = ("--sign", str(key), "--scenario", "latency")
+    for suite, options in (("inference", signed), ("training", ("-k", "1x1", "--set", "train_batch_size=8"))):
         ran = house.run(*options, vendor="cpu", suite=suite)
         assert ran.code == 0, ran.output
         left[suite] = Path(shutil.copytree(ran.run_dir, key.with_name(suite)))
@@ -48,6 +54,12 @@ def suites() -> Mapping[str, Suite]:
 def session(request: pytest.FixtureRequest, sessions: Mapping[str, Path], tmp_path: Path) -> Path:
     """A copy to be changed."""
     return Path(shutil.copytree(sessions[request.param], tmp_path / "session"))
+
+
+def here(house: House, monkeypatch: pytest.MonkeyPatch) -> Mapping[str, Suite]:
+    """The suites of this checkout, whose cases' files are those of a house."""
+    monkeypatch.setattr(configuration, "folder_of", lambda suite: house.root / "suites" / suite.name)
+    return find_suites(ROOT / "suites")
 
 
 def named(folder: Path, suites: Mapping[str, Suite]) -> dict[str, str]:
@@ -75,7 +87,8 @@ def rewritten(folder: Path) -> None:
 
 def test_it_holds_as_it_was_left(session: Path, suites: Mapping[str, Suite]) -> None:
     verified = verify(session, suites)
-    assert verified.holds and verified.findings == verified.notes == ()
+    assert verified.holds and verified.findings == (), verified
+    assert all("has no such case here" in note.what for note in verified.notes)
     (record,) = verified.records.values()
     assert record.verdict is not None and record.verdict.kind == "PASS"
 
@@ -149,6 +162,45 @@ def test_a_manifest_written_anew_hides_nothing_that_follows_from_logs(
     rewritten(session)
     (found,) = named(session, suites).values()
     assert told in found
+
+
+@pytest.mark.parametrize(
+    "key, value, told",
+    [
+        ("vendor", "acme", "config_hash is not that"),
+        ("metric", "top5", "config.metric is 'top5', its case's files and its overrides give 'top1'"),
+        ("seed", 17, "config.seed is 17"),
+        ("target", 0.1, "config.target is 0.1"),
+    ],
+)
+def test_a_configuration_is_held_to_its_cases_files(
+    session: Path, house: House, monkeypatch: pytest.MonkeyPatch, key: str, value: Any, told: str
+) -> None:
+    suites = here(house, monkeypatch)
+    record = load_record(record_of(session), suites.get)
+    suite = suites[record.suite]
+    assert held(suite, record) == Held()
+    changed = {"config": {**record.config, key: value}} if key in record.config else {key: value}
+    assert told in "".join(held(suite, record.model_copy(update=changed)).faults)
+    illegal = replace(record.overrides[0], key="target", old=None, new=0.1, origin="--set")
+    more = record.model_copy(update={"overrides": (illegal, *record.overrides)})
+    assert "is a parameter of the task" in "".join(held(suite, more).faults)
+    assert "its overrides give" in "".join(held(suite, record.model_copy(update={"overrides": ()})).faults)
+
+
+def test_a_configuration_of_other_files_is_said_to_be_of_those(
+    session: Path, house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    suites = here(house, monkeypatch)
+    record = load_record(record_of(session), suites.get)
+    suite = suites[record.suite]
+    for changes, told in (
+        ({"case_hash": "0" * 64}, "the files of its case are others"),
+        ({"case_hash": None}, "does not say of which files"),
+        ({"case": "../../tiny"}, "has no such case here"),
+    ):
+        found = held(suite, record.model_copy(update=changes))
+        assert not found.faults and told in str(found.note)
 
 
 def test_without_a_manifest_the_session_did_not_end(session: Path, suites: Mapping[str, Suite]) -> None:

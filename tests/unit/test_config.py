@@ -61,7 +61,9 @@ def test_the_precision_that_is_in_force(precision: str | None, fp16: bool, told:
 def test_it_comes_back_from_plain_values() -> None:
     made = config(overrides=(Override("a", 1, 2, "o", "changed"),), host=HostSettings(data_dir="d"))
     plain = json.loads(json.dumps(made.as_dict()))
-    assert set(plain) == {*("suite", "case", "profile", "vendor", "parameters", "configurations", "overrides", "host")}
+    assert set(plain) == {
+        *("suite", "case", "profile", "vendor", "parameters", "configurations", "overrides", "host", "source")
+    }
     assert plain["parameters"] == PARAMETERS and plain["configurations"] == CONFIGURATIONS
     back = EffectiveConfig.from_dict(plain)
     assert (back.hash, back.overrides, back.host) == (made.hash, made.overrides, made.host)

@@ -1,0 +1,89 @@
+"""Whether a record's configuration is one that the suite's files allow: resolved once more from what was overridden."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+
+from proofmark.errors import ProofmarkError
+from proofmark.literal import literal
+from proofmark.record.envelope import CaseRecord
+from proofmark.rules.case_file import CaseFile, content_of, load_case_file
+from proofmark.rules.config import Resolution, resolve
+from proofmark.rules.legality import Override, OverrideLayer
+from proofmark.suite import Suite
+
+COMMON = "contract.yaml"
+
+SETTLED = 3
+"""Overrides that follow from others at most: of the compiler, the scenario and the scale. They are the last."""
+
+
+@dataclass(frozen=True)
+class Held:
+    """What is wrong with a configuration, in parts of sentences, or why it could not be held to anything."""
+
+    faults: tuple[str, ...] = ()
+    note: str | None = None
+
+
+def held(suite: Suite, record: CaseRecord) -> Held:
+    """Hold a record's configuration to the files of its case here, if they are those that it was resolved from."""
+    folder = folder_of(suite)
+    path = next((path for path in folder.glob("*.yaml") if path.stem == record.case), None)
+    common = folder / COMMON
+    if path is None:
+        return Held(note=f"its configuration is not resolved again: suite {suite.name} has no such case here")
+    if record.case_hash is None:
+        return Held(note="its configuration is not resolved again: it does not say of which files of its case it is")
+    if record.case_hash != content_of(path, common):
+        made = record.provenance.commit.value if record.provenance else None
+        told = f"others than in commit {made:.40}" if made else "others than it was resolved from"
+        return Held(note=f"its configuration is not resolved again: the files of its case are {told}")
+    try:
+        file = load_case_file(path, record.suite, record.profile, common, suite.case_type.parameters_type)
+        return Held(tuple(_faults(suite, record, file)))
+    except ProofmarkError as error:
+        return Held((f"its configuration cannot be resolved again: {str(error).splitlines()[0]}",))
+
+
+def folder_of(suite: Suite) -> Path:
+    """Where its cases are."""
+    return Path(inspect.getfile(type(suite))).parent
+
+
+def _faults(suite: Suite, record: CaseRecord, file: CaseFile) -> Iterator[str]:
+    """Its overrides are laid over the case again: those that were asked for, from which the last ones follow."""
+    asked = range(len(record.overrides), max(-1, len(record.overrides) - SETTLED - 1), -1)
+    attempts = [list(_wrong(_resolved(suite, record, file, given), record)) for given in asked]
+    yield from min(attempts, key=len)
+
+
+def _resolved(suite: Suite, record: CaseRecord, file: CaseFile, given: int) -> Resolution:
+    default = next((each.new for each in record.overrides if (each.key, each.old) == ("compiler", "default")), None)
+    layers = list(_layers(record.overrides[:given], record.vendor, suite.closed))
+    resolution = resolve(file, record.vendor, layers, default if suite.compiles else None)
+    return suite.settle(resolution, record.variant.get("scale", "") if suite.scaled else "", file.path)
+
+
+def _layers(overrides: Sequence[Override], vendor: str, closed: bool) -> Iterator[OverrideLayer]:
+    for origin, group in groupby(overrides, key=lambda override: override.origin):
+        own = f"{vendor}/configs/" in origin
+        yield OverrideLayer(origin, {override.key: override.new for override in group}, closed, vendors_own=own)
+
+
+def _wrong(found: Resolution, record: CaseRecord) -> Iterator[str]:
+    yield from (f"its configuration is not legal: {problem}" for problem in found.problems)
+    plain = found.config.as_dict()
+    due = {**plain["parameters"], **plain["configurations"]}
+    for key in sorted(due.keys() | record.config.keys()):
+        if key not in record.config or key not in due or due[key] != record.config[key]:
+            said, files = (literal(values.get(key))[:80] for values in (record.config, due))
+            yield f"config.{key} is {said}, its case's files and its overrides give {files}"
+    if found.config.hash != record.config_hash:
+        yield "config_hash is not that of its configuration"
+    if found.config.overrides != record.overrides:
+        yield "its overrides are not what its case's files make of them"
