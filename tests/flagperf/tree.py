@@ -148,11 +148,12 @@ import torch
 
 class InferModel:
     def __init__(self, config, onnx_path, model):
-        self.model = model.eval()
+        self.dtype = torch.float16 if config.fp16 else torch.float32
+        self.model = model.eval().to(self.dtype)
 
     def __call__(self, inputs):
         with torch.inference_mode():
-            return [self.model(*inputs)], 0.0
+            return [self.model(*(each.to(self.dtype) for each in inputs))], 0.0
 """,
     "inference/docker_images/acme/acme_analysis.py": """\
 def analysis_log(logpath):

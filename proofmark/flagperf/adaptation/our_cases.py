@@ -16,8 +16,8 @@ from proofmark.rules.config import comes_to, resolve
 from proofmark.rules.legality import OverrideLayer, idle
 from proofmark.suite import Suite, find_suites
 
-PUBLISHED = "standard"
-"""The profile with the published sizes, which FlagPerf's settings are of."""
+PUBLISHED, EMBEDDED = "standard", "embedded"
+"""The profile with the published sizes, which FlagPerf's settings are of; and of a case without it."""
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ class OurCases:
         try:
             file = load_case_file(path, suite.name, PUBLISHED, common, kind)
         except MissingProfile:
-            return
+            file = load_case_file(path, suite.name, EMBEDDED, common, kind)
         case = OurCase(suite, file)
         self._cases[case.name] = case
         self._also[suite.name] |= dict.fromkeys(other_names(path), file.case)

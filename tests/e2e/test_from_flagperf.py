@@ -1,0 +1,57 @@
+"""The page for who comes from FlagPerf, followed to the letter, with the small cases in the place of the page's."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+
+import yaml
+
+from proofmark.flagperf.__main__ import main
+from tests.e2e.conftest import ROOT, House
+from tests.flagperf.tree import FILES, write
+
+PAGE = (ROOT / "docs" / "from-flagperf.md").read_text(encoding="utf-8")
+COMMANDS = [
+    shlex.split(line)
+    for line in re.findall(r"^    (?! )(\S.*)$", re.sub(r"```.*?```", "", PAGE, flags=re.DOTALL), re.M)
+]
+METHODS = re.findall(r"^```python\n.*?(?=    def devices)(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)[0]
+
+
+def test_who_comes_from_flagperf(house: House) -> None:
+    """At fp32 and without loader processes, since the machine's few cores do everything here."""
+    small = {"fp16: true": "fp16: false", "num_workers: 8": "num_workers: 0", "repeat: 5": "repeat: 3"}
+    for name, text in FILES.items():
+        for old, new in small.items():
+            text = text.replace(old, new)
+        write(house.root / "FlagPerf", {name: text})
+    for suite, names in (("inference", "[vit_l_16]"), ("training", "[bert]")):
+        path = house.root / "suites" / suite / "tiny.yaml"
+        path.write_text(f"known_as: {names}\n{path.read_text()}")
+    brought, copied, *sessions, read = COMMANDS
+    done = subprocess.run([sys.executable, *brought[1:]], cwd=house.root, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert "renamed     inference/configs/vit_l_16  (the file) -> inference/tiny" in done.stdout
+    assert "break FlagPerf's own mutable_params" in done.stdout.splitlines()[-2]
+    subprocess.run(copied, cwd=house.root, check=True)
+    package = house.root / "vendors/acme/__init__.py"
+    skeleton, rest = package.read_text().split("    def devices(", 1)
+    package.write_text(skeleton + METHODS + rest[rest.index("\n\nvendor = ") :])
+    answers = []
+    for _, _, _, suite, *options in sessions:
+        told = [option.replace("vit", "tiny").replace("bert", "tiny") for option in options]
+        answers.append(house.end(house.start(*told, suite=suite.removeprefix("suites/"))))
+    assert [each.code for each in answers] == [0, 0, 0], "\n".join(each.output for each in answers)
+    record = answers[0].record()
+    assert (record.vendor, record.compiler, record.precision) == ("acme", "forge", "fp32")
+    origins = {override.key: override.origin for override in record.overrides}
+    assert origins["batch_size"] == "vendors/acme/configs/inference/tiny.yaml"
+    assert record.chip.name == "Acme Z100" and record.chip.peak and record.chip.peak.flops_per_second == 24e12
+    assert "[Z100x1x8]" in answers[1].output
+    assert (
+        yaml.safe_load((house.root / "moved/runs.yaml").read_text())["CASES"]["tiny:pytorch_1.13"] == "/raid/ImageNet"
+    )
+    assert read[:4] == [".venv/bin/python", "-m", main.__module__.removesuffix(".__main__"), "read"]
