@@ -15,6 +15,7 @@ pytest_plugins = [
     "fixtures.outputs.manifest",
     "fixtures.outputs.terminal",
     "fixtures.outputs.junit",
+    "fixtures.outputs.ci",
     "fixtures.causes",
     "fixtures.outputs.benchmark",
     "fixtures.sessions.parallel",

@@ -1,0 +1,36 @@
+"""On which line of a YAML file a key stands."""
+
+from __future__ import annotations
+
+import yaml
+
+
+def line_of(text: str, key: str) -> int:
+    """The line, from 1, of a key such as `batch_size` or `unsupported.0.case`; of its nearest parent that is there.
+
+    Of a text that is no YAML it is the line where reading ended; of one whose key is not there, the first.
+    """
+    try:
+        node = yaml.compose(text, Loader=yaml.SafeLoader)
+    except yaml.MarkedYAMLError as error:
+        return error.problem_mark.line + 1 if error.problem_mark else 1
+    except (yaml.YAMLError, ValueError, RecursionError):
+        return 1
+    line, left = 1, key
+    while left and (found := _step(node, left)):
+        line, node, left = found
+    return line
+
+
+def _step(node: yaml.Node | None, key: str) -> tuple[int, yaml.Node, str] | None:
+    """The line and the value of an entry that `key` begins with, and what is left of it."""
+    if isinstance(node, yaml.SequenceNode):
+        number, _, left = key.partition(".")
+        if number.isdecimal() and int(number) < len(node.value):
+            entry = node.value[int(number)]
+            return entry.start_mark.line + 1, entry, left
+    if isinstance(node, yaml.MappingNode):
+        for name, value in node.value:
+            if isinstance(name, yaml.ScalarNode) and (key == name.value or key.startswith(f"{name.value}.")):
+                return name.start_mark.line + 1, value, key[len(name.value) + 1 :]
+    return None
