@@ -15,6 +15,7 @@ SUBMODULE = "160000"
 """The mode of an entry that is another repository's commit."""
 
 _PLAIN = ("-c", "core.quotePath=false", "-c", "core.fsmonitor=false", "-c", "diff.ignoreSubmodules=none")
+_DIFF = ("diff", "--raw", "-z", "--no-renames", "--no-ext-diff", "--ignore-submodules=none", "--no-abbrev")
 _OTHERS_VARIABLES = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_EXTERNAL_DIFF", "GIT_DIFF_OPTS")
 """A hook that runs a session has these of its own repository."""
 
@@ -32,13 +33,25 @@ def changes_since(revision: str, house: Path) -> Changes:
     _top(house)
     commit = _commit(revision, house)
     base = _merge_base(revision, commit, house)
-    against = ["diff", "--raw", "-z", "--no-renames", "--no-ext-diff", "--ignore-submodules=none", "--no-abbrev"]
-    differing = set(_differing(_git(house, [*against, "--relative", base, "--"]), ""))
+    differing = set(_differing(_git(house, [*_DIFF, "--relative", base, "--"])))
     untracked = {Change(path) for path in _split(_git(house, ["ls-files", "--others", "--exclude-standard", "-z"]))}
-    edited = set(_differing(_git(house, [*against, "--relative", "HEAD", "--"]), ""))
-    outside = _outside(house, against, base)
+    edited = set(_differing(_git(house, [*_DIFF, "--relative", "HEAD", "--"])))
+    outside = _outside(house, [base])
     files = tuple(sorted(differing | untracked | outside))
     return Changes(revision, base, files, len((edited | untracked) & set(files)))
+
+
+def changes_between(revision: str, head: str, house: Path) -> Changes:
+    """What the commit `head` did since it left `revision`. The working tree is not looked at.
+
+    Raises:
+        UsageError: as of `changes_since`.
+    """
+    _top(house)
+    tip = _commit(head, house)
+    base = _merge_base(revision, _commit(revision, house), house, tip)
+    inside = set(_differing(_git(house, [*_DIFF, "--relative", base, tip, "--"])))
+    return Changes(revision, base, tuple(sorted(inside | _outside(house, [base, tip]))))
 
 
 def text_at(revision: str, path: str, house: Path) -> str | None:
@@ -71,10 +84,10 @@ def _commit(revision: str, house: Path) -> str:
     return found.stdout.decode("ascii").strip()
 
 
-def _merge_base(revision: str, commit: str, house: Path) -> str:
+def _merge_base(revision: str, commit: str, house: Path, head: str = "HEAD") -> str:
     if _run(house, ["rev-parse", "--verify", "--quiet", "HEAD^{commit}"]).returncode:
         raise UsageError("--changed-since: HEAD is no commit yet: there is nothing to compare with")
-    found = _run(house, ["merge-base", commit, "HEAD"])
+    found = _run(house, ["merge-base", commit, head])
     if found.returncode:
         what = f"--changed-since {revision}: it has no commit in common with HEAD{_if_shallow(house)}"
         raise UsageError(harmless(what))
@@ -86,20 +99,20 @@ def _if_shallow(house: Path) -> str:
     return "; this clone is shallow: fetch the whole history (fetch-depth: 0, GIT_DEPTH: 0)" if shallow else ""
 
 
-def _differing(raw: bytes, prefix: str) -> Iterator[Change]:
+def _differing(raw: bytes) -> Iterator[Change]:
     """`:mode mode object object status NUL path NUL`, again and again."""
     fields = _split(raw)
     for told, path in zip(fields[::2], fields[1::2], strict=True):
         modes = told.lstrip(":").split()[:2]
-        yield Change(prefix + path, SUBMODULE in modes)
+        yield Change(path, SUBMODULE in modes)
 
 
-def _outside(house: Path, against: Sequence[str], base: str) -> set[Change]:
+def _outside(house: Path, between: Sequence[str]) -> set[Change]:
     """What differs in the repository above the project's top folder."""
     below = os.fsdecode(_git(house, ["rev-parse", "--show-prefix"])).removesuffix("\n")
     if not below:
         return set()
-    everywhere = _differing(_git(house, [*against, base, "--"]), "")
+    everywhere = _differing(_git(house, [*_DIFF, *between, "--"]))
     return {Change(f"../{each.path}", each.submodule) for each in everywhere if not each.path.startswith(below)}
 
 

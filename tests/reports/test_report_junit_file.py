@@ -94,3 +94,20 @@ def test_addresses_are_pytests(nodeid: str, address: tuple[str, str]) -> None:
     assert Asked(nodeid).address == address
     *classes, name = mangle_test_address(nodeid)
     assert (".".join(classes), name) == address
+
+
+def test_of_a_test_that_was_run_again_the_last_time_counts(tmp_path: Path) -> None:
+    path = tmp_path / "junit.xml"
+    path.write_text(
+        '<testsuites><testsuite name="pytest"><testcase classname="a" name="t" time="1"/>'
+        '<testcase classname="a" name="t" time="2"><failure message="again"/></testcase></testsuite></testsuites>'
+    )
+    complete(path, Session())
+    (suite,) = suites(path).values()
+    assert ended(suite, "failure") == [("t", "again")] and suite.get("tests") == "1"
+
+
+def test_a_run_that_was_left_out_is_skipped_with_the_reason(tmp_path: Path) -> None:
+    path = tmp_path / "junit.xml"
+    complete(path, Session(left_out={"inference/a": "nothing of it has changed"}))
+    assert ended(suites(path)["inference/a"], "skipped") == [("affected", "left out: nothing of it has changed")]

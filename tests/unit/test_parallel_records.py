@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from fixtures.outputs.altered import altered
+from fixtures.outputs.junit import asked_of
 from fixtures.outputs.reporting import ALTERED, FAILURES, NOT_RUN, RECORDS, pytest_sessionfinish
 from fixtures.policy import POLICY
-from fixtures.sessions.parallel import TOLD, TOLD_OF, _Controller, _untold
+from fixtures.sessions.parallel import TOLD, TOLD_OF, WANTED, _Controller, _untold
 from fixtures.sessions.session import RUN_DIR
 from fixtures.suites import SUITES
 from proofmark.inference.record import RunRecord
@@ -127,3 +128,12 @@ class TestAltered:
         (tmp_path / place / "record.json").write_text(one.text())
         (told,) = altered([(one, here)], tmp_path)
         assert told.startswith(f"ERROR {tmp_path / place}/record.json: it is the record of no case of this session")
+
+
+def test_what_workers_were_asked_for_is_known_though_it_did_not_run() -> None:
+    config: Any = SimpleNamespace(stash={})
+    tests = [["suites/inference/test_a.py::TestA::test_b", "inference/a"]]
+    report: Any = SimpleNamespace(**{WANTED: {"tests": tests, "selection": None}})
+    _Controller(config).pytest_runtest_logreport(report)
+    (asked,) = asked_of(config)
+    assert (asked.run, asked.address) == ("inference/a", ("suites.inference.test_a.TestA", "test_b"))

@@ -1,0 +1,45 @@
+"""`python -m proofmark.affected --since BASE --head COMMIT`: whose change it is, without checking it out."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from proofmark.affected.git import changes_between, text_at
+from proofmark.affected.rooms import FILE, Rooms, read_rooms
+from proofmark.affected.whose import whose
+from proofmark.errors import ProofmarkError, harmless
+
+NOT_A_VENDORS, REFUSED = 1, 4
+"""Exit codes, beside 0 of a vendor's change."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print `vendor=NAME` of a change that is one vendor's, as GitHub's outputs are written, else why it is none."""
+    parser = argparse.ArgumentParser(prog="python -m proofmark.affected", description=__doc__)
+    parser.add_argument("--since", required=True, metavar="BASE", help="the revision that the rule is read from")
+    parser.add_argument("--head", required=True, metavar="COMMIT", help="the change")
+    parser.add_argument("--in", dest="house", type=Path, default=Path(), metavar="DIR", help="the repository (.)")
+    parser.add_argument("--vendor", metavar="NAME", help="the vendor whose change it must be")
+    option = parser.parse_args(arguments)
+    try:
+        text = text_at(option.since, FILE, option.house)
+        rooms = read_rooms(text, f"{option.since}:{FILE}") if text is not None else Rooms()
+        found = whose(changes_between(option.since, option.head, option.house).files, rooms)
+    except ProofmarkError as error:
+        print(f"ERROR: {error}", file=sys.stderr)
+        return REFUSED
+    print(harmless(str(found)), file=sys.stderr)
+    if found.vendor is None:
+        return NOT_A_VENDORS
+    if option.vendor not in (None, found.vendor):
+        print(harmless(f"ERROR: expected a change of vendor {option.vendor}"), file=sys.stderr)
+        return NOT_A_VENDORS
+    print(f"vendor={found.vendor}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
