@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from proofmark.record.parts import Check
 
@@ -13,20 +15,24 @@ METRIC = "as good in the case's own model"
 CLOCK = "keeps time"
 SESSION_CLOCK = "keeps the session's time"
 OUTSIDE = "as good outside the ranks"
+PLAN = "trains the plan's samples"
+REPLAYED = "takes the case's steps"
+SEEDED = "begins with the seed's weights"
 
 EVENT = "check"
 """The event of a rank's log with a check's outcome; its other fields are a record's `Check`."""
 
 
-def required(adapted: bool, converged: bool) -> frozenset[str]:
+def required(adapted: bool, converged: bool, audited: bool = False) -> frozenset[str]:
     """Checks without which a run that came to its end counts for nothing.
 
     Args:
         adapted: whether the vendor does any step its own way. Where it does none, the case's own model is the very
             object that is trained and evaluated, by the referee's own steps.
         converged: whether the target was reached.
+        audited: whether steps were recorded.
     """
-    always = {PARAMETERS, WEIGHTS, CLOCK}
+    always = {PARAMETERS, WEIGHTS, CLOCK, *({REPLAYED} if audited else ())}
     at_the_target = {OUTSIDE, *({METRIC} if adapted else ())}
     return frozenset(always | ({FUNCTION} if adapted else set()) | (at_the_target if converged else set()))
 
@@ -53,6 +59,55 @@ def as_good(metric: str, claimed: float, found: float, weight: float, error: flo
     what = f"its {metric} is said to be {claimed:.5g}; its weights have {found:.5g} in a process without vendor's code"
     passed = off <= bound  # no number is not
     return Check(OUTSIDE, passed, off if math.isfinite(off) else None, bound if math.isfinite(bound) else None, what)
+
+
+def keeps_the_plan(steps: int, samples: int, items: int, global_batch: int) -> Check:
+    """Hold what a rank says of its steps and samples against the plan: each sample of `items` once per epoch."""
+    each = -(-items // global_batch)
+    planned = steps // each * items + min(steps % each * global_batch, items)
+    what = f"it says that it trained on {samples} samples in {steps} steps, in which the plan has {planned}"
+    return Check(PLAN, samples == planned, float(abs(samples - planned)), 0.0, what)
+
+
+REPLAY = {"fp32": 0.01, "tf32": 0.1, "fp16": 0.1, "bf16": 0.5}
+"""How far gradients of a recorded step may be from those of the same step in float32, as a share of their length.
+
+First steps of the embedded cases on a processor: float32 up to 5.3e-5; bfloat16 up to 6e-3, but 0.26 where convolutions
+are normalised by batches.
+"""
+
+NOISE = 1.5
+"""By how many standard deviations of replays, which draw their dropout anew, they may be further off: over many
+parameters a replay is hardly nearer to the mean of others than one, nor farther."""
+
+UPDATE = 0.05
+"""How far what an optimizer made of its first gradients may be from what the case's does, as a share of its length."""
+
+
+def takes_steps(replayed: Sequence[Mapping[str, Any]], precision: str) -> Iterator[Check]:
+    """Hold recorded steps against what came of them when they were done again, as `Replayed` has it."""
+    ratios, wrong = [], []
+    for step in replayed:
+        bound, number = REPLAY[precision] + NOISE * step["noise"], step["step"]
+        if step["misfits"]:
+            ratios.append(math.inf)
+            wrong.append(f"step {number} was of another model ({', '.join(step['misfits'][:3])})")
+        if step["gradient"] is not None:
+            ratios.append(step["gradient"] / bound)
+            if ratios[-1] > 1:
+                wrong.append(f"the gradients of step {number} are {step['gradient']:.3g} of their length off")
+        if step["update"] is not None:
+            ratios.append(step["update"] / UPDATE)
+            if ratios[-1] > 1:
+                wrong.append(f"step {number} changed the weights otherwise by {step['update']:.3g} of its length")
+        if step["seeded"] is not None:
+            what = "the first step does not begin with the weights that the case makes from the seed"
+            yield Check(SEEDED, step["seeded"], float(not step["seeded"]), 0.0, what)
+    if ratios:
+        worst = max(ratios)
+        shown = ": " + "; ".join(wrong[:3]) if wrong else ""
+        what = f"recorded steps, done again in the case's own model, come out otherwise{shown}"
+        yield Check(REPLAYED, worst <= 1, worst if math.isfinite(worst) else None, 1.0, what)
 
 
 CLOCK_SECONDS, CLOCK_SHARE = 1.0, 0.01

@@ -14,7 +14,6 @@ from proofmark.record.parts import Chip, Flops, Identity, Utilisation
 from proofmark.rules.config import EffectiveConfig
 from proofmark.training.event_types import AGENT_EVENTS, SESSION_EVENTS
 from proofmark.training.figures import figures
-from proofmark.training.logs.outside import examined
 from proofmark.training.logs.rank_log import RankLog
 from proofmark.training.logs.seed_run import collect_run, olympic_mean, rates_over
 from proofmark.training.record import SeedRun, TrainingRecord
@@ -63,6 +62,7 @@ def collect(run_dir: Path, begun: Event | None = None) -> TrainingRecord:
         train_batch_size=-(-config.global_batch_size // processes),
         runs=tuple(runs),
         unsupported=begin.get("unsupported"),
+        audited=begin.get("audited", False),
         interrupted=next((event["step"] for event in events if event["event"] == "interrupted"), None),
         corrupt_lines=len(damaged),
         damaged=tuple(damaged[:NAMED]),
@@ -83,22 +83,17 @@ def _rounds(
     for event in (event for event in events if event["event"] == "round_begin"):
         number = event["round"]
         end = next((e for e in events if e["event"] == "round_end" and e["round"] == number), None)
-        run, ranks = collect_run(run_dir / f"round{number}", event, end, nnodes)
+        run, ranks = collect_run(run_dir / f"round{number}", event, end, nnodes, config)
         firsts += [log for log in ranks[:1] if log.rank == 0]
         damaged += _damaged(f"round{number}", ranks)
         servers = []
         for home in _further_servers(run):
-            server, logs = collect_run(run_dir / f"round{number}" / home, event, {**(end or {}), **ALONE}, nnodes)
-            servers.append(_held(server, config))
+            own = {**(end or {}), **ALONE}
+            server, logs = collect_run(run_dir / f"round{number}" / home, event, own, nnodes, config)
+            servers.append(server)
             damaged += _damaged(f"round{number}/{home}", logs)
-        runs.append(_held(run, config).model_copy(update={"servers": tuple(servers)}))
+        runs.append(run.model_copy(update={"servers": tuple(servers)}))
     return runs, firsts, damaged
-
-
-def _held(run: SeedRun, config: EffectiveConfig) -> SeedRun:
-    """With the check of what was found outside of its ranks."""
-    checks = (*run.checks, *examined(run.examination, config.metric, config.precision))
-    return run.model_copy(update={"checks": checks})
 
 
 def _damaged(home: str, ranks: Iterable[RankLog]) -> Iterator[str]:

@@ -45,6 +45,7 @@ class _TrainingBegin(TrainedBegin):
     scale: Text
     nnodes: Positive
     nproc: Positive
+    audited: NotRequired[bool]
 
 
 class _RoundBegin(Typed):
@@ -112,6 +113,15 @@ class _Watched(Typed):
     most: Seconds
 
 
+class _Replayed(Fields):
+    step: Count
+    gradient: Seconds | None
+    noise: Seconds
+    update: Seconds | None
+    seeded: bool | None
+    misfits: list[Text]
+
+
 class _Examined(Typed):
     took_seconds: NotRequired[Seconds]
     reason: NotRequired[Text]
@@ -121,6 +131,8 @@ class _Examined(Typed):
     weight: NotRequired[Seconds]
     samples: NotRequired[Count]
     of: NotRequired[Count]
+    items: NotRequired[Positive]
+    steps: NotRequired[list[_Replayed]]
 
 
 AGENT_EVENTS = EventReader(

@@ -225,6 +225,7 @@ class TrainingRecord(CaseRecord):
     weights_given: bool = Field(default=False, description="whether training was to begin from given weights")
     adapted: tuple[str, ...] = Field(default=(), description="steps of training that the vendor does its own way")
     unsupported: str | None = Field(default=None, description="why the vendor does not train at the precision")
+    audited: bool = Field(default=False, description="whether steps were recorded, and done again outside the ranks")
     read_from: tuple[str, ...] = Field(default=(), description="logs of others; empty: measured by Proofmark")
     ended: bool = Field(default=True, description="whether the event log came to its end")
     runs: tuple[SeedRun, ...] = ()

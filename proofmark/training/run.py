@@ -38,7 +38,7 @@ class TrainingOptions:
 
     `timeout`, `hang_timeout`, `setup_timeout` and `monitor_interval` (None for no monitor) are in seconds; `resume` is
     the folder of an earlier session whose checkpoints to go on from; `checkpoints` a folder that all hosts of a cluster
-    share.
+    share; `audited` whether steps are recorded, and done again outside the ranks.
     """
 
     timeout: float = 86400.0
@@ -48,6 +48,7 @@ class TrainingOptions:
     resume: Path | None = None
     checkpoints: Path | None = None
     policy: Policy = field(default_factory=default_policy)
+    audited: bool = False
 
 
 def at_scale(resolution: Resolution, scale: Scale, path: str) -> Resolution:
@@ -174,6 +175,7 @@ class ScaleRun(LoggedRun[TrainingRecord]):
             hang_timeout=self._options.hang_timeout,
             monitor_interval=self._options.monitor_interval,
             setup_timeout=self._options.setup_timeout,
+            audited=self._options.audited,
         )
 
     def _facts(self) -> dict[str, Any]:
@@ -183,4 +185,5 @@ class ScaleRun(LoggedRun[TrainingRecord]):
             "nnodes": self._scale.nnodes,
             "nproc": self._scale.nproc,
             "devices": self._scale.nnodes if on_processor else self._scale.world,
+            "audited": self._options.audited,
         }

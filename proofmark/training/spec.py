@@ -19,6 +19,11 @@ OUTPUTS = "PROOFMARK_OUTPUTS"
 WEIGHTS = "final.safetensors"
 """The weights with which rank 0 says that it reached the target, in its node's folder until they were looked at."""
 
+STEP, WHICH = "recorded-{}", "which.json"
+BEFORE, GRADIENTS, AFTER = "before.safetensors", "gradients.safetensors", "after.safetensors"
+RANDOM = "random.safetensors"
+"""The folder of a step that was recorded for the audit, beside those weights, and the files in it."""
+
 
 @dataclass(frozen=True)
 class TrainingSpec(RunSpec):
@@ -31,6 +36,7 @@ class TrainingSpec(RunSpec):
         hang_timeout: seconds without a sign of life after which a rank counts as hung.
         monitor_interval: seconds between two readings of each node's monitor, None for no monitor.
         setup_timeout: the same while a rank sets up, and in its first step.
+        audited: record some steps, which are done again outside the ranks.
         until_converged: end at the target; otherwise train for as long as the limits allow.
     """
 
@@ -44,6 +50,7 @@ class TrainingSpec(RunSpec):
     monitor_interval: float | None = None
     setup_timeout: float = 1800.0
     until_converged: bool = True
+    audited: bool = False
 
     @property
     def checkpoint_directory(self) -> Path:

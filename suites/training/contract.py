@@ -44,6 +44,12 @@ class TrainingContract(TrainingCase):
         _not_judged(training_record, VerdictKind.FAIL_ACCURACY)
         assert training_record.runs, "nothing was trained"
 
+    @pytest.mark.audit
+    def test_audit(self, training_record: TrainingRecord) -> None:
+        """Recorded steps, done again in the case's own model without the vendor's code, come out alike."""
+        _legal(training_record)
+        _not_judged(training_record, VerdictKind.FAIL_HONESTY)
+
     @pytest.mark.benchmark(group="raw", timer=replayed_clock)
     def test_raw_throughput(self, training_record: TrainingRecord, record_runs: SeedRecorder) -> None:
         """Samples over all of training, evaluations included."""

@@ -1,7 +1,7 @@
 """The corpus of cheats: each file beside this one gets the verdict that it names. A new one is one file.
 
-An engine is a compiler's module of the house's vendor. It names its VERDICT, what is TOLD among the reasons, and what
-the SESSION says, where a case is not to blame. One that succeeds as long as engines have no process of their own says
+An engine is a compiler's module of the house's vendor, a training the module of an `Adapter`. It names its VERDICT,
+what is TOLD among the reasons, and what the SESSION says, where a case is not to blame. One that still succeeds says
 why (STILL), and is a failure here on the day on which it does not.
 """
 
@@ -14,13 +14,16 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import yaml
 
 from proofmark.errors import ConfigurationError
 from proofmark.launch.cluster.container import container_of
+from proofmark.training.record import TrainingRecord
 from tests.e2e.conftest import House, Ran
 
 HERE = Path(__file__).parent
 ENGINES = sorted((HERE / "engines").glob("*.py"))
+TRAININGS = sorted((HERE / "trainings").glob("*.py"))
 CONTAINERS = sorted((HERE / "containers").glob("*.yaml"))
 
 
@@ -69,6 +72,51 @@ def test_an_engine(ran: Ran, path: Path, request: pytest.FixtureRequest) -> None
 
 def test_the_session_is_no_success(ran: Ran) -> None:
     assert ran.code == 17
+
+
+ADAPTERS = """
+
+def _adapter(_):
+    import importlib, json, sys
+    from pathlib import Path
+    if not sys.argv[1:] or not sys.argv[1].endswith("spec.json"):
+        return TrainingAdapter()
+    case = json.loads(Path(sys.argv[1]).read_text())["config"]["case"]
+    return importlib.import_module(f"vendors.fake.{case}").Adapter()
+
+
+Fake.training_adapter = _adapter
+"""
+"""A rank's adapter is the module of its case's name; the session is shown none."""
+
+
+@pytest.fixture(scope="module")
+def ran_trainings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ran]:
+    """One audited session with a case for each training."""
+    house = House(tmp_path_factory.mktemp("cheats") / "house")
+    package, suite = house.root / "vendors" / "fake", house.root / "suites" / "training"
+    task = yaml.safe_load((suite / "tiny.yaml").read_text())
+    task["profiles"]["embedded"]["parameters"]["target"] = 0.95
+    for path in TRAININGS:
+        (package / path.name).write_text(path.read_text())
+        (suite / f"{path.stem}.yaml").write_text(yaml.safe_dump(task))
+        test = "from suites.training import test_tiny\n\n\nclass TestCheat(test_tiny.TestTiny):\n    pass\n"
+        (suite / f"test_{path.stem}.py").write_text(test)
+    with (package / "__init__.py").open("a") as stream:
+        stream.write(ADAPTERS)
+    yield house.run("-m", "", "-k", "not TestTiny", "--monitor-interval", "0", suite="training")
+    assert house.becomes_empty(5)
+
+
+@pytest.mark.parametrize("path", TRAININGS, ids=lambda path: path.stem)
+def test_a_training(ran_trainings: Ran, path: Path, request: pytest.FixtureRequest) -> None:
+    cheat = named(path)
+    if "STILL" in cheat:
+        request.applymarker(pytest.mark.xfail(strict=True, reason=cheat["STILL"]))
+    record = TrainingRecord.load(ran_trainings.run_dir / "training" / path.stem / "1x1" / "record.json")
+    assert record.verdict is not None
+    kind, reasons = str(record.verdict.kind), "\n".join(record.verdict.reasons)
+    assert kind == cheat["VERDICT"] and cheat["TOLD"] in reasons, (kind, reasons)
 
 
 @pytest.mark.parametrize("path", CONTAINERS, ids=lambda path: path.stem)

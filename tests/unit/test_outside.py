@@ -2,29 +2,35 @@
 
 from __future__ import annotations
 
+import json
 import math
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
+from safetensors.torch import save_file
 
 from proofmark.errors import StepError
 from proofmark.record.events import EventLog, read_events
 from proofmark.rules.config import EffectiveConfig
-from proofmark.training.checks import OUTSIDE, as_good
+from proofmark.training.checks import OUTSIDE, REPLAYED, SEEDED, as_good, keeps_the_plan, takes_steps
 from proofmark.training.event_types import AGENT_EVENTS
 from proofmark.training.logs.outside import examination_of, examined
 from proofmark.training.outside import metric
 from proofmark.training.outside.examination import examine
 from proofmark.training.outside.left import leave_weights, read_left
 from proofmark.training.outside.metric import evaluated, filled
+from proofmark.training.outside.replay import Replay
+from proofmark.training.ranks import recording
 from proofmark.training.ranks.model.own import named_weights
 from proofmark.training.ranks.model.strategy import Place
-from proofmark.training.spec import WEIGHTS, TrainingSpec
-from tests.unit.tokens import Tokens
+from proofmark.training.spec import BEFORE, STEP, WEIGHTS, WHICH, TrainingSpec
+from tests.unit.tokens import Tokens, trained
 
 HERE = Place(0, 0, 1, torch.device("cpu"))
-CONFIG = EffectiveConfig("training", "tokens", "embedded", "acme", {}, {"eval_batch_size": 4, "precision": "fp32"})
+SETTINGS = {"eval_batch_size": 4, "precision": "fp32", "gradient_accumulation_steps": 1, "global_batch_size": 5}
+CONFIG = EffectiveConfig("training", "tokens", "embedded", "acme", {"schedule": "constant", "max_epoch": 2}, SETTINGS)
 
 
 @pytest.mark.parametrize(
@@ -47,6 +53,7 @@ def test_a_claimed_metric_is_held_against_the_weights(
 
 def test_weights_are_evaluated_on_all_data_or_on_some(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     case = Tokens()
+    torch.manual_seed(3)
     leave_weights(case.create_model(CONFIG), HERE, tmp_path)
     model, wrong = filled(case, CONFIG, read_left(tmp_path / WEIGHTS))
     assert not wrong and not model.training
@@ -85,12 +92,89 @@ def test_a_process_of_its_own_examines_what_was_left(tmp_path: Path) -> None:
     weights = Tokens().create_model(CONFIG)
     leave_weights(weights, HERE, folder)
     examine(tmp_path / "spec.json", spec, 0, log)
-    examine(tmp_path / "spec.json", spec, 0, log)
-    first, second = read_events(folder / "agent.jsonl", AGENT_EVENTS)
+    examine(tmp_path / "spec.json", spec, 0, log)  # nothing is left to look at
+    (first,) = read_events(folder / "agent.jsonl", AGENT_EVENTS)
     found = examination_of([first], 0.9)
     assert found and found.whole and found.metric == evaluated(weights.eval(), Tokens(), CONFIG, whole=True).metric
     (check,) = examined(found, "top1", "fp32")
     assert not check.passed and "0.9; its weights have" in check.meaning
-    assert "rank 0 left no final.safetensors" in second["reason"]
-    missing = examination_of([second], 0.9)
-    assert not list(examined(missing, "top1", "fp32")), "what could not be looked at accuses nobody"
+    assert first["items"] == 11
+
+
+def test_what_could_not_be_looked_at_accuses_nobody(tmp_path: Path) -> None:
+    spec = TrainingSpec(("tests.unit.tokens", "Tokens"), "nobody", "", CONFIG.as_dict(), str(tmp_path), ())
+    spec.save(tmp_path / "spec.json")
+    folder = spec.node_directory(0)
+    folder.mkdir()
+    (folder / WEIGHTS).write_bytes(b"rubbish")
+    examine(tmp_path / "spec.json", spec, 0, EventLog(folder / "agent.jsonl"))
+    (event,) = read_events(folder / "agent.jsonl", AGENT_EVENTS)
+    assert "can't be read" in event["reason"]
+    assert not list(examined(examination_of([event], 0.9), "top1", "fp32"))
+
+
+def step(**changes: Any) -> dict[str, Any]:
+    """What the replay of a recorded step showed."""
+    return {"step": 1, "gradient": 0.001, "noise": 0.0, "update": 0.0, "seeded": True, "misfits": [], **changes}
+
+
+@pytest.mark.parametrize(
+    "changes, precision, failed",
+    [
+        ({}, "fp32", []),
+        ({"gradient": 0.02}, "fp32", [REPLAYED]),
+        ({"gradient": 0.02}, "bf16", []),
+        ({"gradient": 0.2, "noise": 0.18}, "fp32", []),
+        ({"gradient": 0.6, "noise": 0.18}, "fp32", [REPLAYED]),
+        ({"update": 1.0}, "fp32", [REPLAYED]),
+        ({"update": None, "seeded": None, "step": 7}, "fp32", []),
+        ({"seeded": False}, "fp32", [SEEDED]),
+        ({"misfits": ["few"]}, "fp32", [REPLAYED]),
+    ],
+)
+def test_recorded_steps_are_held_against_their_replay(
+    changes: dict[str, Any], precision: str, failed: list[str]
+) -> None:
+    checks = list(takes_steps([step(step=2), step(**changes)], precision))
+    assert {check.name for check in checks if not check.passed} == set(failed)
+
+
+def test_steps_that_a_loss_scaler_skipped_show_nothing() -> None:
+    assert not list(takes_steps([step(gradient=None, update=None, seeded=None)], "fp16"))
+    assert not list(takes_steps([], "fp32"))
+
+
+@pytest.mark.parametrize("steps, samples, passes", [(5, 21, True), (6, 22, True), (4, 16, True), (4, 20, False)])
+def test_steps_and_samples_are_held_against_the_plan(steps: int, samples: int, passes: bool) -> None:
+    """Eleven samples in batches of five: the third step of an epoch has one."""
+    assert keeps_the_plan(steps, samples, items=11, global_batch=5).passed == passes
+
+
+RECORDED = {"step": 2, "epoch": 0, "batch": 1}
+
+
+def recorded(folder: Path) -> Replay:
+    """The steps of a training of two epochs, recorded by its own rank."""
+    trained(folder, HERE, audited=True)
+    return Replay(Tokens(), CONFIG, TrainingSpec(("", ""), "", "", {}, str(folder), ()))
+
+
+def test_recorded_steps_are_done_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recording, "SHARE", 1.0)
+    folder = tmp_path / "noderank0"
+    folder.mkdir()
+    replay = recorded(tmp_path)
+    found = list(replay.all(folder))
+    assert [each.step for each in found] == [1, 2, 3, 4], "the first, and as many as may be drawn"
+    assert all(each.gradient is not None and each.gradient < 1e-9 and each.noise == 0 for each in found)
+    assert [each.seeded for each in found] == [True, None, None, None]
+    assert found[0].update is not None and found[0].update < 1e-9
+
+    which = folder / STEP.format(2) / WHICH
+    for content in (json.dumps(RECORDED | {"batch": 2}), json.dumps(RECORDED | {"epoch": -1}), "[]", "rubbish"):
+        which.write_text(content)
+        with pytest.raises(StepError, match="recorded-2/which.json"):
+            list(replay.all(folder))
+    which.write_text(json.dumps(RECORDED))
+    save_file({"few": torch.zeros(10)}, folder / STEP.format(2) / BEFORE)
+    assert list(replay.all(folder))[1].misfits

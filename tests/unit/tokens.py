@@ -69,7 +69,7 @@ class Tokens(TrainingCase):
 
 
 def trained(
-    directory: Path, place: Place, task: Mapping[str, Any] | None = None, **changes: Any
+    directory: Path, place: Place, task: Mapping[str, Any] | None = None, audited: bool = False, **changes: Any
 ) -> tuple[dict[str, torch.Tensor], list[float]]:
     """Two epochs of three steps, the last of one sample; the weights, and the losses on record."""
     parameters = {
@@ -96,7 +96,7 @@ def trained(
         "checkpoint_steps": None,
     }
     config = EffectiveConfig("training", "tokens", "embedded", "acme", parameters, settings | changes)
-    spec = TrainingSpec(("", ""), "", "", {}, str(directory), ())
+    spec = TrainingSpec(("", ""), "", "", {}, str(directory), (), audited=audited)
     log = EventLog(directory / f"rank{place.rank}.jsonl")
     case, heartbeat = Tokens(), HeartbeatWriter(directory / f"rank{place.rank}.heartbeat")
     trainer = Trainer(case, Data.of(case, config, pin=False), config, spec, Processor(), place, log, heartbeat)

@@ -6,11 +6,27 @@ from collections.abc import Iterator, Sequence
 
 from proofmark.record.events import Event
 from proofmark.record.parts import Check
-from proofmark.training.checks import OUTSIDE, as_good, keeps_the_sessions_time, keeps_time
+from proofmark.rules.config import EffectiveConfig
+from proofmark.training.checks import OUTSIDE, as_good, keeps_the_plan, keeps_the_sessions_time, keeps_time, takes_steps
 from proofmark.training.logs.rank_log import RankLog
 from proofmark.training.node.stopwatch import EVENT as WATCHED
 from proofmark.training.outside.examination import EVENT as EXAMINED
 from proofmark.training.record import Examination
+
+
+def outside_checks(
+    first: RankLog,
+    agent: Sequence[Event],
+    end: Event | None,
+    examination: Examination | None,
+    config: EffectiveConfig | None,
+) -> Iterator[Check]:
+    """All that can be checked; without a configuration, only the clocks."""
+    yield from clock_checks(first, agent, end)
+    if config is not None:
+        yield from planned(agent, first, config)
+        yield from replayed(agent, config.precision)
+        yield from examined(examination, config.metric, config.precision)
 
 
 def clock_checks(first: RankLog, agent: Sequence[Event], end: Event | None) -> Iterator[Check]:
@@ -46,6 +62,19 @@ def examined(examination: Examination | None, metric: str, precision: str) -> It
         return
     own = float("nan") if found.metric is None else found.metric
     yield as_good(metric, found.claimed, own, found.weight, found.error, precision)
+
+
+def planned(agent: Sequence[Event], first: RankLog, config: EffectiveConfig) -> Iterator[Check]:
+    """Rank 0's steps and samples against the plan, whose data the referee's process has counted."""
+    event, end = _last(agent, EXAMINED) or {}, first.last.get("train_end")
+    if end and "items" in event:
+        yield keeps_the_plan(end["step"], end["samples"], event["items"], config.global_batch_size)
+
+
+def replayed(agent: Sequence[Event], precision: str) -> Iterator[Check]:
+    """What came of the recorded steps; nothing where none were."""
+    event = _last(agent, EXAMINED) or {}
+    yield from takes_steps(event.get("steps", ()), precision)
 
 
 def _last(events: Sequence[Event], kind: str) -> Event | None:

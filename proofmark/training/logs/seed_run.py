@@ -11,9 +11,10 @@ from typing import Any
 from proofmark.measuring.statistics import rate
 from proofmark.record.events import CORRUPT, Event, read_events, seconds_between
 from proofmark.record.parts import Contention, Host, Launched, Monitoring, Rate
+from proofmark.rules.config import EffectiveConfig
 from proofmark.training.event_types import AGENT_EVENTS, RANK_EVENTS
 from proofmark.training.logs.failure import failure_of
-from proofmark.training.logs.outside import clock_checks, examination_of
+from proofmark.training.logs.outside import examination_of, outside_checks
 from proofmark.training.logs.rank_log import RankLog
 from proofmark.training.node.node_monitor import FAILED
 from proofmark.training.node.nodes import monitored
@@ -32,7 +33,9 @@ SHORTEST = 1e-9
 """Seconds: what took less was not measured."""
 
 
-def collect_run(directory: Path, begin: Event, end: Event | None, nnodes: int) -> tuple[SeedRun, list[RankLog]]:
+def collect_run(
+    directory: Path, begin: Event, end: Event | None, nnodes: int, config: EffectiveConfig | None = None
+) -> tuple[SeedRun, list[RankLog]]:
     """One run's figures and its ranks' logs.
 
     Args:
@@ -40,6 +43,7 @@ def collect_run(directory: Path, begin: Event, end: Event | None, nnodes: int) -
         begin: the parent's `round_begin`.
         end: the parent's `round_end`, None if there is none.
         nnodes: how many nodes it ran on.
+        config: what was to be trained; without it what was seen outside the ranks isn't held against them.
     """
     ranks = _read_ranks(directory)
     agents = {node: _agent(directory / f"noderank{node}") for node in range(nnodes)}
@@ -73,7 +77,7 @@ def collect_run(directory: Path, begin: Event, end: Event | None, nnodes: int) -
         failure=failure,
         contention=_contention(ranks),
         monitoring=_monitoring(directory, ranks, agents, [host["skew"] or 0.0 for host in launched]),
-        checks=(*first.checks.values(), *clock_checks(first, agents.get(0, ()), end)),
+        checks=(*first.checks.values(), *outside_checks(first, agents.get(0, ()), end, examination, config)),
         confirmation=_confirmation(first),
         examination=examination,
     )

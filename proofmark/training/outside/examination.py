@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import shutil
 import time
 from pathlib import Path
 
 from proofmark.process.answer_pipe import AnswerPipe
 from proofmark.process.child import Child
 from proofmark.record.events import EventLog
-from proofmark.training.spec import WEIGHTS, TrainingSpec
+from proofmark.training.spec import STEP, WEIGHTS, TrainingSpec
 
 EVENT = "examined"
 """The event of the agent's log with what was found."""
@@ -34,6 +35,8 @@ def examine(path: Path, spec: TrainingSpec, node: int, log: EventLog) -> None:
         OSError: no space, no permission.
     """
     directory = spec.node_directory(node)
+    if not (directory / WEIGHTS).exists() and not _steps(directory):
+        return
     pipe = AnswerPipe(LONGEST)
     with pipe.given_away() as descriptor:
         arguments = [str(path), str(node)]
@@ -48,5 +51,16 @@ def examine(path: Path, spec: TrainingSpec, node: int, log: EventLog) -> None:
     finally:
         child.kill()
         pipe.close()
-        (directory / WEIGHTS).unlink(missing_ok=True)
+        _clear(directory)
     log.write(EVENT, **found)
+
+
+def _steps(directory: Path) -> list[Path]:
+    return sorted(directory.glob(STEP.format("*")))
+
+
+def _clear(directory: Path) -> None:
+    """What was left is as large as the model."""
+    (directory / WEIGHTS).unlink(missing_ok=True)
+    for folder in _steps(directory):
+        shutil.rmtree(folder, ignore_errors=True)

@@ -40,21 +40,27 @@ def main() -> None:
 
 
 def _examined(spec: TrainingSpec, directory: Path) -> dict[str, Any]:
-    """The metric of the weights, or the tensors that don't fit.
+    """The metric of the weights, or the tensors that don't fit; and what came of recorded steps.
 
     Raises:
-        StepError: they are not there, or the data isn't.
+        StepError: what was left is not whole, or the data isn't there.
     """
     from proofmark.training.outside.left import read_left
     from proofmark.training.outside.metric import evaluated, filled
+    from proofmark.training.outside.replay import Replay
 
     config = EffectiveConfig.from_dict(spec.config)
     case = getattr(importlib.import_module(spec.case[0]), spec.case[1])()
+    answer: dict[str, Any] = {"items": len(case.build_dataset(config, "train"))}
+    if spec.audited:
+        answer["steps"] = [asdict(step) for step in Replay(case, config, spec).all(directory)]
+    if not (directory / WEIGHTS).exists():
+        return answer | {"reason": f"rank 0 left no {WEIGHTS}"}
     model, wrong = filled(case, config, read_left(directory / WEIGHTS))
     if wrong:
-        return {"misfits": wrong[:8]}
+        return answer | {"misfits": wrong[:8]}
     found = asdict(evaluated(model, case, config, whole=config.profile == "embedded"))
-    return found | {"metric": found["metric"] if math.isfinite(found["metric"]) else None}
+    return answer | found | {"metric": found["metric"] if math.isfinite(found["metric"]) else None}
 
 
 if __name__ == "__main__":

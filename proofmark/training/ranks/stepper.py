@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from proofmark.rules.config import EffectiveConfig
     from proofmark.training.case import TrainingCase
     from proofmark.training.ranks.batches import Share
+    from proofmark.training.ranks.recording import Recorder
     from proofmark.vendor.adapter import TrainingAdapter
 
 
@@ -55,18 +56,28 @@ class Stepper:
         """The context of a forward pass, the vendor's."""
         return self._adapter.autocast(self._config, self._place.device)
 
-    def step(self, shares: Sequence[Share], batches: Sequence[Batch], alive: Callable[[], None]) -> torch.Tensor:
+    def step(
+        self,
+        shares: Sequence[Share],
+        batches: Sequence[Batch],
+        alive: Callable[[], None],
+        recorder: Recorder | None = None,
+    ) -> torch.Tensor:
         """One optimizer step over a global batch; this rank's part of its mean loss, times the world size.
 
         Args:
             shares: of this rank, one for each micro-batch.
             batches: theirs.
             alive: called before each micro-batch.
+            recorder: is shown the gradients.
         """
         losses = []
         for number, (batch, weight) in enumerate(zip(batches, self._weights(shares, batches), strict=True), 1):
             alive()
             losses.append(self._micro_step(batch, weight, last=number == len(shares)))
+        if recorder is not None:
+            self._scaler.unscale_(self.optimizer)
+            recorder.hold(self.model)
         self._scaler.step(self.optimizer)
         self._scaler.update()
         self.optimizer.zero_grad(set_to_none=True)

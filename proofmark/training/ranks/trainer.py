@@ -23,6 +23,7 @@ from proofmark.training.ranks.model.evaluation import evaluate
 from proofmark.training.ranks.model.own import Fresh, make_fresh
 from proofmark.training.ranks.model.referee import Referee
 from proofmark.training.ranks.model.strategy import Place, share_buffers, unwrapped
+from proofmark.training.ranks.recording import Recorder
 from proofmark.training.ranks.saving import Saving
 from proofmark.training.ranks.stepper import Stepper
 from proofmark.vendor.adapter import TrainingAdapter, adapted_steps
@@ -82,6 +83,7 @@ class Trainer:
             lambda: self._account.alive("evaluation"),
         )
         self.honest, self.position = True, Position()
+        self._recorder = Recorder(spec.node_directory(0), place) if spec.audited else None
 
     def run(self) -> bool:
         """Train; whether it came to its goal before its limits."""
@@ -182,8 +184,15 @@ class Trainer:
         for _ in shares:
             with account.part("data"):
                 batches.append(next(loader))
+        recorder = self._recorder if self._recorder and self._recorder.due() else None
+        if recorder is not None:
+            with self._clock.paused():
+                recorder.begin(self.model, at)
         with account.part("compute"):
-            loss = self.stepper.step(shares, batches, lambda: account.alive("compute"))
+            loss = self.stepper.step(shares, batches, lambda: account.alive("compute"), recorder)
+        if recorder is not None:
+            with self._clock.paused():
+                recorder.end(self.model)
         account.add(loss)
         at.samples += self._batches.size(at.batch)
         at.steps += 1

@@ -89,6 +89,11 @@ def named_weights(model: torch.nn.Module) -> dict[str, torch.Tensor]:
     }
 
 
+def named_gradients(model: torch.nn.Module) -> dict[str, torch.Tensor]:
+    """Gradients of a model's parameters that have one, by the names that the case gave them."""
+    return {_plain(name): p.grad.detach() for name, p in model.named_parameters() if p.grad is not None}
+
+
 def print_of(tensor: torch.Tensor, lower: torch.dtype | None = None) -> Print:
     """The print of a tensor that is whole, in its dtype and, of a floating-point one, rounded to a `lower` one."""
     dtypes = {tensor.dtype} | ({lower} if lower and tensor.is_floating_point() else set())

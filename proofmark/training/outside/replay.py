@@ -1,0 +1,201 @@
+"""Recorded steps done again in the case's own model, on the processor, from the weights that they began with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import torch
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from proofmark.errors import StepError
+from proofmark.training.outside.left import read_left
+from proofmark.training.ranks.batches import GlobalBatches, Share
+from proofmark.training.ranks.loading import RankLoader
+from proofmark.training.ranks.model.own import LOWER, make_fresh, named_gradients, named_weights, print_of
+from proofmark.training.spec import AFTER, BEFORE, GRADIENTS, RANDOM, STEP, WHICH, TrainingSpec
+
+if TYPE_CHECKING:
+    from proofmark.case import Batch
+    from proofmark.rules.config import EffectiveConfig
+    from proofmark.training.case import TrainingCase
+
+
+REPLAYS = 6
+"""Of a step whose dropout can't be drawn as it was."""
+
+CLOSE = 0.01
+"""As far as float32 on another processor comes."""
+
+Tensors = Mapping[str, torch.Tensor]
+
+
+class _Which(BaseModel):
+    """What rank 0 says that a step was."""
+
+    model_config = ConfigDict(extra="forbid")
+    step: int = Field(ge=1)
+    epoch: int = Field(ge=0)
+    batch: int = Field(ge=0)
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """What doing a step again showed; lengths of vectors over all parameters, as shares of the replayed one's.
+
+    Attributes:
+        step: which one, from 1.
+        gradient: of the recorded gradients' difference; None: they are no finite numbers.
+        noise: by which a replay differs from the mean of several, which draw their dropout anew: one standard
+            deviation.
+        update: of the difference in what the optimizer made of the recorded gradients, for the first step alone.
+        seeded: whether the first step began from the weights that the case makes from the seed.
+        misfits: tensors that the case's model has not, or in another shape.
+    """
+
+    step: int
+    gradient: float | None = None
+    noise: float = 0.0
+    update: float | None = None
+    seeded: bool | None = None
+    misfits: tuple[str, ...] = ()
+
+
+class Replay:
+    """Of one training's steps."""
+
+    def __init__(self, case: TrainingCase, config: EffectiveConfig, spec: TrainingSpec) -> None:
+        """Load the data.
+
+        Raises:
+            StepError: it is not there.
+        """
+        self._case, self._config, self._spec = case, config, spec
+        data = case.build_dataset(config, "train")
+        self._loader, self._world = RankLoader(data, workers=0), spec.nnodes * spec.nproc
+        accumulation = config.gradient_accumulation_steps
+        self._batches = GlobalBatches(len(data), config.global_batch_size, self._world, accumulation, spec.seed)
+
+    def all(self, directory: Path) -> Iterator[Replayed]:
+        """Every step that was recorded there.
+
+        Raises:
+            StepError: one is not whole, or isn't of this training.
+        """
+        for folder in sorted(directory.glob(STEP.format("*"))):
+            yield self._again(folder)
+
+    def _again(self, folder: Path) -> Replayed:
+        which = self._which(folder / WHICH)
+        fresh = make_fresh(self._case, self._config, self._spec.seed)
+        model, prints = fresh.model, fresh.prints
+        before, recorded, after = (read_left(folder / name) for name in (BEFORE, GRADIENTS, AFTER))
+        own = named_weights(model)
+        wrong = [name for name in own if name not in before or before[name].shape != own[name].shape]
+        shapes = {name: parameter.shape for name, parameter in model.named_parameters() if parameter.requires_grad}
+        wrong += [name for name, tensor in recorded.items() if shapes.get(name) != tensor.shape]
+        if wrong or not after.keys() >= shapes.keys():
+            return Replayed(which.step, misfits=tuple(wrong[:8]) or ("after the step",))
+        first = which.step == 1
+        lower = LOWER.get(self._config.precision)
+        seeded = all(prints[name].allows(print_of(before[name], None)) for name in own) if first else None
+        batches = list(self._data(which))
+        finite = all(bool(tensor.isfinite().all()) for tensor in recorded.values())
+        if not finite and lower is not None:  # a loss scaler skips such a step
+            return Replayed(which.step, seeded=seeded)
+        state = read_left(folder / RANDOM).get(RANDOM)
+        distance, noise = self._distance(model, before, batches, recorded, state)
+        rounded = any(after[name].dtype in LOWER.values() for name in shapes)  # larger steps of theirs than training's
+        update = self._update(model, before, recorded, after) if first and not rounded else None
+        return Replayed(which.step, distance, noise, update, seeded)
+
+    def _which(self, path: Path) -> _Which:
+        try:
+            which = _Which.model_validate_json(path.read_bytes())
+        except (OSError, ValidationError) as error:
+            raise StepError(f"{path.parent.name}/{path.name} does not say which step it is: {error}") from None
+        if which.batch >= len(self._batches) or which.step != which.epoch * len(self._batches) + which.batch + 1:
+            raise StepError(f"{path.parent.name}/{path.name}: {which} is no step of this training")
+        return which
+
+    def _data(self, which: _Which) -> Iterator[tuple[Share, Batch]]:
+        """What all ranks together had in the step."""
+        for rank in range(self._world):
+            shares = next(self._batches.shares(which.epoch, rank, which.batch))
+            yield from zip(shares, self._loader.load([share.indices for share in shares], which.epoch), strict=True)
+
+    def _distance(
+        self,
+        model: torch.nn.Module,
+        before: Tensors,
+        batches: list[tuple[Share, Batch]],
+        recorded: Tensors,
+        state: torch.Tensor | None,
+    ) -> tuple[float, float]:
+        """Of the recorded gradients from the replayed ones, and the noise of those.
+
+        One process on a processor draws the same dropout again; otherwise the mean of several replays is the measure.
+        """
+        if state is not None and state.shape == torch.get_rng_state().shape and state.dtype == torch.uint8:
+            torch.set_rng_state(state)
+        drawn = [self._gradients(model, before, batches) for _ in range(2)]
+        distance = _apart(recorded, drawn[0], drawn[0])
+        if distance <= CLOSE or _apart(drawn[0], drawn[1], drawn[0]) <= CLOSE:
+            return distance, 0.0
+        drawn = [drawn[1], *(self._gradients(model, before, batches) for _ in range(REPLAYS - 1))]
+        mean = {name: torch.stack([each[name] for each in drawn]).mean(0) for name in drawn[0]}
+        noise = (sum(_apart(each, mean, mean) ** 2 for each in drawn) / (REPLAYS - 1)) ** 0.5
+        return _apart(recorded, mean, mean), noise
+
+    def _gradients(
+        self, model: torch.nn.Module, before: Tensors, batches: list[tuple[Share, Batch]]
+    ) -> dict[str, torch.Tensor]:
+        """Of the mean loss over the global batch, by the parts in which the ranks computed it."""
+        _fill(model, before)
+        model.train()
+        model.zero_grad(set_to_none=True)
+        counts = [
+            self._case.loss_weight(targets) * share.samples / len(share.indices) for share, (_, targets) in batches
+        ]
+        for count, (_, (inputs, targets)) in zip(counts, batches, strict=True):
+            if count:
+                loss = self._case.train_step(model, inputs, targets) * (count / sum(counts))
+                loss.backward()  # type: ignore[no-untyped-call]
+        return {name: gradient.clone() for name, gradient in named_gradients(model).items()}
+
+    def _update(
+        self,
+        model: torch.nn.Module,
+        before: Tensors,
+        recorded: Tensors,
+        after: Tensors,
+    ) -> float:
+        """How far what became of the weights is from what the case's optimizer makes of the recorded gradients."""
+        _fill(model, before)
+        parameters = dict(model.named_parameters())
+        optimizer = self._case.create_optimizer(model, self._config)
+        self._case.create_scheduler(optimizer, self._config, len(self._batches) * self._config.max_epoch)
+        for name, parameter in parameters.items():
+            parameter.grad = recorded[name].to(parameter.dtype) if name in recorded else None
+        optimizer.step()
+        wanted = {name: parameter.detach().double() - before[name].double() for name, parameter in parameters.items()}
+        return _apart({name: after[name].double() - before[name].double() for name in parameters}, wanted, wanted)
+
+
+def _fill(model: torch.nn.Module, weights: Tensors) -> None:
+    with torch.no_grad():
+        for name, tensor in named_weights(model).items():
+            tensor.copy_(weights[name])
+
+
+def _apart(one: Tensors, other: Tensors, unit: Tensors) -> float:
+    """The length of the difference, in lengths of `unit`; what one lacks is 0 there. 1e9 at most."""
+    names = one.keys() | other.keys()
+    nothing = torch.zeros(())
+    squares = sum(float((one.get(n, nothing).double() - other.get(n, nothing).double()).square().sum()) for n in names)
+    length = sum(float(tensor.double().square().sum()) for tensor in unit.values())
+    if not squares < 1e300:
+        return 1e9
+    return min(1e9, (squares / length) ** 0.5) if length else (0.0 if not squares else 1e9)
