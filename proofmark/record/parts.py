@@ -192,6 +192,10 @@ class Provenance(Part):
     clean: bool | None = Field(description="whether the suite's files were as in the commit; null where that is")
     vendor_version: Known
     vendor_sha256: Known = Field(description="over names and contents of the vendor's package")
+    environment: dict[str, str] = Field(default_factory=dict, description="variables that the vendor declares")
+    requirements: dict[str, str] = Field(
+        default_factory=dict, description="packages that it declares, with their versions"
+    )
 
 
 class Rate(Part):

@@ -21,7 +21,8 @@ class HostSettings:
     """Where things are on this machine. Not part of the task: kept out of the hash.
 
     `artifact_dir` is where a compiler may leave its compiled engine, `device` what --device asked of the vendor,
-    `isolation` whether vendors' code runs behind a wall where the kernel has one.
+    `isolation` whether vendors' code runs behind a wall where the kernel has one, `environment` the variables that the
+    vendor declares for the case's processes.
     """
 
     data_dir: str | None = None
@@ -30,6 +31,7 @@ class HostSettings:
     artifact_dir: str | None = None
     device: str | None = None
     isolation: Literal["wall", "process"] = "wall"
+    environment: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -10,13 +10,13 @@ from typing import Any
 from proofmark.launch.job import Handle, Job, Launcher
 from proofmark.launch.job_file import index_in
 from proofmark.launch.rank_result import LEFT
-from proofmark.process.lifetime import tidy_environment
 from proofmark.record.events import Event
 from proofmark.training.logs.tail import Tail
 from proofmark.training.node.agent_forks import IMPORTED
 from proofmark.training.node.stopwatch import Stopwatch
 from proofmark.training.outside.examination import LOG as EXAMINER_LOG
 from proofmark.training.spec import TrainingSpec
+from proofmark.vendor.environment import environment_of
 
 RANKS = ("rank[0-9]*.jsonl", "rank[0-9]*.log", LEFT)
 LEAVES = ("agent.jsonl", "agent.log", "monitor.jsonl", "monitor.err", EXAMINER_LOG, *RANKS)
@@ -40,7 +40,7 @@ def submit(spec: TrainingSpec, launcher: Launcher, imports: Sequence[str] = ()) 
             nnodes=spec.nnodes,
             sys_path=spec.sys_path,
             imports=(*IMPORTED, *imports),
-            environment=tidy_environment(Path(spec.config["host"]["cache_dir"])),
+            environment=environment_of(spec.config["host"]),
         )
     )
 

@@ -5,8 +5,10 @@ Variables stand in the record, and may not be those by which the suite, torchrun
 
 from __future__ import annotations
 
+import platform
 import re
-from collections.abc import Collection, Mapping
+import shlex
+from collections.abc import Collection, Iterable, Mapping
 from importlib import metadata
 from pathlib import Path
 from typing import Annotated, Any
@@ -15,7 +17,9 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
-from proofmark.errors import Problem
+from proofmark.errors import ConfigurationError, Problem
+from proofmark.names import hint
+from proofmark.process.lifetime import tidy_environment
 from proofmark.rules.case_file import load_model
 
 FILE = "environment.yaml"
@@ -113,34 +117,75 @@ def variables_of(directory: Path, case: str) -> Mapping[str, str]:
     return load_environment(directory).variables_of(case)
 
 
-def missing_packages(requirements: Collection[str]) -> list[str]:
-    """Those that are not installed here in the version that is asked for, in the words of `pip install`."""
-    return [requirement for requirement in dict.fromkeys(requirements) if not _is_installed(Requirement(requirement))]
+def environment_of(host: Mapping[str, Any]) -> dict[str, str]:
+    """What a case's processes are given, by the plain form of its HostSettings: what the vendor declares, and what
+    keeps them from leaving things behind."""
+    return {**tidy_environment(Path(host["cache_dir"])), **host.get("environment", {})}
 
 
-def _is_installed(requirement: Requirement) -> bool:
-    if requirement.marker is not None and not requirement.marker.evaluate():
-        return True
-    try:
-        version = metadata.version(canonicalize_name(requirement.name))
-    except metadata.PackageNotFoundError:
-        return False
-    return requirement.specifier.contains(version, prereleases=True)
+def strangers(directory: Path, known: Collection[str]) -> list[Problem]:
+    """Entries that are about no case.
+
+    Args:
+        directory: the vendor's.
+        known: all cases that there are, as `<suite>/<case>`.
+
+    Raises:
+        ConfigurationError: the file is wrong.
+    """
+    others = [case for case in load_environment(directory).cases if case not in known]
+    where = str(directory / FILE)
+    return [Problem(where, f"cases.{case}", f"there is no such case{hint(case, known)}") for case in others]
 
 
-def problems_with(directory: Path, cases: Collection[str], known: Collection[str]) -> list[Problem]:
-    """What keeps cases from being run: packages that are not here, and entries that are about no case.
+def missing_packages(directory: Path, cases: Iterable[str]) -> list[Problem]:
+    """Packages that cases need and this machine has not: one line, with what installs them. Nothing is installed.
 
     Raises:
         ConfigurationError: the file is wrong.
     """
     environment = load_environment(directory)
-    where = str(directory / FILE)
-    strangers = [case for case in environment.cases if case not in known]
-    problems = [Problem(where, f"cases.{case}", "there is no such case") for case in strangers]
-    needed = [requirement for case in sorted(cases) for requirement in environment.requirements_of(case)]
-    missing = missing_packages(needed)
-    if missing:
-        asked = " ".join(f"'{requirement}'" for requirement in missing)
-        problems.append(Problem(where, "requirements", f"not installed here: python -m pip install {asked}"))
-    return problems
+    needed = dict.fromkeys(requirement for case in cases for requirement in environment.requirements_of(case))
+    missing = [requirement for requirement in needed if not _is_installed(Requirement(requirement))]
+    if not missing:
+        return []
+    what = f"not installed on {platform.node()}: python -m pip install {shlex.join(missing)}"
+    return [Problem(str(directory / FILE), "requirements", what)]
+
+
+def require(directory: Path, case: str) -> None:
+    """Look whether this host has the packages that a case needs.
+
+    Raises:
+        ConfigurationError: it has not, or the file is wrong.
+    """
+    if problems := missing_packages(directory, [case]):
+        raise ConfigurationError(problems)
+
+
+def installed(directory: Path, case: str) -> dict[str, str]:
+    """The packages that a case needs, with the versions that are here; what a marker leaves out is not.
+
+    Raises:
+        ConfigurationError: the file is wrong.
+    """
+    found = {name: _version(name) for name in map(_name, load_environment(directory).requirements_of(case))}
+    return {name: version for name, version in found.items() if version is not None}
+
+
+def _is_installed(requirement: Requirement) -> bool:
+    if requirement.marker is not None and not requirement.marker.evaluate():
+        return True
+    version = _version(requirement.name)
+    return version is not None and requirement.specifier.contains(version, prereleases=True)
+
+
+def _name(requirement: str) -> str:
+    return canonicalize_name(Requirement(requirement).name)
+
+
+def _version(name: str) -> str | None:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return None

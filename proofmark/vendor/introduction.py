@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -21,6 +22,7 @@ from proofmark.process.environment import let_pass
 from proofmark.rules.case_file import problems_of
 from proofmark.vendor.contract import Device, Software, Vendor
 from proofmark.vendor.engine import Compiler
+from proofmark.vendor.environment import load_environment
 from proofmark.vendor.isolation import NOT_ASKED_FOR, VendorPlace
 from proofmark.vendor.registry import FoundVendor
 from proofmark.wall.isolation import Isolation
@@ -115,12 +117,12 @@ def introduce(name: str, vendors_dir: Path, device: str | None = None, wall: boo
     Raises:
         UsageError: as of `find_vendor`; or it ended its process, took too long, or an answer is not what the contract
             asks for.
-        ConfigurationError: all that is wrong with its isolation.yaml.
+        ConfigurationError: all that is wrong with its isolation.yaml, or its environment.yaml.
     """
     place = VendorPlace.of(name, vendors_dir)
     let_pass(place.settings.environment)
     orders = {"vendor": name, "vendors_dir": str(vendors_dir), "selected": device, "wall": wall}
-    line, isolation = _ask(name, orders)
+    line, isolation = _ask(name, orders, load_environment(place.directory).variables)
     answers = _understood(name, line)
     # devices are asked for where they are needed
     failures = {what: failure for what, failure in answers.failures.items() if what != "devices"}
@@ -143,7 +145,7 @@ def _understood(name: str, line: dict[str, Any]) -> Answers:
         raise UsageError("\n".join(map(str, problems))) from None
 
 
-def _ask(name: str, orders: dict[str, Any]) -> tuple[dict[str, Any], Isolation]:
+def _ask(name: str, orders: dict[str, Any], variables: Mapping[str, str]) -> tuple[dict[str, Any], Isolation]:
     """The last line of the child's answer, and how it was kept from the rest: told before any vendor's code ran.
 
     Raises:
@@ -151,7 +153,7 @@ def _ask(name: str, orders: dict[str, Any]) -> tuple[dict[str, Any], Isolation]:
     """
     pipe = AnswerPipe(LONGEST)
     with pipe.given_away() as descriptor:
-        child = Child("proofmark.vendor.introduced", passed=[descriptor])
+        child = Child("proofmark.vendor.introduced", passed=[descriptor], environment=variables)
     asking, isolation = "its import", Isolation.none(NOT_ASKED_FOR)
     try:
         first = True

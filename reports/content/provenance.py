@@ -77,6 +77,12 @@ def _made_with(record: CaseRecord) -> list[tuple[str, str]]:
             ("vendor's package", known(found.vendor_version)),
             ("vendor's content", known(found.vendor_sha256, "SHA-256 ")),
         ]
+        declared = {"vendor's variables": found.environment, "vendor's requirements": found.requirements}
+        rows += [
+            (label, ", ".join(f"{key}={value}" for key, value in each.items()))
+            for label, each in declared.items()
+            if each
+        ]
     return rows + [(label, value) for label, value in machine_rows(record) if value]
 
 

@@ -13,9 +13,9 @@ from proofmark.automl.outcome.event_types import TRIAL_EVENTS
 from proofmark.automl.trial.spec import LOG, MOMENTUM, WEIGHTS, Begin, TrialSpec
 from proofmark.launch.job import Handle, Job, Launcher
 from proofmark.launch.job_file import index_in
-from proofmark.process.lifetime import tidy_environment
 from proofmark.record.events import CORRUPT, Event, read_events
 from proofmark.training.ranks.heartbeat import SETUP, read_heartbeat
+from proofmark.vendor.environment import environment_of
 
 BEAT = "rank0.heartbeat"
 
@@ -68,7 +68,7 @@ class TrialProcess:
                 sys_path=spec.sys_path,
                 begins="the trial starts",
                 imports=imports,
-                environment=tidy_environment(Path(cache)),
+                environment=environment_of(spec.config["host"]),
             )
         )
 

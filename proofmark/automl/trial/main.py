@@ -18,16 +18,19 @@ from typing import Any
 
 from proofmark.automl.trial.failing import told
 from proofmark.automl.trial.spec import LOG, Begin, TrialSpec
-from proofmark.process.lifetime import end_own_group, leave, tidy_environment
+from proofmark.process.environment import let_pass
+from proofmark.process.lifetime import end_own_group, leave
 from proofmark.process.wall_clock import now
 from proofmark.process.warm import split_off
 from proofmark.record.events import EventLog
+from proofmark.vendor.environment import environment_of
 
 
 def main() -> int:
     """Run the trial, and leave behind why not, if not."""
     spec = TrialSpec.load(Path(sys.argv[1]))
-    os.environ |= tidy_environment(Path(spec.config["host"]["cache_dir"]))
+    os.environ |= (given := environment_of(spec.config["host"]))
+    let_pass(given)
     if spec.nproc == 1:
         split_off(())  # its monitor needs no imports
     else:

@@ -23,6 +23,7 @@ from proofmark.inference.node.spec import CaseSpec
 from proofmark.inference.node.worker import WorkerLost
 from proofmark.process.lifetime import end_own_group, leave
 from proofmark.rules.config import EffectiveConfig
+from proofmark.vendor.environment import require
 from proofmark.vendor.hardware.devices import assign
 from proofmark.vendor.registry import find_vendor
 
@@ -37,7 +38,9 @@ def main() -> int:
     answers = Answers(directory / FILE)
     threading.Thread(target=answers.heartbeat, daemon=True).start()
     try:
-        device = assign(find_vendor(spec.vendor, Path(spec.vendors_dir), _device(spec)).vendor, node)
+        found = find_vendor(spec.vendor, Path(spec.vendors_dir), _device(spec))
+        require(found.directory, f"{spec.config['suite']}/{spec.config['case']}")
+        device = assign(found.vendor, node)
         processes = ProcessesHere(spec, directory, device)
     except (ProofmarkError, OSError) as error:
         answers.say(lost={"reason": str(error)[:4096], "detail": None})

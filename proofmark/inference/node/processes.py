@@ -11,7 +11,7 @@ from proofmark.inference.node.spec import CaseSpec
 from proofmark.inference.node.worker import CaseWorker, Progress, WorkerSpec
 from proofmark.launch.job_file import JobFile
 from proofmark.monitoring.monitor import MonitorProcess
-from proofmark.process.lifetime import tidy_environment
+from proofmark.vendor.environment import environment_of
 from proofmark.vendor.hardware.devices import Assignment
 
 
@@ -59,10 +59,10 @@ class ProcessesHere:
         (directory / "engine").mkdir()
         host = {**spec.config["host"], "artifact_dir": str(directory / "engine")}
         config = {**spec.config, "host": host}
-        tidy = tidy_environment(Path(host["cache_dir"]))
+        given = environment_of(host)
         self._worker = CaseWorker(
             WorkerSpec(*spec.case, spec.vendor, spec.vendors_dir, spec.compiler, config, str(directory), spec.sys_path),
-            tidy | device.environment,
+            given | device.environment,
             spec.patience,
             spec.imports,
         )
@@ -80,7 +80,7 @@ class ProcessesHere:
                 directory / "monitor.jsonl",
                 spec.monitor_interval,
                 host["device"],
-                tidy,
+                given,
             )
 
     def run(self, step: str, on_progress: Progress) -> dict[str, Any]:

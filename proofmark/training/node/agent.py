@@ -17,7 +17,8 @@ from pathlib import Path
 import psutil
 
 from proofmark.process.capped_log import CappedLog
-from proofmark.process.lifetime import leave, remove_own_temporary_directory, tidy_environment
+from proofmark.process.environment import let_pass
+from proofmark.process.lifetime import leave, remove_own_temporary_directory
 from proofmark.record.events import EventLog
 from proofmark.training.node.agent_forks import ALONE, fork_ranks
 from proofmark.training.node.node_monitor import NodeMonitor
@@ -26,6 +27,7 @@ from proofmark.training.node.stopwatch import Stopwatch
 from proofmark.training.outside.examination import examine
 from proofmark.training.ranks.heartbeat import PHASES, SETUP, Heartbeat, read_heartbeat
 from proofmark.training.spec import AGENT, OUTPUTS, TrainingSpec
+from proofmark.vendor.environment import environment_of
 from proofmark.vendor.hardware.machine import describe_host, usable_cores
 
 WAITING = ("torch/distributed/", "torch/nn/parallel/", "torch/autograd/graph.py")
@@ -44,7 +46,8 @@ FACTOR = 3.0
 def main() -> int:
     """Run the node's ranks to their end; exit code 0 if all of them ended well."""
     spec, node = TrainingSpec.load(Path(sys.argv[1])), int(sys.argv[2])
-    os.environ |= {AGENT: str(os.getpid()), **_environment(spec)}
+    os.environ |= {AGENT: str(os.getpid()), **(given := _environment(spec))}
+    let_pass(given)
     fork_ranks()
     watch = Watch(spec, node)
     watch.log.write("agent_begin", **describe_host().model_dump())
@@ -79,7 +82,7 @@ def _environment(spec: TrainingSpec) -> dict[str, str]:
     """Processes of one node share its cores, unless the user says otherwise."""
     share = str(max(1, usable_cores() // spec.nproc))
     threads = os.environ.get("OMP_NUM_THREADS", share)
-    return {"OMP_NUM_THREADS": threads, **tidy_environment(Path(spec.config["host"]["cache_dir"]))}
+    return {"OMP_NUM_THREADS": threads, **environment_of(spec.config["host"])}
 
 
 def _arguments(spec: TrainingSpec, node: int) -> list[str]:

@@ -19,6 +19,7 @@ from proofmark.record.events import EventLog
 from proofmark.rules.config import EffectiveConfig
 from proofmark.training.ranks.heartbeat import HeartbeatWriter
 from proofmark.training.spec import AGENT, OUTPUTS, TrainingSpec
+from proofmark.vendor.environment import require
 from proofmark.vendor.registry import find_vendor
 
 
@@ -61,7 +62,9 @@ def _train(spec: TrainingSpec, rank: int, log: EventLog, heartbeat: HeartbeatWri
     heartbeat(0, "init")
     case = getattr(importlib.import_module(spec.case[0]), spec.case[1])()
     fresh = make_fresh(case, config, spec.seed)  # no vendor's code has run here yet
-    vendor = find_vendor(spec.vendor, Path(spec.vendors_dir), config.host.device).vendor
+    found = find_vendor(spec.vendor, Path(spec.vendors_dir), config.host.device)
+    require(found.directory, f"{config.suite}/{config.case}")
+    vendor = found.vendor
     local_rank = int(os.environ["LOCAL_RANK"])
     device = torch.device(vendor.torch_device())
     if device.type != "cpu":

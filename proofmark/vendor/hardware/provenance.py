@@ -15,6 +15,7 @@ from typing import Any
 from proofmark.record.parts import Known, Provenance
 from proofmark.rules.config import EffectiveConfig
 from proofmark.vendor.contract import Vendor
+from proofmark.vendor.environment import installed
 from proofmark.vendor.hardware.chips import describe_chip
 from proofmark.vendor.hardware.machine import describe_host, installed_versions
 from proofmark.vendor.registry import FoundVendor
@@ -34,7 +35,8 @@ def provenance_of(found: FoundVendor) -> Provenance:
     return Provenance(
         commit=commit,
         clean=clean,
-        **vendor_package(found),
+        vendor_version=_vendor_version(found),
+        vendor_sha256=content_of(found.directory),
     )
 
 
@@ -52,15 +54,17 @@ def run_facts(
         ConfigurationError: a file of the vendor's is wrong.
     """
     vendor = found.vendor
+    case = f"{config.suite}/{config.case}"
+    declared = {"environment": dict(config.host.environment), "requirements": installed(found.directory, case)}
     chip = describe_chip(vendor.chip(), vendor.chip_units(), precision, found.chips_file)
     return {
         "config": config.as_dict(),
         "precision": precision,
         "versions": installed_versions(packages),
-        "provenance": provenance_of(found).model_dump(),
+        "provenance": provenance_of(found).model_copy(update=declared).model_dump(),
         "host": describe_host(device_software(vendor)).model_dump(),
         "chip": chip.model_dump(),
-        "expected_unsupported": found.expects_unsupported(f"{config.suite}/{config.case}", compiler, precision),
+        "expected_unsupported": found.expects_unsupported(case, compiler, precision),
     }
 
 

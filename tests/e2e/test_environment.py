@@ -1,0 +1,44 @@
+"""What a vendor declares in its environment.yaml: applied, recorded, and looked for before anything runs."""
+
+from __future__ import annotations
+
+from tests.e2e.conftest import House, one_line_answer
+
+FILE = """\
+variables: {FAKE_SHOWN: of all}
+cases:
+  inference/tiny: {variables: {FAKE_SHOWN: of tiny}, requirements: [packaging]}
+"""
+SHOWS = "\n\nimport os\nprint('SHOWN', os.environ.get('FAKE_SHOWN'))\n"
+
+
+def test_variables_reach_the_vendors_code_and_the_record(house: House) -> None:
+    vendor = house.root / "vendors/fake"
+    vendor.joinpath("environment.yaml").write_text(FILE)
+    vendor.joinpath("__init__.py").write_text(vendor.joinpath("__init__.py").read_text() + SHOWS)
+    ran = house.run()
+    assert ran.code == 0, ran.output
+    made = ran.record().provenance
+    assert (
+        made is not None and made.environment == {"FAKE_SHOWN": "of tiny"} and list(made.requirements) == ["packaging"]
+    )
+    assert "SHOWN of tiny" in (ran.case_dir() / "worker.log").read_text()
+    assert "FAKE_SHOWN=of tiny" in (ran.run_dir / "report.html").read_text()
+    trained = house.run("-k", "1x1", suite="training")
+    assert trained.code == 0, trained.output
+    (log,) = (trained.run_dir / "training/tiny/1x1").glob("round1/noderank0/rank0.log")
+    assert "SHOWN of all" in log.read_text()
+    made = trained.training("1x1").provenance
+    assert made is not None and made.environment == {"FAKE_SHOWN": "of all"}
+
+
+def test_what_is_not_there_is_told_before_anything_runs(house: House) -> None:
+    path = house.root / "vendors/fake/environment.yaml"
+    path.write_text("requirements: ['fake-runtime>=2']\n")
+    ran = house.run()
+    one_line_answer(ran, "vendors/fake/environment.yaml: requirements: not installed", "pip install 'fake-runtime>=2'")
+    assert not ran.results.exists()
+    path.write_text("variables: {LD_PRELOAD: /opt/fake.so}\n")
+    one_line_answer(house.run(), "environment.yaml: variables: LD_PRELOAD changes which code runs")
+    path.write_text("cases: {inference/tinny: {}}\n")
+    one_line_answer(house.run(), "cases.inference/tinny: there is no such case; did you mean 'inference/tiny'?")
