@@ -10,30 +10,35 @@ DYNAMIC = frozenset("importlib runpy pkgutil builtins __import__ __builtins__ __
 """Names by which a module may import another that its text does not name. An attribute is none: model.eval()."""
 
 
-def sources_in(house: Path, *rooms: str) -> dict[str, str]:
-    """The text of every module in these folders by its path; of one that can't be read, no Python."""
+Imports = Mapping[str, frozenset[str]]
+"""Of each module, by its path, the dotted names that it may import."""
+
+
+def imports_in(house: Path, *rooms: str) -> Imports:
+    """Those of every module in these folders. One that can't be read may import whatever is beside it."""
     found = {}
     for path in (path for room in rooms for path in sorted((house / room).rglob("*.py"))):
         try:
-            found[path.relative_to(house).as_posix()] = path.read_text(encoding="utf-8")
+            text = path.read_text(encoding="utf-8")
         except (OSError, ValueError):
-            found[path.relative_to(house).as_posix()] = "("
+            text = "("
+        name = path.relative_to(house).as_posix()
+        found[name] = imports_of(name, text)
     return found
 
 
-def dependents(changed: str, sources: Mapping[str, str]) -> set[str]:
-    """Modules that import `changed`, directly or by others, and itself.
+def imports_of(path: str, text: str) -> frozenset[str]:
+    """Those of one module."""
+    return frozenset(_imported(path, text))
 
-    Args:
-        changed: the path of a module, which need not be there any more.
-        sources: the text of modules by path, as `sources_in` has them.
-    """
-    imported = {path: set(_imported(path, text)) for path, text in sources.items()}
+
+def dependents(changed: str, imports: Imports) -> set[str]:
+    """Modules that import `changed`, directly or by others, and itself; it need not be there any more."""
     reached, left = {changed}, [changed]
     while left:
         path = left.pop()
         names = {_dotted(path), _whole_room(path)}
-        importers = [other for other, theirs in imported.items() if names & theirs and other not in reached]
+        importers = [other for other, theirs in imports.items() if names & theirs and other not in reached]
         reached.update(importers)
         left += importers
     return reached

@@ -21,7 +21,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from proofmark.affected.changes import Change
-from proofmark.affected.imports import dependents
+from proofmark.affected.imports import Imports, dependents
 from proofmark.affected.rooms import Rooms
 
 
@@ -66,12 +66,12 @@ class Tree:
     Attributes:
         suites: names of the suites that have a folder.
         compilers: of each vendor that is known, the names of its compilers.
-        sources: the text of every module in `vendors/` and `suites/`, by path.
+        imports: what every module in `vendors/` and `suites/` imports.
     """
 
     suites: Collection[str]
     compilers: Mapping[str, Collection[str]]
-    sources: Mapping[str, str] = field(default_factory=dict)
+    imports: Imports = field(default_factory=dict)
 
 
 def reaches(files: Iterable[Change], rooms: Rooms, tree: Tree) -> tuple[Reach, ...]:
@@ -99,7 +99,7 @@ def _reach_of(change: Change, rooms: Rooms, tree: Tree) -> Iterator[Reach]:
     if change.submodule:  # what changed in there is not known
         yield _place(f"{path}/", path, tree)
     elif path.endswith(".py") and not rooms.affects_no_case(path):
-        run = [each for each in sorted(dependents(path, tree.sources)) if not _is_inner(each, tree)]
+        run = [each for each in sorted(dependents(path, tree.imports)) if not _is_inner(each, tree)]
         yield from (_place(each, path, tree) for each in run or [path])
     elif not rooms.affects_no_case(path):
         yield _place(path, path, tree)
@@ -133,7 +133,7 @@ def _case_of(names: list[str], tree: Tree) -> str | None:
         return None
     if ending == "py" and stem.startswith("test_"):
         return stem.removeprefix("test_")
-    return stem if ending == "yaml" and f"suites/{names[0]}/test_{stem}.py" in tree.sources else None
+    return stem if ending == "yaml" and f"suites/{names[0]}/test_{stem}.py" in tree.imports else None
 
 
 def _vendor_of(path: str) -> str:

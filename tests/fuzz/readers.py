@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from hypothesis import strategies as st
 
+from proofmark.affected.rooms import read_rooms
 from proofmark.automl.config_yml import read_config_yml
 from proofmark.automl.graph import read_graph
 from proofmark.automl.seed_networks import small_network
@@ -121,6 +122,11 @@ def _file(load: Callable[[Path], Any]) -> Callable[[Path, bytes], None]:
     return read
 
 
+def _rooms(folder: Path, content: bytes) -> None:
+    rooms = read_rooms(content.decode("utf-8", "replace"), "main:ci/rooms.yaml")
+    _ = rooms.affects_no_case("docs/a.md"), rooms.may_touch("acme", "vendors/acme/x.py")
+
+
 def _host_file(path: Path) -> None:
     host = load_host_file(path)
     _ = host.entries, host.left_aside
@@ -192,6 +198,7 @@ READERS = {
         _case_file,
     ),
     "host file": Reader(inputs.yamls(samples.HOST), _file(_host_file)),
+    "rooms": Reader(inputs.yamls(samples.ROOMS), _rooms),
     "cluster file": Reader(inputs.yamls(samples.CLUSTER), _file(load_cluster)),
     "cloud file": Reader(inputs.yamls(samples.CLOUD), _file(load_cloud)),
     "a service's answer": Reader(inputs.jsons(samples.SERVICE_JOB), _answer_of_service),

@@ -164,6 +164,7 @@ HOST: dict[str, Any] = {
     "SSH_PORT": 22,
     "CASES": {"resnet50:pytorch_2.0": "/data", "bert:pytorch:A100:1:8:2": "/data/bert"},
 }
+ROOMS = {"version": 1, "affect_no_case": ["docs/", "*.md"], "vendor_may_touch": ["vendors/{vendor}/"]}
 CLUSTER: dict[str, Any] = {
     "hosts": ["one", {"address": "10.0.0.2", "port": 2222, "user": "you"}],
     "work_dir": "/work",

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proofmark.affected.changes import Change
-from proofmark.affected.imports import dependents
+from proofmark.affected.imports import dependents, imports_of
 from proofmark.affected.reach import Asked, Reach, Tree, reaches, vendors_in, why
 from proofmark.affected.rooms import Rooms, read_rooms
 from proofmark.affected.whose import whose
@@ -32,7 +32,8 @@ SOURCES = {
     "suites/inference/test_net.py": "",
     "suites/data/images.py": "",
 }
-TREE = Tree(("training", "inference"), {"acme": ("anvil", "hammer", "tongs")}, SOURCES)
+IMPORTS = {path: imports_of(path, text) for path, text in SOURCES.items()}
+TREE = Tree(("training", "inference"), {"acme": ("anvil", "hammer", "tongs")}, IMPORTS)
 
 
 def reached(*paths: str, tree: Tree = TREE, rooms: Rooms = ROOMS) -> set[str]:
@@ -94,10 +95,10 @@ def test_a_submodule_is_never_looked_into() -> None:
     "text", ["import importlib", "exec(code)", "from .anvil import *", "def broken(:", "__import__('x')"]
 )
 def test_a_module_that_does_not_say_what_it_imports_may_import_all_of_its_own_room(text: str) -> None:
-    sources = {**SOURCES, "vendors/acme/__init__.py": text}
-    tree = Tree(TREE.suites, TREE.compilers, sources)
+    imports = {**IMPORTS, "vendors/acme/__init__.py": imports_of("vendors/acme/__init__.py", text)}
+    tree = Tree(TREE.suites, TREE.compilers, imports)
     assert "with vendor acme" in reached("vendors/acme/tongs.py", tree=tree)
-    assert dependents("vendors/other/__init__.py", sources) == {"vendors/other/__init__.py"}
+    assert dependents("vendors/other/__init__.py", imports) == {"vendors/other/__init__.py"}
 
 
 def test_without_the_bases_rule_no_file_is_known_to_affect_nothing() -> None:
