@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from proofmark.gate.sequence import median_interval
-from proofmark.record.compared import Outcome, Ratio
+from proofmark.record.compared import Outcome, Ratio, outcome_of
 
 Rates = Mapping[str, float]
 """Items per second, by metric."""
@@ -44,16 +44,8 @@ class Known:
     high: float
 
     def outcome(self, width: float) -> Outcome:
-        """What follows: all of the interval must lie on one side of a bound, or within both.
-
-        The bounds are as far apart either way: half as fast is as far from the same as twice as fast.
-        """
-        bound = -math.log1p(-width)
-        if self.high < -bound:
-            return Outcome.REGRESSION
-        if self.low > bound:
-            return Outcome.IMPROVEMENT
-        return Outcome.SAME if -bound < self.low and self.high < bound else Outcome.AMBIGUOUS
+        """What follows of it, where two speeds are the same that lie no further apart than `width`, a share."""
+        return outcome_of(self.low, self.high, width)
 
 
 def known_of(base: Sequence[float], head: Sequence[float], error: float) -> Known:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from typing import Annotated, Any, Literal
@@ -37,6 +38,11 @@ class Ratio(Part):
     base: tuple[Rate, ...] = Field(default=(), description="of each pair, items per second")
     head: tuple[Rate, ...] = ()
 
+    def outcome_at(self, width: float) -> Outcome:
+        """What is known of it where two speeds are the same that lie no further apart than `width`, a share."""
+        low = -math.inf if self.low is None else math.log(self.low)
+        return outcome_of(low, math.inf if self.high is None else math.log(self.high), width)
+
     @property
     def text(self) -> str:
         """The ratio and how well it is known."""
@@ -70,10 +76,32 @@ class Compared(Part):
     problems: tuple[str, ...] = Field(default=(), description="why it could not be compared")
 
 
-def judge_compared(compared: Compared | None) -> Verdict:
-    """What a comparison says of a run: PASS where there is none."""
+def outcome_of(low: float, high: float, width: float) -> Outcome:
+    """What follows of the logarithm of a ratio between two bounds, maybe infinite: all of it must lie on one side of
+    what is the same, or within that.
+
+    That reaches as far either way: half as fast is as far from the same as twice as fast.
+    """
+    bound = -math.log1p(-width)
+    if high < -bound:
+        return Outcome.REGRESSION
+    if low > bound:
+        return Outcome.IMPROVEMENT
+    return Outcome.SAME if -bound < low and high < bound else Outcome.AMBIGUOUS
+
+
+def judge_compared(compared: Compared | None, width: float | None = None) -> Verdict:
+    """What a comparison says of a run: PASS where there is none.
+
+    Args:
+        compared: the comparison.
+        width: how far apart two speeds may be and still be the same, by another's word than the comparison's.
+    """
     if compared is None:
         return Verdict(kind=VerdictKind.PASS)
+    if width is not None and width != compared.width:
+        ratios = tuple(ratio.model_copy(update={"outcome": ratio.outcome_at(width)}) for ratio in compared.ratios)
+        compared = compared.model_copy(update={"width": width, "ratios": ratios})
     beside = f"beside {compared.baseline}"
     stages = [
         (VerdictKind.ERROR, [f"{beside}: {problem}" for problem in compared.problems]),

@@ -59,6 +59,9 @@ class Policy(Strict):
     least_seeds: int = Field(ge=1, le=10_000, description="runs without which a training is INSUFFICIENT")
     failing_seeds: float = Field(ge=0, lt=1, description="of a training's runs, how many may miss the target")
     latency_percentile: float = Field(description="that a latency run must have samples enough for")
+    gate_width: Annotated[float, Field(ge=0.001, le=0.5)] | None = Field(
+        description="share by which two speeds may differ and still be the same; null: as the comparison asked for"
+    )
     noise: Noise
 
     @field_validator("blocks")

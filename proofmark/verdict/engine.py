@@ -27,7 +27,7 @@ def judge(record: CaseRecord, own: Iterable[Stage]) -> Verdict:
     its speed was compared with a baseline's and something graver came of that. An old record gives the same verdict
     again.
     """
-    alone, beside = _judge_alone(record, own), judge_compared(record.compared)
+    alone, beside = _judge_alone(record, own), judge_compared(record.compared, record.policy.gate_width)
     if not alone.kind.shows_speed or beside.kind.exit_code <= alone.kind.exit_code:
         return alone  # the speed of a run that is not valid is compared with nobody's
     return beside

@@ -63,7 +63,8 @@ def _faults(suite: Suite, record: CaseRecord, file: CaseFile) -> Iterator[str]:
 
 
 def _resolved(suite: Suite, record: CaseRecord, file: CaseFile, given: int) -> Resolution:
-    default = next((each.new for each in record.overrides if (each.key, each.old) == ("compiler", "default")), None)
+    settled = ("compiler", "default", f"vendor {record.vendor}")
+    default = next((each.new for each in record.overrides if (each.key, each.old, each.origin) == settled), None)
     layers = list(_layers(record.overrides[:given], record.vendor, suite.closed))
     resolution = resolve(file, record.vendor, layers, default if suite.compiles else None)
     return suite.settle(resolution, record.variant.get("scale", "") if suite.scaled else "", file.path)

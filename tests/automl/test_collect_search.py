@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -13,6 +14,8 @@ from proofmark.automl.outcome.record import AutoMLRecord
 from proofmark.automl.outcome.scoring import marks_of, score_of
 from proofmark.automl.outcome.trials import trials_of
 from proofmark.automl.search.journal import FILE, read_journal
+from proofmark.suite import find_suites
+from proofmark.verification.verify import verify
 from tests.automl.searches import ROOT, search, settings
 
 
@@ -53,9 +56,26 @@ def test_the_suite_searches_and_no_edit_goes_unseen(tmp_path: Path) -> None:
     assert child[0].images == 0 and child[0].accuracy == record.trials[0].accuracy  # before training, its parent's
     again = collect(run_dir)
     assert (again.score, again.marks, again.verdict) == (record.score, record.marks, record.verdict)
+    _is_verified_elsewhere(run_dir, tmp_path / "brought")
     journal = Path(record.journal)
     text = journal.read_text(encoding="utf-8")
     journal.write_text(text.replace('"images":1', '"images":9', 1), encoding="utf-8")
     edited = collect(run_dir)
     assert edited.verdict is not None and edited.verdict.kind == "FAIL_HONESTY"
     assert "it was edited" in edited.verdict.reasons[0]
+
+
+def _is_verified_elsewhere(run_dir: Path, brought: Path) -> None:
+    """Its session's folder, where that of the search itself is not."""
+    away = run_dir.rename(run_dir.with_name("away"))
+    shutil.copytree(run_dir.parents[1], brought, ignore=shutil.ignore_patterns("automl"))
+    copied = brought / "automl" / run_dir.name
+    shutil.copytree(away, copied)
+    away.rename(run_dir)
+    suites = find_suites(ROOT / "suites")
+    verified = verify(brought, suites)
+    assert verified.holds and not verified.notes, (verified.findings, verified.notes)
+    journal = copied / "search" / FILE
+    journal.write_text(journal.read_text(encoding="utf-8").replace('"images":1', '"images":9', 1), encoding="utf-8")
+    told = "\n".join(map(str, verify(brought, suites).findings))
+    assert f"search/{FILE}: was edited" in told and "its logs say" in told, told

@@ -182,6 +182,12 @@ def test_a_configuration_is_held_to_its_cases_files(
     assert held(suite, record) == Held()
     changed = {"config": {**record.config, key: value}} if key in record.config else {key: value}
     assert told in "".join(held(suite, record.model_copy(update=changed)).faults)
+    if suite.compiles:
+        chosen = tuple(
+            replace(each, origin="--compiler") if each.key == "compiler" else each for each in record.overrides
+        )
+        overrides = tuple(sorted(chosen, key=lambda each: each.key == "batch_size"))
+        assert held(suite, record.model_copy(update={"overrides": overrides})) == Held(), "another's than the default"
     illegal = replace(record.overrides[0], key="target", old=None, new=0.1, origin="--set")
     more = record.model_copy(update={"overrides": (illegal, *record.overrides)})
     assert "is a parameter of the task" in "".join(held(suite, more).faults)

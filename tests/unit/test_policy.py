@@ -110,6 +110,14 @@ def test_each_bound_of_a_training_decides() -> None:
     assert asked.kind is VerdictKind.INSUFFICIENT and "--repeat 3" in asked.reasons[0]
 
 
+def test_the_width_of_a_gate_decides_over_a_comparison_that_was_made() -> None:
+    ratio = {"metric": "core", "outcome": "SAME", "value": 0.99, "low": 0.985, "high": 0.995, "pairs": 9}
+    shared = {"baseline": "main", "identity": None, "way": "rounds", "width": 0.02, "error": 0.01}
+    made = record(compared={**shared, "metrics_of_session": 1, "ratios": [ratio]})
+    for width, kind in ((None, "PASS"), (0.02, "PASS"), (0.003, "FAIL_PERF"), (0.01, "AMBIGUOUS")):
+        assert judge(made.model_copy(update={"policy": policy(gate_width=width)})).kind == kind, width
+
+
 def test_a_record_from_before_there_were_policies_has_its_gate() -> None:
     made = record(accuracy=accuracy(gate=0.995))
     assert made.policy.accuracy_ratio == 0.995 and made.policy_hash is None
