@@ -9,6 +9,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
+_NUMBERS = frozenset({float, int})
+
 LARGEST = 64 << 20
 """Bytes that a file of ours may have."""
 
@@ -45,6 +47,8 @@ def plain_text(value: Any) -> Any:
     if isinstance(value, dict):
         return {plain_text(key): plain_text(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
+        if _NUMBERS.issuperset(map(type, value)):  # a series has thousands
+            return list(value)
         return [plain_text(item) for item in value]
     return value
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from dataclasses import fields, is_dataclass, replace
 from datetime import UTC, datetime
+from operator import is_
 from typing import Any
 
 from pydantic import BaseModel
@@ -14,6 +16,7 @@ from proofmark.literal import number as number
 from proofmark.literal import percent as percent
 from proofmark.literal import plural as plural
 
+_NUMBERS = frozenset({float, int})
 _PREFIXES = ((1e18, "E"), (1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 
 
@@ -81,18 +84,31 @@ def _visible(character: str) -> str:
 
 
 def all_visible(value: Any) -> Any:
-    """A record, or a part of one, with `visible` done to every text in it."""
+    """A record, or a part of one, with `visible` done to every text in it; itself, where all can be seen."""
+    if value is None or isinstance(value, int | float):
+        return value
     if isinstance(value, str):
         return visible(value)
-    if isinstance(value, BaseModel):
-        return value.model_copy(update={name: all_visible(getattr(value, name)) for name in type(value).model_fields})
-    if is_dataclass(value) and not isinstance(value, type):
-        return replace(value, **{each.name: all_visible(getattr(value, each.name)) for each in fields(value)})
+    if isinstance(value, list | tuple):
+        if _NUMBERS.issuperset(map(type, value)):  # a series has thousands
+            return value
+        seen = [all_visible(item) for item in value]
+        return value if all(map(is_, seen, value)) else type(value)(seen)
     if isinstance(value, dict):
         return {all_visible(key): all_visible(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return type(value)(map(all_visible, value))
+    if isinstance(value, BaseModel):
+        update = _changed(value, type(value).model_fields)
+        return value.model_copy(update=update) if update else value
+    if is_dataclass(value) and not isinstance(value, type):
+        update = _changed(value, [each.name for each in fields(value)])
+        return replace(value, **update) if update else value
     return value
+
+
+def _changed(value: Any, names: Iterable[str]) -> dict[str, Any]:
+    """Those attributes of which a text can't all be seen, made visible."""
+    seen = {name: all_visible(getattr(value, name)) for name in names}
+    return {name: now for name, now in seen.items() if now is not getattr(value, name)}
 
 
 def printable(text: str) -> str:

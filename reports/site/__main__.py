@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import hashlib
 import sys
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from proofmark.errors import ProofmarkError
+from proofmark.errors import ProofmarkError, harmless
 from proofmark.suite import find_suites
 from reports.site.build import HOUSE, build
 from reports.site.export import NO_PARQUET
@@ -25,11 +26,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--processes", metavar="N", type=_count, default=2, help="that read records (default 2)")
     parser.add_argument("--allowed-signers", metavar="FILE", type=Path, help="who must have signed what is ranked")
     given = parser.parse_args(arguments)
-    look = partial(held, allowed=given.allowed_signers)
+    signers = given.allowed_signers
+    look = partial(held, allowed=signers)
     try:
-        built = build(given.directories, given.out, find_suites(HOUSE / "suites"), look, given.processes)
+        by = hashlib.sha256(signers.read_bytes()).hexdigest() if signers else ""
+        built = build(given.directories, given.out, find_suites(HOUSE / "suites"), look, given.processes, by)
     except (ProofmarkError, OSError) as error:
-        print(f"error: {error}", file=sys.stderr)
+        print(harmless(f"error: {error}"), file=sys.stderr)
         return USAGE_ERROR
     except KeyboardInterrupt:
         print("interrupted: the site is as it was before", file=sys.stderr)

@@ -50,9 +50,22 @@ class Built:
 
 
 def build(
-    directories: Sequence[Path], site: Path, suites: Mapping[str, Suite], look: Look = held, processes: int = 2
+    directories: Sequence[Path],
+    site: Path,
+    suites: Mapping[str, Suite],
+    look: Look = held,
+    processes: int = 2,
+    by: str = "",
 ) -> Built:
     """Build the site of all records below some directories, or bring it up to date.
+
+    Args:
+        directories: in which sessions' folders lie, at any depth.
+        site: new, or a site's.
+        suites: by name, as `find_suites` finds them.
+        look: verifies a session's folder.
+        processes: that read records.
+        by: what `look` goes by beside the code; where it is another than at the last build, all is looked at again.
 
     Raises:
         ProofmarkError: a directory can't be read, or nothing be verified; the site is another's folder, or another
@@ -66,7 +79,7 @@ def build(
         assets = pages.write_assets(site)
         try:
             pages.write_shells(site, assets)
-            with Index(site / INDEX, _maker()) as index:
+            with Index(site / INDEX, _maker() + by) as index:
                 reader = Reader(suites, look, site / "runs", assets)
                 built = _brought_up_to_date(index, site, found, _reading(reader, processes))
                 pages.sweep_assets(site, assets)

@@ -1,0 +1,291 @@
+"""The scoreboard: what is built of which records, how much of it again, and what breaks a build and what does not."""
+
+from __future__ import annotations
+
+import csv
+import fcntl
+import json
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks.synthetic_records import synthetic
+from proofmark.errors import UsageError
+from proofmark.suite import Suite
+from reports.site import __main__ as program
+from reports.site import build as building
+from reports.site import export as exporting
+from reports.site.build import INDEX, LOCK, Built, build
+from reports.site.reading import Seen, held
+from tests.reports.records import make_record
+from tests.suites_there import SUITES
+
+EVIL = "=cmd|' /C calc'!A0 <script>alert(1)</script> ](javascript:1) \u202e"
+MANY = 300
+
+
+def taken_as_given(folder: Path, suites: Mapping[str, Suite]) -> Seen:
+    return Seen((), {})
+
+
+def seed() -> dict[str, Any]:
+    return json.loads(make_record(profile="standard").text())
+
+
+def put(folder: Path, record: Mapping[str, Any]) -> Path:
+    run = folder / record["suite"] / "case"
+    run.mkdir(parents=True)
+    path = run / "record.json"
+    path.write_text(json.dumps(record))
+    return path
+
+
+def data(path: Path) -> Any:
+    """What a script hands over."""
+    text = path.read_text()
+    return json.loads(text[text.index(", ") + 2 : text.rindex(")")])
+
+
+def leagues(site: Path) -> dict[str, Any]:
+    found: dict[str, Any] = data(site / "data" / "site.js")["leagues"]
+    return found
+
+
+def league(site: Path, name: str) -> dict[str, Any]:
+    found: dict[str, Any] = data(site / "data" / f"{leagues(site)[name]['data']}.js")
+    return found
+
+
+def made(folder: Path, site: Path, look: Any = taken_as_given) -> Built:
+    return build([folder], site, SUITES, look)
+
+
+@pytest.fixture(scope="module")
+def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("results")
+    for number, record in enumerate(synthetic(seed(), MANY)):
+        put(folder / f"session-{number:04}", record)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def built(many: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    site = tmp_path_factory.mktemp("out") / "site"
+    assert made(many, site).runs == MANY
+    return site
+
+
+@pytest.fixture
+def few(tmp_path: Path) -> Path:
+    for number, record in enumerate(synthetic(seed(), 4, cases=1)):
+        put(tmp_path / "results" / str(number), record)
+    return tmp_path / "results"
+
+
+def test_only_passed_runs_of_the_published_size_are_ranked_each_contender_once(built: Path) -> None:
+    assert sum(known["runs"] for known in leagues(built).values()) == MANY
+    for name in leagues(built):
+        rows = league(built, name)["rows"]
+        ranked = [row for row in rows if row["rank"]]
+        assert ranked and all(row["verdict"] == "PASS" and row["profile"] == "standard" for row in ranked)
+        contenders = [(row["vendor"], row["chip"], row["precision"]) for row in ranked]
+        assert len(set(contenders)) == len(contenders)
+        assert sorted(row["rank"] for row in ranked) == list(range(1, len(ranked) + 1))
+        assert all(row["why"] for row in rows if not row["rank"])
+
+
+def test_a_vendor_without_a_rank_has_a_reason(tmp_path: Path) -> None:
+    put(tmp_path / "in", {**seed(), "profile": "embedded"})
+    made(tmp_path / "in", tmp_path / "site")
+    ((name, known),) = leagues(tmp_path / "site").items()
+    assert known["vendors"] == {
+        "cpu": {"id": known["vendors"]["cpu"]["id"], "verdict": "PASS", "why": "profile embedded is never ranked"}
+    }
+
+
+def test_every_run_has_a_page_and_what_two_are_compared_by(built: Path) -> None:
+    pages = {path.stem for path in (built / "runs").glob("*.html")}
+    assert len(pages) == MANY and pages == {path.stem for path in (built / "runs").glob("*.js")}
+    told = data(next((built / "runs").glob("*.js")))["sections"]
+    assert told["configuration"]["training.epochs"] == "4" and told["run"]["precision"] in ("fp16", "fp32")
+
+
+def test_trends_show_where_the_pace_changed(built: Path) -> None:
+    changes = [
+        change for name in leagues(built) for change in league(built, name)["changes"] if change["key"] == "core"
+    ]
+    assert changes and all(0.9 < change["after"] / change["before"] < 0.95 for change in changes)
+
+
+def test_exports_hold_every_run(built: Path) -> None:
+    import pyarrow.parquet as parquet
+
+    for known in leagues(built).values():
+        comma, plain, columns = (built / "exports" / name for name in known["exports"])
+        with comma.open(newline="") as stream:
+            rows = list(csv.DictReader(stream))
+        listed, table = json.loads(plain.read_text()), parquet.read_table(columns)
+        assert len(rows) == len(listed) == table.num_rows == known["runs"]
+        assert table.column("figure_engine_core").to_pylist() == [row["figure_engine_core"] for row in listed]
+        assert [row["id"] for row in rows] == [row["id"] for row in listed]
+        withheld = [row for row in listed if row["verdict"].startswith("FAIL") or row["verdict"] == "ERROR"]
+        assert withheld and all(row["figure_engine_core"] is None for row in withheld)
+
+
+def test_a_build_reads_again_only_what_is_new_and_writes_only_what_it_touches(few: Path, tmp_path: Path) -> None:
+    site = tmp_path / "site"
+    other = put(tmp_path / "results" / "other", {**seed(), "case": "other"})
+    assert made(few, site).read == 5
+    before = {path: path.stat().st_mtime_ns for path in site.rglob("*.*") if path.parent.name in ("runs", "exports")}
+    untouched = leagues(site)["inference/other"]["data"]
+    assert made(few, site).read == 0
+    put(tmp_path / "results" / "new", {**next(synthetic(seed(), 1, cases=1)), "seed": 7})
+    assert made(few, site).read == 1
+    after = {path: path.stat().st_mtime_ns for path in before}
+    assert {path.stem for path, when in after.items() if when != before[path]} == {
+        Path(leagues(site)["inference/resnet50_0"]["exports"][0]).stem
+    }
+    assert leagues(site)["inference/other"]["data"] == untouched
+    shutil.rmtree(other.parents[2])
+    assert made(few, site).runs == 5 and "inference/other" not in leagues(site)
+    assert len(list((site / "runs").glob("*.html"))) == 5 and len(list((site / "data").iterdir())) == 2
+
+
+def test_what_lies_beside_a_record_is_looked_at_again_when_it_changes(few: Path, tmp_path: Path) -> None:
+    made(few, tmp_path / "site")
+    (few / "0" / "inference" / "case" / "events.jsonl").write_text("{}")
+    assert made(few, tmp_path / "site").read == 1
+
+
+def test_a_record_that_cannot_be_read_is_a_line_and_the_rest_is_built(few: Path, tmp_path: Path) -> None:
+    (few / "0/inference/case/record.json").write_text(json.dumps(seed())[:5000])
+    with put(few / "large", seed()).open("r+b") as stream:
+        stream.truncate(2 << 30)
+    put(few / "schema", {**seed(), "schema_version": 99})
+    built = made(few, tmp_path / "site")
+    assert built.runs == 3
+    truncated, large, schema = built.problems
+    assert "0/inference/case/record.json: not a run record" in truncated
+    assert "larger than 64 MiB" in large and "\n" not in large
+    assert "schema version 99, this Proofmark reads 2 and 3" in schema
+    assert len(data(tmp_path / "site/data/site.js")["problems"]) == 3
+
+
+def test_a_record_of_an_unknown_suite_is_shown_by_envelope_and_figures(tmp_path: Path) -> None:
+    put(tmp_path / "in", {**seed(), "suite": "elsewhere"})
+    made(tmp_path / "in", tmp_path / "site")
+    (page,) = (tmp_path / "site/runs").glob("*.html")
+    assert "images/s" in page.read_text() and "elsewhere/resnet50" in leagues(tmp_path / "site")
+
+
+def test_names_are_shown_and_never_obeyed(tmp_path: Path) -> None:
+    put(tmp_path / "in", {**seed(), "vendor": EVIL, "case": EVIL})
+    made(tmp_path / "in", tmp_path / "site")
+    for path in (tmp_path / "site").rglob("*.*"):
+        if path.parent.name in ("runs", "data"):
+            assert "<script>alert" not in path.read_text() and "\u202e" not in path.read_text()
+    ((_, known),) = leagues(tmp_path / "site").items()
+    with (tmp_path / "site/exports" / known["exports"][0]).open(newline="") as stream:
+        (row,) = csv.DictReader(stream)
+    assert row["vendor"].startswith("'=cmd")
+
+
+@pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@SUM(A1)", " =1", "\t=1", "\r=1"])
+def test_no_cell_is_a_formula(text: str) -> None:
+    assert exporting.cell(text).startswith("'")
+    assert exporting.cell(-1.5) == "-1.5" and exporting.cell("fp16") == "fp16" and exporting.cell(None) == ""
+
+
+def test_two_builds_do_not_write_one_directory(few: Path, tmp_path: Path) -> None:
+    made(few, tmp_path / "site")
+    with (tmp_path / "site" / LOCK).open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with pytest.raises(UsageError, match="another build writes it"):
+            made(few, tmp_path / "site")
+
+
+def test_a_folder_of_other_things_is_left_alone(few: Path, tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.tex").write_text("x")
+    with pytest.raises(UsageError, match="files that are no site's"):
+        made(few, tmp_path / "mine")
+    assert [path.name for path in (tmp_path / "mine").iterdir()] == ["thesis.tex"]
+
+
+def test_an_interrupted_build_leaves_the_earlier_site(few: Path, tmp_path: Path) -> None:
+    site = tmp_path / "site"
+    made(few, site)
+    before = {path: path.read_bytes() for path in site.rglob("*.*") if path.parent.name in ("runs", "data")}
+    put(few / "new", {**seed(), "case": "resnet50_0"})
+
+    def interrupted(folder: Path, suites: Mapping[str, Suite]) -> Seen:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        made(few, site, interrupted)
+    assert all(path.read_bytes() == content for path, content in before.items())
+    assert made(few, site).read == 1 and len(leagues(site)) == 1
+
+
+def test_what_goes_wrong_in_a_reading_process_ends_the_build(many: Path, tmp_path: Path) -> None:
+    def full(folder: Path, suites: Mapping[str, Suite]) -> Seen:
+        raise OSError(28, "No space left on device")
+
+    with pytest.raises(OSError, match="No space left"):
+        made(many, tmp_path / "site", full)
+
+
+def test_a_damaged_index_is_begun_anew(few: Path, tmp_path: Path) -> None:
+    made(few, tmp_path / "site")
+    (tmp_path / "site" / INDEX).write_bytes(b"not a database" * 100)
+    assert made(few, tmp_path / "site").read == 4
+
+
+def test_another_proofmark_makes_all_anew(few: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made(few, tmp_path / "site")
+    monkeypatch.setattr(building, "_maker", lambda: "another")
+    assert made(few, tmp_path / "site").read == 4
+
+
+def test_a_session_that_does_not_hold_is_shown_unranked_with_the_finding(tmp_path: Path) -> None:
+    put(tmp_path / "in", seed())
+    made(tmp_path / "in", tmp_path / "site", held)
+    (row,) = league(tmp_path / "site", "inference/resnet50")["rows"]
+    assert row["rank"] is None and row["why"].startswith("manifest.json: is not there")
+    assert "Not verified:" in (tmp_path / "site/runs" / f"{row['id']}.html").read_text()
+
+
+def test_without_pyarrow_there_is_no_parquet_and_a_line_says_so(
+    few: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(building, "parquet_there", lambda: False)
+    assert program.main([str(few), "--out", str(tmp_path / "site")]) == 0
+    assert "pip install pyarrow" in capsys.readouterr().err
+    assert all(len(known["exports"]) == 2 for known in leagues(tmp_path / "site").values())
+
+
+@pytest.mark.parametrize(
+    "arguments, said",
+    [
+        (["nowhere", "--out", "site"], "nowhere: not a directory"),
+        ([".", "--out", "file"], "--out file: not a directory"),
+        ([".", "--out", "site", "--processes", "0"], "expected 1 to 256"),
+        ([".", "--out", "site", "--allowed-signers", "nobody"], "nobody"),
+        (["."], "--out"),
+    ],
+)
+def test_a_mistake_is_one_line_and_exit_code_4(
+    arguments: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").touch()
+    put(tmp_path / "results", seed())
+    try:
+        code: Any = program.main(arguments)
+    except SystemExit as leaving:
+        code = leaving.code
+    error = capsys.readouterr().err
+    assert code == 4 and said in error and error.count("\n") == 1
