@@ -24,6 +24,17 @@ from proofmark.suite import Suite, find_suites
 from reports.site.build import HOUSE, build
 from reports.site.reading import Seen, held
 
+_PROBE = """<iframe src="PAGE.html" width="1280" height="900"></iframe><script>
+const frame = document.querySelector("iframe");
+const look = () => {
+  const seen = frame.contentWindow, paint = seen.performance.getEntriesByName("first-contentful-paint")[0];
+  const told = seen.document.getElementById("about").textContent;
+  if (!paint || told.startsWith("Loading")) { setTimeout(look, 5); return; }
+  const [first, full] = [paint.startTime, seen.performance.now()].map(Math.round);
+  document.title = `first paint ${first} ms, filled by ${full} ms`;
+};
+frame.onload = look;</script>"""
+
 
 def main() -> None:
     """Make the records, build the site of them twice, and say what it took."""
@@ -81,13 +92,7 @@ def _paint(site: Path) -> None:
         return
     probe = site / "probe.html"
     for page in ("index", "league", "trends"):
-        script = (
-            f"<iframe src='{page}.html' width=1280 height=900></iframe><script>const f = document.querySelector('iframe');"
-            "const look = () => { const w = f.contentWindow, p = w.performance.getEntriesByName('first-contentful-paint')[0];"
-            "if (p && !w.document.getElementById('about').textContent.startsWith('Loading')) document.title ="
-            "`first paint ${Math.round(p.startTime)} ms, filled by ${Math.round(w.performance.now())} ms`;"
-            "else setTimeout(look, 5); }; f.onload = look;</script>"
-        )
+        script = _PROBE.replace("PAGE", page)
         probe.write_text(f"<!DOCTYPE html><title></title>{script}", encoding="utf-8")
         with tempfile.TemporaryDirectory(prefix="proofmark-chromium-") as profile:
             flags = ["--headless", "--no-sandbox", "--disable-gpu", "--allow-file-access-from-files", "--dump-dom"]

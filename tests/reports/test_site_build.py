@@ -100,7 +100,7 @@ def test_only_passed_runs_of_the_published_size_are_ranked_each_contender_once(b
 def test_a_vendor_without_a_rank_has_a_reason(tmp_path: Path) -> None:
     put(tmp_path / "in", {**seed(), "profile": "embedded"})
     made(tmp_path / "in", tmp_path / "site")
-    ((name, known),) = leagues(tmp_path / "site").items()
+    ((_, known),) = leagues(tmp_path / "site").items()
     assert known["vendors"] == {
         "cpu": {"id": known["vendors"]["cpu"]["id"], "verdict": "PASS", "why": "profile embedded is never ranked"}
     }

@@ -28,9 +28,9 @@ const scoreboard = (() => {
   }
 
   async function league(name) {
-    const known = (await load("site")).leagues[name];
-    if (!known) throw new Error(`no case is called ${name}`);
-    return load(known.data);
+    const { leagues } = await load("site");
+    if (!Object.hasOwn(leagues, name)) throw new Error(`no case is called ${name}`);
+    return load(leagues[name].data);
   }
 
   const state = () => Object.fromEntries(new URLSearchParams(location.hash.slice(1)));

@@ -17,7 +17,7 @@ always(async () => {
   const page = Math.min(Math.max(1, Number.parseInt(state.page, 10) || 1), pages);
   const [by, down] = sorting(state);
   say(`${rows.length.toLocaleString("en")} of ${league.rows.length.toLocaleString("en")} runs, by ${columnName(league, by)}, ` +
-    `${down ? "largest" : "smallest"} first; page ${page} of ${pages}.`);
+    `${down ? "largest" : "smallest"} first; page ${page} of ${pages}. Tick two to compare them.`);
   put("table", table(league, rows.slice((page - 1) * PER_PAGE, page * PER_PAGE), by, down));
   turning(page, pages);
   put("exports", "This case as ", ...league.exports.flatMap((file, number) =>
