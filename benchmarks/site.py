@@ -12,7 +12,6 @@ import argparse
 import resource
 import shutil
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Mapping
@@ -104,4 +103,4 @@ def _paint(site: Path) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()
