@@ -23,6 +23,7 @@ from dataclasses import dataclass, field
 from proofmark.affected.changes import Change
 from proofmark.affected.imports import Imports, dependents
 from proofmark.affected.rooms import Rooms
+from proofmark.rules.scale import Scale
 
 
 @dataclass(frozen=True)
@@ -119,7 +120,7 @@ def _in_vendor(vendor: str, names: list[str], because: str, tree: Tree) -> Reach
     match names:
         case ["configs", suite, file] if file.endswith(".yaml"):
             return Reach(because, suite, file.removesuffix(".yaml"), vendor=vendor)
-        case ["configs", suite, name, file] if file.endswith(".yaml"):
+        case ["configs", suite, name, file] if file.endswith(".yaml") and Scale.is_named(file.removesuffix(".yaml")):
             return Reach(because, suite, name, file.removesuffix(".yaml"), vendor)
         case [file] if _is_compiler(vendor, file, tree):
             return Reach(because, vendor=vendor, compiler=file.removesuffix(".py"))

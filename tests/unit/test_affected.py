@@ -46,6 +46,7 @@ def reached(*paths: str, tree: Tree = TREE, rooms: Rooms = ROOMS) -> set[str]:
         ("vendors/acme/configs/inference/net.yaml", {"inference/net with vendor acme"}),
         ("vendors/acme/configs/training/net/A100x1x8.yaml", {"training/net at A100x1x8 with vendor acme"}),
         ("vendors/acme/configs/training/net/notes.txt", {"with vendor acme"}),
+        ("vendors/acme/configs/training/net/environment.yaml", {"with vendor acme"}),
         ("vendors/acme/tongs.py", {"with vendor acme compiled by tongs"}),
         ("vendors/acme/anvil.py", {"with vendor acme compiled by anvil", "with vendor acme compiled by hammer"}),
         ("vendors/acme/staging.py", {f"with vendor acme compiled by {name}" for name in ("anvil", "hammer", "tongs")}),
