@@ -10,6 +10,9 @@ from reports.ci.markdown import Section
 from reports.content.compared import compared
 from reports.content.view import View
 
+COMPARED = "compared_"
+"""How the keys of figures begin that are about a baseline."""
+
 
 def verdicts(records: Sequence[CaseRecord], exit_code: int) -> Section:
     """A row per run, the gravest verdict first: what it is ranked by, or all reasons why it did not pass."""
@@ -18,6 +21,17 @@ def verdicts(records: Sequence[CaseRecord], exit_code: int) -> Section:
     rows = [(_kind(view), view.name, view.variant, _told(view)) for view in views]
     lines = () if rows else ("no run has left a record",)
     return Section(f"Proofmark: {count}, exit code {exit_code}", ("verdict", "run", "of", "told"), rows, lines)
+
+
+def slower_or_faster(records: Sequence[CaseRecord]) -> Section:
+    """The figures by which a run was held against a baseline, each with its outcome and its interval."""
+    rows = [
+        (view.name, figure.label, str(view.shown(key)))
+        for view in map(View, records)
+        for key, figure in view.figures.items()
+        if key.startswith(COMPARED)
+    ]
+    return Section("Slower or faster", ("run", "metric", "beside the baseline"), rows)
 
 
 def together(records: Sequence[CaseRecord], suites: Mapping[str, Suite]) -> list[Section]:

@@ -12,11 +12,12 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
+from proofmark.record.figures import Figure, FigureKind
 from proofmark.record.parts import Verdict, VerdictKind
 from proofmark.rules.marks import line_of
 from reports.ci.annotations import Annotation, github, gitlab
 from reports.ci.markdown import LONGEST, MOST, Section, escaped, markdown
-from reports.ci.summary import verdicts
+from reports.ci.summary import slower_or_faster, verdicts
 from reports.content.text import printable
 from tests.reports.records import make_record
 
@@ -85,6 +86,15 @@ def test_the_gravest_verdict_comes_first_and_a_speed_that_is_withheld_is_not_the
     assert section.rows[0][-1] == "it | cheats"
     assert "engine core" in section.rows[1][-1]
     assert verdicts([], 4).lines == ("no run has left a record",)
+
+
+def test_what_was_compared_stands_with_its_interval_unless_speed_is_withheld() -> None:
+    told = "REGRESSION: 0.9 times the baseline's (0.88 to 0.92, 7 pairs)"
+    figure = Figure(key="compared_core", label="core compared", unit="text", kind=FigureKind.SPEED, value=told)
+    good = make_record().with_figures([figure])
+    assert slower_or_faster([good]).rows == [(good.run_name, "core compared", told)]
+    bad = good.model_copy(update={"verdict": Verdict(kind=VerdictKind.FAIL_HONESTY)})
+    assert slower_or_faster([bad]).rows == [(good.run_name, "core compared", "withheld: FAIL_HONESTY")]
 
 
 def test_an_annotation_is_one_command_whatever_it_says() -> None:
