@@ -33,6 +33,7 @@ from proofmark.launch.service.ticket import Manifest, Ticket, read_told
 from proofmark.process.answers import read_answer
 from proofmark.record.envelope import CaseRecord
 from proofmark.record.load import load_record
+from proofmark.record.policy import default_policy, load_policy
 from proofmark.rules.case_file import load_case_file, load_model
 from proofmark.rules.config import resolve
 from proofmark.rules.legality import OverrideLayer
@@ -41,6 +42,8 @@ from proofmark.training.collect import collect as collect_training
 from proofmark.training.job import LEAVES
 from proofmark.training.record import TrainingRecord
 from proofmark.vendor.hardware.chips import describe_chip
+from proofmark.verification.judged import judge_again
+from proofmark.verification.verify import verify
 from reports.content.view import View
 from reports.junit import properties
 from reports.terminal import explanations, summary_lines
@@ -49,6 +52,7 @@ from suites.training.report.mllog import mllog
 from suites.training.report.perflog import perflog
 from tests.fuzz import inputs, samples
 from tests.suites_there import SUITES, page_of
+from tests.unit.records import record
 
 
 class Reader(NamedTuple):
@@ -89,6 +93,16 @@ def _case_log(folder: Path, content: tuple[bytes, bytes]) -> None:
     (folder / "events.jsonl").write_bytes(content[0])
     (folder / "monitor.jsonl").write_bytes(content[1])
     shown(collect(folder / "events.jsonl"), folder)
+
+
+def _session(folder: Path, content: tuple[bytes, bytes]) -> None:
+    run_dir = folder / "inference" / "net"
+    run_dir.mkdir(parents=True)
+    (folder / "manifest.json").write_bytes(content[0])
+    (run_dir / "record.json").write_bytes(content[1])
+    verified = verify(folder, SUITES)
+    assert not verified.holds and all(str(found).isprintable() for found in (*verified.findings, *verified.notes))
+    judge_again(run_dir / "record.json", SUITES)
 
 
 def _training_logs(folder: Path, content: dict[str, bytes]) -> None:
@@ -211,6 +225,10 @@ READERS = {
     ),
     "container file": Reader(
         inputs.yamls(samples.CONTAINER), _file(lambda path: load_model(path, ContainerSettings, path.parent))
+    ),
+    "policy": Reader(inputs.yamls(default_policy().model_dump(mode="json")), _file(load_policy)),
+    "a session's folder": Reader(
+        st.tuples(inputs.jsons(samples.SESSION_MANIFEST), inputs.jsons(record().model_dump(mode="json"))), _session
     ),
     "chips": Reader(inputs.yamls(samples.CHIPS), _file(lambda path: describe_chip("Acme One", 2, "fp16", path))),
     "answer": Reader(st.one_of(map(inputs.jsons, samples.ANSWERS)), _answer, (ValueError,)),

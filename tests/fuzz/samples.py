@@ -190,6 +190,18 @@ CHIPS: dict[str, Any] = {
         {"name": "Two", "match": "acme (two|2)", "peaks": {"fp32": PEAK}, "tdp": 400},
     ]
 }
+SESSION_MANIFEST: dict[str, Any] = {
+    "schema_version": 1,
+    "proofmark": "0.1.0",
+    "session": "20260301-120000",
+    "made": 1.79e9,
+    "altered": [],
+    "files": {
+        "report.html": {"sha256": "0" * 64, "bytes": 3},
+        "inference/net/link": {"link": "report.html"},
+        "pipe": {},
+    },
+}
 ANSWERS: list[Any] = [
     {"outcome": {"status": "done", "reason": None, "kind": None, "detail": None}},
     {"phase": "engine round 1/3", "step": 1, "steps": 3, "items": 10, "samples_per_second": 2.5, "loss": 0.5},
