@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from proofmark.affected.__main__ import main
 from proofmark.affected.changes import Change
 from proofmark.affected.git import changes_since, text_at
 from proofmark.errors import UsageError
@@ -152,3 +153,36 @@ def test_the_variables_of_a_hook_lead_nowhere_else(house: Path, git: Git, monkey
     monkeypatch.setenv("GIT_DIR", "/nowhere")
     monkeypatch.setenv("GIT_INDEX_FILE", "/nowhere/index")
     assert paths(house) == ["b.py"]
+
+
+def test_a_commit_is_judged_without_being_checked_out(
+    house: Path, git: Git, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rule = house / "ci/rooms.yaml"
+    rule.parent.mkdir()
+    rule.write_text("version: 1\nvendor_may_touch: ['vendors/{vendor}/']\n")
+    git("add", "-A")
+    git("commit", "-qm", "a rule")
+    git("branch", "base")
+    for branch, files in {"own": ["vendors/acme/a.py"], "beyond": ["vendors/acme/a.py", "x.py"]}.items():
+        git("checkout", "-qb", branch, "base")
+        for name in files:
+            (house / name).parent.mkdir(parents=True, exist_ok=True)
+            (house / name).write_text("")
+        git("add", "-A")
+        git("commit", "-qm", branch)
+    git("checkout", "-q", "base")
+
+    def judged(*arguments: str) -> tuple[int, str, str]:
+        code = main(["--in", str(house), *arguments])
+        told = capsys.readouterr()
+        return code, told.out, told.err
+
+    assert judged("--since", "base", "--head", "own")[:2] == (0, "vendor=acme\n")
+    assert judged("--since", "base", "--head", "own", "--vendor", "other")[:2] == (1, "")
+    code, output, words = judged("--since", "base", "--head", "beyond")
+    assert (code, output) == (1, "") and "it touches what a vendor may not: x.py" in words
+    code, output, words = judged("--since", "main", "--head", "own")  # without a rule nothing is a vendor's
+    assert (code, output) == (1, "") and "not judged as vendor acme's" in words
+    code, output, words = judged("--since", "base", "--head=--output=x")
+    assert (code, output) == (4, "") and words.count("\n") == 1 and "unknown revision" in words

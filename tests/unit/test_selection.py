@@ -1,0 +1,78 @@
+"""What --changed-since comes to in a session, without one."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from fixtures import affected
+from fixtures.affected import SELECTION, Selection, affects_nothing, told, unrecorded
+from proofmark.affected.changes import Change, Changes
+from proofmark.affected.reach import Reach
+from proofmark.affected.rooms import Rooms
+from proofmark.affected.whose import whose
+from reports.junit_file import RUN
+
+FILES = (Change("vendors/acme/configs/training/net/A100x1x8.yaml"), Change("vendors/other", submodule=True))
+ROOMS = Rooms(vendor_may_touch=["vendors/{vendor}/"])
+
+
+def selection() -> Selection:
+    return Selection(Changes("main", "0" * 40, FILES, 1), ROOMS, whose(FILES, ROOMS))
+
+
+def config(found: Selection | None) -> Any:
+    option = SimpleNamespace(collectonly=False, setupplan=False)
+    return SimpleNamespace(stash={SELECTION: found} if found else {}, option=option)
+
+
+def test_a_worker_has_what_the_controller_found() -> None:
+    node: Any = SimpleNamespace(config=config(selection()), workerinput={})
+    affected.pytest_configure_node(node)
+    assert affected._from_worker_input(node.workerinput[affected.WORKERS]) == selection()
+
+
+def test_the_controller_learns_what_a_worker_left_out() -> None:
+    decided, learned = selection(), selection()
+    decided.kept["training/net/A100x1x8"] = Reach("f", "training", "net", "A100x1x8", "acme")
+    decided.left_out["training/net/1x1"] = "so"
+    learned.learn(decided.plain())
+    assert learned == decided
+
+
+@pytest.mark.parametrize(
+    "scale, skipped, lacking",
+    [
+        ("A100x1x8", "is for another chip", "is for another chip"),
+        (None, "needs 8 devices", None),
+        (None, None, "the change affects it, and this session has made no record of it"),
+    ],
+)
+def test_an_affected_run_lacks_a_record_unless_this_machine_cannot_have_it(
+    scale: str | None, skipped: str | None, lacking: str | None
+) -> None:
+    found = selection()
+    found.kept["training/net/A100x1x8"] = Reach("f", "training", "net", scale, "acme")
+    if skipped:
+        report: Any = SimpleNamespace(
+            user_properties=[(RUN, "training/net/A100x1x8")], skipped=True, longrepr=("f", 1, f"Skipped: {skipped}")
+        )
+        affected._Skips(found).pytest_runtest_logreport(report)
+    expected = [("training/net/A100x1x8", lacking)] if lacking else []
+    assert unrecorded(config(found), set()) == expected
+    assert unrecorded(config(found), {"training/net/A100x1x8"}) == []
+
+
+def test_nothing_affected_takes_runs_that_were_selected() -> None:
+    found = selection()
+    assert not affects_nothing(config(None)) and not affects_nothing(config(found))
+    found.left_out["training/net/1x1"] = "so"
+    assert affects_nothing(config(found))
+    assert list(told(found, "acme")) == [
+        "LEFT OUT training/net/1x1: so",
+        "LEFT OUT vendor other: it has changed too; this session is of acme, --vendor other runs it",
+        "NOTHING AFFECTED: none of the 1 runs that were selected depends on the 2 files that differ from main: "
+        "vendors/acme/configs/training/net/A100x1x8.yaml, vendors/other",
+    ]
