@@ -106,6 +106,8 @@ def _of_runs(record: TrainingRecord) -> Iterator[Figure]:
             took = valued(found.seconds, None)
             yield cost(f"run_{index}_confirmation_seconds", f"{seed(run)}, evaluating it there", "s", **took)
         yield from _examined(record, run, index)
+        if run.standing:
+            yield fact(f"run_{index}_standing", f"{seed(run)}, rests on", "text", value=_rests_on(run))
         if (several := run.instances) is not None:
             rates, scores = (", ".join(map(number, each)) for each in (several.throughputs, several.accuracies))
             mean = {"value": rates, "note": f"average {number(several.throughput)}"}
@@ -115,6 +117,14 @@ def _of_runs(record: TrainingRecord) -> Iterator[Figure]:
     yield honesty(
         [check for run in record.runs for each in (run, *run.servers) for check in each.checks], "none is recorded"
     )
+
+
+def _rests_on(run: SeedRun) -> str:
+    """What of a run was verified, and what only claimed."""
+    sure, said = (
+        ", ".join(each.what for each in run.standing if each.verified is verified) for verified in (True, False)
+    )
+    return f"verified: {sure or 'nothing'}; claimed by the ranks: {said or 'nothing'}"
 
 
 def _examined(record: TrainingRecord, run: SeedRun, index: int) -> Iterator[Figure]:

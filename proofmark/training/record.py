@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 from pydantic import Field
 
@@ -140,6 +141,14 @@ class Examination(Part):
         return self.metric is not None and self.samples == self.of
 
 
+class Standing(Part):
+    """What a figure of a training rests on."""
+
+    what: Literal["time", "samples", "metric", "initial weights", "steps"]
+    verified: bool = Field(description="in a process that runs no vendor's code; otherwise it is claimed by the ranks")
+    by: str = Field(description="who says so")
+
+
 class SeedRun(Part):
     """One training from one seed."""
 
@@ -193,6 +202,7 @@ class SeedRun(Part):
     checks: tuple[Check, ...] = Field(default=(), description="of the training's honesty")
     confirmation: Confirmation | None = Field(default=None, description="null: the vendor adapts nothing, or a miss")
     examination: Examination | None = Field(default=None, description="null: a miss, or not recorded")
+    standing: tuple[Standing, ...] = Field(default=(), description="what was verified, and what only claimed")
 
     @property
     def samples_to_target(self) -> int | None:

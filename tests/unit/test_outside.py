@@ -14,9 +14,9 @@ from safetensors.torch import save_file
 from proofmark.errors import StepError
 from proofmark.record.events import EventLog, read_events
 from proofmark.rules.config import EffectiveConfig
-from proofmark.training.checks import OUTSIDE, REPLAYED, SEEDED, as_good, keeps_the_plan, takes_steps
+from proofmark.training.checks import CLOCK, OUTSIDE, PLAN, REPLAYED, SEEDED, as_good, keeps_the_plan, takes_steps
 from proofmark.training.event_types import AGENT_EVENTS
-from proofmark.training.logs.outside import examination_of, examined
+from proofmark.training.logs.outside import examination_of, examined, standing
 from proofmark.training.outside import metric
 from proofmark.training.outside.examination import examine
 from proofmark.training.outside.left import leave_weights, read_left
@@ -25,7 +25,9 @@ from proofmark.training.outside.replay import Replay
 from proofmark.training.ranks import recording
 from proofmark.training.ranks.model.own import named_weights
 from proofmark.training.ranks.model.strategy import Place
+from proofmark.training.record import Examination
 from proofmark.training.spec import BEFORE, STEP, WEIGHTS, WHICH, TrainingSpec
+from tests.training_records import passed
 from tests.unit.tokens import Tokens, trained
 
 HERE = Place(0, 0, 1, torch.device("cpu"))
@@ -148,6 +150,17 @@ def test_steps_that_a_loss_scaler_skipped_show_nothing() -> None:
 def test_steps_and_samples_are_held_against_the_plan(steps: int, samples: int, passes: bool) -> None:
     """Eleven samples in batches of five: the third step of an epoch has one."""
     assert keeps_the_plan(steps, samples, items=11, global_batch=5).passed == passes
+
+
+def test_what_is_verified_and_what_only_claimed() -> None:
+    found = Examination(claimed=0.95, metric=0.95, weight=50.0, samples=40, of=50)
+    told = {each.what: (each.verified, each.by) for each in standing(map(passed, (CLOCK, OUTSIDE, PLAN)), found)}
+    assert told["time"] == (True, "the agent's clock")
+    assert told["metric"] == (True, "the referee's process, from the last weights, on 40 samples drawn")
+    assert told["samples"] == (False, "the ranks, as the plan has it for their steps")
+    assert told["steps"] == told["initial weights"] == (False, "the ranks")
+    refused = standing([passed(OUTSIDE, passed=False)], found)
+    assert not any(each.verified for each in refused)
 
 
 RECORDED = {"step": 2, "epoch": 0, "batch": 1}

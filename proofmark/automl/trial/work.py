@@ -22,6 +22,7 @@ from proofmark.training.ranks.model.own import Fresh, make_fresh
 from proofmark.training.ranks.model.strategy import Place
 from proofmark.training.ranks.trainer import Trainer
 from proofmark.training.spec import TrainingSpec
+from proofmark.vendor.contract import Processor, Vendor
 from proofmark.vendor.registry import find_vendor
 
 
@@ -49,7 +50,7 @@ class Prepared:
         config = EffectiveConfig.from_dict(training.config)
         case = TrialCase(getattr(importlib.import_module(spec.case[0]), spec.case[1])(), spec)
         fresh = make_fresh(case, config, spec.seed)
-        data = Data.of(case, config, pin=spec.accelerated)
+        data = Data.of(case, config, pin=spec.accelerated and bool(spec.epochs))
         return cls(spec, training, config, case, fresh, data, counted(fresh.model, data.validation))
 
     def compute(self, rank: int, log: EventLog, heartbeat: HeartbeatWriter, deadline: int | None) -> None:
@@ -59,7 +60,7 @@ class Prepared:
             deadline: of this machine's monotonic clock, in ns, after which no epoch begins.
         """
         spec, world = self.spec, self.spec.nproc
-        vendor = find_vendor(spec.vendor, Path(spec.vendors_dir), self.config.host.device).vendor
+        vendor = _computes_on(spec, self.config)
         device = torch.device(vendor.torch_device())
         if device.type != "cpu":
             device = torch.device(device.type, rank)
@@ -83,3 +84,10 @@ class Prepared:
         if world > 1:
             dist.destroy_process_group()
         heartbeat(trainer.position.steps, "end")
+
+
+def _computes_on(spec: TrialSpec, config: EffectiveConfig) -> Vendor:
+    """Whose device: an evaluation alone is the referee's, on the processor, in a process without a vendor's code."""
+    if not spec.epochs:
+        return Processor()
+    return find_vendor(spec.vendor, Path(spec.vendors_dir), config.host.device).vendor

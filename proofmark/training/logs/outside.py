@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from proofmark.record.events import Event
 from proofmark.record.parts import Check
 from proofmark.rules.config import EffectiveConfig
-from proofmark.training.checks import OUTSIDE, as_good, keeps_the_plan, keeps_the_sessions_time, keeps_time, takes_steps
+from proofmark.training.checks import (
+    CLOCK,
+    OUTSIDE,
+    PLAN,
+    REPLAYED,
+    SEEDED,
+    as_good,
+    keeps_the_plan,
+    keeps_the_sessions_time,
+    keeps_time,
+    takes_steps,
+)
 from proofmark.training.logs.rank_log import RankLog
 from proofmark.training.node.stopwatch import EVENT as WATCHED
 from proofmark.training.outside.examination import EVENT as EXAMINED
-from proofmark.training.record import Examination
+from proofmark.training.record import Examination, Standing
 
 
 def outside_checks(
@@ -75,6 +86,25 @@ def replayed(agent: Sequence[Event], precision: str) -> Iterator[Check]:
     """What came of the recorded steps; nothing where none were."""
     event = _last(agent, EXAMINED) or {}
     yield from takes_steps(event.get("steps", ()), precision)
+
+
+def standing(checks: Iterable[Check], found: Examination | None) -> tuple[Standing, ...]:
+    """What of a run was verified outside of its ranks, and what is only claimed."""
+    held = {check.name for check in checks if check.passed}
+    of = "on all validation data" if found and found.whole else f"on {found.samples if found else 0} samples drawn"
+    verified = {
+        "time": (CLOCK in held, "the agent's clock"),
+        "samples": (False, "the ranks, as the plan has it for their steps" if PLAN in held else "the ranks"),
+        "metric": (OUTSIDE in held, f"the referee's process, from the last weights, {of}"),
+        "initial weights": (SEEDED in held, "the referee's process, from the seed"),
+        "steps": (REPLAYED in held, "the referee's process, by some that were recorded"),
+    }
+    return tuple(
+        Standing.model_validate(
+            {"what": what, "verified": sure, "by": by if sure or what == "samples" else "the ranks"}
+        )
+        for what, (sure, by) in verified.items()
+    )
 
 
 def _last(events: Sequence[Event], kind: str) -> Event | None:

@@ -14,7 +14,7 @@ from proofmark.record.parts import Contention, Host, Launched, Monitoring, Rate
 from proofmark.rules.config import EffectiveConfig
 from proofmark.training.event_types import AGENT_EVENTS, RANK_EVENTS
 from proofmark.training.logs.failure import failure_of
-from proofmark.training.logs.outside import examination_of, outside_checks
+from proofmark.training.logs.outside import examination_of, outside_checks, standing
 from proofmark.training.logs.rank_log import RankLog
 from proofmark.training.node.node_monitor import FAILED
 from proofmark.training.node.nodes import monitored
@@ -54,6 +54,7 @@ def collect_run(
     since = _Since(begin, end)
     times = _times(first, ranks, since)
     examination = examination_of(agents.get(0, ()), _metric(first)) if finished and finished["converged"] else None
+    checks = (*first.checks.values(), *outside_checks(first, agents.get(0, ()), end, examination, config))
     run = SeedRun(
         seed=begin["seed"],
         started=begin["time"],
@@ -77,7 +78,8 @@ def collect_run(
         failure=failure,
         contention=_contention(ranks),
         monitoring=_monitoring(directory, ranks, agents, [host["skew"] or 0.0 for host in launched]),
-        checks=(*first.checks.values(), *outside_checks(first, agents.get(0, ()), end, examination, config)),
+        checks=checks,
+        standing=standing(checks, examination) if finished else (),
         confirmation=_confirmation(first),
         examination=examination,
     )

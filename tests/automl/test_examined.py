@@ -1,0 +1,81 @@
+"""A search's best weights are evaluated in a process that doesn't import the vendor."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from proofmark.automl.case import AutoMLCase
+from proofmark.automl.graph import Graph
+from proofmark.automl.network import fresh_weights
+from proofmark.automl.seed_networks import small_network
+from proofmark.automl.trial.spec import WEIGHTS, Parent, TrialSpec
+from proofmark.automl.trial.tensors import save
+from proofmark.automl.trial.work import Prepared
+from proofmark.errors import UsageError
+from proofmark.record.events import EventLog, read_events
+from proofmark.record.parts import Identity
+from proofmark.rules.config import EffectiveConfig
+from proofmark.training.ranks.heartbeat import HeartbeatWriter
+
+PARAMETERS = {"target": 0.5, "better": "higher", "schedule": "constant", "metric": "top1", "momentum": 0.9}
+SETTINGS = {"precision": "fp32", "compile": False, "channels_last": False, "num_workers": 0, "log_freq": 10}
+SETTINGS |= {"eval_batch_size": 4, "learning_rate": 0.1, "weight_decay": 0.0}
+
+
+class Images:
+    """Nine images of noise."""
+
+    epoch = 0
+    identity = Identity(name="noise", sha256="0" * 64, items=9)
+
+    def __len__(self) -> int:
+        return 9
+
+    def __getitems__(self, indices: list[int]) -> tuple[list[torch.Tensor], torch.Tensor]:
+        return [torch.ones(len(indices), 3, 8, 8)], torch.tensor(indices) % 2
+
+
+class Case(AutoMLCase):
+    def build_dataset(self, config: Any, split: str) -> Any:
+        return Images()
+
+    def seed_network(self, config: Any) -> Graph:
+        return small_network(size=8, width=4)
+
+    def evaluator(self, outputs: list[torch.Tensor], targets: torch.Tensor) -> tuple[float, float]:
+        return float((outputs[0].argmax(-1) == targets).sum()), float(len(targets))
+
+
+def trial(folder: Path, epochs: int) -> TrialSpec:
+    graph = small_network(size=8, width=4)
+    save(fresh_weights(graph, 0), folder / WEIGHTS)
+    text = graph.model_dump(mode="json")
+    config = EffectiveConfig("automl", "noise", "embedded", "nobody", PARAMETERS, SETTINGS)
+    common: tuple[Any, ...] = ((__name__, "Case"), "nobody", str(folder), config.as_dict(), str(folder), ())
+    given = {"kernel_size": 3, "batch_size": 4, "dropout": 0.0}
+    return TrialSpec(
+        *common, trial=1, graph=text, parent=Parent(text, [], str(folder)), hyperparameters=given, epochs=epochs,
+        patience=None, seed=1,
+    )  # fmt: skip
+
+
+def computed(folder: Path, epochs: int) -> list[dict[str, Any]]:
+    spec = trial(folder, epochs)
+    log = EventLog(folder / "trial.jsonl")
+    spec.folder.mkdir()
+    Prepared.of(spec).compute(0, log, HeartbeatWriter(folder / "rank0.heartbeat"), None)
+    return list(read_events(log.path))
+
+
+def test_an_evaluation_alone_needs_no_vendor(tmp_path: Path) -> None:
+    (chosen,) = [event for event in computed(tmp_path, 0) if event["event"] == "chosen"]
+    assert chosen["metric"] in (4 / 9, 5 / 9)
+
+
+def test_a_trial_that_trains_needs_one(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="nobody"):
+        computed(tmp_path, 1)
