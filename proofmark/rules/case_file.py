@@ -76,6 +76,28 @@ class Setting(BaseModel):
         return None
 
 
+class Published(BaseModel):
+    """The task of another suite that a profile stands for, to the number."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    task: str | None = Field(min_length=1, description="suite and case, as they call them; null where it is our own")
+    target: float | None = Field(None, description="theirs, in the unit of `metric`")
+    flops: float | None = Field(None, gt=0, description="per item, as they count them")
+    differs: tuple[str, ...] = Field((), strict=False, description="in what ours is not theirs, and why")
+
+    @field_validator("flops", mode="before")
+    @classmethod
+    def _flops_is_a_product(cls, value: object) -> float | None:
+        return None if value is None else parse_product(value)
+
+    @model_validator(mode="after")
+    def _says_why(self) -> Published:
+        if self.task is None and not self.differs:
+            raise ValueError("`differs` is missing: a task of our own says why it is")
+        return self
+
+
 class Parameters(BaseModel):
     """The task itself. Every case of any suite has these; others (image_size, ...) are the case's own."""
 
@@ -89,6 +111,7 @@ class Parameters(BaseModel):
     max_noise: float = Field(
         NOISE, gt=0, allow_inf_nan=False, description="how far rates may scatter, as a share, before they say nothing"
     )
+    published: Published | None = Field(None, description="whose published task this profile is")
 
     @field_validator("flops", mode="before")
     @classmethod

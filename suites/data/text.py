@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import random
+from array import array
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,6 +25,9 @@ if TYPE_CHECKING:
 IGNORED = -100
 """The target of a token that is not hidden."""
 
+LINES = 1000
+"""Of text that are made tokens at once."""
+
 _SPECIAL = ("[PAD]", "[CLS]", "[SEP]", "[MASK]")
 
 
@@ -34,7 +39,7 @@ def text_loader(config: EffectiveConfig, split: str) -> BatchLoader:
 def text_dataset(config: EffectiveConfig, split: str) -> BatchDataset:
     """`grammar`, or `text_folder`: the text files under `--data-dir`, by the tokenizer in `--weights`.
 
-    A training's tokenizer may lie beside its data.
+    A training's tokenizer may lie beside its data. A case whose `continuous` is true has the lines joined.
 
     Inputs are `[input_ids, attention_mask]`; these and the targets have shape (batch, max_seq_length).
 
@@ -46,7 +51,8 @@ def text_dataset(config: EffectiveConfig, split: str) -> BatchDataset:
         return grammar_text(split, items, config.max_seq_length, config.seed)
     root = data_directory(config, split, "text files, one sentence or paragraph per line")
     tokenizer = load_tokenizer(config, "mask_token")
-    return TextFolder(root, tokenizer, config.max_seq_length, config.hidden_share, config.seed)
+    kind = ContinuousText if config.get("continuous") else TextFolder
+    return kind(root, tokenizer, config.max_seq_length, config.hidden_share, config.seed)
 
 
 def vocabulary() -> dict[str, int]:
@@ -99,22 +105,25 @@ class TextFolder(BatchDataset):
 
     def batch(self, indices: list[int]) -> Batch:
         """Read the items at `indices`."""
-        lines = [self._lines[index] for index in indices]
+        tokens, attention, special = self._encoded(indices)
+        targets = torch.full_like(tokens, IGNORED)
+        for row, index in enumerate(indices):
+            hidden = self._hidden(torch.nonzero(~special[row]).flatten(), index)
+            targets[row, hidden] = tokens[row, hidden]
+            tokens[row, hidden] = self._tokenizer.mask_token_id
+        return [tokens, attention], targets
+
+    def _encoded(self, indices: list[int]) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Token ids, attention mask, and which tokens are special: each of shape (items, max_seq_length)."""
         encoded = self._tokenizer(
-            lines,
+            [self._lines[index] for index in indices],
             padding="max_length",
             truncation=True,
             max_length=self._length,
             return_special_tokens_mask=True,
             return_tensors="pt",
         )
-        tokens, special = encoded["input_ids"], encoded["special_tokens_mask"].bool()
-        targets = torch.full_like(tokens, IGNORED)
-        for row, index in enumerate(indices):
-            hidden = self._hidden(torch.nonzero(~special[row]).flatten(), index)
-            targets[row, hidden] = tokens[row, hidden]
-            tokens[row, hidden] = self._tokenizer.mask_token_id
-        return [tokens, encoded["attention_mask"]], targets
+        return encoded["input_ids"], encoded["attention_mask"], encoded["special_tokens_mask"].bool()
 
     def _hidden(self, positions: torch.Tensor, index: int) -> torch.Tensor:
         if not len(positions):
@@ -122,6 +131,55 @@ class TextFolder(BatchDataset):
         count = max(1, round(self._share * len(positions)))
         draw = random.Random(f"{self._seed}/{self.epoch}/{index}")  # noqa: S311 (not for secrets)
         return torch.tensor(draw.sample(positions.tolist(), count))
+
+
+class ContinuousText(TextFolder):
+    """The same lines, one after the other, cut into items that are full: only the last one may be padded.
+
+    The ids of all tokens are held, 4 bytes each.
+
+    Raises:
+        StepError: as of `TextFolder`, or the tokenizer has nothing to begin and end a sequence with.
+    """
+
+    def __init__(
+        self, root: str, tokenizer: PreTrainedTokenizerBase, max_seq_length: int, hidden_share: float, seed: int
+    ) -> None:
+        super().__init__(root, tokenizer, max_seq_length, hidden_share, seed)
+        self._first, self._last = tokenizer.cls_token_id, tokenizer.sep_token_id
+        if self._first is None or self._last is None:
+            raise StepError(
+                f"The tokenizer {tokenizer.name_or_path} has no [CLS] and [SEP], which sequences lie between."
+            )
+        ids = array("i")
+        for begins in range(0, len(self._lines), LINES):
+            lines = [self._lines[index] for index in range(begins, min(begins + LINES, len(self._lines)))]
+            for of_line in tokenizer(lines, add_special_tokens=False, verbose=False)["input_ids"]:
+                ids.extend(of_line)
+        self._ids = ids
+        self.identity = self.identity.model_copy(update={"items": len(self)})
+
+    def __len__(self) -> int:
+        return math.ceil(len(self._ids) / self._held)
+
+    @property
+    def _held(self) -> int:
+        """Tokens of the text in an item."""
+        return self._length - 2
+
+    def _encoded(self, indices: list[int]) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        items = [self._ids[index * self._held : (index + 1) * self._held].tolist() for index in indices]
+        encoded = self._tokenizer.pad(
+            {"input_ids": [[self._first, *item, self._last] for item in items]},
+            padding="max_length",
+            max_length=self._length,
+            return_tensors="pt",
+        )
+        tokens, attention = encoded["input_ids"], encoded["attention_mask"]
+        special = attention == 0
+        special[:, 0] = True
+        special[range(len(items)), attention.sum(1) - 1] = True
+        return tokens, attention, special
 
 
 def load_tokenizer(config: EffectiveConfig, *needed: str) -> PreTrainedTokenizerBase:

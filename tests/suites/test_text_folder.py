@@ -9,15 +9,21 @@ import pytest
 import torch
 
 from proofmark.errors import StepError
+from proofmark.rules.config import EffectiveConfig
 from suites.data.loading import BatchDataset, BatchLoader
-from suites.data.text import IGNORED, text_dataset, text_loader
+from suites.data.text import IGNORED, load_tokenizer, text_dataset, text_loader
 from tests.suites.conftest import config_of
 
 
 def loader_of(root: Path | None, weights: Path | None, **values: Any) -> BatchLoader:
     host = {"data_dir": root and str(root), "weights": weights and str(weights)}
-    sizes = {"max_seq_length": 32, "num_workers": 0, "batch_size": 2}
+    lines = {"continuous": False, "hidden_share": 0.15}
+    sizes = {"max_seq_length": 32, "num_workers": 0, "batch_size": 2} | lines
     return text_loader(config_of("bert", "standard", host=host, **sizes | values), "validation")
+
+
+def loader_config(root: Path, weights: Path) -> EffectiveConfig:
+    return config_of("bert", "standard", host={"data_dir": str(root), "weights": str(weights)})
 
 
 def test_a_share_of_each_lines_tokens_is_hidden(text: Path, tokenizer_files: Path) -> None:
@@ -31,6 +37,29 @@ def test_a_share_of_each_lines_tokens_is_hidden(text: Path, tokenizer_files: Pat
         assert torch.equal(hidden, (0.15 * words).round().clamp(min=1).long())
         assert (attention[targets != IGNORED] == 1).all()
         assert tokens[targets != IGNORED].unique().numel() == 1
+
+
+def test_continuous_text_has_every_token_once_and_only_its_last_item_is_padded(
+    text: Path, tokenizer_files: Path
+) -> None:
+    loader = loader_of(text, tokenizer_files, continuous=True, hidden_share=0.1)
+    tokenizer = load_tokenizer(loader_config(text, tokenizer_files))
+    batches = list(loader)
+    attention = torch.cat([attention for [_, attention], _ in batches])
+    targets = torch.cat([targets for _, targets in batches])
+    tokens = torch.where(targets != IGNORED, targets, torch.cat([tokens for [tokens, _], _ in batches]))
+    lines = [line for name in ("a.txt", "b.txt") for line in (text / name).read_text().splitlines() if line]
+    whole = [token for line in lines for token in tokenizer(line, add_special_tokens=False)["input_ids"]]
+    held = [row[mask.bool()][1:-1] for row, mask in zip(tokens, attention, strict=True)]
+    assert torch.cat(held).tolist() == whole
+    assert (attention[:-1] == 1).all() and loader.dataset.identity.items == len(tokens) == -(-len(whole) // 30)
+    assert set((targets != IGNORED).sum(1)[:-1].tolist()) == {3}
+    assert (targets[:, 0] == IGNORED).all()
+
+
+def test_the_standard_profile_is_as_the_published_task() -> None:
+    published = config_of("bert", "standard")
+    assert published.continuous is True and published.hidden_share == 0.1
 
 
 def test_what_is_hidden_follows_from_seed_and_line_alone(text: Path, tokenizer_files: Path) -> None:
