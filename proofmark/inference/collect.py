@@ -42,7 +42,12 @@ def collect(events_file: Path, begun: Event | None = None, seal: Seal | None = N
     config = EffectiveConfig.from_dict(begin["config"])
     engine, framework = _measurement(events, "engine"), _measurement(events, "framework")
     own, excuses = _own_checks(events, here=not launched)
-    flops = Flops(declared=config.flops, counted=_last(events, "flops").get("counted"))
+    flops = Flops(
+        declared=config.flops,
+        counted=_last(events, "flops").get("counted"),
+        published=(config.get("published") or {}).get("flops"),
+        convention=config.host.flops_convention,
+    )
     record = RunRecord(
         **envelope_of(begin, config),
         compiler=begin["compiler"],

@@ -22,6 +22,7 @@ from proofmark.record.parts import Rate
 WHOLE = "items over all of the time that they take: loading, compute and evaluation of the answers."
 CORE = "items over the time of compute alone, from inputs on the host to answers on the host: the chip's speed."
 LOADER = "items per second of the data loader running alone. Whole cannot be faster."
+PUBLISHED = "MFU by the FLOPs that FlagPerf declares for the task: of an image model it counts a multiply-add as one."
 BOUND_BY = "the slowest of loader, compute and evaluation: it limits whole. Undecided where they lie within the noise."
 
 PERCENTILES = ("mean", "p50", "p90", "p95", "p99", "p99.9")
@@ -68,7 +69,28 @@ def _of_run(record: RunRecord) -> Iterator[Figure]:
     yield fact("flops_declared", "FLOPs: declared", f"FLOP/{item}", value=flops.declared)
     yield fact("flops_counted", "FLOPs: counted", f"FLOP/{item}", **valued(flops.counted, "not counted"))
     yield utilisation(record)
+    if flops.convention == "flagperf":
+        yield _of_measurement(
+            record,
+            ranked(record),
+            lambda m: _by_published_flops(record, m),
+            key="mfu_published",
+            label="MFU, FlagPerf's way",
+            unit="share",
+            of=None,
+            meaning=PUBLISHED,
+        )
     yield cost("e2e_seconds", "e2e_time(second)", "s", **valued(record.seconds, "it took no time of its own"))
+
+
+def _by_published_flops(record: RunRecord, measurement: Measurement) -> dict[str, Any]:
+    """As FlagPerf's analysis has it: core throughput times the FLOPs that its case declares, over the chip's peak."""
+    published = record.flops.published
+    if published is None:
+        return valued(None, f"no FLOPs of FlagPerf's are known for profile {record.profile}")
+    if record.chip.peak is None:
+        return valued(None, record.chip.peak_missing)
+    return valued(published * measurement.core.value / record.chip.peak.flops_per_second, "")
 
 
 def _of_side(record: RunRecord, side: Side) -> Iterator[Figure]:

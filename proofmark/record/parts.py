@@ -229,6 +229,8 @@ class Flops(Part):
 
     declared: float
     counted: float | None = None
+    published: float | None = Field(default=None, description="as another suite declares them for the same task")
+    convention: Literal["counted", "flagperf"] = Field(default="counted", description="by whose FLOPs MFU is shown too")
 
 
 class Utilisation(Part):

@@ -22,7 +22,7 @@ class HostSettings:
 
     `artifact_dir` is where a compiler may leave its compiled engine, `device` what --device asked of the vendor,
     `isolation` whether vendors' code runs behind a wall where the kernel has one, `environment` the variables that the
-    vendor declares for the case's processes.
+    vendor declares for the case's processes, `flops_convention` by whose FLOPs MFU is shown too.
     """
 
     data_dir: str | None = None
@@ -32,6 +32,7 @@ class HostSettings:
     device: str | None = None
     isolation: Literal["wall", "process"] = "wall"
     environment: Mapping[str, str] = field(default_factory=dict)
+    flops_convention: Literal["counted", "flagperf"] = "counted"
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
+from proofmark.inference.figures import figures
 from proofmark.record.envelope import CaseRecord
 from proofmark.record.figures import Figure, FigureKind
-from proofmark.record.parts import VerdictKind
+from proofmark.record.parts import Chip, Flops, Peak, VerdictKind
 from proofmark.suite import Suite
 from reports.allure_tree import parameters
 from reports.content.view import View, shown, with_other_name
@@ -20,6 +21,7 @@ from reports.verdict_table import verdict_table
 from tests.reports.records import make_record
 from tests.suites_there import SUITES, page_of
 from tests.training_records import make_training
+from tests.unit.records import record
 
 OF_SUITES: dict[str, CaseRecord] = {"inference": make_record(), "training": make_training()}
 
@@ -150,3 +152,13 @@ def test_a_suite_that_shows_nothing_of_its_own_has_envelope_and_figures() -> Non
     assert (suite.charts(None), suite.section(None), suite.comparisons([])) == ({}, "", ())
     assert set(parameters(OF_SUITES["training"])) == {"vendor", "chip", "scale", "precision", "profile"}
     assert SUITES["inference"].comparisons([]) == ()
+
+
+def test_mfu_by_flagperfs_flops_stands_beside_ours_where_it_is_asked_for() -> None:
+    chip = Chip(name="a chip", peak=Peak(flops_per_second=1e12, precision="fp32", source="its data sheet"))
+    asked = Flops(declared=2 * 4.09e9, published=4.12e9, convention="flagperf")
+    shown = {each.key: each for each in figures(record(chip=chip, flops=asked))}
+    assert shown["mfu_published"].value == pytest.approx(4.12e9 * shown["core"].value / 1e12)  # type: ignore[operator]
+    assert "mfu_published" not in {each.key for each in figures(record(chip=chip))}
+    unknown = {each.key: each for each in figures(record(flops=Flops(declared=1e9, convention="flagperf")))}
+    assert unknown["mfu_published"].reason == "no FLOPs of FlagPerf's are known for profile embedded"

@@ -10,10 +10,13 @@ from types import ModuleType
 
 import pytest
 import torch
+from pydantic import ValidationError
 from torch.utils.flop_counter import FlopCounterMode
 
 from proofmark.inference.case import InferenceCase
+from proofmark.rules.case_file import Published
 from proofmark.rules.config import EffectiveConfig
+from proofmark.rules.strict_yaml import load_mapping
 from suites.inference import test_bert, test_resnet50, test_vit
 from tests.suites.conftest import CASES, config_of
 
@@ -91,3 +94,19 @@ def test_importing_the_cases_imports_no_framework() -> None:
     lines = [f"import suites.inference.test_{name}" for name in CLASSES]
     check = "import sys; assert not {'torch', 'transformers', 'sklearn', 'PIL'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", "\n".join([*lines, check])], cwd=CASES.parents[1], check=True)
+
+
+@pytest.mark.parametrize("path", sorted(Path("suites").glob("*/*.yaml")), ids=str)
+def test_a_standard_profile_says_whose_task_it_is(path: Path) -> None:
+    standard = load_mapping(path).get("profiles", {}).get("standard")
+    if standard is None:
+        return
+    said = Published.model_validate(standard["parameters"]["published"])
+    same = said.target == standard["parameters"]["target"]
+    assert said.task is None or same or any("target" in each for each in said.differs)
+
+
+@pytest.mark.parametrize("said", [{}, {"task": None}, {"task": ""}, {"task": "X", "flops": 0}, {"task": "X", "of": 1}])
+def test_whose_task_it_is_not_left_open(said: dict[str, object]) -> None:
+    with pytest.raises(ValidationError):
+        Published.model_validate(said)

@@ -125,8 +125,8 @@ def test_an_engine_whose_machine_becomes_busy_is_not_accused(tmp_path: Path, mon
 
     accusations, accuracies = measured(data, engine, tmp_path)
     assert not accusations and len(accuracies) == 3
-    (told,) = (event["what"] for event in read_events(tmp_path / "events.jsonl") if event["event"] == "disturbed")
-    assert re.fullmatch(r"timed again, the engine took \S+ ms a batch instead of \S+ ms", told)
+    told = [event["what"] for event in read_events(tmp_path / "events.jsonl") if event["event"] == "disturbed"]
+    assert any(re.fullmatch(r"timed again, the engine took \S+ ms a batch instead of \S+ ms", each) for each in told)
 
 
 def test_on_a_crowded_machine_nobody_is_accused_of_being_slow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
