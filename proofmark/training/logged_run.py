@@ -54,9 +54,10 @@ class LoggedRun(Run[R]):
         """Write down what is to be run."""
         if self._begun is None:
             shared = run_facts(self._found, self.config, self.config.precision, None, self._packages)
+            case = f"{self.config.suite}/{self.config.case}"
             problems = [vars(problem) for problem in self.problems]
             shared["policy"] = self._policy.model_dump(mode="json")
-            told = {"adapted": self._found.adapted, "problems": problems, "unsupported": self._unsupported}
+            told = {"adapted": self._found.adapted_in(case), "problems": problems, "unsupported": self._unsupported}
             self._begun = self._log.write("run_begin", **shared, **told, **self._facts())
 
     def _is_to_be_done(self) -> bool:

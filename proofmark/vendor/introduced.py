@@ -11,7 +11,7 @@ import os
 import sys
 import tempfile
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -47,7 +47,7 @@ def main() -> None:
         threading.Thread(target=_watch_parent, daemon=True).start()
         note("its import")
         found = find_vendor(orders["vendor"], Path(orders["vendors_dir"]), orders["selected"])
-        send(answers=_declared(found) | _asked(found, note))
+        send(answers=_declared(found) | _asked(found, note, found.adapters_of(orders["suites"])))
     except ProofmarkError as error:
         send(error=str(error))
 
@@ -80,8 +80,8 @@ def _declared(found: FoundVendor) -> dict[str, Any]:
     }
 
 
-def _asked(found: FoundVendor, note: Note) -> dict[str, Any]:
-    """What the vendor's methods say, each with its failure in its place."""
+def _asked(found: FoundVendor, note: Note, cases: Sequence[str]) -> dict[str, Any]:
+    """What the vendor's methods say, each with its failure in its place; and its adapters of cases."""
     vendor = found.vendor
     calls: dict[str, Callable[[], Any]] = {
         "chip": vendor.chip,
@@ -90,7 +90,10 @@ def _asked(found: FoundVendor, note: Note) -> dict[str, Any]:
         "training_adapter": lambda: adapted_steps(vendor.training_adapter()),
         "devices": lambda: [[device.index, device.name] for device in vendor.devices()],
     }
-    answers: dict[str, Any] = {"failures": {}}
+    answers: dict[str, Any] = {"failures": {}, "case_adapters": {}}
+    for case in cases:
+        note(f"{case}.py")
+        answers["case_adapters"][case] = adapted_steps(found.training_adapter(case))
     for name, call in calls.items():
         note(f"{name}()")
         try:

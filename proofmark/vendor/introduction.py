@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -24,7 +24,7 @@ from proofmark.vendor.contract import Device, Software, Vendor
 from proofmark.vendor.engine import Compiler
 from proofmark.vendor.environment import load_environment
 from proofmark.vendor.isolation import NOT_ASKED_FOR, VendorPlace
-from proofmark.vendor.registry import FoundVendor
+from proofmark.vendor.registry import EVERY_CASE, FoundVendor
 from proofmark.wall.isolation import Isolation
 
 PATIENCE = 120.0
@@ -55,6 +55,7 @@ class Answers(BaseModel):
     chip_units: int = 1
     torch_device: str = "cpu"
     training_adapter: tuple[str, ...] = ()
+    case_adapters: dict[str, tuple[str, ...]] = {}
     devices: tuple[tuple[int, str], ...] = ()
     devices_sought: tuple[str, ...] = ()
     software: Software = Software()
@@ -110,9 +111,11 @@ class IntroducedVendor(Vendor):
         return self._answers.chip_units
 
 
-def introduce(name: str, vendors_dir: Path, device: str | None = None, wall: bool = True) -> FoundVendor:
+def introduce(
+    name: str, vendors_dir: Path, device: str | None = None, wall: bool = True, suites: Collection[str] = ()
+) -> FoundVendor:
     """Find a vendor as `find_vendor` does, in a process of its own, behind a wall if it is to be. Variables that
-    its file names pass to what this process starts.
+    its file names pass to what this process starts. `suites` are those whose cases train.
 
     Raises:
         UsageError: as of `find_vendor`; or it ended its process, took too long, or an answer is not what the contract
@@ -121,7 +124,7 @@ def introduce(name: str, vendors_dir: Path, device: str | None = None, wall: boo
     """
     place = VendorPlace.of(name, vendors_dir)
     let_pass(place.settings.environment)
-    orders = {"vendor": name, "vendors_dir": str(vendors_dir), "selected": device, "wall": wall}
+    orders = {"vendor": name, "vendors_dir": str(vendors_dir), "selected": device, "wall": wall, "suites": list(suites)}
     line, isolation = _ask(name, orders, load_environment(place.directory).variables)
     answers = _understood(name, line)
     # devices are asked for where they are needed
@@ -132,7 +135,8 @@ def introduce(name: str, vendors_dir: Path, device: str | None = None, wall: boo
     package = ModuleType(answers.module)
     package.__file__ = answers.file
     vendor = IntroducedVendor(name, answers)
-    return FoundVendor(name, package, vendor, vendors_dir, answers.distribution, answers.training_adapter, isolation)
+    adapted = {EVERY_CASE: answers.training_adapter, **answers.case_adapters}
+    return FoundVendor(name, package, vendor, vendors_dir, answers.distribution, adapted, isolation)
 
 
 def _understood(name: str, line: dict[str, Any]) -> Answers:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from importlib.metadata import Distribution, entry_points
 from pathlib import Path
 from types import ModuleType
@@ -11,13 +11,16 @@ from proofmark.errors import Problem, StepError, UsageError
 from proofmark.finding import imported
 from proofmark.names import BRING, hint
 from proofmark.rules.scale import Scale
-from proofmark.vendor.adapter import adapted_steps
+from proofmark.vendor.adapter import TrainingAdapter, adapted_steps
 from proofmark.vendor.contract import Vendor
 from proofmark.vendor.engine import Compiler, InferModel
 from proofmark.vendor.unsupported import expected_reason, load_expected
 from proofmark.wall.isolation import Isolation
 
 GROUP = "proofmark.vendors"
+
+EVERY_CASE = ""
+"""In the place of a case, for what holds of all that have nothing of their own."""
 
 
 class FoundVendor:
@@ -30,7 +33,7 @@ class FoundVendor:
         vendor: Vendor,
         vendors_dir: Path,
         distribution: str | None = None,
-        adapted: Collection[str] | None = None,
+        adapted: Mapping[str, Collection[str]] | None = None,
         isolation: Isolation | None = None,
     ) -> None:
         self.name = name
@@ -57,10 +60,30 @@ class FoundVendor:
         """
         return expected_reason(load_expected(self.unsupported_file), case, compiler, precision)
 
-    @property
-    def adapted(self) -> list[str]:
-        """Names of the steps of training that the vendor does otherwise."""
-        return list(adapted_steps(self.vendor.training_adapter()) if self._adapted is None else self._adapted)
+    def adapters_of(self, suites: Iterable[str]) -> list[str]:
+        """Cases of some suites, as `<suite>/<case>`, that the vendor has a module for: `<suite>/<case>.py`."""
+        found = [path for suite in suites for path in sorted((self.directory / suite).glob("*.py"))]
+        return [f"{path.parent.name}/{path.stem}" for path in found if path.stem != "__init__"]
+
+    def training_adapter(self, case: str) -> TrainingAdapter:
+        """The vendor's way to train `<suite>/<case>`: of the case's own module, where there is one.
+
+        Raises:
+            UsageError: the module can't be imported, or has no adapter.
+        """
+        if not (self.directory / f"{case}.py").is_file():
+            return self.vendor.training_adapter()
+        target = f"{self.package.__name__}.{case.replace('/', '.')}"
+        adapter = getattr(imported(target, f"what vendor '{self.name}' adapts of {case}"), "adapter", None)
+        if not isinstance(adapter, TrainingAdapter):
+            raise UsageError(f"{self.directory / case}.py: expected 'adapter', an instance of a TrainingAdapter")
+        return adapter
+
+    def adapted_in(self, case: str) -> list[str]:
+        """Names of the steps of a case's training that the vendor does otherwise."""
+        if self._adapted is None:
+            return adapted_steps(self.training_adapter(case))
+        return list(self._adapted.get(case, self._adapted[EVERY_CASE]))
 
     @property
     def chips_file(self) -> Path:

@@ -42,3 +42,37 @@ def test_what_is_not_there_is_told_before_anything_runs(house: House) -> None:
     one_line_answer(house.run(), "environment.yaml: variables: LD_PRELOAD changes which code runs")
     path.write_text("cases: {inference/tinny: {}}\n")
     one_line_answer(house.run(), "cases.inference/tinny: there is no such case; did you mean 'inference/tiny'?")
+
+
+ADAPTER = """\
+from proofmark.vendor import TrainingAdapter
+
+
+class Own(TrainingAdapter):
+    def backward(self, loss):
+        print("OWN BACKWARD")
+        loss.backward()
+
+
+adapter = Own()
+"""
+
+
+def test_a_case_may_have_steps_of_its_own(house: House) -> None:
+    vendor = house.root / "vendors/fake"
+    vendor.joinpath("training.py").rename(vendor / "chosen_training.py")
+    init = vendor / "__init__.py"
+    others = init.read_text().replace("monitors, training,", "chosen_training, monitors,")
+    init.write_text(others.replace("training.chosen()", "chosen_training.chosen()"))
+    vendor.joinpath("training").mkdir()
+    path = vendor / "training/tiny.py"
+    path.write_text(ADAPTER)
+    ran = house.run("-k", "1x1", suite="training")
+    assert ran.code == 0, ran.output
+    assert ran.training("1x1").adapted == ("backward",)
+    assert "OWN BACKWARD" in (ran.run_dir / "training/tiny/1x1/round1/noderank0/rank0.log").read_text()
+    path.write_text("adapter = 1\n")
+    one_line_answer(house.run("-k", "1x1", suite="training"), "training/tiny.py: expected 'adapter', an instance of")
+    path.rename(path.with_name("tinny.py")).write_text(ADAPTER)
+    told = "training/tinny.py: is named after no case; did you mean 'training/tiny'?"
+    one_line_answer(house.run("-k", "1x1", suite="training"), told)

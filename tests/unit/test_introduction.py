@@ -40,9 +40,10 @@ def test_the_same_is_known_of_it_as_if_it_were_imported_here(vendors: Path) -> N
     for name in ("chip", "chip_units", "torch_device", "devices"):
         assert getattr(found.vendor, name)() == getattr(here.vendor, name)()
     assert found.vendor.devices() == [Device(0, "a")]
-    for name in ("directory", "chips_file", "is_local", "adapted", "name", "vendors_dir", "distribution"):
+    for name in ("directory", "chips_file", "is_local", "name", "vendors_dir", "distribution"):
         assert getattr(found, name) == getattr(here, name)
     assert found.compiler("default") == here.compiler("default")
+    assert found.adapted_in("training/net") == here.adapted_in("training/net") == []
 
 
 @pytest.mark.parametrize("name", sorted(path.parent.name for path in (ROOT / "vendors").glob("*/chips.yaml")))

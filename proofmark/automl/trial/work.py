@@ -22,6 +22,7 @@ from proofmark.training.ranks.model.own import Fresh, make_fresh
 from proofmark.training.ranks.model.strategy import Place
 from proofmark.training.ranks.trainer import Trainer
 from proofmark.training.spec import TrainingSpec
+from proofmark.vendor.adapter import TrainingAdapter
 from proofmark.vendor.contract import Processor, Vendor
 from proofmark.vendor.registry import find_vendor
 
@@ -60,7 +61,7 @@ class Prepared:
             deadline: of this machine's monotonic clock, in ns, after which no epoch begins.
         """
         spec, world = self.spec, self.spec.nproc
-        vendor = _computes_on(spec, self.config)
+        vendor, adapter = _computes_on(spec, self.config)
         device = torch.device(vendor.torch_device())
         if device.type != "cpu":
             device = torch.device(device.type, rank)
@@ -72,7 +73,7 @@ class Prepared:
         place = Place(rank, rank, world, device)
         begun = now()
         trainer = Trainer(
-            self.case, self.data, self.config, self.training, vendor, place, log, heartbeat, self.fresh, goal
+            self.case, self.data, self.config, self.training, vendor, place, log, heartbeat, self.fresh, goal, adapter
         )
         trainer.run()
         if rank == 0:
@@ -86,8 +87,10 @@ class Prepared:
         heartbeat(trainer.position.steps, "end")
 
 
-def _computes_on(spec: TrialSpec, config: EffectiveConfig) -> Vendor:
-    """Whose device: an evaluation alone is the referee's, on the processor, in a process without a vendor's code."""
+def _computes_on(spec: TrialSpec, config: EffectiveConfig) -> tuple[Vendor, TrainingAdapter | None]:
+    """Whose device, and its way to train: an evaluation alone is the referee's, on the processor, in a process without
+    a vendor's code."""
     if not spec.epochs:
-        return Processor()
-    return find_vendor(spec.vendor, Path(spec.vendors_dir), config.host.device).vendor
+        return Processor(), None
+    found = find_vendor(spec.vendor, Path(spec.vendors_dir), config.host.device)
+    return found.vendor, found.training_adapter(f"{config.suite}/{config.case}")

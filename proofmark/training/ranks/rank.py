@@ -63,8 +63,9 @@ def _train(spec: TrainingSpec, rank: int, log: EventLog, heartbeat: HeartbeatWri
     case = getattr(importlib.import_module(spec.case[0]), spec.case[1])()
     fresh = make_fresh(case, config, spec.seed)  # no vendor's code has run here yet
     found = find_vendor(spec.vendor, Path(spec.vendors_dir), config.host.device)
-    require(found.directory, f"{config.suite}/{config.case}")
-    vendor = found.vendor
+    name, vendor = f"{config.suite}/{config.case}", found.vendor
+    require(found.directory, name)
+    adapter = found.training_adapter(name)
     local_rank = int(os.environ["LOCAL_RANK"])
     device = torch.device(vendor.torch_device())
     if device.type != "cpu":
@@ -74,7 +75,7 @@ def _train(spec: TrainingSpec, rank: int, log: EventLog, heartbeat: HeartbeatWri
     data = Data.of(case, config, pin=device.type != "cpu")
     dist.init_process_group(vendor.distributed_backend, device_id=None if device.type == "cpu" else device)
     place = Place(rank, local_rank, dist.get_world_size(), device)
-    trainer = Trainer(case, data, config, spec, vendor, place, log, heartbeat, fresh)
+    trainer = Trainer(case, data, config, spec, vendor, place, log, heartbeat, fresh, adapter=adapter)
     if trainer.run():
         leave_weights(trainer.model, place, spec.node_directory(0))
     used, total = vendor.memory()

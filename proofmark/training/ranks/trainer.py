@@ -42,6 +42,7 @@ class Trainer:
     Args:
         fresh: the model to train, where it had to be made before now.
         goal: what for; None for the case's target, as the spec has it.
+        adapter: the vendor's way to train; None for the one of all cases.
 
     Attributes:
         adapted: names of the steps that the vendor does its own way.
@@ -63,11 +64,12 @@ class Trainer:
         heartbeat: HeartbeatWriter,
         fresh: Fresh | None = None,
         goal: Goal | None = None,
+        adapter: TrainingAdapter | None = None,
     ) -> None:
         self.case, self.data, self.config, self.place, self.log = case, data, config, place, log
         self.goal = goal or Target(spec.until_converged)
         self._spec, self._heartbeat, self._clock = spec, heartbeat, Clock(vendor.synchronize)
-        adapter = vendor.training_adapter() if self.goal.vendors_way else TrainingAdapter()
+        adapter = (adapter or vendor.training_adapter()) if self.goal.vendors_way else TrainingAdapter()
         self.adapted = adapted_steps(adapter)
         self._adapter = adapter if self.adapted else TrainingAdapter()  # none that may change its mind
         fresh = fresh or make_fresh(case, config, spec.seed)
