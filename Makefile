@@ -5,6 +5,7 @@
 #              100,000 simulated trials on 4,096 workers
 # make repeat    whether printed figures are what happened, alone and beside a process that keeps a core busy; RUNS=N of each case
 # make fuzz    10,000 damaged inputs of every kind: none ends in a traceback, a hang or more than 200 MB; INPUTS=N of them
+# make gate-power  how often the speed gate is wrong, and what it finds; RUNS=N real sessions of each kind
 # make mutants   which small changes of the judging modules their unit tests do not see
 # make honest    how often the honesty checks accuse honest engines; RUNS=N of each engine
 
@@ -13,7 +14,7 @@ INPUTS ?= 10000
 BIN := .venv/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: bench test lint docs overhead scale repeat honest fuzz mutants clean
+.PHONY: bench test lint docs overhead scale repeat honest fuzz gate-power mutants clean
 
 bench: .venv/.bench
 	$(BIN)/python -m pytest suites/inference -k resnet50 \
@@ -51,6 +52,9 @@ honest: .venv/.test
 
 fuzz: .venv/.test
 	PROOFMARK_FUZZ=$(INPUTS) $(BIN)/python -m pytest tests/fuzz
+
+gate-power: .venv/.test
+	$(BIN)/python -m benchmarks.gate_power $(if $(RUNS),--runs $(RUNS))
 
 mutants: .venv/.test
 	$(BIN)/python -m benchmarks.mutants

@@ -79,6 +79,7 @@ class Repository:
 
 def _extract(repository: Path, commit: str, tree: Path, index: Path) -> None:
     environment = {"GIT_INDEX_FILE": str(index)}
+    index.parent.mkdir(parents=True, exist_ok=True)
     _asked(repository, "read-tree", commit, **environment)
     listed = _asked(repository, "ls-files", "--stage", "-z", **environment)
     tree.mkdir(parents=True, exist_ok=True)
@@ -108,10 +109,11 @@ def python_of(base: Path, head: Path, into: Path) -> str:
         return sys.executable
     if not (base / REQUIREMENTS[0]).is_file():
         return sys.executable
-    venv.create(into, with_pip=True, symlinks=True)
+    venv.create(into, symlinks=True)
     python = str(into / "bin" / "python")
     held = ["-c", REQUIREMENTS[1]] if (base / REQUIREMENTS[1]).is_file() else []
-    command = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *held, "-r", REQUIREMENTS[0]]
+    pip = [sys.executable, "-m", "pip", "--python", python, "--disable-pip-version-check"]
+    command = [*pip, "install", "--quiet", *held, "-r", REQUIREMENTS[0]]
     ran = subprocess.run(command, cwd=base, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace")
     if ran.returncode:
         last = next((line for line in reversed(ran.stderr.splitlines()) if line.startswith("ERROR")), "pip failed")

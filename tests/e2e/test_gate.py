@@ -1,0 +1,91 @@
+"""--compare: both sides as sessions of their own, and what is left of them on every way out."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from proofmark.gate.keeper import PREFIX
+from tests.e2e.conftest import House, clean, one_line_answer
+
+
+def git(folder: Path, *arguments: str) -> str:
+    command = ["git", "-c", "user.name=a", "-c", "user.email=a@b", "-C", str(folder), *arguments]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+@pytest.fixture
+def kept(house: House) -> Iterator[House]:
+    """A house under git's control: whatever a session does, its history and its files are as before."""
+    (house.root / ".gitignore").write_text("results/\n.cache/\n__pycache__/\nbaselines/\ntrouble.mark\nhome/\n")
+    git(house.root, "init", "-q")
+    git(house.root, "add", "-A")
+    git(house.root, "commit", "-qm", "base")
+    honest = house.root / "vendors/fake/honest.py"
+    slower = honest.read_text().replace("        return [self", "        time.sleep(0.003)\n        return [self")
+    honest.write_text(slower.replace("import atexit\n", "import atexit\nimport time\n"))
+    before = content(house.root / ".git"), git(house.root, "diff"), folders()
+    yield house
+    assert (content(house.root / ".git"), git(house.root, "diff")) == before[:2]
+    deadline = time.monotonic() + 60
+    while folders() - before[2] and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert not folders() - before[2]
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    return {str(path): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+def folders() -> set[Path]:
+    return set(Path(tempfile.gettempdir()).glob(f"{PREFIX}*"))
+
+
+def test_a_slower_engine_is_found(kept: House) -> None:
+    ran = kept.run("--compare", "HEAD", "--gate-budget", "5m", "--junitxml", "results/junit.xml")
+    clean(ran)
+    assert ran.code == 13, ran.output
+    compared = ran.record().compared
+    assert compared is not None and compared.loadings == 2 and compared.way == "rounds"
+    assert compared.identity == git(kept.root, "rev-parse", "HEAD").strip()
+    outcomes = {ratio.metric: ratio.outcome for ratio in compared.ratios}
+    assert outcomes == {"core": "REGRESSION", "whole": "REGRESSION"}
+    assert all(len(ratio.base) == len(ratio.head) >= ratio.pairs >= 24 for ratio in compared.ratios)
+    kind, reasons = ran.verdict()
+    assert kind == "FAIL_PERF" and "beside HEAD core is slower" in reasons
+    assert "the head is the working tree, with what is not committed" in ran.output
+    failed = ET.parse(kept.root / "results/junit.xml").findall(".//failure")
+    assert len(failed) == 1 and "FAIL_PERF" in str(failed[0].text)
+
+
+def test_a_session_that_is_killed_leaves_nothing_and_no_pass(kept: House) -> None:
+    session = kept.start("--vendor", "fake", "--compare", "HEAD", "--results-dir", "results/killed")
+    record = kept.root / "results/killed/latest/inference/tiny/record.json"
+    deadline = time.monotonic() + 120
+    while not (record.exists() and "did not come to its end" in record.read_text()):
+        assert time.monotonic() < deadline and session.poll() is None
+        time.sleep(0.05)
+    os.kill(session.pid, signal.SIGKILL)
+    assert json.loads(record.read_text())["verdict"]["kind"] == "ERROR"
+    assert kept.becomes_empty(60), kept.processes()
+
+
+@pytest.mark.parametrize(
+    "options, told",
+    [
+        (["--compare", "nowhere"], "--compare nowhere: no such revision and no such file"),
+        (["--compare", "HEAD", "--gate-budget", "soon"], "--gate-budget: expected a time such as 90s, 10m or 1h"),
+        (["--compare", "suites"], "--compare suites: no record.json below it"),
+    ],
+)
+def test_what_cannot_be_compared_with_is_told_before_anything_runs(kept: House, options: list[str], told: str) -> None:
+    one_line_answer(kept.run(*options), told)

@@ -1,0 +1,268 @@
+"""The speed gate's base, and what two sides must have in common."""
+
+from __future__ import annotations
+
+import stat
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from proofmark.errors import UsageError
+from proofmark.gate.alike import other_settings, other_task, unlike, unsound
+from proofmark.gate.base_tree import Repository, python_of
+from proofmark.gate.decision import Policy
+from proofmark.gate.race import SideLost
+from proofmark.gate.recorded import against
+from proofmark.gate.session import PIPES, Session, Task, Tree
+from proofmark.inference.figures import figures
+from proofmark.inference.verdict import judge
+from proofmark.record.compared import Compared, Outcome
+from proofmark.record.parts import Identity, VerdictKind
+from suites.inference import suite
+from tests.unit.records import measurement, record
+
+
+def git(folder: Path, *arguments: str) -> str:
+    command = [
+        "git",
+        "-c",
+        "user.name=a",
+        "-c",
+        "user.email=a@b",
+        "-c",
+        "protocol.file.allow=always",
+        "-C",
+        str(folder),
+    ]
+    return subprocess.run([*command, *arguments], check=True, capture_output=True, text=True).stdout.strip()
+
+
+@pytest.fixture
+def history(tmp_path: Path) -> Path:
+    """A house in a folder of a repository, of two commits, with a file that is not committed."""
+    top = tmp_path / "repository"
+    house = top / "house"
+    house.mkdir(parents=True)
+    git(top, "init", "-q")
+    for number in (1, 2):
+        (house / "conftest.py").write_text(f"# {number}\n")
+        (house / "run.sh").write_text("#!/bin/sh\n")
+        (house / "run.sh").chmod(0o755)
+        (house / "conftest.link").unlink(missing_ok=True)
+        (house / "conftest.link").symlink_to("/nowhere")
+        git(top, "add", "-A")
+        git(top, "commit", "-qm", str(number))
+    return house
+
+
+def test_a_revision_is_checked_out_and_the_repository_is_as_before(history: Path, tmp_path: Path) -> None:
+    (history / "conftest.py").write_text("# mine\n")
+    metadata = history.parent / ".git"
+    before = {path: path.read_bytes() for path in metadata.rglob("*") if path.is_file()}
+    for folder in [metadata, *(path for path in metadata.rglob("*") if path.is_dir())]:
+        folder.chmod(0o555)
+    try:
+        repository = Repository.of(history)
+        assert repository.dirty
+        house = repository.extract(repository.commit("HEAD~1"), tmp_path / "out")
+    finally:
+        for folder in [metadata, *(path for path in metadata.rglob("*") if path.is_dir())]:
+            folder.chmod(0o755)
+    assert (house / "conftest.py").read_text() == "# 1\n"
+    assert (house / "run.sh").stat().st_mode & stat.S_IXUSR and (house / "conftest.link").is_symlink()
+    assert (history / "conftest.py").read_text() == "# mine\n"
+    assert {path: path.read_bytes() for path in metadata.rglob("*") if path.is_file()} == before
+
+
+@pytest.mark.parametrize("revision", ["nowhere", "", "--upload-pack=touch x", "HEAD:house", "\x1b[2J"])
+def test_a_revision_that_is_none_is_refused(history: Path, revision: str) -> None:
+    with pytest.raises(UsageError, match="no such revision and no such file"):
+        Repository.of(history).commit(revision)
+
+
+def test_a_shallow_clone_says_what_to_do(history: Path, tmp_path: Path) -> None:
+    git(tmp_path, "clone", "-q", "--depth", "1", f"file://{history.parent}", "shallow")
+    with pytest.raises(UsageError, match="this clone is shallow: git fetch --unshallow"):
+        Repository.of(tmp_path / "shallow/house").commit("HEAD~1")
+
+
+def test_a_tree_that_is_no_house_and_a_place_without_history_are_refused(history: Path, tmp_path: Path) -> None:
+    git(history, "rm", "-q", "conftest.py")
+    git(history, "commit", "-qm", "gone")
+    repository = Repository.of(history)
+    with pytest.raises(UsageError, match="it is no house of cases"):
+        repository.extract(repository.commit("HEAD"), tmp_path / "out")
+    with pytest.raises(UsageError, match="not a git repository"):
+        Repository.of(tmp_path)
+
+
+def test_submodules_come_from_their_clones_or_are_refused(history: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    git(other, "init", "-q")
+    (other / "part.txt").write_text("part\n")
+    git(other, "add", "-A")
+    git(other, "commit", "-qm", "part")
+    git(history, "submodule", "add", "-q", str(other), "part")
+    git(history, "commit", "-qm", "with a part")
+    repository = Repository.of(history)
+    house = repository.extract(repository.commit("HEAD"), tmp_path / "out")
+    assert (house / "part/part.txt").read_text() == "part\n"
+    git(tmp_path, "clone", "-q", str(history.parent), "without")
+    bare = Repository.of(tmp_path / "without/house")
+    with pytest.raises(UsageError, match="submodule part at [0-9a-f]{12} is not in this clone: git submodule update"):
+        bare.extract(bare.commit("HEAD"), tmp_path / "other-out")
+
+
+def test_an_environment_of_its_own_where_requirements_differ(tmp_path: Path) -> None:
+    base, head = tmp_path / "base", tmp_path / "head"
+    for tree in (base, head):
+        tree.mkdir()
+        (tree / "requirements.txt").write_text("# nothing\n")
+    assert python_of(base, head, tmp_path / "environment") == sys.executable
+    (base / "requirements.txt").write_text("./no-such-package\n")
+    with pytest.raises(UsageError, match="what the base requires can't be installed: ERROR"):
+        python_of(base, head, tmp_path / "environment")
+
+
+def task(**changes: Any) -> Task:
+    base: dict[str, Any] = {"vendor": "fake", "profile": "embedded", "precision": "fp32", "config_hash": "0"}
+    base |= {"config": {"target": 0.9, "batch_size": 16}, "dataset": {"sha256": "a" * 64}, "verdict": {"kind": "PASS"}}
+    return Task.model_validate({**base, **changes})
+
+
+@pytest.mark.parametrize(
+    "changes, told",
+    [
+        ({"config": {"target": 0.8, "batch_size": 16}}, "target: 0.9 there, 0.8 here"),
+        ({"config": {"target": 0.9, "extra": 1, "batch_size": 16}}, "extra: null there, 1 here"),
+        ({"dataset": {"sha256": "b" * 64}}, 'data set: "aaaaaaaaaaaa" there, "bbbbbbbbbbbb" here'),
+        ({"profile": "standard"}, 'profile: "embedded" there, "standard" here'),
+    ],
+)
+def test_different_tasks_are_not_compared(changes: dict[str, Any], told: str) -> None:
+    assert other_task(task(), task(**changes), {"batch_size"}) == [told]
+
+
+def test_what_a_vendor_may_change_is_told() -> None:
+    faster = task(config={"target": 0.9, "batch_size": 64}, precision="fp16", versions={"torch": "3"})
+    assert other_task(task(), faster, {"batch_size"}) == []
+    found = other_settings(task(), faster, {"batch_size"})
+    assert found == [
+        "batch_size: 16 there, 64 here",
+        'precision: "fp32" there, "fp16" here',
+        'torch: null there, "3" here',
+    ]
+
+
+def test_a_side_that_fails_otherwise_has_no_speed() -> None:
+    assert unsound("base", task()) == []
+    assert unsound("base", task(verdict={"kind": "AMBIGUOUS"})) == []
+    assert unsound("base", task(verdict=None)) == ["the base was not judged"]
+    wrong = task(verdict={"kind": "FAIL_ACCURACY", "reasons": ["too low"]})
+    assert unsound("head", wrong) == ["the head has no speed: FAIL_ACCURACY: too low"]
+    assert unsound("head", task(verdict={"kind": "SUPERB"})) == ["the head has no speed: SUPERB: "]
+
+
+def judged(core: float = 1.0, **changes: Any) -> Any:
+    """A record whose rounds take so many seconds of compute."""
+    timed = measurement(*[{"core_seconds": core, "whole_seconds": core + 0.5}] * 3)
+    rate = {"value": 100 / core, "min": 99 / core, "max": 101 / core, "stdev": 0.1 / core}
+    whole = {"value": 100 / (core + 0.5), "min": 1.0, "max": 999.0, "stdev": 0.1}
+    timed = timed.model_validate({**timed.model_dump(), "core": rate, "whole": whole})
+    made = record(engine=timed, **changes)
+    return made.model_copy(update={"verdict": judge(made)}).with_figures(figures(made))
+
+
+def begun() -> Compared:
+    return Compared(
+        baseline="old.json", identity="0" * 64, way="recorded", width=0.02, error=0.01, metrics_of_session=2
+    )
+
+
+def test_a_record_is_held_against_with_what_sessions_may_differ_by() -> None:
+    def core(seconds: float) -> Outcome:
+        return against(begun(), judged(), judged(seconds), suite, Policy()).ratios[0].outcome
+
+    assert core(1.2) is Outcome.REGRESSION
+    assert core(0.8) is Outcome.IMPROVEMENT
+    assert core(1.0) is core(1.05) is core(0.96) is Outcome.AMBIGUOUS
+
+
+def test_a_metric_that_a_record_lacks_is_an_error() -> None:
+    lacking = judged()
+    lacking = lacking.with_figures([figure for figure in lacking.figures if figure.key != "whole"])
+    found = against(begun(), lacking, judged(), suite, Policy())
+    assert found.problems == ("whole is missing on a side",)
+    assert judge(judged().model_copy(update={"compared": found})).kind is VerdictKind.ERROR
+    failed = judged(dishonest=("it cheats",))
+    assert against(begun(), failed, judged(), suite, Policy()).problems == ("the base has no speed",)
+
+
+def test_an_unlike_record_is_told_by_what_differs() -> None:
+    here = judged()
+    assert unlike(here, judged()) == []
+    other = here.model_copy(update={"chip": here.chip.model_copy(update={"name": "another"}), "precision": "fp16"})
+    other = other.model_copy(update={"dataset": Identity(name="x", sha256="f" * 64), "config_hash": "1"})
+    found = unlike(other, here)
+    assert [line.partition(":")[0] for line in found] == ["precision", "chip", "data set", "the task itself"]
+
+
+SIDE = f"""
+import json, os, sys
+hears, tells = map(int, os.environ["{PIPES}"].split())
+def say(**answer): os.write(tells, (json.dumps(answer) + chr(10)).encode())
+commands = os.fdopen(hears)
+"""
+READY = "say(ready=dict(vendor='v', profile='p', precision='fp32', config={}, config_hash='0'))\n"
+
+
+def session(tmp_path: Path, program: str) -> Session:
+    tree = Tree("base", tmp_path, sys.executable, tmp_path)
+    return Session(tree, [sys.executable, "-c", SIDE + program], tree.environment(tmp_path), "a/run", rounds=True)
+
+
+def test_a_side_answers_rounds_until_it_is_ended(tmp_path: Path) -> None:
+    side = session(tmp_path, READY + "for _ in commands: say(rates={'core': 2.0})")
+    assert side.ready().vendor == "v"
+    assert [side.rates(), side.rates()] == [{"core": 2.0}] * 2
+    side.end()
+    side.end()
+
+
+@pytest.mark.parametrize(
+    "program, told",
+    [
+        ("print('ERROR: no device'); sys.exit(4)", "the base's session ended: ERROR: no device"),
+        (READY + "commands.readline(); os.kill(os.getpid(), 9)", "the base's session ended: without a word"),
+        (READY + "commands.readline(); say(lost='its device is gone')", "the base: its device is gone"),
+        (READY + "commands.readline(); os.write(tells, b'rubbish' + b'\\n')", "what is no answer: not JSON"),
+        (READY + "commands.readline(); say(rates={'core': -1})", "what is no answer: rates.core"),
+        (READY + "commands.readline(); say(rates={'core': 'fast'})", "what is no answer: rates.core"),
+        ("say(rates={'core': 1})", "answered out of turn"),
+        ("say(ready={'vendor': 3})", "what is no answer: ready.vendor"),
+    ],
+)
+def test_a_side_that_is_lost_or_says_rubbish_is_told_of(tmp_path: Path, program: str, told: str) -> None:
+    side = session(tmp_path, program)
+    with pytest.raises(SideLost, match=told):
+        assert side.ready() and side.rates()
+    side.end()
+
+
+def test_a_side_that_cannot_be_started_is_told_of(tmp_path: Path) -> None:
+    tree = Tree("base", tmp_path, "/no/python", tmp_path)
+    with pytest.raises(SideLost, match="the base's session cannot be started: No such file"):
+        Session(tree, ["/no/python"], {}, "a/run", rounds=True)
+
+
+def test_a_side_finds_the_modules_of_its_own_tree_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    house = tmp_path / "house"
+    monkeypatch.setenv("PYTHONPATH", f"{house}:{house}/more:/elsewhere")
+    monkeypatch.setenv("PYTEST_ADDOPTS", "--compare main")
+    environment = Tree("base", tmp_path / "base", sys.executable, tmp_path).environment(house)
+    assert environment["PYTHONPATH"] == f"{tmp_path}/base:/elsewhere"
+    assert "PYTEST_ADDOPTS" not in environment
