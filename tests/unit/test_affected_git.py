@@ -186,3 +186,11 @@ def test_a_commit_is_judged_without_being_checked_out(
     assert (code, output) == (1, "") and "not judged as vendor acme's" in words
     code, output, words = judged("--since", "base", "--head=--output=x")
     assert (code, output) == (4, "") and words.count("\n") == 1 and "unknown revision" in words
+
+
+def test_an_ignored_file_counts_once_it_is_in_the_index(house: Path, git: Git) -> None:
+    (house / "results").mkdir()
+    (house / "results/x.py").write_text("")
+    assert paths(house) == []
+    git("add", "--force", "results")
+    assert paths(house) == ["results/x.py"]
