@@ -148,8 +148,11 @@ def _is_compiler(vendor: str, file: str, tree: Tree) -> bool:
 
 
 def _is_inner(path: str, tree: Tree) -> bool:
-    """Whether a vendor's module is run only by what imports it: neither its package nor a compiler's module."""
-    vendor, names = _vendor_of(path), path.split("/")
-    if not vendor or (names[-1] == "__init__.py" and len(names) == 3):
+    """Whether a vendor's module is run only by what imports it.
+
+    The referee itself imports its package, its compilers' modules, and those beside its package that adapt a case.
+    """
+    vendor, names = _vendor_of(path), path.split("/")[2:]
+    if not vendor:
         return False
-    return not (len(names) == 3 and _is_compiler(vendor, names[-1], tree))
+    return not (names == ["__init__.py"] or names[0] in tree.suites or _is_compiler(vendor, "/".join(names), tree))

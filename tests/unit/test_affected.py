@@ -25,6 +25,8 @@ SOURCES = {
     "vendors/acme/one.py": "from vendors.acme import two",
     "vendors/acme/two.py": "from vendors.acme import one",
     "vendors/acme/dead.py": "",
+    "vendors/acme/training/net.py": "",
+    "vendors/acme/awl.py": "from vendors.acme.training import net",
     "vendors/other/__init__.py": "",
     "suites/training/test_net.py": "from suites.training.contract import Contract",
     "suites/training/test_wider.py": "from suites.training import test_net",
@@ -33,7 +35,7 @@ SOURCES = {
     "suites/data/images.py": "",
 }
 IMPORTS = {path: imports_of(path, text) for path, text in SOURCES.items()}
-TREE = Tree(("training", "inference"), {"acme": ("anvil", "hammer", "tongs")}, IMPORTS)
+TREE = Tree(("training", "inference"), {"acme": ("anvil", "hammer", "tongs", "awl")}, IMPORTS)
 
 
 def reached(*paths: str, tree: Tree = TREE, rooms: Rooms = ROOMS) -> set[str]:
@@ -54,6 +56,7 @@ def reached(*paths: str, tree: Tree = TREE, rooms: Rooms = ROOMS) -> set[str]:
         ("vendors/acme/__init__.py", {"with vendor acme"}),
         ("vendors/acme/one.py", {"with vendor acme"}),
         ("vendors/acme/dead.py", {"with vendor acme"}),
+        ("vendors/acme/training/net.py", {"with vendor acme"}),  # the referee imports it too
         ("vendors/acme/deleted.py", {"with vendor acme"}),
         ("vendors/acme/chips.yaml", {"with vendor acme"}),
         ("vendors/acme/README.md", {"with vendor acme"}),
