@@ -57,6 +57,7 @@ def _envelope(record: CaseRecord) -> Iterator[tuple[str, str]]:
     yield "chip", record.chip.name
     yield from record.variant.items()
     yield "precision", record.precision
+    yield "isolation", record.isolated
 
 
 def _rows(view: View[CaseRecord]) -> Iterator[tuple[str, str]]:

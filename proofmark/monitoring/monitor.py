@@ -22,6 +22,7 @@ class MonitorProcess:
         interval: float,
         selected: str | None = None,
         environment: Mapping[str, str] | None = None,
+        wall: bool = True,
     ) -> None:
         """Start it.
 
@@ -33,7 +34,8 @@ class MonitorProcess:
             path: the log that it appends to.
             interval: seconds between samples.
             selected: what --device asked of the vendor.
-            environment: beside what this process has.
+            environment: beside what passes of this process's.
+            wall: whether it puts one on.
         """
         orders = {
             "vendor": vendor,
@@ -43,6 +45,7 @@ class MonitorProcess:
             "path": str(path),
             "interval": interval,
             "selected": selected,
+            "wall": wall,
         }
         log = path.parent / "monitor.err"
         self._child = Child("proofmark.monitoring.monitor_main", log=log, environment=environment)

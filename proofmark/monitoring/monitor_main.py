@@ -9,6 +9,7 @@ import json
 import os
 import signal
 import sys
+import tempfile
 import threading
 import time
 from dataclasses import asdict
@@ -17,11 +18,14 @@ from typing import Any
 
 import psutil
 
+from proofmark.errors import ProofmarkError
 from proofmark.process.lifetime import end_own_group, leave, remove_own_temporary_directory
 from proofmark.process.wall_clock import now
 from proofmark.vendor.hardware.devices import usable_devices
+from proofmark.vendor.isolation import NOT_ASKED_FOR, VendorPlace
 from proofmark.vendor.readings import Monitor
 from proofmark.vendor.registry import find_vendor
+from proofmark.wall.isolation import Isolation
 
 POWERCAP = Path("/sys/class/powercap")
 
@@ -31,8 +35,10 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     orders = json.loads(sys.stdin.buffer.readline())
     told_to_stop = threading.Event()
-    threading.Thread(target=_watch_parent, args=(told_to_stop,), daemon=True).start()
     with Path(orders["path"]).open("ab", buffering=0) as stream:
+        isolation = _close_in(orders)
+        threading.Thread(target=_watch_parent, args=(told_to_stop,), daemon=True).start()
+        stream.write((json.dumps({"time": now(), "isolation": isolation.model_dump(mode="json")}) + "\n").encode())
         sampler = _Sampler(orders)
         interval, due = orders["interval"], time.monotonic()
         while True:
@@ -43,6 +49,16 @@ def main() -> None:
         stream.write((json.dumps(sampler.sample()) + "\n").encode())
         sampler.close()
     remove_own_temporary_directory()  # the parent may be gone
+
+
+def _close_in(orders: dict[str, Any]) -> Isolation:
+    """Put the wall on, before any of the vendor's code runs. What is wrong with the vendor is found after it."""
+    if not orders["wall"]:
+        return Isolation.none(NOT_ASKED_FOR)
+    try:
+        return VendorPlace.of(orders["vendor"], Path(orders["vendors_dir"])).enter(Path(tempfile.gettempdir()))
+    except (ProofmarkError, ImportError) as error:
+        return Isolation.none(f"the vendor can't be found: {error}")
 
 
 def _watch_parent(told_to_stop: threading.Event) -> None:

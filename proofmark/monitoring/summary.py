@@ -35,7 +35,9 @@ def summarise(path: Path, window: Window | None, items: int, failures: Sequence[
     """
     if not path.exists() and not failures:
         return None
-    samples, rubbish = read_samples(path)
+    lines, rubbish = read_samples(path)
+    isolation = lines[0].isolation if lines else None
+    samples = lines[1:] if isolation else lines
     problems = list(failures)
     if rubbish:
         problems.append(f"{rubbish} lines of the monitor's log are no samples")
@@ -53,6 +55,7 @@ def summarise(path: Path, window: Window | None, items: int, failures: Sequence[
         throttled=tuple(sorted({reason for d in devices_of(inside) for reason in d.throttled or ()})),
         foreign_processes=tuple(sorted({pid for d in devices_of(inside) for pid in d.foreign or ()})),
         failures=tuple(problems),
+        isolation=isolation,
     )
 
 

@@ -23,5 +23,6 @@ def envelope_of(begin: Event, config: EffectiveConfig) -> dict[str, Any]:
         "started": begin["time"],
         **{name: begin[name] for name in ("precision", "versions", "host", "chip", "problems")},
         **{name: begin.get(name) for name in ("expected_unsupported", "provenance")},
+        "isolation": begin.get("isolation", {}),
         **({"policy": policy, "policy_hash": policy.sha256} if policy else {}),
     }

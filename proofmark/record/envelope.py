@@ -28,6 +28,7 @@ from proofmark.record.parts import (
 )
 from proofmark.record.policy import Policy, default_policy
 from proofmark.rules.legality import Override
+from proofmark.wall.isolation import Isolation
 
 SCHEMA_VERSION: Final = 3
 
@@ -56,6 +57,9 @@ class CaseRecord(Part):
     )
     versions: dict[str, str]
     provenance: Provenance | None = None
+    isolation: dict[str, Isolation] = Field(
+        default_factory=dict, description="of each process that ran the vendor's code, by what it is for"
+    )
     host: Host | None
     chip: Chip
     seed: int | None
@@ -100,6 +104,12 @@ class CaseRecord(Part):
     def run_name(self) -> str:
         """What a session calls the run, and where its files lie in the session's folder."""
         return f"{self.suite}/{self.case}"
+
+    @property
+    def isolated(self) -> Literal["wall", "process"]:
+        """What every process that ran the vendor's code was kept from the rest by."""
+        kept = [*self.isolation.values()]
+        return "wall" if kept and all(each.kind == "wall" for each in kept) else "process"
 
     @property
     def hosts(self) -> Sequence[Host]:

@@ -26,6 +26,7 @@ from proofmark.record.parts import (
 from proofmark.record.policy import Policy
 from proofmark.rules.config import EffectiveConfig
 from proofmark.rules.legality import Override
+from proofmark.wall.isolation import Isolation
 
 Event = dict[str, Any]
 
@@ -198,6 +199,7 @@ class RunBegin(Typed):
     problems: list[Annotated[dict[str, Any], part(Problem)]]
     expected_unsupported: NotRequired[Text | None]
     provenance: NotRequired[Annotated[dict[str, Any], part(Provenance)]]
+    isolation: NotRequired[dict[str, Annotated[dict[str, Any], part(Isolation)]]]
     policy: NotRequired[Annotated[dict[str, Any], part(Policy)]]
 
 

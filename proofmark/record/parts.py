@@ -10,6 +10,8 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
+from proofmark.wall.isolation import Isolation
+
 
 class Part(BaseModel):
     """A frozen piece of a record: no unknown key, no NaN, no infinity."""
@@ -277,6 +279,7 @@ class Monitoring(Part):
     )
     foreign_processes: tuple[int, ...] = Field(default=(), description="of others, on a device, within the window")
     failures: tuple[str, ...] = Field(default=(), description="what was wrong with the monitor")
+    isolation: Isolation | None = Field(default=None, description="of its process, by the first line of its own log")
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from proofmark.errors import UsageError
 from proofmark.vendor.readings import Reading
+from proofmark.wall.isolation import Isolation
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,7 @@ class Sample(BaseModel):
     package_energy_j: float | None = None
     devices: tuple[DeviceSample, ...] = ()
     failure: str | None = None
+    isolation: Isolation | None = Field(None, description="in the first line, which is no sample of devices")
 
 
 def read_samples(path: Path) -> tuple[list[Sample], int]:

@@ -16,7 +16,7 @@ class Isolation(BaseModel):
         kind: `wall` where neither foreign files nor the network can be reached, unless asked for; else `process`.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
     kind: Literal["wall", "process"] = "process"
     landlock: int = Field(default=0, ge=0, description="version of the kernel's Landlock interface; 0: not used")

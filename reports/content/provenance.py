@@ -63,8 +63,16 @@ def identity_rows(record: CaseRecord) -> list[tuple[str, str]]:
         ("host", _host(record.host)),
         ("started", text.instant(record.started)),
         *_made_with(record),
+        ("isolation", _isolation(record)),
         ("versions", ", ".join(f"{name} {version}" for name, version in sorted(record.versions.items()))),
     ]
+
+
+def _isolation(record: CaseRecord) -> str:
+    """In a word what kept the vendor's code from the rest; and of each process what was not closed, and why."""
+    gaps = [f"{name}: {'; '.join(each.gaps)}" for name, each in sorted(record.isolation.items()) if each.gaps]
+    asked = [f"{name}: network" for name, each in sorted(record.isolation.items()) if each.network == "asked for"]
+    return f"{record.isolated} ({'; '.join([*gaps, *asked])})" if gaps or asked else record.isolated
 
 
 def _made_with(record: CaseRecord) -> list[tuple[str, str]]:

@@ -24,6 +24,7 @@ from tests.e2e.conftest import House, Ran
 HERE = Path(__file__).parent
 ENGINES = sorted((HERE / "engines").glob("*.py"))
 TRAININGS = sorted((HERE / "trainings").glob("*.py"))
+TOKENS = {"GITHUB_TOKEN": "ghs_a1b2", "CI_JOB_TOKEN": "glcbt-c3d4", "AWS_SECRET_ACCESS_KEY": "wJalr-e5f6"}
 CONTAINERS = sorted((HERE / "containers").glob("*.yaml"))
 
 
@@ -51,7 +52,10 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ran]:
         house.add_case(path.stem, {"compiler": path.stem})
     with (package / "__init__.py").open("a") as stream:
         stream.write(f"\nFake.compilers |= dict.fromkeys({names}, _TAKES_MODEL)\n")
-    yield house.run("-k", "not Tiny")
+    with pytest.MonkeyPatch.context() as environment:
+        for name, token in TOKENS.items():
+            environment.setenv(name, token)
+        yield house.run("-k", "not Tiny")
     assert house.becomes_empty(5)
 
 
@@ -68,6 +72,12 @@ def test_an_engine(ran: Ran, path: Path, request: pytest.FixtureRequest) -> None
         assert record.engine is None or len(record.engine.rounds) == 2 or kind == "ERROR"
     if "SESSION" in cheat:
         assert cheat["SESSION"] in ran.output.replace("\n", ""), ran.output
+
+
+def test_no_token_is_in_any_file_of_the_session(ran: Ran) -> None:
+    files = [path.read_bytes() for path in ran.results.parent.rglob("*") if path.is_file() and not path.is_symlink()]
+    assert any(b"PROOFMARK_RUN_ID" in content for content in files), "no engine printed its environment"
+    assert not [token for token in TOKENS.values() if any(token.encode() in content for content in files)]
 
 
 def test_the_session_is_no_success(ran: Ran) -> None:

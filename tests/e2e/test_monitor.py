@@ -26,6 +26,7 @@ def watched(house: House, monkeypatch: pytest.MonkeyPatch, mood: str) -> tuple[s
 def test_a_good_one(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     kind, seen = watched(house, monkeypatch, "good")
     assert kind == "PASS" and not seen.failures
+    assert seen.isolation and (seen.isolation.kind == "wall" or seen.isolation.gaps)
     assert {"power", "temperature", "host CPU", "host memory"} <= {series.name for series in seen.series}
 
 

@@ -9,9 +9,13 @@ from pathlib import Path
 import pytest
 
 from proofmark.errors import ConfigurationError, UsageError
+from proofmark.inference.record import RunRecord
 from proofmark.process.environment import LISTED, PASSES, begun_with, passed_on
 from proofmark.vendor.introduction import introduce
 from proofmark.vendor.isolation import FILE, VendorPlace
+from proofmark.wall.isolation import Isolation
+from reports.content.provenance import identity_rows
+from tests.unit.records import record
 from tests.unit.test_registry import GOOD, add, vendors
 from tests.unit.test_wall import behind
 
@@ -134,3 +138,14 @@ for number in range(3, 64):
     for wall in (True, False):
         with pytest.raises(UsageError, match="its import gave what is no answer"):
             introduce("acme", vendors, wall=wall)
+
+
+def test_a_record_is_as_well_isolated_as_the_weakest_process() -> None:
+    wall = Isolation(kind="wall", landlock=7, network="closed")
+    apart = Isolation.none("no Landlock here")
+    assert record().isolated == "process" and record(isolation={"engine": wall}).isolated == "wall"
+    both = record(isolation={"engine": apart, "introduction": wall})
+    assert both.isolated == "process" and RunRecord.model_validate_json(both.text()) == both
+    assert dict(identity_rows(both))["isolation"] == "process (engine: no Landlock here)"
+    asks = record(isolation={"engine": wall.model_copy(update={"network": "asked for"})})
+    assert dict(identity_rows(asks))["isolation"] == "wall (engine: network)"

@@ -81,6 +81,7 @@ class ProcessesHere:
                 spec.monitor_interval,
                 host["device"],
                 given,
+                host["isolation"] == "wall",
             )
 
     def run(self, step: str, on_progress: Progress) -> dict[str, Any]:

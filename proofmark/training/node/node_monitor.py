@@ -44,6 +44,6 @@ class NodeMonitor:
 
 def _start(spec: TrainingSpec, interval: float, directory: Path) -> MonitorProcess:
     """Its group is this process, which everything of the training on this node descends from."""
-    selected, vendors = spec.config["host"]["device"], Path(spec.vendors_dir)
-    path = directory / "monitor.jsonl"
-    return MonitorProcess(spec.vendor, vendors, os.getpid(), spec.nproc, path, interval, selected)
+    host, vendors = spec.config["host"], Path(spec.vendors_dir)
+    path, wall = directory / "monitor.jsonl", host["isolation"] == "wall"
+    return MonitorProcess(spec.vendor, vendors, os.getpid(), spec.nproc, path, interval, host["device"], wall=wall)

@@ -6,7 +6,7 @@ import hashlib
 import os
 import shutil
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -19,6 +19,7 @@ from proofmark.vendor.environment import installed
 from proofmark.vendor.hardware.chips import describe_chip
 from proofmark.vendor.hardware.machine import describe_host, installed_versions
 from proofmark.vendor.registry import FoundVendor
+from proofmark.wall.isolation import Isolation
 
 SUITE = Path(__file__).resolve().parents[3]
 
@@ -41,7 +42,12 @@ def provenance_of(found: FoundVendor) -> Provenance:
 
 
 def run_facts(
-    found: FoundVendor, config: EffectiveConfig, precision: str, compiler: str | None, packages: Iterable[str]
+    found: FoundVendor,
+    config: EffectiveConfig,
+    precision: str,
+    compiler: str | None,
+    packages: Iterable[str],
+    unwalled: Mapping[str, str],
 ) -> dict[str, Any]:
     """What the event that a run begins with says whatever the suite: its configuration, versions, machine and chip.
 
@@ -49,6 +55,7 @@ def run_facts(
         precision: at which it is run.
         compiler: None where nothing is compiled.
         packages: whose versions matter.
+        unwalled: processes with the vendor's code that no wall is around, and why not.
 
     Raises:
         ConfigurationError: a file of the vendor's is wrong.
@@ -56,12 +63,15 @@ def run_facts(
     vendor = found.vendor
     case = f"{config.suite}/{config.case}"
     declared = {"environment": dict(config.host.environment), "requirements": installed(found.directory, case)}
+    isolation = {name: Isolation.none(why) for name, why in unwalled.items()}
+    isolation |= {"introduction": found.isolation} if found.isolation else {}
     chip = describe_chip(vendor.chip(), vendor.chip_units(), precision, found.chips_file)
     return {
         "config": config.as_dict(),
         "precision": precision,
         "versions": installed_versions(packages),
         "provenance": provenance_of(found).model_copy(update=declared).model_dump(),
+        "isolation": {name: each.model_dump(mode="json") for name, each in isolation.items()},
         "host": describe_host(device_software(vendor)).model_dump(),
         "chip": chip.model_dump(),
         "expected_unsupported": found.expects_unsupported(case, compiler, precision),
