@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import threading
 from pathlib import Path
@@ -16,6 +17,7 @@ from proofmark.inference.steps import weights
 from proofmark.inference.steps.embedded import Recipe
 from proofmark.inference.steps.weights import embedded_weights
 from proofmark.record.identity import identify
+from proofmark.record.own_key import KEY, OwnKey
 from proofmark.rules.config import EffectiveConfig, HostSettings
 from tests.unit.net import Net
 
@@ -118,6 +120,44 @@ def test_damaged_weights_are_made_again(cache: Cache, damage: str) -> None:
     assert cache.told == []
 
 
+def test_other_weights_with_a_fitting_manifest_are_made_again(cache: Cache) -> None:
+    """Whoever writes the cache knows how its entries are made, but not the key."""
+    first = identify(cache.get(), "")
+    manifest = cache.entry.with_suffix(".json")
+    made = json.loads(manifest.read_text())
+    torch.manual_seed(99)
+    save_file(Net().create_model(EffectiveConfig("i", "n", "e", "a", {}, {})).state_dict(), cache.entry)
+    forged = made | {"sha256": hashlib.sha256(cache.entry.read_bytes()).hexdigest()}
+    unsigned = {name: value for name, value in forged.items() if name != "signature"}
+    for content in (forged, unsigned, forged | {"signature": None}, forged | {"signature": "é"}):
+        (forgery := cache.entry.with_suffix(".forged")).write_bytes(cache.entry.read_bytes())
+        manifest.write_text(json.dumps(content))
+        assert identify(cache.get(), "") == first
+        assert cache.told == [f"cached weights {cache.entry} are not signed with this user's key: training again"]
+        forgery.replace(cache.entry)
+
+
+def test_entries_can_not_be_exchanged(cache: Cache) -> None:
+    cache.get()
+    made = json.loads(cache.entry.with_suffix(".json").read_text())
+    own = OwnKey(cache.directory)
+    assert own.signed(made["signature"], "net-embedded", made["key"], made["sha256"])
+    assert not own.signed(made["signature"], "other-embedded", made["key"], made["sha256"])
+
+
+def test_a_key_that_others_can_read_is_refused(cache: Cache) -> None:
+    cache.get()
+    key = cache.directory / KEY
+    assert key.stat().st_mode & 0o777 == 0o600
+    key.chmod(0o640)
+    with pytest.raises(StepError, match=f"{key} can be read or written by others .mode 640.: chmod 600"):
+        cache.get()
+    key.chmod(0o600)
+    key.write_bytes(b"short")
+    with pytest.raises(StepError, match=f"{key} is no key: expected 32 bytes, found 5"):
+        cache.get()
+
+
 @pytest.mark.parametrize("content", [b"", b"{}", b"[]", b"null", b'{"key": 1', b"\xff", None])
 def test_damaged_manifest(cache: Cache, content: bytes | None) -> None:
     first = identify(cache.get(), "")
@@ -177,7 +217,7 @@ def test_a_profile_without_a_recipe(tmp_path: Path) -> None:
 def test_manifest_names_the_file_that_it_vouches_for(cache: Cache) -> None:
     cache.get()
     manifest = json.loads(cache.entry.with_suffix(".json").read_text())
-    assert set(manifest) == {"key", "sha256"}
+    assert set(manifest) == {"key", "sha256", "signature"}
     assert not list(cache.entry.parent.glob("*.draft"))
 
 

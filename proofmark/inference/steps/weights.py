@@ -19,6 +19,7 @@ from proofmark.errors import StepError
 from proofmark.inference.kept import cached_weights
 from proofmark.inference.steps.embedded import Recipe, train
 from proofmark.record.identity import identify
+from proofmark.record.own_key import OwnKey
 from proofmark.record.parts import Identity
 
 if TYPE_CHECKING:
@@ -50,14 +51,14 @@ def embedded_weights(
 ) -> Identity:
     """Put the embedded profile's weights into `model`: from the cache, or by training them now.
 
-    A cached entry that is stale (made by other code, parameters or versions) or corrupt is named
-    in a note and trained again, after `rehearse` found nothing wrong. Two runs at once train once.
+    A cached entry that is stale (made by other code, parameters or versions), corrupt, or not signed with the user's
+    key is named in a note and trained again, after `rehearse` found nothing wrong. Two runs at once train once.
 
     Raises:
-        StepError: the case's profile has no recipe, or the training failed.
+        StepError: the case's profile has no recipe, the key in the cache is none, or the training failed.
         OSError: the weights are not in the cache, and it can't be written.
     """
-    from safetensors.torch import load_file
+    from safetensors.torch import load
 
     if "training" not in config.parameters:
         raise StepError(f"profile {config.profile} of case {config.case} has no 'training' parameters")
@@ -67,9 +68,10 @@ def embedded_weights(
     directory = entry.parent
     key = _key(case, config)
     with _locked(entry.with_suffix(".lock")) as unwritable:
-        wrong = _what_is_wrong(entry, key)
+        own = _own_key(Path(config.host.cache_dir), unwritable)
+        wrong, content = _read(entry, key, own)
         if wrong is None:
-            model.load_state_dict(load_file(entry.with_suffix(".safetensors")))
+            model.load_state_dict(load(content))
             return identify(model, f"trained by the suite (cached as {key[:12]})")
         if unwritable:
             raise unwritable
@@ -78,13 +80,25 @@ def embedded_weights(
         entry.with_suffix(".json").unlink(missing_ok=True)
         recipe = Recipe.model_validate(dict(config.parameters["training"]))
         with tempfile.TemporaryDirectory(prefix=f"{entry.name}-", dir=directory) as folder:
-            train(case, config, recipe, Path(folder), progress).replace(entry.with_suffix(".safetensors"))
-        model.load_state_dict(load_file(entry.with_suffix(".safetensors")))
+            made = train(case, config, recipe, Path(folder), progress)
+            content = made.read_bytes()
+            made.replace(entry.with_suffix(".safetensors"))
+        model.load_state_dict(load(content))
         draft = entry.with_suffix(".draft")
-        manifest = {"key": key, "sha256": _file_digest(entry.with_suffix(".safetensors"))}
+        digest = _digest(content)
+        manifest = {"key": key, "sha256": digest, "signature": own.sign(entry.name, key, digest)}
         draft.write_text(json.dumps(manifest) + "\n", encoding="utf-8")
         draft.replace(entry.with_suffix(".json"))
         return identify(model, f"trained by the suite (as {key[:12]})")
+
+
+def _own_key(cache_dir: Path, unwritable: OSError | None) -> OwnKey:
+    try:
+        return OwnKey(cache_dir)
+    except ValueError as error:
+        raise StepError(str(error)) from None
+    except OSError as error:
+        raise unwritable or error from None
 
 
 def _key(case: InferenceCase, config: EffectiveConfig) -> str:
@@ -116,25 +130,27 @@ def _sources(package: str) -> dict[str, str]:
     }
 
 
-def _what_is_wrong(entry: Path, key: str) -> str | None:
-    """Why a cached entry can't be used, or None."""
+def _read(entry: Path, key: str, own: OwnKey) -> tuple[str | None, bytes]:
+    """Why a cached entry can't be used, or None; and its weights, those that were looked at."""
     manifest, weights = entry.with_suffix(".json"), entry.with_suffix(".safetensors")
     if not manifest.exists() and not weights.exists():
-        return f"no cached weights for {entry.name}: training them"
+        return f"no cached weights for {entry.name}: training them", b""
+    wrong = None
     try:
-        content = json.loads(manifest.read_text(encoding="utf-8"))
-        if content["key"] != key:
-            return f"cached weights {weights} are stale (made by other code, parameters or versions): training again"
-        if content["sha256"] != _file_digest(weights):
-            return f"cached weights {weights} are corrupt (checksum differs): training again"
+        made, content = json.loads(manifest.read_text(encoding="utf-8")), weights.read_bytes()
+        if made["key"] != key:
+            wrong = "stale (made by other code, parameters or versions)"
+        elif made["sha256"] != _digest(content):
+            wrong = "corrupt (checksum differs)"
+        elif not own.signed(made.get("signature"), entry.name, key, made["sha256"]):
+            wrong = "not signed with this user's key"
     except (OSError, ValueError, KeyError, TypeError):
-        return f"cached weights {weights} are incomplete: training again"
-    return None
+        wrong, content = "incomplete", b""
+    return wrong and f"cached weights {weights} are {wrong}: training again", content
 
 
-def _file_digest(path: Path) -> str:
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
 
 
 @contextmanager
