@@ -9,6 +9,7 @@ without it their verification is taken as given, since otherwise nothing would b
 from __future__ import annotations
 
 import argparse
+import os
 import resource
 import shutil
 import subprocess
@@ -51,9 +52,10 @@ def main() -> None:
             _with_logs(given.record.parent, results)
         suites, look = find_suites(HOUSE / "suites"), held if given.logs else _taken_as_given
         for what in ("first build", "nothing new"):
-            began = time.perf_counter()
+            began, busy = time.perf_counter(), _processor_seconds()
             built = build([results], site, suites, look, given.processes)
-            print(f"{what:14} {time.perf_counter() - began:6.1f} s, {built.read} of {built.runs} read, {_peaks()}")
+            took = f"{time.perf_counter() - began:6.1f} s, {_processor_seconds() - busy:.1f} s of processors"
+            print(f"{what:14} {took}, {built.read} of {built.runs} read, {_peaks()}", flush=True)
         one_more = results / "one-more"
         write_synthetic(given.record, one_more, 1)
         record = next(one_more.rglob("record.json"))
@@ -75,6 +77,11 @@ def _with_logs(run_dir: Path, results: Path) -> None:
         for log in run_dir.glob("*.jsonl"):
             shutil.copy(log, record.parent)
         write_manifest(record.parents[2])
+
+
+def _processor_seconds() -> float:
+    """Of this process and those that it started."""
+    return sum(os.times()[:4])
 
 
 def _peaks() -> str:

@@ -21,6 +21,8 @@ from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 
+from pydantic import ValidationError
+
 from proofmark.errors import UsageError
 from proofmark.process.lifetime import die_with_parent
 from proofmark.suite import Suite
@@ -84,8 +86,11 @@ def build(
                 built = _brought_up_to_date(index, site, found, _reading(reader, processes))
                 pages.sweep_assets(site, assets)
                 return built
-        except sqlite3.Error as error:
+        except sqlite3.OperationalError as error:  # no space, no permission
             raise UsageError(f"{site / INDEX}: {error}") from None
+        except (sqlite3.DatabaseError, ValidationError) as error:
+            first = str(error).partition("\n")[0]
+            raise UsageError(f"{site / INDEX}: damaged: {first}; delete it and build again") from None
 
 
 def _brought_up_to_date(

@@ -46,6 +46,11 @@ from proofmark.verification.judged import judge_again
 from proofmark.verification.verify import verify
 from reports.content.view import View
 from reports.junit import properties
+from reports.site.entry import entry_of
+from reports.site.files import as_json
+from reports.site.league import league
+from reports.site.pages import comparable
+from reports.site.ranking import standings
 from reports.terminal import explanations, summary_lines
 from suites.automl.from_config_yml import arguments
 from suites.training.report.mllog import mllog
@@ -73,6 +78,9 @@ def shown(record: CaseRecord, folder: Path) -> None:
     assert all(line.isprintable() for line in told), told
     assert "<script" not in page_of([record])
     properties(record)
+    view = View(record)
+    entry = entry_of("0" * 16, view, ())
+    as_json([comparable(entry, view), league([entry], standings([entry]), [])])
     if isinstance(record, TrainingRecord):
         for run in record.runs:
             for line in (perflog(record, run) + mllog(record, run)).splitlines():

@@ -6,6 +6,7 @@ import csv
 import fcntl
 import json
 import shutil
+import sqlite3
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -242,6 +243,18 @@ def test_a_damaged_index_is_begun_anew(few: Path, tmp_path: Path) -> None:
     made(few, tmp_path / "site")
     (tmp_path / "site" / INDEX).write_bytes(b"not a database" * 100)
     assert made(few, tmp_path / "site").read == 4
+
+
+def test_an_index_with_other_things_in_it_is_refused_in_a_line(few: Path, tmp_path: Path) -> None:
+    made(few, tmp_path / "site")
+    base = sqlite3.connect(tmp_path / "site" / INDEX)
+    base.execute("UPDATE run SET entry = '{}'")
+    base.commit()
+    base.close()
+    put(few / "new", {**seed(), "case": "resnet50_0"})
+    with pytest.raises(UsageError, match="delete it and build again") as refused:
+        made(few, tmp_path / "site")
+    assert "\n" not in str(refused.value)
 
 
 def test_another_proofmark_makes_all_anew(few: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

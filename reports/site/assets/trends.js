@@ -41,7 +41,7 @@ const unitOf = column => ["1", "text"].includes(column.unit) ? "" : `, ${column.
 function seriesOf(league, at) {
   const found = new Map();
   for (const row of [...league.rows].reverse()) {
-    if (row.verdict !== "PASS" || typeof row.cells[at][0] !== "number") continue;
+    if (row.verdict !== "PASS" || typeof row.cells[at][0] !== "number" || Math.abs(row.started) > 8e12) continue; // no date is later
     if (!found.has(row.series)) {
       found.set(row.series, { id: row.series, points: [], name: [row.vendor, row.chip, ...row.variant.filter(Boolean), row.precision, row.profile].join(", ") });
     }
@@ -76,9 +76,9 @@ function draw(column, chosen, changes) {
   const style = getComputedStyle(document.documentElement);
   const ink = style.getPropertyValue("--ink").trim(), quiet = style.getPropertyValue("--rule").trim();
   const box = document.getElementById("plot"), small = box.clientWidth < 600;
-  const marked = changes.map(change => {
+  const marked = changes.flatMap(change => {
     const at = chosen.findIndex(series => series.id === change.series);
-    return { x: chosen[at].points.find(point => point.row.id === change.id).x, sign: SIGNS[at] };
+    return chosen[at].points.filter(point => point.row.id === change.id).map(point => ({ x: point.x, sign: SIGNS[at] }));
   });
   const options = {
     width: box.clientWidth, height: small ? 280 : 420, legend: { show: false }, cursor: { drag: { x: true, y: false } },
