@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 
 from proofmark.errors import ConfigurationError
@@ -169,7 +170,7 @@ def _write_chips(moved: Moved) -> None:
         precision: {"flops": flops, "source": f"FlagPerf's {file}; name the data sheet"}
         for precision, (flops, file) in sorted(moved.facts.peaks.items())
     }
-    chip = {"name": chips[0], "match": chips[0], "peaks": peaks}
+    chip = {"name": chips[0], "match": re.escape(chips[0]).replace(r"\-", "-"), "peaks": peaks}
     remark = "match is searched for in the detected chip's name; dense peaks"
     moved.write_yaml(f"{moved.package}/chips.yaml", {"chips": [chip]}, remark)
 
