@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from proofmark.training.checks import CLOCK, FUNCTION, METRIC, OUTSIDE, PARAMETERS, SESSION_CLOCK, WEIGHTS
+from proofmark.training.checks import CLOCK, FUNCTION, METRIC, OUTSIDE, PARAMETERS, PLAN, SESSION_CLOCK, WEIGHTS
 from tests.e2e.conftest import House, clean
 
 ORDERS = "vendor.1_ranks=oracle,vendor.2_ranks=wraps,vendor.3_ranks=clock,tiny.pause=0.1"
@@ -22,7 +22,7 @@ def test_only_the_cases_own_model_in_its_own_time_passes(house: House) -> None:
     assert oracle.runs[0].steps == 0, "it is not even begun"
 
     (run,) = wraps.runs
-    wanted = {PARAMETERS, WEIGHTS, FUNCTION, METRIC, CLOCK, SESSION_CLOCK, OUTSIDE}
+    wanted = {PARAMETERS, WEIGHTS, FUNCTION, METRIC, CLOCK, SESSION_CLOCK, OUTSIDE, PLAN}
     assert {check.name for check in run.checks} == wanted
     assert run.examination and run.examination.whole and run.examination.metric == run.examination.claimed
     assert not list(ran.run_dir.rglob("*.safetensors")), "what was looked at is removed"
