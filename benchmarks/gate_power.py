@@ -262,6 +262,9 @@ def main() -> None:
             sessions.append(real(CASES[number % len(CASES)], slower, arguments.budget))
             _tell(kind, sessions[-1])
         more = max(0, WHOLE[kind] - len(sessions))
+        if not any(len(loading) >= BLOCK for session in sessions for loading in session.loadings):
+            print(f"{kind}: too few pairs were timed to draw sessions from them: a quieter machine, or --budget")
+            more = 0
         wrong += _judge(kind, sessions, [drawn(sessions, chance, arguments.budget) for _ in range(more)])
     took = time.monotonic() - begun
     whole = took / arguments.runs * 40
