@@ -26,7 +26,7 @@ test: .venv/.test lint
 	$(BIN)/python -m pytest tests -m quiet
 
 docs: .venv/bin/python
-	$(BIN)/python docs/generate.py
+	$(BIN)/python -m docs.generate
 
 lint: .venv/.test
 	$(BIN)/ruff check

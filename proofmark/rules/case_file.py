@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, SerializeAsAny, ValidationErr
 from proofmark.errors import ConfigurationError, MissingProfile, Problem
 from proofmark.literal import literal
 from proofmark.rules.arithmetic import parse_product
+from proofmark.rules.guide import Guide
 from proofmark.rules.strict_yaml import load_mapping
 
 SettingType = Literal["bool", "int", "float", "str"]
@@ -133,10 +134,16 @@ class Layer(BaseModel):
     configurations: dict[str, Any] = Field(default_factory=dict)
 
 
+class Profile(Layer):
+    """One of a case's profiles."""
+
+    guide: Guide | None = Field(None, description="for its page")
+
+
 class CaseLayer(Layer):
     """A case's YAML."""
 
-    profiles: dict[str, Layer] = Field(min_length=1)
+    profiles: dict[str, Profile] = Field(min_length=1)
     known_as: tuple[str, ...] = Field((), description="what other suites call the same task")
 
 
@@ -160,13 +167,22 @@ def numbers_of(case: type) -> Path:
     return module.with_name(module.stem.removeprefix("test_") + ".yaml")
 
 
+def read_case(path: Path) -> CaseLayer:
+    """A case's YAML alone, without its suite's common base.
+
+    Raises:
+        ConfigurationError: with every problem in it.
+    """
+    return _read(CaseLayer, path)
+
+
 def other_names(path: Path) -> tuple[str, ...]:
     """What others call the case of a YAML.
 
     Raises:
         ConfigurationError: with every problem in it.
     """
-    return _read(CaseLayer, path).known_as
+    return read_case(path).known_as
 
 
 def load_case_file(path: Path, suite: str, profile: str, common: Path, kind: type[Parameters]) -> CaseFile:
@@ -184,7 +200,7 @@ def load_case_file(path: Path, suite: str, profile: str, common: Path, kind: typ
         ConfigurationError: with every problem found in the two files.
     """
     base = _read(Layer, common)
-    case = _read(CaseLayer, path)
+    case = read_case(path)
     if profile not in case.profiles:
         what = f"has no profile '{profile}'; it has {', '.join(sorted(case.profiles))}"
         raise MissingProfile([Problem(str(path), "profiles", what)])
