@@ -48,6 +48,7 @@ class Sides:
     base_cache: Path
     tell: Callable[[str], None]
     differences: tuple[str, ...] = ()
+    _tasks: dict[str, Task] = field(default_factory=dict)
     _numbers: Iterator[int] = field(default_factory=itertools.count)
 
     @contextmanager
@@ -58,15 +59,13 @@ class Sides:
             yield whole[0], whole[1]
             return
         with ExitStack() as stack:
-            sessions, tasks = [], []
+            sessions = []
             for tree in self.trees:
                 self.tell(f"loading the {tree.name}")
                 session, _ = self.start(tree)
                 stack.callback(session.end)
                 sessions.append(session)
-                tasks.append(session.ready())
-                self.look_at(tree, tasks[-1])
-            self.hold_together(tasks[0], tasks[1])
+                self.look_at(tree, session.ready())
             self.tell("timing base and head in turns")
             yield sessions[0], sessions[1]
 
@@ -81,20 +80,17 @@ class Sides:
         return session, results / "latest" / self.run / "record.json"
 
     def look_at(self, tree: Tree, task: Task) -> None:
-        """Accuracy, honesty and legality first.
+        """Accuracy, honesty and legality first; and both sides must be the same task.
 
         Raises:
-            SideLost: its speed is that of nothing.
+            SideLost: a side's speed is that of nothing, or of something else.
         """
         if wrong := unsound(tree.name, task):
             raise SideLost("; ".join(wrong))
-
-    def hold_together(self, base: Task, head: Task) -> None:
-        """The same task, or no comparison.
-
-        Raises:
-            SideLost: they are different ones.
-        """
+        self._tasks[tree.name] = task
+        if len(self._tasks) < len(self.trees):
+            return
+        base, head = (self._tasks[each.name] for each in self.trees)
         if different := other_task(base, head, self.configurations):
             raise SideLost(f"base and head are different tasks: {few(different)}")
         self.differences = tuple(map(harmless, other_settings(base, head, self.configurations)))
@@ -102,8 +98,6 @@ class Sides:
 
 class WholeRuns:
     """A side that is run from its beginning to its end each time."""
-
-    task: Task | None = None
 
     def __init__(self, sides: Sides, tree: Tree) -> None:
         self._sides, self._tree = sides, tree
@@ -118,9 +112,9 @@ class WholeRuns:
             session.end()
         try:
             raw = read_json(path)
-            self.task = Task.model_validate(raw)
+            task = Task.model_validate(raw)
             figures = {str(figure["key"]): figure.get("value") for figure in raw.get("figures", ())}
         except (OSError, ValueError, RecursionError, ValidationError, KeyError, TypeError, AttributeError):
             raise SideLost(harmless(f"the {self._tree.name} left no record: {last}")) from None
-        self._sides.look_at(self._tree, self.task)
+        self._sides.look_at(self._tree, task)
         return {key: value for key, value in figures.items() if isinstance(value, int | float)}

@@ -17,6 +17,7 @@ from proofmark.gate.decision import Policy
 from proofmark.gate.race import SideLost
 from proofmark.gate.recorded import against
 from proofmark.gate.session import PIPES, Session, Task, Tree
+from proofmark.gate.sides import Sides
 from proofmark.inference.figures import figures
 from proofmark.inference.verdict import judge
 from proofmark.record.compared import Compared, Outcome
@@ -266,3 +267,31 @@ def test_a_side_finds_the_modules_of_its_own_tree_alone(tmp_path: Path, monkeypa
     environment = Tree("base", tmp_path / "base", sys.executable, tmp_path).environment(house)
     assert environment["PYTHONPATH"] == f"{tmp_path}/base:/elsewhere"
     assert "PYTEST_ADDOPTS" not in environment
+
+
+def test_both_sides_are_looked_at_before_any_rate_counts(tmp_path: Path) -> None:
+    base, head = (Tree(name, tmp_path, sys.executable, tmp_path) for name in ("base", "head"))
+
+    def looked(**changes: Any) -> tuple[str, ...]:
+        sides = Sides(
+            trees=(base, head),
+            house=tmp_path,
+            run="a/run",
+            module=Path("test_a.py"),
+            options=[],
+            scale="",
+            short_rounds=False,
+            configurations={"batch_size"},
+            folder=tmp_path,
+            base_cache=tmp_path,
+            tell=lambda _: None,
+        )
+        sides.look_at(base, task())
+        sides.look_at(head, task(**changes))
+        return sides.differences
+
+    assert looked(precision="fp16") == ('precision: "fp32" there, "fp16" here',)
+    with pytest.raises(SideLost, match="base and head are different tasks: target: 0.9 there, 0.8 here"):
+        looked(config={"target": 0.8, "batch_size": 16})
+    with pytest.raises(SideLost, match="the head has no speed: FAIL_HONESTY"):
+        looked(verdict={"kind": "FAIL_HONESTY"})
