@@ -16,6 +16,7 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 from proofmark.inference.case import InferenceParameters
+from proofmark.inference.engine.engines import Engines
 from proofmark.inference.steps.pipeline import Pipeline
 from proofmark.record.events import EventLog, read_events
 from proofmark.rules.case_file import load_case_file
@@ -81,6 +82,7 @@ def _held(engine: Engine, runs: int) -> tuple[list[str], list[str], list[tuple[s
             outcome = pipeline.run(step)
             if outcome["status"] != "done":
                 raise RuntimeError(f"{'/'.join(engine)}: step {step}: {outcome['reason']}")
+        pipeline.engines.close()
         log.close()
         return _told(log.path, "dishonest"), _told(log.path, "disturbed"), list(_figures(log.path))
 
@@ -95,7 +97,8 @@ def _pipeline(engine: Engine, folder: Path, log: EventLog) -> Pipeline:
     layer = OverrideLayer("benchmark", {"compiler": compiler, "precision": precision})
     host = HostSettings(cache_dir=str(ROOT / ".cache"))
     config = resolve(case_file, vendor, [layer], found.vendor.default_compiler, host).config
-    return Pipeline(case, found, found.compiler(compiler)[1], config, folder, log, lambda **_: None)
+    engines = Engines((TestBert.__module__, TestBert.__qualname__), found, config, folder / "engine")
+    return Pipeline(case, found, found.compiler(compiler)[1], config, folder, log, lambda **_: None, engines)
 
 
 def _told(path: Path, kind: str) -> list[str]:

@@ -109,7 +109,7 @@ class CaseRun(Run[RunRecord]):
             return self._end("init", {"status": "failed", "reason": lines, "kind": None})
         if self._launcher is None:
             self._processes = ProcessesHere(
-                self._spec(), self.run_dir, self._device, index_in(self.config.host.cache_dir)
+                self._spec(), self._found, self.run_dir, self._device, index_in(self.config.host.cache_dir)
             )
             return self._end("init", {"status": "done"})
         launcher = self._launcher

@@ -7,6 +7,9 @@ the round, and scored: every sample is.
 The referee's work for a fresh batch lies before the call that comes before it, and after its own: right before its
 own call nothing is done that isn't done before each, so that it isn't slower for the referee's sake. No two are next
 to each other.
+
+Where batches lie in an engine's sight before they are asked about, fresh ones don't: one that works ahead of the clock
+has none of them ready, and is slower when they come.
 """
 
 from __future__ import annotations
@@ -14,7 +17,7 @@ from __future__ import annotations
 import random
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -27,6 +30,8 @@ if TYPE_CHECKING:
 
 SHARE, FEWEST, MOST = 8, 2, 128
 """One batch of so many is fresh; how many of a round at least and at most."""
+
+Place = Callable[["list[torch.Tensor]"], "list[torch.Tensor]"]
 
 ENOUGH = 3
 """Batches of a round from which on some are fresh."""
@@ -60,8 +65,9 @@ class Noted:
 class Mixed:
     """A loader for one round."""
 
-    def __init__(self, loader: Loader, passes: int, first: list[torch.Tensor]) -> None:
-        """`first` is a full batch's inputs."""
+    def __init__(self, loader: Loader, passes: int, first: list[torch.Tensor], place: Place | None = None) -> None:
+        """`first` is a full batch's inputs; `place`, if there is one, puts batches ahead where the engine sees them."""
+        self._place = place
         self._loader, self._size, self._chance = loader, len(first[0]), random.SystemRandom()
         batches, each = len(loader) * passes, sum(tensor.nbytes for tensor in first)
         count = min(max(FEWEST, batches // SHARE), MOST, max(1, HELD // max(1, each)), (batches - 1) // 2)
@@ -103,7 +109,7 @@ class Mixed:
             given = self._given(inputs)
             self._make_next(inputs)
             self.spent_ns += time.perf_counter_ns() - begun
-            yield given, targets
+            yield (self._place(given) if self._place is not None and given is inputs else given), targets
             if given is not inputs:
                 begun = time.perf_counter_ns()
                 # copies: a loader's own may lie in shared memory, or be filled with its next batch

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from proofmark.measuring.audible_loader import AudibleLoader
 from proofmark.measuring.drawn import is_plain
 from proofmark.measuring.pace import FEWEST, MOST
-from proofmark.measuring.window import Compute, Synchronize, run_window
+from proofmark.measuring.window import Apart, Compute, Synchronize, run_window
 from proofmark.process.threads import one_thread
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ class Call:
 
     Attributes:
         seconds: its compute window.
-        inputs: what it was given.
+        inputs: what it was given, where it can write.
         before: the same as it was before the call.
         outputs: what it returned.
         answer: the same as it was when the clock was stopped.
@@ -113,7 +113,8 @@ def chains(data: list[torch.Tensor], other: list[torch.Tensor], chance: random.S
 
 def timed_call(engine: Compute, inputs: list[torch.Tensor], synchronize: Synchronize) -> Call:
     """Call an engine as a timed round does, and keep what it was asked."""
+    apart = isinstance(engine, Apart)
     with one_thread():
-        before = [tensor.clone() for tensor in inputs]
+        before = inputs if apart else [tensor.clone() for tensor in inputs]
     window = run_window(engine, inputs, synchronize)
-    return Call(window.seconds, inputs, before, window.outputs, window.answer)
+    return Call(window.seconds, window.given, before, window.outputs, window.answer)

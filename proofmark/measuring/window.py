@@ -29,6 +29,9 @@ class Apart(Protocol):
     def place(self, inputs: list[torch.Tensor]) -> list[torch.Tensor]:
         """The same inputs where it sees them; as they are, if they are there."""
 
+    def reserve(self, inputs: list[torch.Tensor]) -> None:
+        """Have room for as many such batches as are placed ahead."""
+
     def device_memory(self) -> tuple[int | None, int | None]:
         """(peak bytes that it used on its device, total bytes); None where not readable."""
 

@@ -27,7 +27,7 @@ WITHIN = "PROOFMARK_WITHIN_RUN"
 TEMPORARY = "proofmark-"
 """How the names of temporary directories begin, those of a far end too."""
 
-PR_SET_PDEATHSIG = 1
+PR_SET_PDEATHSIG, PR_SET_DUMPABLE = 1, 4
 
 SOCKET_BASE = 107 - len("/proofmark-01234567/pymp-01234567/listener-01234567")
 
@@ -60,6 +60,15 @@ def die_with_parent(signal_number: int) -> Callable[[], None]:
             prctl(PR_SET_PDEATHSIG, signal_number)
 
     return call
+
+
+def keep_memory_private() -> None:
+    """Let no other process of this user look into this one: its memory, descriptors and environment (Linux).
+
+    One that has a capability for it still can; behind the wall none has.
+    """
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
 
 
 def end_with(parent: int) -> None:

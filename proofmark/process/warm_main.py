@@ -56,7 +56,7 @@ def _is_closed(control: socket.socket) -> bool:
         return False
 
 
-def _is_alone() -> bool:
+def is_alone() -> bool:
     """Whether this process has one thread, after a fork: before one, a library with threads that heed it ends them.
 
     A thread that was waited for is listed until the kernel has cleared it away, on a busy machine for some time.
@@ -80,7 +80,7 @@ def serve(control: socket.socket) -> NoReturn:
 
 def _wait_for_birth(control: socket.socket) -> dict[str, Any]:
     """Returns in what was forked, and there only: its orders."""
-    fit = _is_alone()
+    fit = is_alone()
     while True:
         message, descriptors, _, _ = socket.recv_fds(control, LONGEST, 16)
         if not message:
@@ -88,7 +88,7 @@ def _wait_for_birth(control: socket.socket) -> dict[str, Any]:
         orders: dict[str, Any] = json.loads(message)
         if any(module not in sys.modules for module in orders["imports"]):
             import_all(orders["imports"])
-            fit = _is_alone()
+            fit = is_alone()
         if not fit:
             control.send(b"0")
             os._exit(0)

@@ -131,7 +131,10 @@ class Vendor(ABC):
 
     @abstractmethod
     def synchronize(self) -> None:
-        """Return when all work given to the device is done. Called after each call of an engine, under the clock."""
+        """Return when all work given to the device is done. Called after each call of an engine, under the clock.
+
+        An engine's is called in the engine's process.
+        """
 
     def torch_device(self) -> str:
         """The torch device for framework validation and training."""

@@ -36,9 +36,12 @@ class InferModel(Protocol):
     def __call__(self, inputs: list[torch.Tensor]) -> tuple[list[torch.Tensor], float]:
         """Run one batch: CPU tensors in, (outputs, foo_time) out.
 
+        It runs in a process of its own, which the referee asks over shared memory: there the inputs lie, the same pages
+        again and again (a vendor may register them with its device's driver), and there the outputs are copied.
+
         The answer is a `tuple` of a `list` of `torch.Tensor`s and a `float`, exactly these types: a subclass, or a
-        tensor with a method of its own, ends the run. Outputs are new tensors at every call, on the device or on
-        the host, one row per sample. The referee copies them to the host before it stops the clock: the way back from
+        tensor with a method of its own, ends the run. Outputs are on the device or on the host, one row per sample;
+        they may lie in the same memory at every call. They are copied before the clock is stopped: the way back from
         the device is part of `core`, as the way there is. `foo_time` is the part of the call, in seconds, that is not
         inference; it must be 0.0 in timed rounds.
         """

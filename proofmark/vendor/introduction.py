@@ -63,10 +63,15 @@ class Answers(BaseModel):
 
 
 class IntroducedVendor(Vendor):
-    """A vendor's answers in its place. It can't compute, and isn't asked to."""
+    """A vendor's answers in its place. It can't compute, and isn't asked to.
+
+    Attributes:
+        answers: as plain values, for another process.
+    """
 
     def __init__(self, name: str, answers: Answers) -> None:
         self._name, self._answers = name, answers
+        self.answers = answers.model_dump(mode="json")
         self.compilers = answers.compilers
         self.default_compiler = answers.default_compiler
         self.framework_precisions = answers.framework_precisions
@@ -132,6 +137,15 @@ def introduce(
     if failures:
         failed = "; ".join(f"{what}() failed: {failure}" for what, failure in failures.items())
         raise UsageError(f"vendor '{name}': {failed} ({answers.file})")
+    return _of(name, answers, vendors_dir, isolation)
+
+
+def introduced(name: str, answers: Mapping[str, Any], vendors_dir: Path) -> FoundVendor:
+    """A vendor by what it answered in another process (`IntroducedVendor.answers`)."""
+    return _of(name, Answers.model_validate(answers), vendors_dir)
+
+
+def _of(name: str, answers: Answers, vendors_dir: Path, isolation: Isolation | None = None) -> FoundVendor:
     package = ModuleType(answers.module)
     package.__file__ = answers.file
     vendor = IntroducedVendor(name, answers)

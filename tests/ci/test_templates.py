@@ -32,7 +32,7 @@ TINY = f"{VENDOR}/configs/inference/tiny.yaml"
 BRANCHES: Mapping[str, Mapping[str, str]] = {
     "illegal": {TINY: "repeat: 3\nseed: 7\n"},
     "wrong": {TINY: "compiler: short\n"},
-    "cheat": {TINY: "compiler: reuses\n"},
+    "cheat": {TINY: "compiler: foo_time\n"},
     "broken": {f"{VENDOR}/__init__.py": "import no_such_module\n"},
     "fine": {TINY: "batch_size: 8\n"},
     "beyond": {TINY: "batch_size: 8\n", "ci/rooms.yaml": "version: 1\nvendor_may_touch: [vendors/, ci/]\n"},

@@ -32,7 +32,7 @@ def test_accuracy_alone_is_exit_code_14(house: House) -> None:
 
 
 def test_dishonesty_alone_is_exit_code_15(house: House) -> None:
-    assert house.run("--compiler", "reuses").code == 15
+    assert house.run("--compiler", "foo_time").code == 15
 
 
 def test_loader_processes_load_and_leave(house: House) -> None:

@@ -22,7 +22,6 @@ from safetensors.torch import save_file
 from proofmark.errors import StepError
 from proofmark.inference.engine import protocol, slots
 from proofmark.inference.engine.engine_process import EngineFailed, EngineProcess
-from proofmark.inference.engine.environment import engine_environment
 from proofmark.inference.engine.remote_engine import Placed, RemoteEngine
 from proofmark.inference.engine.slots import Pool, Slot
 from proofmark.measuring.window import run_window
@@ -83,7 +82,7 @@ def orders(root: Path, **changes: Any) -> dict[str, Any]:
         model.weight.copy_(torch.arange(6.0).view(2, 3))
         model.bias.zero_()
     save_file(model.state_dict(), root / "weights")
-    config = EffectiveConfig("inference", "anvil", "embedded", "acme", {}, {})
+    config = EffectiveConfig("inference", "anvil", "embedded", "acme", {}, {"exist_compiler_path": None})
     made = {
         "vendor": "acme",
         "vendors_dir": str(root / "vendors"),
@@ -93,6 +92,7 @@ def orders(root: Path, **changes: Any) -> dict[str, Any]:
         "case": ["anvil_case", "Case"],
         "onnx": None,
         "weights": str(root / "weights"),
+        "hidden": [str(root / "weights")],
     }
     return made | changes
 
@@ -110,13 +110,13 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def process(root: Path) -> EngineProcess:
-    path = os.pathsep.join([str(root), *sys.path])
-    return EngineProcess(engine_environment() | {"PYTHONPATH": path}, root / "own")
+    return EngineProcess(root / "own", [str(root), *sys.path])
 
 
 @pytest.fixture(scope="module")
 def engine(root: Path) -> Iterator[RemoteEngine]:
-    made = RemoteEngine(process(root), orders(root))
+    made = RemoteEngine(process(root))
+    made.make(orders(root))
     yield made
     made.close()
     assert not psutil.pid_exists(made.pid)
@@ -215,7 +215,7 @@ class Peer:
     pid = 0
 
     def __init__(self, *answers: Callable[[bytes], bytes]) -> None:
-        self._answers, self._last = [lambda _: b't{"done": null}', *answers], b""
+        self._answers, self._last = list(answers), b""
 
     def send(self, message: bytes, descriptors: Any = ()) -> None:
         self._last = message
@@ -252,7 +252,7 @@ def answer(layout: bytes, by: int = 0) -> Callable[[bytes], bytes]:
     ],
 )
 def test_an_answer_that_is_none(said: Callable[[bytes], bytes], told: str) -> None:
-    engine = RemoteEngine(Peer(said), {})  # type: ignore[arg-type]
+    engine = RemoteEngine(Peer(said))  # type: ignore[arg-type]
     with pytest.raises(EngineFailed, match=told) as caught:
         engine([torch.ones(4, 2)])
     assert len(str(caught.value).splitlines()) == 1
@@ -260,7 +260,7 @@ def test_an_answer_that_is_none(said: Callable[[bytes], bytes], told: str) -> No
 
 def test_a_word_that_nobody_asked_for() -> None:
     peer = Peer(lambda _: b"x")
-    engine = RemoteEngine(peer, {})  # type: ignore[arg-type]
+    engine = RemoteEngine(peer)  # type: ignore[arg-type]
     with pytest.raises(EngineFailed, match="spoke without being asked"):
         engine.device_memory()
     peer._answers.append(lambda _: b't{"done": [1, "all"]}')
@@ -314,15 +314,6 @@ class TestSlots:
         monkeypatch.setattr(slots.os, "posix_fallocate", full)
         with pytest.raises(StepError, match="No space left on device; free memory, or set a smaller batch_size"):
             Slot.make(1, 4096)
-
-
-def test_the_environment_is_a_list(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("CI_JOB_TOKEN", "ANVIL_HOME", "ANVIL_SECRET", "PYTHON_API_KEY", "OMP_NUM_THREADS", "AWS_REGION"):
-        monkeypatch.setenv(name, "1")
-    assert {"PATH", "OMP_NUM_THREADS"} <= engine_environment().keys()
-    found = engine_environment(["ANVIL_*"])
-    assert "ANVIL_HOME" in found
-    assert not {"CI_JOB_TOKEN", "ANVIL_SECRET", "PYTHON_API_KEY", "AWS_REGION"} & found.keys()
 
 
 def test_a_message_too_long() -> None:

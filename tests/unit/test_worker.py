@@ -74,7 +74,7 @@ def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     made: list[CaseWorker] = []
 
     def start(case_class: str = "Net", patience: Patience | None = None) -> CaseWorker:
-        spec = WorkerSpec("m", case_class, "acme", "vendors", None, {}, str(tmp_path), (str(tmp_path),))
+        spec = WorkerSpec("m", case_class, "acme", {}, "vendors", None, {}, str(tmp_path), (str(tmp_path),))
         made.append(CaseWorker(spec, {"WORKER": str(tmp_path)}, patience))
         return made[-1]
 

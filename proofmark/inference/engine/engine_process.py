@@ -8,13 +8,15 @@ import os
 import select
 import signal
 import socket
+import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from proofmark.errors import StepError
 from proofmark.inference.engine.protocol import LONGEST
 from proofmark.process.child import cause_of_death
+from proofmark.process.environment import begun_with
 from proofmark.process.lifetime import end_group
 from proofmark.process.warm import start_module
 
@@ -39,14 +41,20 @@ class EngineFailed(StepError):
 class EngineProcess:
     """`python -m proofmark.inference.engine.main`, which dies with this process."""
 
-    def __init__(self, environment: Mapping[str, str], directory: Path) -> None:
-        """Start it with that environment and nothing else of this process's, in a directory of its own.
+    def __init__(self, directory: Path, sys_path: Sequence[str] | None = None) -> None:
+        """Start it, with nothing of this process's but what passes of its environment, in a directory of its own.
+
+        Args:
+            directory: that one, its home too; an absolute path.
+            sys_path: where its Python finds modules; None: where this one does.
 
         Raises:
             OSError: it can't be started.
         """
         self._socket, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        arguments = [str(os.getpid()), str(directory)]
+        arguments, own = [str(os.getpid()), str(directory)], {"TMPDIR": str(directory)}
+        path = {"PYTHONPATH": os.pathsep.join(sys.path if sys_path is None else sys_path)}
+        environment = begun_with({}, own | path, home=str(directory))
         with its:
             self._process = start_module(
                 "proofmark.inference.engine.main", arguments, [its.fileno()], OUTPUT, environment

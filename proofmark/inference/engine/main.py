@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import array
 import faulthandler
+import glob
 import importlib
 import json
 import os
@@ -28,12 +29,18 @@ from proofmark.measuring.precision import framework_compute
 from proofmark.measuring.window import Compute, check_answer
 from proofmark.process.lifetime import end_with, leave
 from proofmark.process.threads import one_thread
+from proofmark.process.warm_main import is_alone
 from proofmark.rules.config import EffectiveConfig
 from proofmark.vendor.contract import Vendor
+from proofmark.vendor.isolation import NOT_ASKED_FOR, VendorPlace
 from proofmark.vendor.registry import find_vendor
+from proofmark.wall.isolation import Isolation
 
 if TYPE_CHECKING:
     import torch
+
+CACHES = ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")
+"""Where compilers keep what they have compiled: others' can't be seen behind the wall."""
 
 SPINS = 40
 """So often the next message is looked for without sleeping, some 20 microseconds: to be woken takes as long."""
@@ -50,7 +57,7 @@ def main() -> None:
     root = Path.cwd()
     os.chdir(directory)
     sys.argv = sys.argv[:1]
-    Server(socket.socket(fileno=descriptor), root).serve()
+    Server(socket.socket(fileno=descriptor), root, directory).serve()
 
 
 def _keep_only(descriptor: int) -> None:
@@ -65,9 +72,9 @@ def _keep_only(descriptor: int) -> None:
 class Server:
     """Does what it is told, one message after the other."""
 
-    def __init__(self, channel: socket.socket, root: Path) -> None:
-        """`root` is where the session runs: messages name files relative to it."""
-        self._channel, self._root = channel, root
+    def __init__(self, channel: socket.socket, root: Path, directory: Path) -> None:
+        """`root` is where the session runs: messages name files relative to it; `directory` is this process's own."""
+        self._channel, self._root, self._directory = channel, root, directory
         self._buffer = bytearray(protocol.LONGEST)
         self._slots: dict[int, Slot] = {}
         self._compute: Compute | None = None
@@ -155,11 +162,12 @@ class Server:
             return self._vendor.memory()
         return self._make(order)
 
-    def _make(self, order: dict[str, Any]) -> None:
-        """The model, then, behind the wall, the vendor's package and its engine."""
+    def _make(self, order: dict[str, Any]) -> dict[str, Any]:
+        """The model, then, behind the wall, the vendor's package and its engine; how that wall holds."""
         config = EffectiveConfig.from_dict(order["config"])
         model = _model(order, config) if order["weights"] else None
-        _close_in()
+        isolation = self._close_in(order, config)
+        config = replace(config, host=replace(config.host, weights=None, data_dir=None, cache_dir=str(self._directory)))
         found = find_vendor(order["vendor"], Path(order["vendors_dir"]), config.host.device)
         self._own.append(found.directory)
         self._vendor = found.vendor
@@ -169,10 +177,26 @@ class Server:
         else:
             make: Callable[..., Compute] = found.infer_model(order["compiler"])
             self._compute = make(config, order["onnx"] and Path(order["onnx"]), model)
+        return isolation.model_dump(mode="json")
+
+    def _close_in(self, order: dict[str, Any], config: EffectiveConfig) -> Isolation:
+        """Put on the wall, if there is to be one: the process has one thread, and has run no code of the vendor's."""
+        if config.host.isolation != "wall":
+            return Isolation.none(NOT_ASKED_FOR)
+        is_alone()  # what it asks with ends the threads that an import has left
+        os.environ.update({name: str(self._directory / "compiled") for name in CACHES})
+        files = [order["onnx"], config.exist_compiler_path]
+        place = VendorPlace.of(order["vendor"], Path(order["vendors_dir"]))
+        return place.enter(
+            self._directory,
+            readable=[part for file in files if file for part in _parts(Path(file))],
+            hidden=[Path(path) for path in order["hidden"]],
+        )
 
 
-def _close_in() -> None:
-    """Here the wall is put on: the process has one thread, and has run no code of the vendor's."""
+def _parts(file: Path) -> list[Path]:
+    """A model's file, and those beside it that begin with its name: some keep their weights there."""
+    return sorted(file.parent.glob(f"{glob.escape(file.stem)}*"))
 
 
 def _model(order: dict[str, Any], config: EffectiveConfig) -> torch.nn.Module:
@@ -182,10 +206,8 @@ def _model(order: dict[str, Any], config: EffectiveConfig) -> torch.nn.Module:
     module, name = order["case"]
     case = getattr(importlib.import_module(module), name)()
     with one_thread():
-        model: torch.nn.Module = case.create_model(replace(config, host=replace(config.host, weights=None)))
-        weights = Path(order["weights"])
-        model.load_state_dict(load_file(weights))
-        weights.unlink()
+        model: torch.nn.Module = case.create_model(config)
+        model.load_state_dict(load_file(order["weights"]))
     return model.eval()
 
 

@@ -20,6 +20,7 @@ from proofmark.inference.failure import LONGEST
 from proofmark.plain_json import first_of
 from proofmark.process.memory import peak_resident_bytes, reset_peak
 from proofmark.process.threads import one_thread
+from proofmark.wall.isolation import Isolation
 
 if TYPE_CHECKING:
     import torch
@@ -49,19 +50,31 @@ class Placed(list["torch.Tensor"]):
 
 
 class RemoteEngine:
-    """Takes inputs, returns (outputs, foo_time): the outputs lie in memory that the other process can write into."""
+    """Takes inputs, returns (outputs, foo_time): the outputs lie in memory that the other process can write into.
 
-    def __init__(self, process: EngineProcess, orders: Mapping[str, Any]) -> None:
-        """Have it made as `engine.main.Orders` say. This thread alone calls it afterwards.
+    Attributes:
+        isolation: how the process said that it is kept from the rest, before any code of the vendor's ran in it.
+    """
 
-        Raises:
-            EngineFailed: it can't be.
-        """
+    def __init__(self, process: EngineProcess) -> None:
+        """Speak to a process that has just been started. This thread alone calls it afterwards."""
         self._process, self._owner = process, threading.get_ident()
         self._pool = Pool(self._announce)
         self._answer: Slot | None = None
         self._answer_size = FIRST_ANSWER
-        self.made = self._ask({"do": "make", **orders})
+        self.isolation = Isolation()
+
+    def make(self, orders: Mapping[str, Any]) -> None:
+        """Have it made, as `engine.main` takes orders.
+
+        Raises:
+            EngineFailed: it can't be.
+        """
+        told = self._ask({"do": "make", **orders})
+        try:
+            self.isolation = Isolation.model_validate_json(json.dumps(told))
+        except ValidationError as error:
+            raise EngineFailed(f"the engine's process answered what is no answer: {first_of(error)}") from None
 
     @property
     def pid(self) -> int:

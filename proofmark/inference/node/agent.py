@@ -25,7 +25,7 @@ from proofmark.process.lifetime import end_own_group, leave
 from proofmark.rules.config import EffectiveConfig
 from proofmark.vendor.environment import require
 from proofmark.vendor.hardware.devices import assign
-from proofmark.vendor.registry import find_vendor
+from proofmark.vendor.introduction import introduce
 
 HEARTBEAT = 5.0
 """Seconds between two signs of life of the agent itself."""
@@ -38,10 +38,11 @@ def main() -> int:
     answers = Answers(directory / FILE)
     threading.Thread(target=answers.heartbeat, daemon=True).start()
     try:
-        found = find_vendor(spec.vendor, Path(spec.vendors_dir), _device(spec))
+        host = EffectiveConfig.from_dict(spec.config).host
+        found = introduce(spec.vendor, Path(spec.vendors_dir), host.device, host.isolation == "wall")
         require(found.directory, f"{spec.config['suite']}/{spec.config['case']}")
         device = assign(found.vendor, node)
-        processes = ProcessesHere(spec, directory, device)
+        processes = ProcessesHere(spec, found, directory, device)
     except (ProofmarkError, OSError) as error:
         answers.say(lost={"reason": str(error)[:4096], "detail": None})
         return 1
@@ -55,10 +56,6 @@ def main() -> int:
             answers.say(lost={"reason": str(lost)[:4096], "detail": lost.detail})
     answers.say(closed={"monitor_failure": processes.close().monitor_failure})
     return 0
-
-
-def _device(spec: CaseSpec) -> str | None:
-    return EffectiveConfig.from_dict(spec.config).host.device
 
 
 def _listen(steps: queue.Queue[str | None], processes: ProcessesHere) -> None:

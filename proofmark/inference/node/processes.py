@@ -13,6 +13,8 @@ from proofmark.launch.job_file import JobFile
 from proofmark.monitoring.monitor import MonitorProcess
 from proofmark.vendor.environment import environment_of
 from proofmark.vendor.hardware.devices import Assignment
+from proofmark.vendor.introduction import IntroducedVendor
+from proofmark.vendor.registry import FoundVendor
 
 
 @dataclass(frozen=True)
@@ -49,19 +51,33 @@ class CaseProcesses(Protocol):
 class ProcessesHere:
     """This machine's."""
 
-    def __init__(self, spec: CaseSpec, directory: Path, device: Assignment, index: Path | None = None) -> None:
+    def __init__(
+        self, spec: CaseSpec, found: FoundVendor, directory: Path, device: Assignment, index: Path | None = None
+    ) -> None:
         """Start both; what they write is in `directory`, and with an `index` they are a job that is remembered there.
+
+        `found` is the spec's vendor as it introduced itself on this machine.
 
         Raises:
             OSError: it can't be written.
         """
+        assert isinstance(found.vendor, IntroducedVendor)
         self._timeout = spec.step_timeout
         (directory / "engine").mkdir()
         host = {**spec.config["host"], "artifact_dir": str(directory / "engine")}
         config = {**spec.config, "host": host}
         given = environment_of(host)
         self._worker = CaseWorker(
-            WorkerSpec(*spec.case, spec.vendor, spec.vendors_dir, spec.compiler, config, str(directory), spec.sys_path),
+            WorkerSpec(
+                *spec.case,
+                spec.vendor,
+                found.vendor.answers,
+                spec.vendors_dir,
+                spec.compiler,
+                config,
+                str(directory),
+                spec.sys_path,
+            ),
             given | device.environment,
             spec.patience,
             spec.imports,

@@ -37,6 +37,7 @@ class WorkerSpec:
     case_module: str
     case_class: str
     vendor: str
+    introduced: Mapping[str, Any]
     vendors_dir: str
     compiler: str | None
     config: dict[str, Any]

@@ -16,27 +16,39 @@ from typing import Any, BinaryIO
 
 from proofmark.errors import ProofmarkError
 from proofmark.inference.case import InferenceCase
+from proofmark.inference.engine.engines import Engines
 from proofmark.inference.steps.pipeline import Pipeline
 from proofmark.plain_json import plain_text
 from proofmark.process.lifetime import end_own_group, leave
+from proofmark.process.warm import split_off
 from proofmark.rules.config import EffectiveConfig
-from proofmark.vendor.registry import find_vendor
+from proofmark.vendor.introduction import introduced
 
 
 def main() -> None:
     """Read commands until the parent says stop; if the parent is gone, take the group along."""
+    split_off(("torch",))  # what engines are forked from: nothing of the case is here yet, and no thread
     faulthandler.enable()
-    faulthandler.register(signal.SIGUSR1, all_threads=True)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     answers = _Answers(int(sys.argv[1]))
     commands: queue.Queue[dict[str, Any]] = queue.Queue()
     threading.Thread(target=_read_commands, args=(_take_standard_input(), commands), daemon=True).start()
     spec = commands.get()
     pipeline: Pipeline | ProofmarkError | None = None
+
+    def ask_engines(*_: object) -> None:
+        """Whoever asks this process where it is hears where its engines are too."""
+        if isinstance(pipeline, Pipeline):
+            pipeline.engines.stacks()
+
+    signal.signal(signal.SIGUSR1, ask_engines)
+    faulthandler.register(signal.SIGUSR1, all_threads=True, chain=True)
     while (step := commands.get()["step"]) is not None:
         if pipeline is None:
             pipeline = _make_pipeline(spec, answers)
         answers.send(outcome=_run(pipeline, step))
+    if isinstance(pipeline, Pipeline):
+        pipeline.engines.close()
 
 
 def _run(pipeline: Pipeline | ProofmarkError, step: str) -> dict[str, Any]:
@@ -48,13 +60,15 @@ def _run(pipeline: Pipeline | ProofmarkError, step: str) -> dict[str, Any]:
 def _make_pipeline(spec: dict[str, Any], answers: _Answers) -> Pipeline | ProofmarkError:
     try:
         config = EffectiveConfig.from_dict(spec["config"])
-        found = find_vendor(spec["vendor"], Path(spec["vendors_dir"]), config.host.device)
+        found = introduced(spec["vendor"], spec["introduced"], Path(spec["vendors_dir"]))
         compiler = found.compiler(spec["compiler"])[1] if spec["compiler"] else None
     except ProofmarkError as error:
         return error
     case_class = getattr(importlib.import_module(spec["case_module"]), spec["case_class"])
     case: InferenceCase = case_class()
-    return Pipeline(case, found, compiler, config, Path(spec["run_dir"]), answers, answers.progress)
+    run_dir = Path(spec["run_dir"])
+    engines = Engines((spec["case_module"], spec["case_class"]), found, config, run_dir / "engine")
+    return Pipeline(case, found, compiler, config, run_dir, answers, answers.progress, engines)
 
 
 def _take_standard_input() -> BinaryIO:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import inspect
 import math
 import random
@@ -15,6 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 from proofmark.errors import StepError
 from proofmark.inference.case import InferenceCase
+from proofmark.inference.engine.engine_process import EngineFailed
+from proofmark.inference.engine.engines import Engines
+from proofmark.inference.engine.remote_engine import RemoteEngine
+from proofmark.inference.failure import LONGEST, short, told
 from proofmark.inference.steps.export import check_onnx, export_onnx
 from proofmark.inference.steps.weights import embedded_weights
 from proofmark.inference.timing.bench import Bench
@@ -42,10 +45,6 @@ if TYPE_CHECKING:
 Report = Callable[..., None]
 
 
-LONGEST = {"message": 700, "reason": 1000, "detail": 20_000}
-"""Characters of a failure that are kept."""
-
-
 class _Unsupported(StepError):
     """What is asked for is not among what the vendor declares."""
 
@@ -65,12 +64,13 @@ class Pipeline:
     run_dir: Path
     log: Log
     report: Report
+    engines: Engines
     loader: Loader = field(init=False)
     first: list[torch.Tensor] = field(init=False, default_factory=list)
     bench: Bench = field(init=False)
     model: torch.nn.Module | None = field(init=False, default=None)
     onnx_path: Path | None = field(init=False, default=None)
-    engine: Compute | None = field(init=False, default=None)
+    engine: RemoteEngine | None = field(init=False, default=None)
     short: ShortRounds | None = field(init=False, default=None)
 
     def run(self, step: str) -> dict[str, Any]:
@@ -84,25 +84,20 @@ class Pipeline:
         except _Undeclared as error:
             outcome |= {"status": "failed", "reason": str(error), "kind": "error"}
             undeclared = None
+        except EngineFailed as error:
+            outcome |= {"status": "failed", "reason": str(error), "kind": "error", "detail": error.detail}
         except StepError as error:
             outcome |= {"status": "failed", "reason": str(error), "kind": "error"}
-        except Exception as error:  # noqa: BLE001 (cases and vendors may raise anything)
+        except Exception as error:  # noqa: BLE001 (cases may raise anything)
             traceback.print_exc()  # to worker.log
-            outcome |= {"status": "failed", "reason": self._told(error), "kind": "error"}
+            own = [Path(inspect.getfile(type(self.case))).resolve().parent]
+            outcome |= {"status": "failed", "reason": told(error, own), "kind": "error"}
             outcome["detail"] = traceback.format_exc()
         outcome = {key: value[: LONGEST[key]] if key in LONGEST and value else value for key, value in outcome.items()}
         if outcome["status"] == "failed" and undeclared:
             reason = f"{undeclared} is not among the precisions that it declares ({outcome['reason']})"
             outcome |= {"reason": f"compiler {self.config.compiler}: {reason}", "kind": "unsupported"}
         return outcome
-
-    def _told(self, error: Exception) -> str:
-        """An exception's first line, the last place in the vendor's or the case's own code, where the rest is."""
-        first = next(iter(str(error).strip().splitlines()), "")[: LONGEST["message"]]
-        own = (self.found.directory, Path(inspect.getfile(type(self.case))).resolve().parent)
-        files = [(Path(frame.filename), frame.lineno) for frame in traceback.extract_tb(error.__traceback__)]
-        places = [f"{_short(file)}:{line}, " for file, line in files if any(map(file.resolve().is_relative_to, own))]
-        return f"{type(error).__name__}: {first} ({places[-1] if places else ''}traceback in worker.log)"
 
     def data_and_model(self) -> None:
         """Step 2: unless `no_validation`, the model; the loader; what both are held to at once; the model's weights.
@@ -175,11 +170,18 @@ class Pipeline:
         if self.compiler is None and tested != precision:
             raise _Unsupported(f"the framework runs no {precision} on vendor {self.found.name}, and compiler is null")
         if tested != "fp32":
-            compute = framework_compute(self.model, vendor.torch_device(), "fp32")
-            measure(self.bench, "framework_fp32", compute, rounds=1)
-        compute = framework_compute(self.model, vendor.torch_device(), tested)
+            measure(self.bench, "framework_fp32", self._framework("fp32"), rounds=1)
+            self.engines.close()
         self.log.write("framework_precision", precision=tested)
-        measure(self.bench, "framework", compute, rounds=self.config.repeat, ranked=self.compiler is None)
+        measure(self.bench, "framework", self._framework(tested), rounds=self.config.repeat, ranked=not self.compiler)
+        self.engines.close()
+
+    def _framework(self, precision: str) -> Compute:
+        """In this process on the processor; elsewhere torch's back end is the vendor's code, and has a process."""
+        assert self.model is not None
+        if self.found.vendor.torch_device() == "cpu":
+            return framework_compute(self.model, "cpu", precision)
+        return self.engines.framework(precision, self.model)
 
     def export(self) -> None:
         """Step 4: the model as an ONNX file."""
@@ -199,9 +201,7 @@ class Pipeline:
         self._load_engine()
 
     def _load_engine(self) -> None:
-        engine = self.found.infer_model(self.config.compiler)
-        # a copy: an engine may convert its model in place, and the referee still needs the original
-        self.engine = engine(self.config, self.onnx_path, copy.deepcopy(self.model))
+        self.engine = self.engines.compiled(self.onnx_path, self.model)
 
     def engine_inference(self) -> None:
         """Step 6: the engine's accuracy and speed, in the same rounds."""
@@ -227,18 +227,14 @@ class Pipeline:
         path = None
         if self.compiler.consumes == "onnx":
             path = self._export(other, self.run_dir / "subject.onnx")
-        engine = self.found.infer_model(self.config.compiler)(self.config, path, copy.deepcopy(other))
+        engine = self.engines.compiled(path, other)
         Trial(self.bench, "engine", self.engine, None).audit(engine, self._reference(other))
 
     def short_round(self) -> None:
         """Beyond the seven steps, as often as asked: what was measured last, for a fraction of a second more."""
         if self.short is None:
-            self.short = ShortRounds(self.bench, self.engine or self._framework())
+            self.short = ShortRounds(self.bench, self.engine or self._framework(str(self.config.effective_precision)))
         self.short.time()
-
-    def _framework(self) -> Compute:
-        assert self.model is not None
-        return framework_compute(self.model, self.found.vendor.torch_device(), str(self.config.effective_precision))
 
     def _reference(self, model: torch.nn.Module) -> Compute:
         """The framework in float32 on the processor, which may take longer than any engine."""
@@ -267,13 +263,8 @@ class Pipeline:
         config, file = self.config, self.found.unsupported_file
         case = f"{config.suite}/{config.case}"
         listed = self.found.expects_unsupported(case, config.compiler, config.effective_precision)
-        return f", and remove it from {_short(file)}" if listed else ""
+        return f", and remove it from {short(file)}" if listed else ""
 
     def _training_progress(self, **figures: Any) -> None:
         self.report(phase="training embedded weights", **figures)
         self.report(alive="calls" if figures["step"] < figures["steps"] else "setup")
-
-
-def _short(path: Path) -> Path:
-    """Relative to the working directory where it is below that."""
-    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path

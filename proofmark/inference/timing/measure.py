@@ -11,7 +11,7 @@ from proofmark.inference.timing.timing import Timing
 from proofmark.inference.timing.trial import Trial
 from proofmark.measuring.agreement import Answers
 from proofmark.measuring.honesty import LOOKED_AT
-from proofmark.measuring.window import Compute
+from proofmark.measuring.window import Apart, Compute
 from proofmark.process.memory import peak_resident_bytes, reset_peak
 from proofmark.record.policy import default_policy
 from proofmark.rules.case_file import NOISE
@@ -45,7 +45,7 @@ def measure(
     Raises:
         StepError: an answer that is none, or a round that lost samples.
     """
-    reset_peak()
+    compute.reset_peak() if isinstance(compute, Apart) else reset_peak()
     bench.accused = False
     timing = Timing(bench, name, compute)
     timing.warm_up()
@@ -63,8 +63,8 @@ def measure(
         trial.hold_pace(timing)
     if trial is not None and timing.answers is not None:
         trial.hold_answers_timed(timing.answers)
-    used, total = _device_memory(bench)
-    peak = peak_resident_bytes()
+    used, total = _device_memory(compute)
+    peak = compute.peak_resident_bytes() if isinstance(compute, Apart) else peak_resident_bytes()
     bench.log.write("memory", of=name, host_peak_bytes=peak, device_peak_bytes=used, device_total_bytes=total)
 
 
@@ -84,9 +84,9 @@ def _rounds(bench: Bench, timing: Timing, rounds: int, trial: Trial | None) -> l
     return noise_of(timed, core_of(timed), bench.config.get("max_noise", NOISE), default_policy().noise)
 
 
-def _device_memory(bench: Bench) -> tuple[int | None, int | None]:
+def _device_memory(compute: Compute) -> tuple[int | None, int | None]:
     """What the vendor reads, where it can be true: bytes, and no more used than there are."""
-    used, total = bench.vendor.memory()
-    used = used if type(used) is int and 0 <= used < 2**63 else None
-    total = total if type(total) is int and 0 < total < 2**63 else None
+    used, total = compute.device_memory() if isinstance(compute, Apart) else (None, None)
+    used = used if used is not None and 0 <= used < 2**63 else None
+    total = total if total is not None and 0 < total < 2**63 else None
     return (None if used and total and used > total else used), total

@@ -15,7 +15,7 @@ from proofmark.inference.timing.loop import TimedRound, loader_round, timed_roun
 from proofmark.inference.timing.rounds import round_of
 from proofmark.measuring.agreement import Answers
 from proofmark.measuring.mixed import Mixed
-from proofmark.measuring.window import Compute, run_window, share_memory
+from proofmark.measuring.window import Apart, Compute, run_window, share_memory
 from proofmark.monitoring.contention import ContentionMeter
 from proofmark.process.threads import one_thread
 from proofmark.record.parts import Contention
@@ -48,6 +48,7 @@ class Timing:
         self._bench, self._name, self._compute = bench, name, compute
         self._least_seconds = float(bench.config.get("min_seconds", 0.0))
         self._beside = not bench.vendor.runs_on_processor
+        self._place = compute.place if self._beside and isinstance(compute, Apart) else None
         self._passes = 1
         self.fastest = float("inf")
         self.answers: Answers | None = None
@@ -60,6 +61,8 @@ class Timing:
         batches = [bench.first] * bench.config.warmup
         if bench.remainder:
             batches += [[tensor[: bench.remainder] for tensor in bench.first]] * 2
+        if self._beside and isinstance(self._compute, Apart):
+            self._compute.reserve(bench.first)
         previous: list[torch.Tensor] = []
         for number, inputs in enumerate(batches, 1):
             window = run_window(self._compute, inputs, bench.vendor.synchronize)
@@ -125,7 +128,7 @@ class Timing:
     def _run(self, number: int, rounds: int) -> tuple[TimedRound, Mixed | None]:
         gc.collect()
         bench, strange = self._bench, set[str]()
-        mixed = Mixed(bench.loader, self._passes, bench.first) if self.answers is not None else None
+        mixed = Mixed(bench.loader, self._passes, bench.first, self._place) if self.answers is not None else None
 
         def evaluate(outputs: list[torch.Tensor], targets: torch.Tensor) -> tuple[float, float]:
             strange.update(bench.strange(outputs))

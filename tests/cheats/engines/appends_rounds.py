@@ -9,6 +9,7 @@ from vendors.fake import honest
 
 from proofmark.record.chain import LINK, digest_of
 
+WALL = "none"
 VERDICT, TOLD = "ERROR", "the event log was changed by somebody else than the session"
 
 

@@ -1,13 +1,13 @@
-"""Tells over the referee's pipe of what only the session can tell: that a run began, on another chip."""
+"""Tells, into all that its parent's process writes to, of what only the session can tell: a run on another chip."""
 
 import json
 import os
-import sys
+from pathlib import Path
 from typing import Any
 
 from vendors.fake import honest
 
-VERDICT, TOLD = "ERROR", "run_begin is no event of a case's process"
+VERDICT, TOLD = "PASS", ""
 
 
 class InferModel(honest.InferModel):
@@ -16,4 +16,17 @@ class InferModel(honest.InferModel):
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)
         told = {"event": {"event": "run_begin", "chip": {"name": "a better one"}}}
-        os.write(int(sys.argv[1]), (json.dumps(told) + "\n").encode())
+        for descriptor in pipes():
+            os.write(descriptor, (json.dumps(told) + "\n").encode())
+
+
+def pipes() -> list[int]:
+    """Those of the parent that can be opened here."""
+    opened = []
+    try:
+        for link in Path(f"/proc/{os.getppid()}/fd").iterdir():
+            if os.readlink(link).startswith("pipe:"):
+                opened.append(os.open(link, os.O_WRONLY | os.O_NONBLOCK))
+    except OSError:
+        return opened
+    return opened

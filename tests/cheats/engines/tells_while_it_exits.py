@@ -1,9 +1,9 @@
-"""Tells of two more rounds, a thousand times as fast, when its process exits: nobody listens."""
+"""Tells of two more rounds, a thousand times as fast, when its process exits, into all that its parent writes to."""
 
 import atexit
 import json
 import os
-import sys
+from pathlib import Path
 from typing import Any
 
 from vendors.fake import honest
@@ -21,6 +21,9 @@ class InferModel(honest.InferModel):
 
 def tell() -> None:
     a_round = {"event": "round", "of": "engine", "started": 1.79e9, "items": 100, "whole_ns": 8000, "accuracy": 1.0}
-    for number in (1, 2):
-        told = {"event": {**a_round, "number": number, "batch_ns": [1000] * 7, "evaluation_ns": 10}}
-        os.write(int(sys.argv[1]), (json.dumps(told) + "\n").encode())
+    for link in Path(f"/proc/{os.getppid()}/fd").iterdir():
+        if os.readlink(link).startswith("pipe:"):
+            descriptor = os.open(link, os.O_WRONLY | os.O_NONBLOCK)
+            for number in (1, 2):
+                told = {"event": {**a_round, "number": number, "batch_ns": [1000] * 7, "evaluation_ns": 10}}
+                os.write(descriptor, (json.dumps(told) + "\n").encode())

@@ -1,17 +1,17 @@
-"""Finds the referee's own function in every module that has it, and wraps it: a tenth of the time has passed."""
+"""Finds the referee's own function in every module that has it, and wraps it: none of them is the referee's."""
 
 import dataclasses
 import sys
+import time
 from typing import Any
 
 from vendors.fake import honest
 
-VERDICT, TOLD = "FAIL_HONESTY", ""
-STILL = "the engine is in the process of the referee"
+VERDICT, TOLD, AT_MOST = "PASS", "", 800
 
 
 class InferModel(honest.InferModel):
-    """Computes as it should."""
+    """Takes 20 ms a batch, and would tell of two."""
 
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)
@@ -24,3 +24,7 @@ class InferModel(honest.InferModel):
         for module in [*sys.modules.values()]:
             if getattr(module, "run_window", None) is real:
                 module.run_window = quicker  # type: ignore[attr-defined]
+
+    def __call__(self, inputs: Any) -> Any:
+        time.sleep(0.02)
+        return super().__call__(inputs)

@@ -51,7 +51,9 @@ class TestTiny(InferenceContract):
 
         trouble.at(config.case, "model")
         self.case = config.case
-        return torch.nn.Linear(FEATURES, CLASSES)
+        model = torch.nn.Linear(FEATURES, CLASSES)
+        model.register_forward_pre_hook(lambda *_: _troubled_framework())
+        return model
 
     @property
     def input_names(self) -> tuple[str, ...]:  # type: ignore[override]
@@ -65,6 +67,14 @@ class TestTiny(InferenceContract):
         if logits.isnan().any():
             return float("nan"), float(len(targets))
         return float((logits.argmax(-1) == targets).sum()), float(len(targets))
+
+
+def _troubled_framework() -> None:
+    """The framework computes so; first asked in framework validation."""
+    import torch
+
+    if torch.is_inference_mode_enabled():
+        trouble.at("worker", "framework")
 
 
 class _Points(list[Any]):

