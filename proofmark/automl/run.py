@@ -99,7 +99,7 @@ class SearchRun(LoggedRun[AutoMLRecord]):
                 self._log.write("contention", **meter.seen().model_dump())
 
     def _collect(self, begun: Event | None, going_on: bool) -> AutoMLRecord:
-        return collect(self.run_dir, begun, going_on)
+        return collect(self.run_dir, begun, going_on, self._log.seal)
 
     def _kept(self, record: AutoMLRecord) -> tuple[Kept, ...]:
         if not failed(record):

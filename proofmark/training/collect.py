@@ -9,11 +9,13 @@ from typing import Any
 
 from proofmark.launch.service.ticket import home_of
 from proofmark.record.begun import envelope_of
+from proofmark.record.chain import changes
 from proofmark.record.events import CORRUPT, NAMED, Event, read_events, seconds_between
-from proofmark.record.parts import Chip, Flops, Identity, Utilisation
+from proofmark.record.parts import Chip, Flops, Identity, Seal, Utilisation
 from proofmark.rules.config import EffectiveConfig
 from proofmark.training.event_types import AGENT_EVENTS, SESSION_EVENTS
 from proofmark.training.figures import figures
+from proofmark.training.logs.digests import changed_since
 from proofmark.training.logs.rank_log import RankLog
 from proofmark.training.logs.seed_run import collect_run, olympic_mean, rates_over
 from proofmark.training.record import SeedRun, TrainingRecord
@@ -23,12 +25,13 @@ ALONE: Event = {"hosts": [], "instances": None}
 """What of a run's end is not an independent server's."""
 
 
-def collect(run_dir: Path, begun: Event | None = None) -> TrainingRecord:
+def collect(run_dir: Path, begun: Event | None = None, seal: Seal | None = None) -> TrainingRecord:
     """The judged record of what lies in `run_dir`, whole or not.
 
     Args:
         run_dir: the run's folder.
         begun: the event that the run began with, for a log that has lost it.
+        seal: what the session's log is by its own word; None for one that nobody sealed.
 
     Raises:
         ValueError: nothing says what was run.
@@ -66,10 +69,21 @@ def collect(run_dir: Path, begun: Event | None = None) -> TrainingRecord:
         interrupted=next((event["step"] for event in events if event["event"] == "interrupted"), None),
         corrupt_lines=len(damaged),
         damaged=tuple(damaged[:NAMED]),
+        log=seal,
+        changed=tuple(_changed(run_dir, events, seal)[:NAMED]),
         partial=any(event["event"] == "partial" for event in events),
         ended=any(event["event"] == "run_end" for event in events),
     )
     return record.model_copy(update={"verdict": judge(record)}).with_figures(figures(record))
+
+
+def _changed(run_dir: Path, events: Sequence[Event], seal: Seal | None) -> list[str]:
+    """What shows that somebody else wrote into the session's log, or into a round's after its end."""
+    if seal is None:
+        return []
+    ended = [event for event in events if event["event"] == "round_end" and "logs" in event]
+    rounds = [what for event in ended for what in changed_since(run_dir / f"round{event['round']}", event["logs"])]
+    return [*changes(run_dir / "events.jsonl", seal), *rounds]
 
 
 def _rounds(

@@ -72,6 +72,7 @@ class _RoundEnd(Typed):
     caches_cleared: NotRequired[bool | None]
     watched: NotRequired[_Least]
     ended: NotRequired[Moment | None]
+    logs: NotRequired[dict[Text, Text]]
     instances: NotRequired[Annotated[dict[str, Any], part(Instances)] | None]
 
 

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from proofmark.errors import Problem
-from proofmark.record.events import Event, EventLog
+from proofmark.record.chain import ChainedLog
+from proofmark.record.events import Event
 from proofmark.record.parts import Kept
 from proofmark.record.policy import Policy
 from proofmark.rules.config import EffectiveConfig
@@ -37,7 +38,7 @@ class LoggedRun(Run[R]):
         self._found, self._packages, self._policy = found, packages, policy
         self._unsupported = _unsupported(config.precision, found)
         self._refused = bool(self.problems or self._unsupported)
-        self._log = EventLog(run_dir / "events.jsonl")
+        self._log = ChainedLog(run_dir / "events.jsonl")
         self._begun: Event | None = None
         self._done = False
 

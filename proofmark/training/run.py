@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -22,6 +23,7 @@ from proofmark.training.collect import collect
 from proofmark.training.job import follow, submit
 from proofmark.training.kept import of_training
 from proofmark.training.logged_run import LoggedRun
+from proofmark.training.logs.digests import digests_of
 from proofmark.training.logs.failure import diverged
 from proofmark.training.record import TrainingRecord
 from proofmark.training.spec import TrainingSpec
@@ -111,7 +113,7 @@ class ScaleRun(LoggedRun[TrainingRecord]):
                 return
 
     def _collect(self, begun: Event | None, going_on: bool) -> TrainingRecord:
-        return collect(self.run_dir, begun)
+        return collect(self.run_dir, begun, self._log.seal)
 
     def _kept(self, record: TrainingRecord) -> tuple[Kept, ...]:
         shared = self._options.checkpoints
@@ -133,6 +135,8 @@ class ScaleRun(LoggedRun[TrainingRecord]):
         finally:
             handle.stop()
             end |= handle.facts()
+            with contextlib.suppress(OSError):  # what can't be read now can't be collected either
+                end["logs"] = digests_of(directory)
             self._log.write("round_end", round=number, **end)
         return bool(end["status"] == "succeeded") or diverged(directory, end)
 

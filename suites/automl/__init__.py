@@ -76,7 +76,7 @@ class AutoMLSuite(Suite):
         """From the journal and the trials' logs."""
         from proofmark.automl.outcome.collect import collect
 
-        return collect(run_dir)
+        return collect(run_dir, seal=record.log)
 
     def charts(self, record: AutoMLRecord) -> Mapping[str, str]:
         """Error and scores over time, and the tree of networks."""

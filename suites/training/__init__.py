@@ -71,7 +71,7 @@ class TrainingSuite(Suite):
         """From the session's log and all ranks'."""
         from proofmark.training.collect import collect
 
-        return collect(run_dir)
+        return collect(run_dir, seal=record.log)
 
     def charts(self, record: TrainingRecord) -> Mapping[str, str]:
         """Curves, where the time went, and what was when."""

@@ -17,21 +17,25 @@ from proofmark.automl.outcome.verdict import judge
 from proofmark.automl.search.journal import FILE, Chain, read_journal
 from proofmark.process.wall_clock import now
 from proofmark.record.begun import envelope_of
+from proofmark.record.chain import changes
 from proofmark.record.events import CORRUPT, NAMED, Event, read_events, seconds_between
-from proofmark.record.parts import FIRST, Chip, Contention, Flops, Identity, Utilisation
+from proofmark.record.parts import FIRST, Chip, Contention, Flops, Identity, Seal, Utilisation
 from proofmark.rules.config import EffectiveConfig
 
 FOLDER = "search"
 """Of a session's folder of the case: the journal, the study, the trials."""
 
 
-def collect(run_dir: Path, begun: Event | None = None, going_on: bool = False) -> AutoMLRecord:
+def collect(
+    run_dir: Path, begun: Event | None = None, going_on: bool = False, seal: Seal | None = None
+) -> AutoMLRecord:
     """The judged record of the search of a session, whole or not.
 
     Args:
         run_dir: the session's folder of the case.
         begun: the event that it began with, for a log that has lost it.
         going_on: it is being searched by this machine; trials that run are taken for as far as they have come.
+        seal: what the session's log is by its own word; None for one that nobody sealed.
 
     Raises:
         ValueError: nothing says what was searched.
@@ -60,6 +64,8 @@ def collect(run_dir: Path, begun: Event | None = None, going_on: bool = False) -
         partial="partial" in last,
         failure=last["search_failed"]["reason"] if "search_failed" in last else None,
         contention=_contention(last.get("contention")),
+        log=seal,
+        changed=tuple(changes(run_dir / "events.jsonl", seal)) if seal else (),
         corrupt_lines=len(damaged) + (journal.damaged if journal else 0),
         damaged=(*damaged, *(journal.named if journal else ()))[:NAMED],
     )
