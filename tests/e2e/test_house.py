@@ -37,3 +37,19 @@ def test_a_device_that_the_vendor_does_not_have(house: House) -> None:
 
 def test_a_device_of_a_vendor_with_nothing_to_select(house: House) -> None:
     one_line_answer(house.run("--device", "CPU", vendor="cpu"), "vendor 'cpu': --device CPU: the vendor has one kind")
+
+
+LOOKS = """
+
+def pytest_unconfigure(config):
+    import sys
+    print("vendors here:", sorted(name for name in sys.modules if name.startswith("vendors")))
+"""
+
+
+def test_the_session_imports_no_vendors_code(house: House) -> None:
+    with (house.root / "conftest.py").open("a") as stream:
+        stream.write(LOOKS)
+    ran = house.run("--compiler=null")
+    assert ran.record().isolation["introduction"].kind in ran.output
+    assert "vendors here: ['vendors']" in ran.output, "the folder of all vendors, which is the house's own"
