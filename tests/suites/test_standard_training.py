@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from tests.suites.conftest import config_of
 from tests.suites.test_training_cases import CLASSES
 
 SIZES: dict[str, dict[str, Any]] = {
-    "resnet50": {"classes": 3, "image_size": 32, "resize": 36},
+    "resnet50": {"classes": 2, "image_size": 32, "resize": 36},
     "bert": {
         "max_seq_length": 32,
         "model": {
@@ -40,26 +41,43 @@ SIZES: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 
 
+PAGE = (Path(__file__).parents[2] / "docs" / "standard.md").read_text(encoding="utf-8")
+TREES = {
+    name: tree.split()
+    for name, tree in re.findall(r"^### Training `(\w+)`\n.*?^```\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
+}
+"""What lies in a data directory, as the page prints it for each case."""
+
+
+def test_the_page_has_a_section_for_each_case() -> None:
+    assert TREES.keys() == CLASSES.keys()
+
+
 @pytest.fixture
-def data(images: Path, text: Path, tokenizer_files: Path, tmp_path: Path) -> dict[str, Path]:
-    """A data directory for each case."""
-    shutil.copytree(images, tmp_path / "train")
-    words = tmp_path / "words"
-    shutil.copytree(tokenizer_files, words)
-    for split in ("train", "val"):
-        shutil.copytree(text, words / split)
+def data(name: str, images: Path, text: Path, tokenizer_files: Path, tmp_path: Path) -> Path:
+    """The case's data directory: small files of the formats that the page's names stand for, where it says."""
+    root = tmp_path / "data"
     passage = {"text": "the old baker sells bread", "entities": [{"start": 4, "end": 12}, {"start": 20, "end": 24}]}
     asked = {"query": "the @placeholder sells", "answers": [{"text": "old baker"}]}
-    for name in ("train.jsonl", "val.jsonl"):
-        (words / name).write_text(json.dumps({"passage": passage, "qas": [asked] * 5}))
-    return {"resnet50": tmp_path, "bert": words, "glm": words, "cpm": words}
+    for path in map(root.joinpath, TREES[name]):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.suffix == ".jsonl":
+            path.write_text(json.dumps({"passage": passage, "qas": [asked] * 5}))
+        elif path.suffix == ".json":
+            shutil.copy(tokenizer_files / path.name, path)
+        elif path.suffix == ".txt":
+            path.write_text("\n".join(each.read_text() for each in sorted(text.iterdir())))
+        else:
+            for number in range(3):
+                shutil.copy(images / "n01" / "a.JPEG", path.with_stem(f"{path.stem}{number}"))
+    return root
 
 
 @pytest.mark.parametrize("workers", [0, 2])
 @pytest.mark.parametrize("name", CLASSES)
-def test_files_are_trained_on_and_evaluated(name: str, workers: int, data: dict[str, Path]) -> None:
+def test_files_are_trained_on_and_evaluated(name: str, workers: int, data: Path) -> None:
     case = CLASSES[name]()
-    config = config_of(name, "standard", {"data_dir": str(data[name])}, suite="training", **SIZES[name])
+    config = config_of(name, "standard", {"data_dir": str(data)}, suite="training", **SIZES[name])
     torch.manual_seed(0)
     model = case.create_model(config).train()
     optimizer = case.create_optimizer(model, config)
