@@ -1,8 +1,9 @@
-"""`python -m proofmark.flagperf import CHECKOUT --vendor NAME --out DIR`, and `... read LOG...`."""
+"""`python -m proofmark.flagperf import CHECKOUT --vendor NAME --out DIR`, `... read LOG...`, `... monitor LOG...`."""
 
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from pathlib import Path
 from typing import NoReturn
@@ -10,6 +11,7 @@ from typing import NoReturn
 from proofmark.errors import ProofmarkError
 from proofmark.flagperf.adaptation.bring import TABLES, bring
 from proofmark.flagperf.adaptation.fates import counted
+from proofmark.flagperf.monitor_logs import read_monitor_logs
 from proofmark.flagperf.perflog_reader import read_perflog
 from proofmark.record.parts import VerdictKind
 
@@ -22,7 +24,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def main() -> None:
-    """Run one of the two commands."""
+    """Run one of the commands."""
     parser = _Parser(prog="python -m proofmark.flagperf", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     told = "write a vendor's adaptation to FlagPerf as files of ours, and say what became of each key"
@@ -33,9 +35,12 @@ def main() -> None:
     told = "FlagPerf's logs of one case as a training record on standard output; ends with the verdict's exit code"
     reading = commands.add_parser("read", help=told, description=told)
     reading.add_argument("log", nargs="+", type=Path, help="what a rank printed; of a round's logs rank 0's counts")
+    told = "what FlagPerf's monitors logged of hosts and cards, as JSON on standard output"
+    monitoring = commands.add_parser("monitor", help=told, description=told)
+    monitoring.add_argument("log", nargs="+", type=Path, help="<vendor>_monitor.log; cpu, mem or pwr_monitor.log")
     options = parser.parse_args()
     try:
-        code = _read(options) if options.command == "read" else _import(options)
+        code = {"read": _read, "import": _import, "monitor": _monitor}[options.command](options)
     except ProofmarkError as error:
         print(f"ERROR: {error}", file=sys.stderr)
         raise SystemExit(4) from None
@@ -52,6 +57,11 @@ def _read(options: argparse.Namespace) -> int:
         return VerdictKind.ERROR.exit_code
     print(f"{record.verdict.kind}: {'; '.join(record.verdict.reasons)}", file=sys.stderr)
     return record.verdict.kind.exit_code
+
+
+def _monitor(options: argparse.Namespace) -> int:
+    print(json.dumps([log.model_dump(mode="json") for log in read_monitor_logs(options.log)], indent=1))
+    return 0
 
 
 def _import(options: argparse.Namespace) -> int:

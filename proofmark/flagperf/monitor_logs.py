@@ -1,0 +1,132 @@
+"""FlagPerf's monitor logs: `<vendor>_monitor.log`, and cpu, mem and pwr_monitor.log of its hosts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict
+
+from proofmark.errors import ConfigurationError, Problem
+
+HOST = {"cpu_monitor.log": "share", "mem_monitor.log": "share", "pwr_monitor.log": "W"}
+"""Logs of one number a line, by name, with its unit."""
+
+CARD = {"temperature": "C", "power": "W", "memory_used": "MiB", "memory_total": "MiB", "utilisation": "%"}
+"""What stands in a card's line, in that order, with its unit."""
+
+LONGEST = 4096
+"""Bytes of a line that may be a monitor's."""
+
+_TIME = re.compile(r"\d{4}-\d\d-\d\d[-T ]\d\d:\d\d:\d\d")
+_NUMBER = r"\d{1,9}(?:\.\d{1,9})?"
+_NONE = r"\[?N/A\]?|ERR!"
+_CARD = re.compile(r"\s+".join(rf"(?:({_NUMBER}){unit}|(?:{_NONE}))" for unit in CARD.values()))
+_SCALAR = re.compile(rf"({_TIME.pattern})\s+({_NUMBER})")
+
+
+class Range(BaseModel):
+    """What a sensor read, in `unit`. Where it never answered all three are null."""
+
+    model_config = ConfigDict(frozen=True)
+
+    unit: str
+    lowest: float | None
+    mean: float | None
+    highest: float | None
+
+    @classmethod
+    def of(cls, unit: str, values: Sequence[float]) -> Range:
+        """Of what was read."""
+        mean = sum(values) / len(values) if values else None
+        return cls(unit=unit, lowest=min(values, default=None), mean=mean, highest=max(values, default=None))
+
+
+class MonitorLog(BaseModel):
+    """What a log says. `others`: lines that are no reading, such as what a tool said in place of one."""
+
+    model_config = ConfigDict(frozen=True)
+
+    file: str
+    first: datetime
+    last: datetime
+    samples: int
+    others: int
+    host: Range | None = None
+    cards: tuple[dict[str, Range], ...] = ()
+
+
+def read_monitor_logs(paths: Sequence[Path]) -> list[MonitorLog]:
+    """What each of the logs says, in their order.
+
+    Raises:
+        ConfigurationError: with every file that can't be read, or is none of FlagPerf's monitors'.
+    """
+    found, problems = list[MonitorLog](), list[Problem]()
+    for path in paths:
+        try:
+            found.append(_host(path, HOST[path.name]) if path.name in HOST else _cards(path))
+        except OSError as error:
+            problems.append(Problem(str(path), "", f"cannot be read: {error.strerror or error}"))
+        except ValueError as error:
+            problems.append(Problem(str(path), "", str(error)))
+    if problems:
+        raise ConfigurationError(problems)
+    return found
+
+
+def _host(path: Path, unit: str) -> MonitorLog:
+    """A time and a number, in a line."""
+    times, values, others = list[datetime](), list[float](), 0
+    for line in _lines(path):
+        time = _time(match[1]) if (match := _SCALAR.fullmatch(line)) else None
+        if match and time and (unit != "share" or float(match[2]) <= 1):
+            times.append(time)
+            values.append(float(match[2]))
+        else:
+            others += 1
+    if not times:
+        raise ValueError(f"is no log of FlagPerf's monitors: expected lines of a time and a number ({unit})")
+    reading = Range.of(unit, values)
+    return MonitorLog(file=str(path), first=times[0], last=times[-1], samples=len(times), others=others, host=reading)
+
+
+def _cards(path: Path) -> MonitorLog:
+    """A line with the time, then one for each card; again and again."""
+    times, seen, others, card = list[datetime](), list[dict[str, list[float]]](), 0, 0
+    for line in _lines(path):
+        if time := _time(line):
+            times.append(time)
+            card = 0
+        elif times and (match := _CARD.fullmatch(line)):
+            if card == len(seen):
+                seen.append({name: [] for name in CARD})
+            for name, text in zip(CARD, match.groups(), strict=True):
+                seen[card][name] += [] if text is None else [float(text)]
+            card += 1
+        else:
+            others += 1
+    if not seen:
+        expected = "expected a line with the time, then one for each card such as '34C 56W 1234MiB 40536MiB 83%'"
+        raise ValueError(f"is no log of FlagPerf's monitors: {expected}")
+    cards = tuple({name: Range.of(unit, each[name]) for name, unit in CARD.items()} for each in seen)
+    return MonitorLog(file=str(path), first=times[0], last=times[-1], samples=len(times), others=others, cards=cards)
+
+
+def _lines(path: Path) -> Iterator[str]:
+    """Lines that are not blank; of one that is too long its pieces, which are no reading."""
+    with path.open("rb") as stream:
+        while piece := stream.readline(LONGEST):
+            if line := piece.decode("utf-8", "replace").strip():
+                yield line
+
+
+def _time(text: str) -> datetime | None:
+    if not _TIME.fullmatch(text):
+        return None
+    try:
+        return datetime.fromisoformat(f"{text[:10]}T{text[11:]}")
+    except ValueError:
+        return None

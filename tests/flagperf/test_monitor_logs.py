@@ -1,0 +1,74 @@
+"""Logs of FlagPerf's monitors, and files that are none."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from proofmark.flagperf.__main__ import main
+
+CARDS = """2024-11-21-19:19:24
+34C 56W 1234MiB 40536MiB 83%
+35C 60W 0MiB 40536MiB 0%
+
+2024-11-21-19:19:29
+36C [N/A] 2234MiB 40536MiB 85%
+Unable to determine the device handle
+"""
+
+
+def read(monkeypatch: pytest.MonkeyPatch, *paths: Path) -> int:
+    monkeypatch.setattr(sys, "argv", ["flagperf", "monitor", *map(str, paths)])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert isinstance(ended.value.code, int)
+    return ended.value.code
+
+
+def test_cards_and_hosts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    cards, power, cpu = (tmp_path / name for name in ("acme_monitor.log", "pwr_monitor.log", "cpu_monitor.log"))
+    cards.write_text(CARDS)
+    power.write_text("2024-11-21-19:19:24\t1200\n2024-11-21-19:21:24\t1400\n")
+    cpu.write_text("2024-11-21-19:19:24\t0.25\n2024-11-21-19:19:29\t7\n")
+    assert read(monkeypatch, cards, power, cpu) == 0
+    first, second, third = json.loads(capsys.readouterr().out)
+    assert (first["first"], first["last"]) == ("2024-11-21T19:19:24", "2024-11-21T19:19:29")
+    assert (first["samples"], first["others"], len(first["cards"])) == (2, 1, 2)
+    assert first["cards"][0]["memory_used"] == {"unit": "MiB", "lowest": 1234, "mean": 1734, "highest": 2234}
+    assert first["cards"][0]["power"] == {"unit": "W", "lowest": 56, "mean": 56, "highest": 56}
+    assert second["host"] == {"unit": "W", "lowest": 1200, "mean": 1300, "highest": 1400}
+    assert (third["samples"], third["others"], third["host"]["highest"]) == (1, 1, 0.25), "7 is no share"
+
+
+def test_a_sensor_that_never_answered_has_no_figure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = tmp_path / "acme_monitor.log"
+    log.write_text("2024-11-21-19:19:24\nN/A ERR! 5MiB 9MiB 1%\n")
+    assert read(monkeypatch, log) == 0
+    card = json.loads(capsys.readouterr().out)[0]["cards"][0]
+    assert card["temperature"] == {"unit": "C", "lowest": None, "mean": None, "highest": None}
+    assert card["memory_total"]["highest"] == 9
+
+
+def test_files_that_are_none_are_all_told_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    contents = {
+        "empty_monitor.log": b"",
+        "cpu_monitor.log": CARDS.encode(),
+        "times_monitor.log": b"2024-11-21-19:19:24\n2024-99-21-19:19:24\n",
+        "binary_monitor.log": bytes(range(256)) * 100,
+        "timeless_monitor.log": b"34C 56W 1234MiB 40536MiB 83%\n",
+        "short_monitor.log": b"2024-11-21-19:19:24\n34C 56W 1234MiB\n",
+    }
+    for name, content in contents.items():
+        (tmp_path / name).write_bytes(content)
+    assert read(monkeypatch, *(tmp_path / name for name in contents), tmp_path / "missing.log", tmp_path) == 4
+    captured = capsys.readouterr()
+    assert captured.out == "" and "Traceback" not in captured.err
+    assert captured.err.count("is no log of FlagPerf's monitors") == len(contents)
+    assert captured.err.count("cannot be read") == 2
