@@ -38,7 +38,8 @@ def collect(events_file: Path, begun: Event | None = None, seal: Seal | None = N
     """
     events, begin, last = _read(events_file, begun)
     launched = _last(events, "launched")
-    begin = begin | _of_host(launched, begin)
+    isolated = {event["of"]: event["isolation"] for event in events["isolated"]}
+    begin = begin | _of_host(launched, begin) | {"isolation": begin.get("isolation", {}) | isolated}
     config = EffectiveConfig.from_dict(begin["config"])
     engine, framework = _measurement(events, "engine"), _measurement(events, "framework")
     own, excuses = _own_checks(events, here=not launched)

@@ -25,6 +25,7 @@ from proofmark.record.event_types import (
     part,
 )
 from proofmark.record.parts import Check, Contention, Launched, Memory
+from proofmark.wall.isolation import Isolation
 
 
 class _CaseBegin(RunBegin):
@@ -45,6 +46,10 @@ class _StepEnd(InStep):
 class _Of(Typed):
     of: Text
     attempt: NotRequired[Count]
+
+
+class _Isolated(_Of):
+    isolation: Annotated[dict[str, Any], part(Isolation)]
 
 
 class _Loader(_Of):
@@ -116,6 +121,7 @@ CASE_EVENTS = EventReader(
         "weights": IDENTITY,
         "flops": Counted,
         "framework_precision": _Precision,
+        "isolated": _Isolated,
         "loader": _Loader,
         "alone": _Alone,
         "warmup": _Warmup,

@@ -40,7 +40,6 @@ IMPORTED = ("torch.utils.data", "torch.utils.flop_counter", "torch._dynamo", "pr
 
 PACKAGES = InferenceCase.packages
 
-UNWALLED = {"engine": "it is in the case's own process, which reads data and writes what it measures"}
 """Processes with a vendor's code that no wall is around."""
 
 
@@ -285,7 +284,7 @@ class CaseRun(Run[RunRecord]):
         declared = self._found.vendor.compilers.get(compiler) if compiler else None
         packages = [*PACKAGES, *([declared.package] if declared and declared.package else [])]
         return {
-            **run_facts(self._found, self.config, self.config.effective_precision, compiler, packages, UNWALLED),
+            **run_facts(self._found, self.config, self.config.effective_precision, compiler, packages, {}),
             "policy": self._options.policy.model_dump(mode="json"),
             "compiler": compiler,
             "gate": self._options.policy.accuracy_ratio,

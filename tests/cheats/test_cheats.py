@@ -20,12 +20,14 @@ import yaml
 from proofmark.errors import ConfigurationError
 from proofmark.launch.cluster.container import container_of
 from proofmark.training.record import TrainingRecord
+from proofmark.vendor.isolation import NOT_ASKED_FOR
 from tests.e2e.conftest import House, Ran
 
 HERE = Path(__file__).parent
 ENGINES = sorted((HERE / "engines").glob("*.py"))
 TRAININGS = sorted((HERE / "trainings").glob("*.py"))
 TOKENS = {"GITHUB_TOKEN": "ghs_a1b2", "CI_JOB_TOKEN": "glcbt-c3d4", "AWS_SECRET_ACCESS_KEY": "wJalr-e5f6"}
+KEPT = ("wraps_the_referee", "appends_rounds")
 CONTAINERS = sorted((HERE / "containers").glob("*.yaml"))
 
 
@@ -88,6 +90,12 @@ def test_no_token_is_in_any_file_of_the_session(sessions: dict[bool, Ran]) -> No
     files = [path.read_bytes() for path in paths]
     assert any(b"PROOFMARK_RUN_ID" in content for content in files), "no engine printed its environment"
     assert not [token for token in TOKENS.values() if any(token.encode() in content for content in files)]
+
+
+def test_records_say_how_engines_were_kept(sessions: dict[bool, Ran]) -> None:
+    walled, other = (ran.record(name).isolation["engine"] for ran, name in zip(sessions.values(), KEPT, strict=True))
+    assert (other.kind, other.gaps) == ("process", (NOT_ASKED_FOR,))
+    assert walled.kind == "wall" or walled.gaps
 
 
 def test_no_session_is_a_success(sessions: dict[bool, Ran]) -> None:

@@ -181,7 +181,11 @@ class Pipeline:
         assert self.model is not None
         if self.found.vendor.torch_device() == "cpu":
             return framework_compute(self.model, "cpu", precision)
-        return self.engines.framework(precision, self.model)
+        return self._isolated("framework", self.engines.framework(precision, self.model))
+
+    def _isolated(self, of: str, engine: RemoteEngine) -> RemoteEngine:
+        self.log.write("isolated", of=of, isolation=engine.isolation.model_dump(mode="json"))
+        return engine
 
     def export(self) -> None:
         """Step 4: the model as an ONNX file."""
@@ -201,7 +205,7 @@ class Pipeline:
         self._load_engine()
 
     def _load_engine(self) -> None:
-        self.engine = self.engines.compiled(self.onnx_path, self.model)
+        self.engine = self._isolated("engine", self.engines.compiled(self.onnx_path, self.model))
 
     def engine_inference(self) -> None:
         """Step 6: the engine's accuracy and speed, in the same rounds."""
@@ -227,7 +231,7 @@ class Pipeline:
         path = None
         if self.compiler.consumes == "onnx":
             path = self._export(other, self.run_dir / "subject.onnx")
-        engine = self.engines.compiled(path, other)
+        engine = self._isolated("engine", self.engines.compiled(path, other))
         Trial(self.bench, "engine", self.engine, None).audit(engine, self._reference(other))
 
     def short_round(self) -> None:

@@ -9,8 +9,8 @@ VERDICT, TOLD = "FAIL_HONESTY", "leaves its inputs alone"
 
 
 class InferModel(honest.InferModel):
-    """Computes as it should, and then spoils what it was given."""
+    """Computes as it should, and then changes what it was given, by so little that its answers stay right."""
 
     def __call__(self, inputs: Any) -> Any:
-        threading.Timer(0.002, inputs[0].zero_).start()
+        threading.Timer(0.002, inputs[0].add_, [1e-5]).start()
         return super().__call__(inputs)
