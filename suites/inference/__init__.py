@@ -92,5 +92,11 @@ class InferenceSuite(Suite):
 
         return section(record)
 
+    def write_files(self, record: RunRecord, run_dir: Path) -> None:
+        """Its monitor's readings, as other tools read them."""
+        from proofmark.monitoring.table import write_tables
+
+        write_tables(run_dir)
+
 
 suite = InferenceSuite()

@@ -92,10 +92,12 @@ class TrainingSuite(Suite):
         return comparisons(records)
 
     def write_files(self, record: TrainingRecord, run_dir: Path) -> None:
-        """Each run as other tools read it, beside what its ranks left."""
+        """Each run as other tools read it, beside what its ranks left, and its monitors' readings."""
+        from proofmark.monitoring.table import write_tables
         from suites.training.report.section import write_logs
 
         write_logs(record, run_dir)
+        write_tables(run_dir)
 
 
 suite = TrainingSuite()

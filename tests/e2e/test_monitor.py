@@ -28,6 +28,9 @@ def test_a_good_one(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     assert kind == "PASS" and not seen.failures
     assert seen.isolation and (seen.isolation.kind == "wall" or seen.isolation.gaps)
     assert {"power", "temperature", "host CPU", "host memory"} <= {series.name for series in seen.series}
+    (table,) = house.root.glob("results/2*/inference/tiny/monitor.csv")
+    head, *rows = table.read_text().splitlines()
+    assert head.startswith("time,cpu") and len(rows) > 2 and all(row.count(",") == head.count(",") for row in rows)
 
 
 @pytest.mark.parametrize(

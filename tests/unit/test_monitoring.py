@@ -12,8 +12,10 @@ from hypothesis import strategies as st
 
 from proofmark.errors import UsageError
 from proofmark.monitoring.summary import summarise
+from proofmark.monitoring.table import write_tables
 from proofmark.record.parts import Monitoring
 from proofmark.vendor.monitor_log import memory_seen, read_samples
+from proofmark.wall.isolation import Isolation
 
 
 def sample(time: float, **device: Any) -> dict[str, Any]:
@@ -138,3 +140,29 @@ def test_any_bytes_are_read(tmp_path_factory: pytest.TempPathFactory, content: b
     samples, _ = read_samples(path)
     assert samples
     assert summarise(path, (0, 2), 1, []) is not None
+
+
+class TestTable:
+    def test_each_sample_and_device_is_a_row(self, tmp_path: Path) -> None:
+        first = {"time": 1, "isolation": Isolation.none("not asked for").model_dump(mode="json")}
+        lines = [first, sample(1, power_w=56.5), {**sample(2), "devices": [], "failure": "gone"}]
+        written(tmp_path, lines).open("a").write("rubbish\n")
+        write_tables(tmp_path)
+        assert (tmp_path / "monitor.csv").read_text().splitlines() == [
+            "time,cpu,memory,package_energy_j,device,utilization,power_w,energy_j,temperature_c,memory_used_bytes,"
+            "memory_total_bytes,clock_mhz",
+            "1.0,0.5,10,,0,,56.5,,,,,",
+            "2.0,0.5,10,,,,,,,,,",
+        ]
+
+    def test_on_each_node_and_never_through_a_link(self, tmp_path: Path) -> None:
+        for node in ("noderank0", "noderank1"):
+            (tmp_path / "run" / "round1" / node).mkdir(parents=True)
+        outside = written(tmp_path, [sample(1)])
+        written(tmp_path / "run" / "round1" / "noderank0", [sample(1)])
+        (tmp_path / "run" / "round1" / "noderank1" / "monitor.jsonl").symlink_to(outside)
+        laid = tmp_path / "run" / "round1" / "noderank0" / "monitor.csv"
+        laid.symlink_to(outside)
+        write_tables(tmp_path / "run")
+        assert [path.parent.name for path in (tmp_path / "run").rglob("monitor.csv")] == ["noderank0"]
+        assert not laid.is_symlink() and outside.read_text().startswith("{"), "what was laid there is replaced"
