@@ -5,6 +5,7 @@ pytest_plugins = [
     "fixtures.sessions.session_end",
     "fixtures.live.screen",
     "fixtures.affected",
+    "fixtures.elsewhere",
     "fixtures.options",
     "fixtures.policy",
     "fixtures.live.progress",

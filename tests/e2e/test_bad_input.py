@@ -32,6 +32,7 @@ from tests.reports.xunit2 import ended, suites
         (["-n1", "--profile=standard", "--weights=vendors"], ["--data-dir: profile standard needs the data set"]),
         (["--weights=/none"], ["--weights: no such directory: /none"]),
         (["--host-config=none.yaml"], ["none.yaml", "cannot be read"]),
+        (["--judge", "record.json"], ["--judge is a command of its own", "python -m proofmark --judge RECORD..."]),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) and value[0].startswith("--") else "",
 )
