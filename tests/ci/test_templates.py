@@ -24,8 +24,6 @@ from tests.unit.test_affected_git import git_in
 ROOT = Path(__file__).parents[2]
 CI = ROOT / "ci"
 GITHUB = sorted(path.name for path in CI.glob("github-*.yml"))
-GITLAB = ("image", "timeout", "variables", "tags", "when", "allow_failure", "environment", "script")
-"""Keys of GitLab's jobs here."""
 
 VENDOR = "vendors/fake"
 TINY = f"{VENDOR}/configs/inference/tiny.yaml"
@@ -80,6 +78,17 @@ def test_the_card_waits_for_a_label_and_for_a_change_that_is_a_vendors() -> None
     assert content["on"] == {"pull_request_target": {"types": ["labeled"]}}
     assert content["jobs"]["whose"]["if"] == "github.event.label.name == 'run-on-card'"
     assert content["jobs"]["card"]["needs"] == "whose"
+
+
+def test_gitlabs_card_blocks_a_merge_request_that_touches_a_vendor_until_it_has_passed() -> None:
+    card = workflow("gitlab.yml")["card"]
+    assert card["rules"] == [{"changes": ["vendors/*/**/*"], "when": "manual", "allow_failure": False}]
+    assert not {"when", "allow_failure"} & set(card)
+
+
+@pytest.mark.parametrize("vendor", sorted({path.parent.name for path in ROOT.glob("vendors/*/__init__.py")} - {"cpu"}))
+def test_no_template_names_a_vendor_whose_cards_it_would_be_for(vendor: str) -> None:
+    assert all(vendor not in (CI / name).read_text() for name in os.listdir(CI))
 
 
 def test_what_the_templates_install_with_is_there() -> None:
@@ -202,11 +211,8 @@ def on_github_card(clone: Clone, branch: str, upstream: Path) -> Job:
 def on_gitlab(clone: Clone, job: str, branch: str) -> Job:
     content, folder = workflow("gitlab.yml"), clone(f"origin/{branch}", "clone")
     git = git_in(folder)
-    values = {
-        "CI_COMMIT_SHA": git("rev-parse", "HEAD"),
-        "BASE": git("merge-base", "origin/main", "HEAD"),
-        "VENDOR": "fake",
-    }
+    values = {"CI_COMMIT_SHA": git("rev-parse", "HEAD"), "BASE": git("merge-base", "origin/main", "HEAD")}
+    values |= {key: "fake" for key in content[job].get("variables", {}) if key == "VENDOR"}
     lines = [line for line in content[job]["script"] if not line.startswith("make ")]
     return Job(*shell("\n".join(lines), folder, values), folder)
 
@@ -253,3 +259,10 @@ def test_gitlabs_card_passes_what_is_fine(clone: Clone) -> None:
     assert job.code == 0, job.output
     assert "✓ PASS" in job.read("summary.md")
     assert f"AFFECTED inference/tiny: {TINY}" in job.output
+
+
+def test_gitlabs_card_runs_nothing_for_a_change_beyond_the_vendors_folder(clone: Clone) -> None:
+    job = on_gitlab(clone, "card", "beyond")
+    assert job.code == 1, job.output
+    assert "it touches what a vendor may not: ci/rooms.yaml" in job.output
+    assert not (job.folder / "results").exists()
