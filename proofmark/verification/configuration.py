@@ -35,10 +35,10 @@ def held(suite: Suite, record: CaseRecord) -> Held:
     folder = folder_of(suite)
     path = next((path for path in folder.glob("*.yaml") if path.stem == record.case), None)
     common = folder / COMMON
+    if record.case_hash is None:
+        return Held(("it does not say of which files of its case its configuration is: case_hash is missing",))
     if path is None:
         return Held(note=f"its configuration is not resolved again: suite {suite.name} has no such case here")
-    if record.case_hash is None:
-        return Held(note="its configuration is not resolved again: it does not say of which files of its case it is")
     if record.case_hash != content_of(path, common):
         made = record.provenance.commit.value if record.provenance else None
         told = f"others than in commit {made:.40}" if made else "others than it was resolved from"

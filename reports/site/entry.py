@@ -55,6 +55,9 @@ class Entry(BaseModel):
     tone: str
     reasons: tuple[str, ...]
     findings: tuple[str, ...]
+    obstacles: tuple[str, ...] = ()
+    """What keeps it out of the ranking though nothing is wrong with it."""
+
     cells: tuple[Cell, ...]
 
     @property
@@ -72,8 +75,8 @@ LONGEST = 300
 """Characters of a reason that a table keeps; the run's own page has it whole."""
 
 
-def entry_of(identity: str, view: View[CaseRecord], findings: Sequence[str]) -> Entry:
-    """What tables need of a record, with the findings of its verification."""
+def entry_of(identity: str, view: View[CaseRecord], findings: Sequence[str], obstacles: Sequence[str] = ()) -> Entry:
+    """What tables need of a record, with the findings of its verification, and what else keeps it from being ranked."""
     record = view.record
     commit = record.provenance.commit.value if record.provenance else None
     return Entry(
@@ -96,6 +99,7 @@ def entry_of(identity: str, view: View[CaseRecord], findings: Sequence[str]) -> 
         tone=tone(view.verdict.kind),
         reasons=tuple(reason[:LONGEST] for reason in view.verdict.reasons[:3]),
         findings=tuple(finding[:LONGEST] for finding in findings[:3]),
+        obstacles=tuple(obstacle[:LONGEST] for obstacle in obstacles[:3]),
         cells=tuple(_cell(figure, shown) for figure, shown in view.headlines()),
     )
 

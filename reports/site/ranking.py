@@ -56,6 +56,8 @@ def unrankable(entry: Entry) -> str | None:
         return "; ".join([entry.verdict, *entry.reasons[:1]])
     if entry.findings:
         return entry.findings[0]
+    if entry.obstacles:
+        return entry.obstacles[0]
     if entry.profile == NEVER_RANKED:
         return f"profile {NEVER_RANKED} is never ranked"
     cell = ranked_by(entry)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from proofmark.errors import ProofmarkError, harmless
@@ -26,10 +26,17 @@ DIGITS = 16
 
 @dataclass(frozen=True)
 class Seen:
-    """What verification says of a session's folder: what is wrong, and the records that it read, by relative path."""
+    """What verification says of a session's folder.
+
+    Attributes:
+        findings: what is wrong.
+        records: those that it read, by relative path.
+        unheld: why a record's configuration was held to nothing, by relative path.
+    """
 
     findings: Sequence[str]
     records: Mapping[str, CaseRecord]
+    unheld: Mapping[str, str] = field(default_factory=dict)
 
 
 Look = Callable[[Path, Mapping[str, Suite]], Seen]
@@ -42,7 +49,8 @@ def held(folder: Path, suites: Mapping[str, Suite], allowed: Path | None = None)
         ProofmarkError: the list can't be read, or ssh-keygen is missing.
     """
     verified = verify(folder, suites, allowed)
-    return Seen([str(finding) for finding in verified.findings], verified.records)
+    unheld = {note.file: harmless(note.what) for note in verified.notes if note.file in verified.records}
+    return Seen([str(finding) for finding in verified.findings], verified.records, unheld)
 
 
 @dataclass(frozen=True)
@@ -70,13 +78,13 @@ class Reader:
         for path in session.records:
             try:
                 identity = _identity(path)
-                known = seen.records.get(path.relative_to(session.folder).as_posix())
-                record = known or load_record(path, self.suites.get)
+                name = path.relative_to(session.folder).as_posix()
+                record = seen.records.get(name) or load_record(path, self.suites.get)
             except ProofmarkError as error:
                 yield Read(str(path), session.state, problem=harmless(str(error)))
                 continue
             view = View(record)
-            entry = entry_of(identity, view, seen.findings)
+            entry = entry_of(identity, view, seen.findings, [seen.unheld[name]] if name in seen.unheld else [])
             write_run(self.runs, entry, view, self.suites, self.assets)
             yield Read(str(path), session.state, entry, as_json(values_of(view)))
 

@@ -16,6 +16,7 @@ import pytest
 from benchmarks.synthetic_records import synthetic
 from proofmark.errors import UsageError
 from proofmark.suite import Suite
+from proofmark.verification import configuration
 from reports.site import __main__ as program
 from reports.site import build as building
 from reports.site import export as exporting
@@ -269,6 +270,28 @@ def test_a_session_that_does_not_hold_is_shown_unranked_with_the_finding(tmp_pat
     (row,) = league(tmp_path / "site", "inference/resnet50")["rows"]
     assert row["rank"] is None and row["why"].startswith("manifest.json: is not there")
     assert "Not verified:" in (tmp_path / "site/runs" / f"{row['id']}.html").read_text()
+
+
+def test_a_run_whose_configuration_was_held_to_nothing_is_shown_unranked(tmp_path: Path) -> None:
+    why = "its configuration is not resolved again: the files of its case are others"
+
+    def noted(folder: Path, suites: Mapping[str, Suite]) -> Seen:
+        return Seen((), {}, {"record.json": why})
+
+    put(tmp_path / "in", seed())
+    made(tmp_path / "in", tmp_path / "site", noted)
+    (row,) = league(tmp_path / "site", "inference/resnet50")["rows"]
+    assert row["rank"] is None and row["why"] == why
+
+
+@pytest.mark.parametrize(
+    "case_hash, faults, note", [(None, 1, None), ("0" * 64, 0, "the files of its case are others")]
+)
+def test_a_record_that_names_no_files_of_its_case_is_at_fault(
+    case_hash: str | None, faults: int, note: str | None
+) -> None:
+    found = configuration.held(SUITES["inference"], make_record(case_hash=case_hash))
+    assert len(found.faults) == faults and (note is None or note in str(found.note))
 
 
 def test_without_pyarrow_there_is_no_parquet_and_a_line_says_so(

@@ -66,6 +66,10 @@ def test_runs_of_unlike_figures_are_ranked_apart() -> None:
     [
         (entry("x", profile="embedded"), "profile embedded is never ranked"),
         (entry("x", findings=("record.json: not as in the manifest",)), "record.json: not as in the manifest"),
+        (
+            entry("x").model_copy(update={"obstacles": ("its configuration is not resolved again",)}),
+            "not resolved again",
+        ),
         (entry("x").model_copy(update={"cells": ()}), "no figure to rank it by"),
         (entry("x", engine=None), "ERROR"),
     ],
