@@ -23,7 +23,7 @@ EVENT = "check"
 """The event of a rank's log with a check's outcome; its other fields are a record's `Check`."""
 
 
-def required(adapted: bool, converged: bool, audited: bool = False) -> frozenset[str]:
+def required(adapted: bool, converged: bool, audited: bool = False, resumed: bool = False) -> frozenset[str]:
     """Checks without which a run that came to its end counts for nothing.
 
     Args:
@@ -31,8 +31,15 @@ def required(adapted: bool, converged: bool, audited: bool = False) -> frozenset
             object that is trained and evaluated, by the referee's own steps.
         converged: whether the target was reached.
         audited: whether steps were recorded.
+        resumed: whether it went on from a checkpoint, and has no first step.
     """
-    always = {PARAMETERS, WEIGHTS, CLOCK, *({REPLAYED} if audited else ())}
+    always = {
+        PARAMETERS,
+        WEIGHTS,
+        CLOCK,
+        *({REPLAYED} if audited else ()),
+        *({SEEDED} if audited and not resumed else ()),
+    }
     at_the_target = {OUTSIDE, *({METRIC} if adapted else ())}
     return frozenset(always | ({FUNCTION} if adapted else set()) | (at_the_target if converged else set()))
 
@@ -80,6 +87,9 @@ NOISE = 1.5
 """By how many standard deviations of replays, which draw their dropout anew, they may be further off: over many
 parameters a replay is hardly nearer to the mean of others than one, nor farther."""
 
+NOISIEST = 1.0
+"""Standard deviations of replays beyond which they tell of the dropout and no more of the step: no more is allowed."""
+
 UPDATE = 0.05
 """How far what an optimizer made of its first gradients may be from what the case's does, as a share of its length."""
 
@@ -88,7 +98,7 @@ def takes_steps(replayed: Sequence[Mapping[str, Any]], precision: str) -> Iterat
     """Hold recorded steps against what came of them when they were done again, as `Replayed` has it."""
     ratios, wrong = [], []
     for step in replayed:
-        bound, number = REPLAY[precision] + NOISE * step["noise"], step["step"]
+        bound, number = REPLAY[precision] + NOISE * min(step["noise"], NOISIEST), step["step"]
         if step["misfits"]:
             ratios.append(math.inf)
             wrong.append(f"step {number} was of another model ({', '.join(step['misfits'][:3])})")

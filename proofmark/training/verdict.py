@@ -128,7 +128,9 @@ def _missing_in_run(record: TrainingRecord, run: SeedRun) -> list[str]:
         reasons.append(f"the log of rank {', '.join(broken[:16])} has no end, or another than rank 0's")
     if run.examination and run.examination.reason:
         reasons.append(f"its weights were not evaluated outside the ranks: {run.examination.reason}")
-    missing = required(bool(record.adapted), bool(run.converged), record.audited) - {check.name for check in run.checks}
+    resumed = run.resumed_from is not None
+    needed = required(bool(record.adapted), bool(run.converged), record.audited, resumed)
+    missing = needed - {check.name for check in run.checks}
     return reasons + [f"the honesty check '{name}' is missing" for name in sorted(missing)]
 
 

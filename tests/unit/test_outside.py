@@ -128,6 +128,7 @@ def step(**changes: Any) -> dict[str, Any]:
         ({"gradient": 0.02}, "bf16", []),
         ({"gradient": 0.2, "noise": 0.18}, "fp32", []),
         ({"gradient": 0.6, "noise": 0.18}, "fp32", [REPLAYED]),
+        ({"gradient": 3.0, "noise": 1.1e9}, "fp32", [REPLAYED]),
         ({"update": 1.0}, "fp32", [REPLAYED]),
         ({"update": None, "seeded": None, "step": 7}, "fp32", []),
         ({"seeded": False}, "fp32", [SEEDED]),
@@ -191,3 +192,25 @@ def test_recorded_steps_are_done_again(tmp_path: Path, monkeypatch: pytest.Monke
     which.write_text(json.dumps(RECORDED))
     save_file({"few": torch.zeros(10)}, folder / STEP.format(2) / BEFORE)
     assert list(replay.all(folder))[1].misfits
+
+
+@pytest.mark.parametrize(
+    "rows, told",
+    [
+        (slice(None), "recorded-2: the weights that it begins with are no finite numbers"),
+        (None, "has gradients that are no"),
+    ],
+)
+def test_a_step_of_no_finite_numbers_shows_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: slice | None, told: str
+) -> None:
+    monkeypatch.setattr(recording, "SHARE", 1.0)
+    folder = tmp_path / "noderank0"
+    folder.mkdir()
+    replay = recorded(tmp_path)
+    path = folder / STEP.format(2) / BEFORE
+    before = read_left(path)
+    before["1.weight"][rows or slice(None)] = math.nan if rows else 1e308
+    save_file(before, path)
+    with pytest.raises(StepError, match=told):
+        list(replay.all(folder))

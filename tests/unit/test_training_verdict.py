@@ -8,7 +8,7 @@ import pytest
 
 from proofmark.errors import Problem
 from proofmark.record.parts import Chip, Contention, Flops, Instances, Monitoring, Peak, Utilisation, VerdictKind
-from proofmark.training.checks import CLOCK, FUNCTION, OUTSIDE, PARAMETERS, WEIGHTS, required
+from proofmark.training.checks import CLOCK, FUNCTION, OUTSIDE, PARAMETERS, REPLAYED, SEEDED, WEIGHTS, required
 from proofmark.training.logs.seed_run import olympic_mean
 from proofmark.training.record import Evaluation, Examination, Failure, Rank, Rates, SeedRun
 from proofmark.training.verdict import soonest
@@ -332,6 +332,15 @@ class TestHonesty:
 def test_a_vendor_that_adapts_nothing_needs_no_second_evaluation() -> None:
     assert required(adapted=False, converged=True) == {PARAMETERS, WEIGHTS, CLOCK, OUTSIDE}
     assert required(adapted=True, converged=False) == {PARAMETERS, WEIGHTS, CLOCK, FUNCTION}
+
+
+def test_an_audit_without_the_first_step_is_none() -> None:
+    """But of a training that went on from a checkpoint, which has no first step."""
+    checks = [*make_run().checks, passed(REPLAYED)]
+    missing = f"the honesty check '{SEEDED}' is missing"
+    assert judged(make_run(checks=checks), audited=True) == ("ERROR", missing)
+    assert judged(make_run(checks=[*checks, passed(SEEDED)]), audited=True) == ("PASS", "")
+    assert missing not in judged(make_run(checks=checks, resumed_from=4), audited=True)[1]
 
 
 def test_a_training_that_missed_its_target_needs_no_confirmation() -> None:

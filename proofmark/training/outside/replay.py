@@ -82,7 +82,7 @@ class Replay:
         """Every step that was recorded there.
 
         Raises:
-            StepError: one is not whole, or isn't of this training.
+            StepError: one is not whole, isn't of this training, or comes to no finite numbers.
         """
         for folder in sorted(directory.glob(STEP.format("*"))):
             yield self._again(folder)
@@ -99,15 +99,17 @@ class Replay:
         if wrong or not after.keys() >= shapes.keys():
             return Replayed(which.step, misfits=tuple(wrong[:8]) or ("after the step",))
         first = which.step == 1
+        if not _finite({name: before[name] for name in shapes}):
+            raise StepError(f"{folder.name}: the weights that it begins with are no finite numbers")
         lower = LOWER.get(self._config.precision)
         seeded = all(prints[name].allows(print_of(before[name], None)) for name in own) if first else None
         batches = list(self._data(which))
-        finite = all(bool(tensor.isfinite().all()) for tensor in recorded.values())
-        if not finite and lower is not None:  # a loss scaler skips such a step
+        if not _finite(recorded) and lower is not None:  # a loss scaler skips such a step
             return Replayed(which.step, seeded=seeded)
         state = read_left(folder / RANDOM).get(RANDOM)
         distance, noise = self._distance(model, before, batches, recorded, state)
-        rounded = any(after[name].dtype in LOWER.values() for name in shapes)  # larger steps of theirs than training's
+        # steps between numbers of a lower precision are larger than training's
+        rounded = lower is not None and any(after[name].dtype in LOWER.values() for name in shapes)
         update = self._update(model, before, recorded, after) if first and not rounded else None
         return Replayed(which.step, distance, noise, update, seeded)
 
@@ -152,7 +154,11 @@ class Replay:
     def _gradients(
         self, model: torch.nn.Module, before: Tensors, batches: list[tuple[Share, Batch]]
     ) -> dict[str, torch.Tensor]:
-        """Of the mean loss over the global batch, by the parts in which the ranks computed it."""
+        """Of the mean loss over the global batch, by the parts in which the ranks computed it.
+
+        Raises:
+            StepError: they are no finite numbers.
+        """
         _fill(model, before)
         model.train()
         model.zero_grad(set_to_none=True)
@@ -163,7 +169,12 @@ class Replay:
             if count:
                 loss = self._case.train_step(model, inputs, targets) * (count / sum(counts))
                 loss.backward()  # type: ignore[no-untyped-call]
-        return {name: gradient.clone() for name, gradient in named_gradients(model).items()}
+        gradients = {name: gradient.clone() for name, gradient in named_gradients(model).items()}
+        if not _finite(gradients):
+            raise StepError(
+                "a recorded step, done again in the case's own model, has gradients that are no finite numbers"
+            )
+        return gradients
 
     def _update(
         self,
@@ -188,6 +199,10 @@ def _fill(model: torch.nn.Module, weights: Tensors) -> None:
     with torch.no_grad():
         for name, tensor in named_weights(model).items():
             tensor.copy_(weights[name])
+
+
+def _finite(tensors: Tensors) -> bool:
+    return all(bool(tensor.isfinite().all()) for tensor in tensors.values())
 
 
 def _apart(one: Tensors, other: Tensors, unit: Tensors) -> float:
