@@ -54,9 +54,10 @@ def unsound(name: str, task: Task) -> list[str]:
 
 
 def unlike(base: CaseRecord, head: CaseRecord) -> list[str]:
-    """How a record's machine, chip, driver or configuration are others than this session's."""
+    """How a record's machine, chip, driver, versions, weights or configuration are others than this session's."""
     return [
         *differing(_machine(base), _machine(head)),
+        *differing(_versions(base), _versions(head)),
         *differing(base.config, head.config),
         *([] if base.config_hash == head.config_hash or base.config != head.config else ["the task itself"]),
     ]
@@ -76,7 +77,13 @@ def _machine(record: CaseRecord) -> dict[str, Any]:
         "chip units": record.chip.units,
         **{name: getattr(value, "value", value) for name, value in values.items()},
         "data set": record.dataset.sha256[:12] if record.dataset else None,
+        "weights": record.weights.sha256[:12] if record.weights else None,
     }
+
+
+def _versions(record: CaseRecord) -> dict[str, str]:
+    """But for Proofmark's own: another version of the house is what is compared."""
+    return {name: version for name, version in record.versions.items() if name != "proofmark"}
 
 
 def differing(base: Mapping[str, Any], head: Mapping[str, Any]) -> Iterator[str]:

@@ -109,9 +109,10 @@ def _agreed(first: Pairs, again: Sequence[Ratio]) -> tuple[Ratio, ...]:
 def _settled(first: Ratio, second: Ratio | None) -> Ratio:
     if second is None:
         return first
+    both = {"loadings": ((first.low, first.high), (second.low, second.high))}
     if not second.pairs or first.value is None or second.value is None:
-        return first.model_copy(update={"outcome": Outcome.AMBIGUOUS})
+        return first.model_copy(update={"outcome": Outcome.AMBIGUOUS, **both})
     nearer = min(first, second, key=lambda ratio: abs(math.log(ratio.value or 1.0)))
     outcome = first.outcome if first.outcome is second.outcome else Outcome.AMBIGUOUS
     pairs = {"pairs": first.pairs + second.pairs, "base": first.base + second.base, "head": first.head + second.head}
-    return nearer.model_copy(update={"outcome": outcome, **pairs})
+    return nearer.model_copy(update={"outcome": outcome, **pairs, **both})

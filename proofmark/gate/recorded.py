@@ -37,7 +37,7 @@ def _ratio(metric: str, rates: Sequence[tuple[float, float | None]], noise: floa
     """The logarithm of the ratio, as far as two sessions can tell.
 
     A session's rounds say how far they scatter, and nothing of how far sessions do: what a case bears (`max_noise`) is
-    added on both sides to twice the noise of the rounds.
+    added on both sides to twice the noise of the rounds. That is a margin by convention, of no known probability.
     """
     (base, before), (head, now) = rates
     value = math.log(head / base)

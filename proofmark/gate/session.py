@@ -9,12 +9,14 @@ from __future__ import annotations
 import json
 import os
 import secrets
+import select
 import subprocess
 import tempfile
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Annotated, Any
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -31,7 +33,10 @@ PIPES = "PROOFMARK_GATE_PIPES"
 that one it runs its case and ends."""
 
 LONGEST = 16 << 20
-"""Characters of an answer."""
+"""Bytes of an answer, and of what a session printed last."""
+
+GRACE = 3600.0
+"""Seconds beyond the comparison's own that a side may take to load and to end: its steps have limits of their own."""
 
 LAST = 300
 """Characters that are told of what a session that failed printed last."""
@@ -115,14 +120,21 @@ class Session:
     """A process that runs one."""
 
     def __init__(
-        self, tree: Tree, command: Sequence[str], environment: Mapping[str, str], run: str, rounds: bool
+        self,
+        tree: Tree,
+        command: Sequence[str],
+        environment: Mapping[str, str],
+        run: str,
+        rounds: bool,
+        seconds: float = GRACE,
     ) -> None:
-        """Start it, for `rounds` or for the whole of a run.
+        """Start it, for `rounds` or for the whole of a run, and for so many seconds at most.
 
         Raises:
             SideLost: it can't be started.
         """
         self.tree, self._mark = tree, secrets.token_hex(16)
+        self._seconds, self._deadline = seconds, time.monotonic() + seconds
         self._printed = tempfile.TemporaryFile()  # noqa: SIM115 (closed with the process)
         heard, tells = os.pipe()
         hears, told = os.pipe()
@@ -147,7 +159,8 @@ class Session:
             os.close(heard)
             os.close(told)
         self._commands = os.fdopen(tells, "wb", buffering=0)
-        self._answers: IO[str] = os.fdopen(hears, encoding="utf-8", errors="replace")
+        self._answers = os.fdopen(hears, "rb", buffering=0)
+        self._heard = b""
 
     def ready(self) -> Task:
         """Wait until its case is loaded and measured.
@@ -169,9 +182,14 @@ class Session:
         return self._receive().rates or {}
 
     def wait(self) -> str:
-        """Until it has ended by itself; what it printed last."""
-        while not wait_without_reaping(self._process.pid, 1.0):
-            pass
+        """Until it has ended by itself; what it printed last.
+
+        Raises:
+            SideLost: it does not end.
+        """
+        while not wait_without_reaping(self._process.pid, max(0.0, min(1.0, self._deadline - time.monotonic()))):
+            if time.monotonic() >= self._deadline:
+                raise self._hangs()
         return self._last_words()
 
     def end(self, patience: float = 30.0) -> None:
@@ -186,11 +204,8 @@ class Session:
         self._printed.close()
 
     def _receive(self) -> Answer:
-        line = self._answers.readline(LONGEST)
-        if not line.endswith("\n"):
-            raise self._lost()
         try:
-            answer = Answer.model_validate(json.loads(line))
+            answer = Answer.model_validate(json.loads(self._line().decode("utf-8", "replace")))
         except (ValueError, RecursionError) as error:
             what = first_of(error) if isinstance(error, ValidationError) else "not JSON"
             raise SideLost(harmless(f"the {self.tree.name}'s session answered what is no answer: {what}")) from None
@@ -198,14 +213,32 @@ class Session:
             raise SideLost(harmless(f"the {self.tree.name}: {answer.lost}"))
         return answer
 
+    def _line(self) -> bytes:
+        """What it says next, or SideLost."""
+        while b"\n" not in self._heard:
+            left = max(0.0, self._deadline - time.monotonic())
+            if not select.select([self._answers], [], [], left)[0]:
+                raise self._hangs()
+            more = self._answers.read(1 << 16)
+            if not more or len(self._heard) > LONGEST:
+                raise self._lost()
+            self._heard += more
+        line, _, self._heard = self._heard.partition(b"\n")
+        return line
+
+    def _hangs(self) -> SideLost:
+        said = self._last_words()
+        return SideLost(harmless(f"the {self.tree.name}'s session hangs: not over after {self._seconds:.0f} s: {said}"))
+
     def _lost(self) -> SideLost:
         wait_without_reaping(self._process.pid, 10.0)
         return SideLost(harmless(f"the {self.tree.name}'s session ended: {self._last_words()}"))
 
     def _last_words(self) -> str:
         """The last line that says something is wrong, or the last line."""
-        self._printed.seek(0)
-        text = self._printed.read()[-LONGEST:].decode("utf-8", "replace")
+        printed = self._printed.fileno()
+        start = max(0, os.fstat(printed).st_size - LONGEST)
+        text = os.pread(printed, LONGEST, start).decode("utf-8", "replace")  # the session's own place stays
         lines = [line.strip() for line in text.splitlines() if line.strip()]
         wrong = [line for line in lines if line.startswith(("ERROR", "E  ", "error:"))]
         return (wrong or lines or ["without a word"])[-1][:LAST]

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from proofmark.errors import harmless
 from proofmark.gate.alike import few, other_settings, other_task, unsound
 from proofmark.gate.race import Side, SideLost
-from proofmark.gate.session import Session, Task, Tree
+from proofmark.gate.session import GRACE, Session, Task, Tree
 from proofmark.plain_json import read_json
 
 
@@ -33,6 +33,7 @@ class Sides:
         folder: for their results.
         base_cache: the base's cache of weights.
         tell: shows a line.
+        seconds: that the comparison may take.
         differences: between the two, as far as they are known.
     """
 
@@ -47,6 +48,7 @@ class Sides:
     folder: Path
     base_cache: Path
     tell: Callable[[str], None]
+    seconds: float = 0.0
     differences: tuple[str, ...] = ()
     _tasks: dict[str, Task] = field(default_factory=dict)
     _numbers: Iterator[int] = field(default_factory=itertools.count)
@@ -76,7 +78,8 @@ class Sides:
         if self.scale and not self.short_rounds:
             options += ["-k", self.scale]  # for a version that doesn't know of sides
         command = tree.command(self.module, options, results)
-        session = Session(tree, command, tree.environment(self.house), self.run, rounds=self.short_rounds)
+        environment, seconds = tree.environment(self.house), self.seconds + GRACE
+        session = Session(tree, command, environment, self.run, rounds=self.short_rounds, seconds=seconds)
         return session, results / "latest" / self.run / "record.json"
 
     def look_at(self, tree: Tree, task: Task) -> None:

@@ -13,6 +13,7 @@ from proofmark.record.figures import Figure, FigureKind
 from proofmark.record.parts import Part, Verdict, VerdictKind
 
 Rate = Annotated[float, Field(gt=0, lt=1e300)]
+Bounds = tuple[Rate | None, Rate | None]
 
 
 class Outcome(StrEnum):
@@ -25,9 +26,13 @@ class Outcome(StrEnum):
 
 
 class Ratio(Part):
-    """A metric of this run over the baseline's. All of `low` to `high` is within the confidence of the comparison."""
+    """A metric of this run over the baseline's.
 
-    SPEEDS = frozenset({"value", "low", "high", "base", "head"})
+    All of `low` to `high` is within the confidence of the comparison, where that has an `error`; beside a record it is
+    what the case bears, of no known confidence.
+    """
+
+    SPEEDS = frozenset({"value", "low", "high", "base", "head", "loadings"})
 
     metric: str = Field(description="key of the figure")
     outcome: Outcome
@@ -37,11 +42,17 @@ class Ratio(Part):
     pairs: int = Field(ge=0, description="that the outcome rests on; 0 where nothing was paired")
     base: tuple[Rate, ...] = Field(default=(), description="of each pair, items per second")
     head: tuple[Rate, ...] = ()
+    loadings: tuple[Bounds, ...] = Field(
+        default=(), description="between what it lies by each loading's pairs, where there was more than one"
+    )
 
     def outcome_at(self, width: float) -> Outcome:
-        """What is known of it where two speeds are the same that lie no further apart than `width`, a share."""
-        low = -math.inf if self.low is None else math.log(self.low)
-        return outcome_of(low, math.inf if self.high is None else math.log(self.high), width)
+        """What is known of it where two speeds are the same that lie no further apart than `width`, a share.
+
+        All loadings must say it.
+        """
+        found = {_outcome_within(bounds, width) for bounds in self.loadings or ((self.low, self.high),)}
+        return found.pop() if len(found) == 1 else Outcome.AMBIGUOUS
 
     @property
     def text(self) -> str:
@@ -64,7 +75,9 @@ class Compared(Part):
         description="short rounds in turns, whole sessions in turns, or rounds beside those of a record"
     )
     width: float = Field(gt=0, lt=1, description="how far apart two speeds may be and still be the same, as a share")
-    error: float = Field(gt=0, lt=1, description="probability of a false alarm over all metrics of the session")
+    error: float | None = Field(
+        gt=0, lt=1, description="probability of a false alarm over all metrics of the session; null: nobody knows it"
+    )
     metrics_of_session: int = Field(ge=1, description="among which that probability is shared")
     budget_seconds: float | None = None
     seconds: float | None = None
@@ -74,6 +87,11 @@ class Compared(Part):
     differences: tuple[str, ...] = Field(default=(), description="between the two sides, each in a sentence")
     lacking: str | None = Field(default=None, description="why there is nothing to compare with")
     problems: tuple[str, ...] = Field(default=(), description="why it could not be compared")
+
+
+def _outcome_within(bounds: Bounds, width: float) -> Outcome:
+    low, high = bounds
+    return outcome_of(-math.inf if low is None else math.log(low), math.inf if high is None else math.log(high), width)
 
 
 def outcome_of(low: float, high: float, width: float) -> Outcome:

@@ -171,6 +171,19 @@ def test_an_alarm_is_one_only_if_both_sides_loaded_anew_say_it_again() -> None:
     assert (quiet.ratios[0].outcome, quiet.loadings) == (Outcome.SAME, 1)
 
 
+def test_no_width_makes_an_answer_of_two_loadings_that_disagree() -> None:
+    """By the nearer of the two alone, 0.9 and then the same is the same at any width that is not the race's own."""
+    once = raced(Machine(1), 0.9, 1.0).ratios
+    assert once[0].outcome_at(0.021) is once[0].outcome_at(0.02) is Outcome.AMBIGUOUS
+    held = record(compared=compared(once))
+    for width in (0.021, 0.03):
+        wider = held.model_copy(update={"policy": held.policy.model_copy(update={"gate_width": width})})
+        assert judge(wider).kind is VerdictKind.AMBIGUOUS
+    assert once[0].outcome_at(0.3) is Outcome.SAME
+    same = raced(Machine(1), 0.9).ratios[0]
+    assert len(same.loadings) == 2 and same.outcome_at(0.021) is Outcome.REGRESSION
+
+
 def test_a_budget_too_small_for_any_answer_is_ambiguous() -> None:
     for seconds in (0.0, 1.0, 4.0):
         short = raced(Machine(1), 0.5, seconds=seconds)

@@ -6,10 +6,15 @@ import stat
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from fixtures.gate import baseline, comparing
+from fixtures.gate.baseline import RecordedBaseline, Revision
+from fixtures.policy import POLICY
+from fixtures.suites import SUITES
 from proofmark.errors import UsageError
 from proofmark.gate.alike import other_settings, other_task, unlike, unsound
 from proofmark.gate.base_tree import Repository, python_of
@@ -22,6 +27,7 @@ from proofmark.inference.figures import figures
 from proofmark.inference.verdict import judge
 from proofmark.record.compared import Compared, Outcome
 from proofmark.record.parts import Identity, VerdictKind
+from proofmark.record.policy import default_policy
 from suites.inference import suite
 from tests.unit.records import measurement, record
 
@@ -210,6 +216,14 @@ def test_an_unlike_record_is_told_by_what_differs() -> None:
     other = other.model_copy(update={"dataset": Identity(name="x", sha256="f" * 64), "config_hash": "1"})
     found = unlike(other, here)
     assert [line.partition(":")[0] for line in found] == ["precision", "chip", "data set", "the task itself"]
+    newer = here.model_copy(update={"versions": {**here.versions, "torch": "99", "proofmark": "99"}})
+    newer = newer.model_copy(update={"weights": Identity(name="x", sha256="f" * 64)})
+    assert [line.partition(":")[0] for line in unlike(newer, here)] == ["weights", "torch"]
+
+
+def test_beside_a_record_nobody_knows_how_often_there_is_a_false_alarm() -> None:
+    assert baseline._begun("old", None, "recorded", Policy()).error is None
+    assert baseline._begun("old", None, "rounds", Policy()).error == 0.01
 
 
 SIDE = f"""
@@ -252,6 +266,81 @@ def test_a_side_that_is_lost_or_says_rubbish_is_told_of(tmp_path: Path, program:
     with pytest.raises(SideLost, match=told):
         assert side.ready() and side.rates()
     side.end()
+
+
+def test_a_side_that_hangs_is_lost_when_its_time_is_over(tmp_path: Path) -> None:
+    tree = Tree("base", tmp_path, sys.executable, tmp_path)
+
+    def hanging() -> Session:
+        command = [
+            sys.executable,
+            "-c",
+            SIDE + "os.write(tells, b'half'); print('loading', flush=True); sys.stdin = commands.read()",
+        ]
+        return Session(tree, command, tree.environment(tmp_path), "a/run", rounds=True, seconds=0.5)
+
+    for ask in (Session.ready, Session.wait):
+        side = hanging()
+        with pytest.raises(SideLost, match="the base's session hangs: not over after 0 s"):
+            ask(side)
+        side.end()
+
+
+def test_only_the_last_of_what_a_side_printed_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("proofmark.gate.session.LONGEST", 64)
+    side = session(tmp_path, "print('ERROR: an early one'); print('x' * 60); print('the end'); sys.exit(4)")
+    assert side.wait() == "the end"
+    side.end()
+
+
+def option(path: Path, **more: Any) -> Any:
+    options = SimpleNamespace(compare=str(path), compare_unlike=False, gate_budget="10m", gate_width=None, **more)
+    return SimpleNamespace(option=options, stash={}, invocation_params=SimpleNamespace(dir=path.parent))
+
+
+def test_a_folder_with_two_records_of_a_run_is_refused(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        (tmp_path / "old" / name).mkdir(parents=True)
+        (tmp_path / "old" / name / "record.json").write_text(judged().text())
+    config = option(tmp_path / "old")
+    config.stash[SUITES] = {"inference": suite}
+    with pytest.raises(UsageError, match=r"old: \S*one/record.json and \S*two/record.json are both of inference/"):
+        RecordedBaseline(tmp_path / "old", "old", config)
+
+
+def test_a_revision_is_not_compared_with_by_several_workers(tmp_path: Path) -> None:
+    with pytest.raises(pytest.UsageError, match="--compare with a revision .* leave -n out"):
+        comparing.pytest_configure(option(tmp_path / "HEAD", dist="load"))
+    comparing.pytest_configure(option(tmp_path, dist="load"))
+
+
+@pytest.mark.parametrize("asked, own, width", [(None, None, 0.02), (None, 0.05, 0.05), (0.03, 0.05, 0.03)])
+def test_a_race_is_run_at_the_width_that_the_verdict_will_ask_for(
+    tmp_path: Path, asked: float | None, own: float | None, width: float
+) -> None:
+    config = option(tmp_path)
+    config.option.gate_width = asked
+    config.stash[POLICY] = default_policy().model_copy(update={"gate_width": own})
+    assert comparing._width(config) == width
+
+
+def test_weights_for_the_base_are_copied_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "weights").mkdir()
+    (tmp_path / "weights/a.pt").write_text("a")
+    revision = Revision.__new__(Revision)
+    revision._cache = tmp_path
+
+    def interrupted(source: Path, target: Path) -> None:
+        target.mkdir(parents=True)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr("fixtures.gate.baseline.shutil.copytree", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            revision._base_cache()
+    assert [path.name for path in tmp_path.iterdir()] == ["weights"]
+    assert (revision._base_cache() / "weights/a.pt").read_text() == "a"
+    assert {path.name for path in tmp_path.iterdir()} == {"weights", "base"}
 
 
 def test_a_side_that_cannot_be_started_is_told_of(tmp_path: Path) -> None:
