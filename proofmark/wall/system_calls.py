@@ -31,6 +31,15 @@ OTHER_PROCESSES = (
     *("add_key", "keyctl", "request_key"),
 )
 
+OF_A_PROCESS = (
+    *("prlimit64", "sched_setattr", "sched_setparam", "sched_setscheduler"),
+    *("migrate_pages", "move_pages"),
+)
+"""Their first argument is whose limits, turns or memory they change: only 0, the caller, may be."""
+
+PRIORITY_OF_A_PROCESS = {"setpriority": 0, "ioprio_set": 1}
+"""Their first argument is whether the second is a process, as here, or a group or a user."""
+
 PAST_THE_FILTER = ("io_uring_setup", "io_uring_enter", "io_uring_register")
 """They open sockets without the calls for it."""
 
@@ -64,7 +73,13 @@ def restrict(network: bool, sockets_in_files: bool) -> None:
     rules = _Filter()
     for name in (*ATTRIBUTES, *OTHER_PROCESSES, *PAST_THE_FILTER):
         rules.refuse(name, errno.EPERM)
-    rules.refuse("prlimit64", errno.EPERM, _Argument(0, NOT_EQUAL, 0))
+    for name in OF_A_PROCESS:
+        rules.refuse(name, errno.EPERM, _Argument(0, NOT_EQUAL, 0))
+    # answered as if done: an OpenMP that may not bind a thread that it has started ends the process
+    rules.refuse("sched_setaffinity", 0, _Argument(0, NOT_EQUAL, 0))
+    for name, process in PRIORITY_OF_A_PROCESS.items():
+        rules.refuse(name, errno.EPERM, _Argument(0, NOT_EQUAL, process))
+        rules.refuse(name, errno.EPERM, _Argument(1, NOT_EQUAL, 0))
     kept = {socket.AF_INET, socket.AF_INET6, socket.AF_NETLINK} if network else set()
     kept |= {socket.AF_UNIX} if sockets_in_files else set()
     for family in range(FAMILIES):

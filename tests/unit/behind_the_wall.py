@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from proofmark.wall import landlock, system_calls
+from proofmark.wall import landlock, privileges, system_calls
 from proofmark.wall.wall import Wall, put_on
 
 
@@ -34,20 +34,50 @@ def called(name: str, *arguments: Any) -> None:
         raise OSError(ctypes.get_errno(), name)
 
 
+def called_by_name(name: str, *arguments: Any) -> None:
+    """A system call that the C library has no function for."""
+    called("syscall", ctypes.CDLL("libseccomp.so.2").seccomp_syscall_resolve_name(name.encode()), *arguments)
+
+
 def connected(family: int, kind: int, address: Any) -> None:
     with socket.socket(family, kind) as one:
         one.connect(address)
         one.send(b"x")
 
 
+def begin_other() -> tuple[int, int]:
+    """A process outside with no more capabilities than one behind the wall, which may be slowed where nothing else
+    forbids it, and a descriptor with whose end it ends too."""
+    heard, kept = os.pipe()
+    ready, answer = os.pipe()
+    if (other := os.fork()) == 0:
+        os.close(kept)
+        privileges.give_up()
+        os.write(answer, b"x")
+        os.read(heard, 1)
+        os._exit(0)
+    os.read(ready, 1)
+    for descriptor in heard, ready, answer:
+        os.close(descriptor)
+    return other, kept
+
+
 def attempts(orders: dict[str, Any]) -> dict[str, Callable[[], Any]]:
     outside, own = Path(orders["outside"]), Path(orders["own"])
-    secret, parent = outside / "secret", os.getppid()
+    secret, parent, other = outside / "secret", os.getppid(), orders["other"]
+    pages, nice = (ctypes.c_ulong * 2)(1), os.getpriority(os.PRIO_PROCESS, 0)
+    turns = (ctypes.c_uint32 * 12)(48, os.SCHED_OTHER, 0, 0, nice)
 
     def print_memory() -> None:
         with open(f"/proc/{parent}/mem", "rb") as memory:
             memory.seek(orders["address"])
             memory.read(8)
+
+    def move_other() -> None:
+        before = os.sched_getaffinity(other)
+        os.sched_setaffinity(other, {min(before)})
+        if os.sched_getaffinity(other) == before:  # what is asked for is answered as if it were done
+            raise PermissionError(errno.EPERM, "not moved")
 
     return {
         "read outside": lambda: secret.read_bytes() and None,
@@ -91,6 +121,20 @@ def attempts(orders: dict[str, Any]) -> dict[str, Callable[[], Any]]:
         "descriptors": lambda: os.readlink(f"/proc/{parent}/fd/0") and None,
         "its directory": lambda: os.listdir(f"/proc/{parent}/cwd/") and None,
         "its limits": lambda: resource.prlimit(parent, resource.RLIMIT_CORE) and None,
+        "its processors": move_other,
+        "its turns": lambda: os.sched_setscheduler(other, os.SCHED_OTHER, os.sched_param(0)),
+        "its turns by attributes": lambda: called_by_name("sched_setattr", other, ctypes.byref(turns), 0),
+        "its turns' order": lambda: os.sched_setparam(other, os.sched_param(0)),
+        "its priority": lambda: os.setpriority(os.PRIO_PROCESS, other, nice),
+        "its group's priority": lambda: os.setpriority(os.PRIO_PGRP, 0, nice),
+        "its user's priority": lambda: os.setpriority(os.PRIO_USER, 0, nice),
+        "its disk's priority": lambda: called_by_name("ioprio_set", 1, other, 0),
+        "its user's disk's priority": lambda: called_by_name("ioprio_set", 3, 0, 0),
+        "its pages' place": lambda: called_by_name("migrate_pages", other, 64, pages, pages),
+        "its page's place": lambda: called_by_name("move_pages", other, 0, None, None, None, 0),
+        "own processors": lambda: os.sched_setaffinity(0, os.sched_getaffinity(0)),
+        "own turns": lambda: os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0)),
+        "own priority": lambda: os.setpriority(os.PRIO_PROCESS, 0, nice),
         "mount": lambda: called("mount", b"none", str(own).encode(), b"tmpfs", 0, None),
         "own user namespace": lambda: called("unshare", 0x10000000 | 0x20000),
         "mount there": lambda: called("mount", b"none", str(own).encode(), b"tmpfs", 0, None),
@@ -125,9 +169,11 @@ def main() -> None:
         sockets_in_files=orders.get("sockets_in_files", False),
         largest_file=1 << 20,
     )
+    orders["other"], kept = begin_other()
     isolation = put_on(wall)
     only = orders.get("only")
     found = {name: tried(attempt) for name, attempt in attempts(orders).items() if only is None or name in only}
+    os.close(kept)
     print(json.dumps({"isolation": isolation.model_dump(mode="json"), "tried": found}))
 
 

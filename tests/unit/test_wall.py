@@ -23,6 +23,7 @@ from tests.unit import behind_the_wall
 Answer = tuple[Isolation, dict[str, str]]
 
 MAY = {"write own", "read own", "null", "random", "import", "pair", "signal itself", "signal to all", "exec own"}
+MAY |= {"own processors", "own turns", "own priority"}
 """All that can be done behind a wall, of what is tried."""
 
 HARMLESS = {"own user namespace"}
@@ -31,6 +32,7 @@ HARMLESS = {"own user namespace"}
 CONTROLS = [
     *("read outside", "list outside", "list home", "list root", "list temporary", "open to public", "date back"),
     *("tcp", "udp", "abstract", "socket in a file", "signal", "child's signal", "its limits", "exec"),
+    *("its turns", "its turns by attributes", "its turns' order", "its priority", "its disk's priority"),
 ]
 """What succeeds where nothing holds: that it fails behind the wall is the wall's doing."""
 
