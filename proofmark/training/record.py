@@ -137,7 +137,7 @@ class Examination(Part):
 
     @property
     def whole(self) -> bool:
-        """Whether it is of all the data: then it is the one that is judged."""
+        """Whether it is of all the data: then it is the run's metric."""
         return self.metric is not None and self.samples == self.of
 
 

@@ -24,6 +24,9 @@ from proofmark.verdict.stages import (
 ROUNDING = 2
 """Samples by which two processors may differ in a metric of the same weights."""
 
+MISSED = 3.0
+"""Standard errors by which the metric of some of the samples must be below the target to be a miss."""
+
 CONFIDENCE = 0.95
 """One-sided, that a run which converged sooner than this bound is no run of the reference's kind."""
 
@@ -188,16 +191,17 @@ def _missed_instances(record: TrainingRecord) -> list[str]:
 
 
 def _is_short(record: TrainingRecord, run: SeedRun) -> bool:
-    """Whether a run missed the target: where its weights were examined on all the data, by what they have there.
+    """Whether a run missed the target, by what its weights have where they were examined.
 
-    Another processor rounds otherwise: up to ROUNDING samples below what a rank saw at the target is no miss.
+    Another processor rounds otherwise: up to ROUNDING samples below what a rank saw at the target is no miss; nor is,
+    on some of the data, what MISSED standard errors may make up for.
     """
     if not run.converged or run.failure is not None:
         return True
     found = run.examination
-    if found is None or not found.whole or found.metric is None or record.target is None:
+    if found is None or found.metric is None or record.target is None:
         return False
-    slack = ROUNDING / max(found.weight, 1.0)
+    slack = ROUNDING / max(found.weight, 1.0) + MISSED * found.error
     return not _reached(record, found.metric + (slack if record.better == "higher" else -slack))
 
 
@@ -208,6 +212,9 @@ def _reached(record: TrainingRecord, metric: float) -> bool:
 def _shortfall(record: TrainingRecord, run: SeedRun) -> str:
     if run.failure is not None:
         return run.failure.cause
+    found = run.examination
+    if run.converged and found and not found.whole and found.metric is not None:  # it was said to have the target
+        return f"on {found.samples} samples drawn, {_below(record, found.metric, run.samples)}"
     return "it did not converge" if run.metric is None else _below(record, run.metric, run.samples)
 
 

@@ -66,6 +66,9 @@ def test_weights_are_evaluated_on_all_data_or_on_some(tmp_path: Path, monkeypatc
     some = [evaluated(model, case, CONFIG, whole=False) for _ in range(20)]
     assert {(found.samples, found.of) for found in some} == {(8, 11)}
     assert any(found.error > 0 for found in some)
+    monkeypatch.setattr(metric, "LEAST", 3)
+    assert evaluated(model, case, CONFIG, whole=False, until=-math.inf).samples == 4, "as many as there must be"
+    assert evaluated(model, case, CONFIG, whole=True, until=-math.inf).samples == 11
     assert all(abs(found.metric - whole.metric) <= 4 * found.error + 2 / found.weight for found in some)
 
 

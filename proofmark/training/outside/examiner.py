@@ -22,6 +22,9 @@ from proofmark.process.lifetime import die_with_parent, leave
 from proofmark.rules.config import EffectiveConfig
 from proofmark.training.spec import WEIGHTS, TrainingSpec
 
+SHARE = 0.5
+"""Of the time that it has, after which it is content with fewer samples."""
+
 
 def main() -> None:
     """Look at what the ranks of a run left, and say what was found."""
@@ -30,7 +33,7 @@ def main() -> None:
     os.set_inheritable(descriptor, False)
     began = time.monotonic()
     try:
-        answer = _examined(spec, spec.node_directory(int(sys.argv[2])))
+        answer = _examined(spec, spec.node_directory(int(sys.argv[2])), began + spec.setup_timeout * SHARE)
     except Exception as error:  # noqa: BLE001 (a case's code may raise anything; the agent goes on)
         if not isinstance(error, ProofmarkError):
             traceback.print_exc()
@@ -39,8 +42,13 @@ def main() -> None:
     os.write(descriptor, (json.dumps({**answer, "took_seconds": time.monotonic() - began}) + "\n").encode())
 
 
-def _examined(spec: TrainingSpec, directory: Path) -> dict[str, Any]:
+def _examined(spec: TrainingSpec, directory: Path, until: float) -> dict[str, Any]:
     """The metric of the weights, or the tensors that don't fit; and what came of recorded steps.
+
+    Args:
+        spec: what was trained.
+        directory: of rank 0's node.
+        until: when to be content with fewer samples.
 
     Raises:
         StepError: what was left is not whole, or the data isn't there.
@@ -59,7 +67,7 @@ def _examined(spec: TrainingSpec, directory: Path) -> dict[str, Any]:
     model, wrong = filled(case, config, read_left(directory / WEIGHTS))
     if wrong:
         return answer | {"misfits": wrong[:8]}
-    found = asdict(evaluated(model, case, config, whole=config.profile == "embedded"))
+    found = asdict(evaluated(model, case, config, config.profile == "embedded", until))
     return answer | found | {"metric": found["metric"] if math.isfinite(found["metric"]) else None}
 
 

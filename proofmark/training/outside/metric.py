@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import torch
@@ -15,9 +16,9 @@ from proofmark.training.ranks.loading import RankLoader
 from proofmark.training.ranks.model.evaluation import answers
 from proofmark.training.ranks.model.own import named_weights
 
-DRAWN, ROWS = 512, 16
-"""Samples that are drawn of data of standard size, and how many are evaluated at once: by how their batches differ it
-is told how far the metric of all may be."""
+DRAWN, LEAST, ROWS = 10_000, 512, 16
+"""Samples that are drawn of data of standard size, of which so many at least are evaluated however long they take; and
+how many are at once: by how their batches differ it is told how far the metric of all may be."""
 
 
 @dataclass(frozen=True)
@@ -49,22 +50,28 @@ def filled(
     return model.eval(), wrong
 
 
-def evaluated(model: torch.nn.Module, case: TrainingCase, config: EffectiveConfig, whole: bool) -> Found:
-    """A model's metric over the `whole` validation set, or over DRAWN of its samples.
+def evaluated(
+    model: torch.nn.Module, case: TrainingCase, config: EffectiveConfig, whole: bool, until: float = math.inf
+) -> Found:
+    """A model's metric over the `whole` validation set, or over DRAWN of its samples or, from LEAST on, those that are
+    evaluated `until` then, in seconds of the monotonic clock.
 
     Raises:
         StepError: the data is not there, or a sample can't be read.
     """
     data = case.build_dataset(config, "validation")
-    chosen = range(len(data)) if whole else sorted(_drawn(len(data)))
-    scores = _scores(model, case, data, chosen, config.eval_batch_size if whole else ROWS)
+    chosen = range(len(data)) if whole else _drawn(len(data))
+    rows = config.eval_batch_size if whole else ROWS
+    lists = [list(chosen[start : start + rows]) for start in range(0, len(chosen), rows)]
+    scores = list(_scores(model, case, data, lists, math.inf if whole else until))
+    samples = sum(map(len, lists[: len(scores)]))
     total, weight = (sum(column) for column in zip(*scores, strict=True))
     metric = total / weight if weight else math.nan
-    left = 1 - len(chosen) / len(data)
+    left = 1 - samples / len(data)
     squares = sum((score - metric * part) ** 2 for score, part in scores)
     many = len(scores)
     error = math.sqrt(left * squares * many / (many - 1)) / weight if left and many > 1 and weight else 0.0
-    return Found(metric, error, weight, len(chosen), len(data))
+    return Found(metric, error, weight, samples, len(data))
 
 
 def _drawn(items: int) -> list[int]:
@@ -72,11 +79,12 @@ def _drawn(items: int) -> list[int]:
 
 
 def _scores(
-    model: torch.nn.Module, case: TrainingCase, data: TrainingData, chosen: Sequence[int], rows: int
-) -> list[tuple[float, float]]:
-    lists = [list(chosen[start : start + rows]) for start in range(0, len(chosen), rows)]
-    scores = []
+    model: torch.nn.Module, case: TrainingCase, data: TrainingData, lists: list[list[int]], until: float
+) -> Iterator[tuple[float, float]]:
+    samples = 0
     with torch.no_grad():
-        for inputs, targets in RankLoader(data, workers=0).load(lists):
-            scores.append(case.evaluator([answer.float() for answer in answers(model(*inputs))], targets))
-    return scores
+        for rows, (inputs, targets) in zip(lists, RankLoader(data, workers=0).load(lists), strict=True):
+            yield case.evaluator([answer.float() for answer in answers(model(*inputs))], targets)
+            samples += len(rows)
+            if samples >= LEAST and time.monotonic() > until:
+                return
