@@ -237,7 +237,9 @@ class Pipeline:
     def short_round(self) -> None:
         """Beyond the seven steps, as often as asked: what was measured last, for a fraction of a second more."""
         if self.short is None:
-            self.short = ShortRounds(self.bench, self.engine or self._framework(str(self.config.effective_precision)))
+            reference = self._reference(self.model) if self.engine is not None and self.model is not None else None
+            target = self.engine or self._framework(str(self.config.effective_precision))
+            self.short = ShortRounds(self.bench, target, reference)
         self.short.time()
 
     def _reference(self, model: torch.nn.Module) -> Compute:

@@ -31,6 +31,7 @@ class Bench:
         accused: whether the present target was seen to do what an honest one does not.
         attempt: how often the present target was measured before, and disturbed.
         order: in which the data comes; None where that is the loader's own affair.
+        accuracy: of the last timed round, by the present target; None before there was one, or where it is no number.
     """
 
     config: EffectiveConfig
@@ -44,6 +45,7 @@ class Bench:
     accused: bool = False
     attempt: int = 0
     order: Order | None = None
+    accuracy: float | None = None
 
     @property
     def remainder(self) -> int:

@@ -1,9 +1,15 @@
-"""Short rounds of a target that is loaded, for the speed gate: a tenth of a second, as often as it is asked for."""
+"""Short rounds of a target that is loaded, for the speed gate: a tenth of a second, as often as it is asked for.
+
+A target that was judged may do something else from then on. So each round has fresh batches among the data's, as timed
+rounds have, and after it, before its rates are told, random rows of it are held against the reference; the score of all
+rounds together is held against that of the rounds that were judged.
+"""
 
 from __future__ import annotations
 
 import gc
 import math
+import random
 import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -11,6 +17,11 @@ from typing import TYPE_CHECKING
 from proofmark.errors import StepError
 from proofmark.inference.timing.bench import Bench
 from proofmark.inference.timing.loop import TimedRound, timed_round
+from proofmark.inference.timing.stages import Score
+from proofmark.measuring.agreement import AT_ONCE, distance
+from proofmark.measuring.honesty import TOLERANCE
+from proofmark.measuring.mixed import ENOUGH, Mixed
+from proofmark.measuring.probes import full_batches
 from proofmark.measuring.window import Compute, run_window
 
 if TYPE_CHECKING:
@@ -27,13 +38,26 @@ SETTLING = 0.05
 LONGER = 20
 """By how much a round is lengthened at once, while it is found out how many batches it takes."""
 
+COMPARED = 4
+"""Rows of a round that are held against the reference. That has the processor alone, and may be slow."""
+
+DOUBT = 1e-6
+"""Probability that honest rounds score less than is borne, by Hoeffding's inequality."""
+
 
 class ShortRounds:
     """Times a target again and again, each time over as many full batches."""
 
-    def __init__(self, bench: Bench, compute: Compute) -> None:
-        self._bench, self._compute = bench, compute
-        self._batches = 1
+    def __init__(self, bench: Bench, compute: Compute, reference: Compute | None = None) -> None:
+        """`reference` is what answers are compared with: the framework in float32, if there is a model.
+
+        Raises:
+            StepError: as `time`.
+        """
+        self._bench, self._compute, self._reference = bench, compute, reference
+        self._score, self._items = Score(), 0
+        self._among = self._asked(self._company()) if reference else []
+        self._batches = ENOUGH
         gc.collect()
         gc.freeze()  # what is loaded stays: each round begins with a collection, which shall not walk over it
         while (took := self._round().whole_ns / 1e9) < SECONDS / 2:
@@ -43,7 +67,8 @@ class ShortRounds:
         """One round, written to the log.
 
         Raises:
-            StepError: an answer that is none, or not of the form of those before.
+            StepError: an answer that is none, not of the form of those before, or another than the reference's; or
+                rounds that score less than those that were judged.
         """
         self._settle()
         result = self._round()
@@ -51,23 +76,71 @@ class ShortRounds:
 
     def _round(self) -> TimedRound:
         bench, strange = self._bench, set[str]()
+        mixed = Mixed(FullBatches(bench.loader, self._batches, len(bench.first[0])), 1, bench.first)
+        beside = not bench.vendor.runs_on_processor
 
         def evaluate(outputs: list[torch.Tensor], targets: torch.Tensor) -> tuple[float, float]:
             strange.update(bench.strange(outputs))
-            return bench.evaluator(outputs, targets)
+            scored = bench.evaluator(outputs, targets)
+            return (0.0, 0.0) if mixed.takes(outputs) else scored
 
         def sign_of_life(batches: int, items: int) -> None:
             bench.report(alive="calls")
 
         gc.collect()
-        part, beside = FullBatches(bench.loader, self._batches, len(bench.first[0])), not bench.vendor.runs_on_processor
         synchronize = bench.vendor.synchronize
-        result = timed_round(part, self._compute, synchronize, evaluate, sign_of_life, beside=beside)
+        result = timed_round(mixed, self._compute, synchronize, evaluate, sign_of_life, beside=beside)
+        if not beside:
+            result.whole_ns -= mixed.spent_ns
         if result.foo_seconds:
             strange.add(f"reports {result.foo_seconds:.6g} s of foo_time")
+        if not strange:
+            strange.update(self._other_answers(mixed), self._less_accurate(mixed, result))
         if strange:
             raise StepError(f"a round of the speed gate: the target {'; '.join(sorted(strange))}")
         return result
+
+    def _company(self) -> list[torch.Tensor]:
+        """Inputs of the data by whose answers is told how far samples lie apart."""
+        import torch
+
+        drawn = full_batches(self._bench.loader, random.SystemRandom())
+        batches = [next(drawn) for _ in range(-(-AT_ONCE // len(self._bench.first[0])))]
+        return [torch.cat(column)[:AT_ONCE] for column in zip(*batches, strict=True)]
+
+    def _asked(self, inputs: list[torch.Tensor]) -> list[torch.Tensor]:
+        """What the reference answers."""
+        assert self._reference is not None
+        return run_window(self._reference, inputs, self._bench.vendor.synchronize).answer
+
+    def _other_answers(self, mixed: Mixed) -> Iterator[str]:
+        """That random rows of a round, of fresh batches and of the data's, are answered otherwise by the reference."""
+        import torch
+
+        rows = [row for noted in mixed.noted for row in zip(noted.rows, noted.answers, strict=True)]
+        if self._reference is None or not rows:
+            return
+        chosen = random.SystemRandom().sample(rows, min(COMPARED, len(rows)))
+        given, got = ([torch.cat(column) for column in zip(*each, strict=True)] for each in zip(*chosen, strict=True))
+        worst = max(map(distance, got, self._asked(given), self._among))
+        bound = TOLERANCE[str(self._bench.config.effective_precision)]
+        if not worst <= bound:
+            yield f"answers otherwise than the framework to the same inputs: {worst:.4g} apart, more than {bound:g}"
+
+    def _less_accurate(self, mixed: Mixed, result: TimedRound) -> Iterator[str]:
+        """That all rounds together score less than those that were judged, by more than what is in which samples."""
+        bench, score = self._bench, self._score
+        for inputs, targets in (noted.held for noted in mixed.noted if noted.held is not None):
+            score.add(bench.evaluator, run_window(self._compute, inputs, bench.vendor.synchronize).answer, targets)
+        score.total, score.weight = score.total + result.score.total, score.weight + result.score.weight
+        self._items += result.items
+        known = bench.accuracy
+        if bench.order is None or known is None or not 0 <= known <= 1:
+            return  # not of samples drawn anew for each round, or of another scale than the bound is for
+        borne = math.sqrt(math.log(1 / DOUBT) / (2 * self._items))
+        found = score.total / score.weight if score.weight else 0.0
+        if not found >= known - borne:
+            yield f"scores {found:.4f} in {self._items} samples, where it was judged by {known:.4f}"
 
     def _settle(self) -> None:
         bench, until = self._bench, time.perf_counter() + SETTLING

@@ -191,7 +191,8 @@ class Timing:
             self._bench.accuse(self._name, f"reports {seconds}; expected 0.0")
 
     def _log(self, number: int, result: TimedRound, contention: Contention) -> Round:
-        accuracy = result.accuracy
+        accuracy = result.accuracy if result.accuracy is not None and math.isfinite(result.accuracy) else None
+        self._bench.accuracy = accuracy
         fields = {
             "started": result.started,
             "items": result.items,
@@ -200,7 +201,7 @@ class Timing:
             "spent_ns": result.spent_ns,
             "batch_ns": result.batch_ns,
             "evaluation_ns": result.score.evaluation_ns,
-            "accuracy": accuracy if accuracy is not None and math.isfinite(accuracy) else None,
+            "accuracy": accuracy,
             "contention": contention.model_dump(),
             "fresh": result.fresh,
             "full": len(self._bench.loader) - bool(self._bench.remainder),
