@@ -12,6 +12,7 @@ from proofmark.record.chain import changes
 from proofmark.record.envelope import CaseRecord
 from proofmark.suite import Suite
 from proofmark.verdict.engine import judge
+from proofmark.verification.made_up import UNREADABLE, reason
 
 LOG = "events.jsonl"
 
@@ -24,12 +25,16 @@ NAMED = 8
 LATER = ("kept", "compared")
 """Fields that say what the session did after it had collected the record: no log has them."""
 
-UNREADABLE = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, AssertionError, OSError)
-"""What a log may cause that was made up: RecursionError and pydantic's are among these or are caught beside them."""
-
 
 def faults(suite: Suite, record: CaseRecord, folder: Path) -> Iterator[str]:
     """What of a record does not follow from its run's logs, each in part of a sentence; nothing where all does."""
+    try:
+        yield from _faults(suite, record, folder)
+    except UNREADABLE as error:
+        yield f"it cannot be held to its logs: {reason(error)}"
+
+
+def _faults(suite: Suite, record: CaseRecord, folder: Path) -> Iterator[str]:
     if record.log is not None:
         yield from (
             f"its event log is not the one that was sealed: {what}" for what in changes(folder / LOG, record.log)
@@ -46,9 +51,8 @@ def _not_remade(suite: Suite, record: CaseRecord, folder: Path) -> Iterator[str]
         return
     try:
         made = suite.collect(folder, record)
-    except (*UNREADABLE, RecursionError) as error:
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        yield f"its figures cannot be computed anew: {reason}"
+    except UNREADABLE as error:
+        yield f"its figures cannot be computed anew: {reason(error)}"
         return
     if made is None:
         yield f"its figures cannot be computed anew: suite {suite.name} has no way to"

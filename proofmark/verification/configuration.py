@@ -15,6 +15,7 @@ from proofmark.rules.case_file import CaseFile, content_of, load_case_file
 from proofmark.rules.config import Resolution, resolve
 from proofmark.rules.legality import Override, OverrideLayer
 from proofmark.suite import Suite
+from proofmark.verification.made_up import UNREADABLE, reason
 
 COMMON = "contract.yaml"
 
@@ -46,8 +47,8 @@ def held(suite: Suite, record: CaseRecord) -> Held:
     try:
         file = load_case_file(path, record.suite, record.profile, common, suite.case_type.parameters_type)
         return Held(tuple(_faults(suite, record, file)))
-    except ProofmarkError as error:
-        return Held((f"its configuration cannot be resolved again: {str(error).splitlines()[0]}",))
+    except (ProofmarkError, *UNREADABLE) as error:
+        return Held((f"its configuration cannot be resolved again: {reason(error)}",))
 
 
 def folder_of(suite: Suite) -> Path:

@@ -6,13 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from proofmark.errors import UsageError
+from proofmark.errors import UsageError, harmless
 from proofmark.record.envelope import CaseRecord
 from proofmark.record.load import load_record
 from proofmark.record.parts import Verdict
 from proofmark.record.policy import Policy
 from proofmark.suite import Suite
 from proofmark.verdict.engine import judge
+from proofmark.verification.made_up import UNREADABLE, reason
 
 
 @dataclass(frozen=True)
@@ -47,8 +48,15 @@ def judge_again(path: Path, suites: Mapping[str, Suite], policy: Policy | None =
     """Judge the record in a file, by `policy` or else by its own. A pure function of the two.
 
     Raises:
-        UsageError: it can't be read, or its suite isn't installed.
+        UsageError: it can't be read or judged, or its suite isn't installed.
     """
+    try:
+        return _judged(path, suites, policy)
+    except UNREADABLE as error:
+        raise UsageError(harmless(f"{path}: cannot be judged: {reason(error)}")) from None
+
+
+def _judged(path: Path, suites: Mapping[str, Suite], policy: Policy | None) -> Judged:
     record = load_record(path, suites.get)
     suite = suites.get(record.suite)
     if suite is None:

@@ -16,6 +16,7 @@ from proofmark.record.signature import BadSignature, signer_of
 from proofmark.suite import Suite
 from proofmark.verification.again import faults
 from proofmark.verification.configuration import held
+from proofmark.verification.made_up import UNREADABLE, reason
 
 RECORD = "record.json"
 
@@ -74,8 +75,8 @@ def verify(directory: Path, suites: Mapping[str, Suite], allowed: Path | None = 
         name = path.relative_to(root).as_posix()
         try:
             records[name] = load_record(path, suites.get)
-        except UsageError as error:
-            findings.append(Finding(name, str(error).removeprefix(f"{path}: ")))
+        except (UsageError, *UNREADABLE) as error:
+            findings.append(Finding(name, reason(error).removeprefix(f"{path}: ")))
         else:
             findings += [Finding(name, what) for what in _of_record(records[name], path.parent, root, suites)]
             if suite := suites.get(records[name].suite):

@@ -66,6 +66,11 @@ class Entry(BaseModel):
         return f"{self.suite}/{self.case}"
 
     @property
+    def doubts(self) -> tuple[str, ...]:
+        """Why it can't be ranked beside what its record itself says."""
+        return self.findings + self.obstacles
+
+    @property
     def contender(self) -> tuple[object, ...]:
         """Of whom a league table has one ranked run."""
         return self.vendor, self.chip, self.units, tuple(self.variant.items()), self.precision, self.profile

@@ -108,9 +108,15 @@ class Index:
         )
 
     def entries(self, name: str) -> list[Entry]:
-        """A case's runs, oldest first; of files that are equal one."""
-        rows = self._base.execute("SELECT id, entry FROM run WHERE name = ? ORDER BY started, id, path", (name,))
-        return [Entry.model_validate_json(text) for text in dict(rows).values()]
+        """A case's runs, oldest first; of files that are equal the one that is best verified."""
+        rows = self._base.execute("SELECT entry FROM run WHERE name = ? ORDER BY started, id, path", (name,))
+        found = dict[str, Entry]()
+        for (text,) in rows:
+            entry = Entry.model_validate_json(text)
+            known = found.setdefault(entry.id, entry)
+            if len(entry.doubts) < len(known.doubts):
+                found[entry.id] = entry
+        return list(found.values())
 
     def figures(self, name: str) -> Iterator[tuple[str, dict[str, Value]]]:
         """Id and figures of a case's runs, one at a time, in the order of `entries`."""

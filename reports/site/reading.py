@@ -12,6 +12,7 @@ from proofmark.plain_json import LARGEST
 from proofmark.record.envelope import CaseRecord
 from proofmark.record.load import load_record
 from proofmark.suite import Suite
+from proofmark.verification.made_up import MADE_UP, reason
 from proofmark.verification.verify import verify
 from reports.content.view import View
 from reports.site.discover import Session
@@ -71,22 +72,30 @@ class Reader:
             OSError: a page can't be written.
             ProofmarkError: nothing can be verified here.
         """
-        seen = self.look(session.folder, self.suites)
+        try:
+            seen = self.look(session.folder, self.suites)
+        except MADE_UP as error:
+            told = harmless(f"{session.folder}: cannot be verified: {reason(error)}")
+            return [Read(str(path), session.state, problem=told) for path in session.records]
         return list(self._each(session, seen))
 
     def _each(self, session: Session, seen: Seen) -> Iterator[Read]:
         for path in session.records:
             try:
-                identity = _identity(path)
-                name = path.relative_to(session.folder).as_posix()
-                record = seen.records.get(name) or load_record(path, self.suites.get)
+                yield self._one(path, session, seen)
             except ProofmarkError as error:
                 yield Read(str(path), session.state, problem=harmless(str(error)))
-                continue
-            view = View(record)
-            entry = entry_of(identity, view, seen.findings, [seen.unheld[name]] if name in seen.unheld else [])
-            write_run(self.runs, entry, view, self.suites, self.assets)
-            yield Read(str(path), session.state, entry, as_json(values_of(view)))
+            except MADE_UP as error:
+                yield Read(str(path), session.state, problem=harmless(f"{path}: cannot be shown: {reason(error)}"))
+
+    def _one(self, path: Path, session: Session, seen: Seen) -> Read:
+        identity = _identity(path)
+        name = path.relative_to(session.folder).as_posix()
+        record = seen.records.get(name) or load_record(path, self.suites.get)
+        view = View(record)
+        entry = entry_of(identity, view, seen.findings, [seen.unheld[name]] if name in seen.unheld else [])
+        write_run(self.runs, entry, view, self.suites, self.assets)
+        return Read(str(path), session.state, entry, as_json(values_of(view)))
 
 
 def _identity(path: Path) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import fcntl
 import json
@@ -17,6 +18,8 @@ from benchmarks.synthetic_records import synthetic
 from proofmark.errors import UsageError
 from proofmark.suite import Suite
 from proofmark.verification import configuration
+from proofmark.verification.judged import judge_again
+from proofmark.verification.verify import verify
 from reports.site import __main__ as program
 from reports.site import build as building
 from reports.site import export as exporting
@@ -292,6 +295,42 @@ def test_a_record_that_names_no_files_of_its_case_is_at_fault(
 ) -> None:
     found = configuration.held(SUITES["inference"], make_record(case_hash=case_hash))
     assert len(found.faults) == faults and (note is None or note in str(found.note))
+
+
+def test_a_copy_that_does_not_hold_takes_nothing_from_the_verified_run(tmp_path: Path) -> None:
+    def bare(folder: Path, suites: Mapping[str, Suite]) -> Seen:
+        return Seen(["manifest.json: is not there"] if "copy" in folder.parents[1].name else (), {})
+
+    for name in ("a-copy", "run", "z-copy"):
+        put(tmp_path / "in" / name, seed())
+    made(tmp_path / "in", tmp_path / "site", bare)
+    (row,) = league(tmp_path / "site", "inference/resnet50")["rows"]
+    assert row["rank"] == 1
+
+
+def test_a_record_of_strange_values_is_a_line_and_the_rest_is_built(few: Path, tmp_path: Path) -> None:
+    def strange(folder: Path, suites: Mapping[str, Suite]) -> Seen:
+        if folder.parents[1].name == "0":
+            raise TypeError("unsupported operand type(s)")
+        return Seen((), {})
+
+    built = made(few, tmp_path / "site", strange)
+    assert built.runs == 3 and len(built.problems) == 1 and "cannot be verified: unsupported" in built.problems[0]
+
+
+@pytest.mark.parametrize("key", ["max_noise", "repeat", "min_seconds"])
+def test_a_record_of_strange_values_cannot_be_judged(tmp_path: Path, key: str) -> None:
+    said = seed()
+    path = put(tmp_path / "in", {**said, "config": {**said["config"], key: "x"}})
+    with contextlib.suppress(UsageError):
+        judge_again(path, SUITES)
+    assert not verify(path.parent, SUITES).holds
+
+
+def test_a_directory_in_the_place_of_a_log_is_a_finding(tmp_path: Path) -> None:
+    path = put(tmp_path / "in", {**seed(), "log": {"events": 1, "head": "0" * 64}})
+    path.with_name("events.jsonl").mkdir()
+    assert "cannot be held to its logs" in "".join(map(str, verify(path.parent, SUITES).findings))
 
 
 def test_without_pyarrow_there_is_no_parquet_and_a_line_says_so(

@@ -1,0 +1,14 @@
+"""What a record or a log may cause that somebody made up: nothing of it may end the one who looks."""
+
+from __future__ import annotations
+
+MADE_UP = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, AssertionError, RecursionError)
+"""What values of a strange kind may raise where something is computed of them; pydantic's are among these."""
+
+UNREADABLE = (*MADE_UP, OSError)
+"""And what strange files may."""
+
+
+def reason(error: Exception) -> str:
+    """What an exception says, in a line."""
+    return str(error).splitlines()[0] if str(error) else type(error).__name__
