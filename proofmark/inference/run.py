@@ -30,7 +30,7 @@ from proofmark.record.kept import failed
 from proofmark.record.policy import Policy, default_policy
 from proofmark.rules.config import EffectiveConfig
 from proofmark.suite import Run
-from proofmark.vendor.environment import environment_of
+from proofmark.vendor.environment import referee_environment_of
 from proofmark.vendor.hardware.devices import Assignment
 from proofmark.vendor.hardware.provenance import run_facts
 from proofmark.vendor.registry import FoundVendor
@@ -98,7 +98,7 @@ class CaseRun(Run[RunRecord]):
         if "init" in self._outcomes:
             return self._outcomes["init"]
         if not self._problems and self._launcher is None:
-            warm_up(IMPORTED, environment_of(vars(self.config.host)))  # while the facts are gathered
+            warm_up(IMPORTED, referee_environment_of(vars(self.config.host)))  # while the facts are gathered
         self._begun = self._log.write("run_begin", **self._facts())
         self._log.write("step_begin", step="init")
         for warning in self._plan.warnings:

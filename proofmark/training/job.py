@@ -16,7 +16,7 @@ from proofmark.training.node.agent_forks import IMPORTED
 from proofmark.training.node.stopwatch import Stopwatch
 from proofmark.training.outside.examination import LOG as EXAMINER_LOG
 from proofmark.training.spec import TrainingSpec
-from proofmark.vendor.environment import environment_of
+from proofmark.vendor.environment import referee_environment_of
 
 RANKS = ("rank[0-9]*.jsonl", "rank[0-9]*.log", LEFT)
 LEAVES = ("agent.jsonl", "agent.log", "monitor.jsonl", "monitor.err", EXAMINER_LOG, *RANKS)
@@ -40,7 +40,7 @@ def submit(spec: TrainingSpec, launcher: Launcher, imports: Sequence[str] = ()) 
             nnodes=spec.nnodes,
             sys_path=spec.sys_path,
             imports=(*IMPORTED, *imports),
-            environment=environment_of(spec.config["host"]),
+            environment=referee_environment_of(spec.config["host"]),
         )
     )
 

@@ -1,6 +1,7 @@
 """`vendors/<name>/environment.yaml`: variables and packages that a vendor's processes need, in all cases or in one.
 
-Variables stand in the record, and may not be those by which the suite, torchrun, the linker or Python's import work.
+Variables are for the processes in which the vendor's code runs, and for no other. They stand in the record, and may not
+be those by which the suite, torchrun, the linker or Python's import work.
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ FILE = "environment.yaml"
 
 RULES = (
     (r"PROOFMARK_.*|PYTEST_.*|PY_COLORS", "is the suite's own"),
-    (r"(?!LD_LIBRARY_PATH$)LD_.*|PYTHON.*|BASH_ENV|ENV|IFS|SHELLOPTS", "changes which code runs"),
+    (r"LD_.*|DYLD_.*|PYTHON.*|BASH_ENV|ENV|IFS|SHELLOPTS", "changes which code runs"),
+    (r"OPENSSL_.*|OMP_TOOL.*|.*INJECTION(32|64)?_PATH|GCONV_PATH|LOCPATH|GLIBC_TUNABLES", "changes which code runs"),
+    (r"TRITON_PLUGIN_PATHS", "changes which code runs"),
     (r"PATH|HOME|USER|LOGNAME|SHELL|TMPDIR|TEMP|TMP|XDG_.*|LANG|LC_.*|TZ", "is the user's or the suite's to set"),
     (
         r"(LOCAL_|GROUP_|ROLE_)?(RANK|WORLD_SIZE)|LOCAL_WORLD_SIZE|MASTER_(ADDR|PORT)|TORCHELASTIC_.*|NODE_RANK",
@@ -118,9 +121,19 @@ def variables_of(directory: Path, case: str) -> Mapping[str, str]:
 
 
 def environment_of(host: Mapping[str, Any]) -> dict[str, str]:
-    """What a case's processes are given, by the plain form of its HostSettings: what the vendor declares, and what
-    keeps them from leaving things behind."""
-    return {**tidy_environment(Path(host["cache_dir"])), **host.get("environment", {})}
+    """What the processes that run the vendor's code are given, by the plain form of a case's HostSettings: what the
+    vendor declares, and what keeps them from leaving things behind."""
+    return {**referee_environment_of(host), **declared_of(host)}
+
+
+def declared_of(host: Mapping[str, Any]) -> dict[str, str]:
+    """What the vendor declares alone."""
+    return dict(host.get("environment", {}))
+
+
+def referee_environment_of(host: Mapping[str, Any]) -> dict[str, str]:
+    """What the case's other processes are given, which hold labels, clock and log: nothing that the vendor declares."""
+    return tidy_environment(Path(host["cache_dir"]))
 
 
 def strangers(directory: Path, known: Collection[str]) -> list[Problem]:

@@ -23,7 +23,7 @@ def ran_on(nproc: int, module: str, *arguments: str) -> subprocess.CompletedProc
 
 def main() -> None:
     """Run torchrun."""
-    fork_ranks()
+    fork_ranks({})
     from torch.distributed import run
 
     network = "--standalone --local-addr 127.0.0.1 --log-dir".split()

@@ -15,7 +15,7 @@ from proofmark.launch.job import Handle, Job, Launcher
 from proofmark.launch.job_file import index_in
 from proofmark.record.events import CORRUPT, Event, read_events
 from proofmark.training.ranks.heartbeat import SETUP, read_heartbeat
-from proofmark.vendor.environment import environment_of
+from proofmark.vendor.environment import declared_of, referee_environment_of
 
 BEAT = "rank0.heartbeat"
 
@@ -68,7 +68,8 @@ class TrialProcess:
                 sys_path=spec.sys_path,
                 begins="the trial starts",
                 imports=imports,
-                environment=environment_of(spec.config["host"]),
+                environment=referee_environment_of(spec.config["host"]),
+                declared=declared_of(spec.config["host"]) if spec.nproc == 1 else {},
             )
         )
 

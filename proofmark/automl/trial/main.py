@@ -23,20 +23,22 @@ from proofmark.process.lifetime import end_own_group, leave
 from proofmark.process.wall_clock import now
 from proofmark.process.warm import split_off
 from proofmark.record.events import EventLog
-from proofmark.vendor.environment import environment_of
+from proofmark.vendor.environment import declared_of, environment_of, referee_environment_of
 
 
 def main() -> int:
     """Run the trial, and leave behind why not, if not."""
     spec = TrialSpec.load(Path(sys.argv[1]))
-    os.environ |= (given := environment_of(spec.config["host"]))
+    host = spec.config["host"]
+    # by itself it runs the vendor's code; of several its ranks do
+    os.environ |= (given := environment_of(host) if spec.nproc == 1 else referee_environment_of(host))
     let_pass(given)
     if spec.nproc == 1:
         split_off(())  # its monitor needs no imports
     else:
         from proofmark.training.node.agent_forks import fork_ranks
 
-        fork_ranks()
+        fork_ranks(declared_of(host))
     parent = Parent()
     faulthandler.enable()
     log = EventLog(spec.folder / LOG)

@@ -10,7 +10,7 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from proofmark.errors import StepError
@@ -41,12 +41,15 @@ class EngineFailed(StepError):
 class EngineProcess:
     """`python -m proofmark.inference.engine.main`, which dies with this process."""
 
-    def __init__(self, directory: Path, sys_path: Sequence[str] | None = None) -> None:
+    def __init__(
+        self, directory: Path, sys_path: Sequence[str] | None = None, variables: Mapping[str, str] | None = None
+    ) -> None:
         """Start it, with nothing of this process's but what passes of its environment, in a directory of its own.
 
         Args:
             directory: that one, its home too; an absolute path.
             sys_path: where its Python finds modules; None: where this one does.
+            variables: those that the vendor declares.
 
         Raises:
             OSError: it can't be started.
@@ -54,7 +57,7 @@ class EngineProcess:
         self._socket, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         arguments, own = [str(os.getpid()), str(directory)], {"TMPDIR": str(directory)}
         path = {"PYTHONPATH": os.pathsep.join(sys.path if sys_path is None else sys_path)}
-        environment = begun_with({}, own | path, home=str(directory))
+        environment = begun_with(variables or {}, own | path, home=str(directory))
         with its:
             self._process = start_module(
                 "proofmark.inference.engine.main", arguments, [its.fileno()], OUTPUT, environment

@@ -76,7 +76,7 @@ class Engines:
                 "weights": _saved(model, Path(folder)) if model is not None else None,
                 "hidden": [os.path.abspath(place) for place in self._hidden() if place],
             }
-            engine = RemoteEngine(EngineProcess(self.directory.absolute()))
+            engine = RemoteEngine(EngineProcess(self.directory.absolute(), variables=self.config.host.environment))
             self.running.append(engine)
             engine.make({**common, **orders})
         return engine

@@ -11,7 +11,7 @@ from proofmark.inference.node.spec import CaseSpec
 from proofmark.inference.node.worker import CaseWorker, Progress, WorkerSpec
 from proofmark.launch.job_file import JobFile
 from proofmark.monitoring.monitor import MonitorProcess
-from proofmark.vendor.environment import environment_of
+from proofmark.vendor.environment import declared_of, environment_of, referee_environment_of
 from proofmark.vendor.hardware.devices import Assignment
 from proofmark.vendor.introduction import IntroducedVendor
 from proofmark.vendor.registry import FoundVendor
@@ -64,9 +64,9 @@ class ProcessesHere:
         assert isinstance(found.vendor, IntroducedVendor)
         self._timeout = spec.step_timeout
         (directory / "engine").mkdir()
-        host = {**spec.config["host"], "artifact_dir": str(directory / "engine")}
+        own = declared_of(spec.config["host"]) | device.environment  # of its engines
+        host = {**spec.config["host"], "artifact_dir": str(directory / "engine"), "environment": own}
         config = {**spec.config, "host": host}
-        given = environment_of(host)
         self._worker = CaseWorker(
             WorkerSpec(
                 *spec.case,
@@ -78,7 +78,7 @@ class ProcessesHere:
                 str(directory),
                 spec.sys_path,
             ),
-            given | device.environment,
+            referee_environment_of(host) | device.environment,
             spec.patience,
             spec.imports,
         )
@@ -96,7 +96,7 @@ class ProcessesHere:
                 directory / "monitor.jsonl",
                 spec.monitor_interval,
                 host["device"],
-                given,
+                environment_of(spec.config["host"]),
                 host["isolation"] == "wall",
             )
 

@@ -27,7 +27,7 @@ from proofmark.training.node.stopwatch import Stopwatch
 from proofmark.training.outside.examination import examine
 from proofmark.training.ranks.heartbeat import PHASES, SETUP, Heartbeat, read_heartbeat
 from proofmark.training.spec import AGENT, OUTPUTS, TrainingSpec
-from proofmark.vendor.environment import environment_of
+from proofmark.vendor.environment import declared_of, referee_environment_of
 from proofmark.vendor.hardware.machine import describe_host, usable_cores
 
 WAITING = ("torch/distributed/", "torch/nn/parallel/", "torch/autograd/graph.py")
@@ -48,7 +48,7 @@ def main() -> int:
     spec, node = TrainingSpec.load(Path(sys.argv[1])), int(sys.argv[2])
     os.environ |= {AGENT: str(os.getpid()), **(given := _environment(spec))}
     let_pass(given)
-    fork_ranks()
+    fork_ranks(declared_of(spec.config["host"]))
     watch = Watch(spec, node)
     watch.log.write("agent_begin", **describe_host().model_dump())
     os.environ[OUTPUTS] = ",".join(str(output.descriptor) for output in watch.outputs.values())
@@ -82,7 +82,7 @@ def _environment(spec: TrainingSpec) -> dict[str, str]:
     """Processes of one node share its cores, unless the user says otherwise."""
     share = str(max(1, usable_cores() // spec.nproc))
     threads = os.environ.get("OMP_NUM_THREADS", share)
-    return {"OMP_NUM_THREADS": threads, **environment_of(spec.config["host"])}
+    return {"OMP_NUM_THREADS": threads, **referee_environment_of(spec.config["host"])}
 
 
 def _arguments(spec: TrainingSpec, node: int) -> list[str]:

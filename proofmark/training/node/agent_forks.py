@@ -6,8 +6,10 @@ import os
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
+from proofmark.errors import StepError
 from proofmark.process.warm import Forked, fork_module, split_off
 
 ALONE = ("--standalone", "--local-addr", "127.0.0.1", "--log-dir", os.devnull)
@@ -25,25 +27,39 @@ IMPORTED = (
 """What an agent and each of its ranks import."""
 
 
-def fork_ranks() -> None:
-    """Import what ranks need, and have torchrun fork them. The environment that they share is that of this process.
+def fork_ranks(declared: Mapping[str, str]) -> None:
+    """Import what ranks need, and have torchrun fork them. The environment that they share is that of this process, and
+    what the vendor declared, which this process is not given.
 
     To be called before this process has threads, or has run any of the vendor's code. Where ranks can't be forked, or
     torchrun starts them otherwise than today's, each is started from nothing.
+
+    Raises:
+        StepError: torchrun starts them otherwise, and they can't be given what was declared.
     """
     split_off(IMPORTED)
     try:
         from torch.distributed.elastic.multiprocessing.subprocess_handler import subprocess_handler
     except ImportError:
-        return
-    if vars(subprocess_handler).get("Popen") is subprocess.Popen:
-        vars(subprocess_handler)["Popen"] = _begin
+        known: dict[str, Any] = {}
+    else:
+        known = vars(subprocess_handler)
+    if known.get("Popen") is subprocess.Popen:
+        known["Popen"] = partial(_begin, declared)
+    elif declared:
+        raise StepError(f"this torchrun's ranks can't be given what environment.yaml declares: {', '.join(declared)}")
 
 
 def _begin(
-    args: Sequence[str], env: Mapping[str, str], stdout: Any = None, stderr: Any = None, **others: Any
+    declared: Mapping[str, str],
+    args: Sequence[str],
+    env: Mapping[str, str],
+    stdout: Any = None,
+    stderr: Any = None,
+    **others: Any,
 ) -> subprocess.Popen[bytes] | Forked:
     """`Popen` as torchrun calls it for `python -u -m MODULE ARGUMENTS...`, which begins a session."""
+    env = {**env, **declared}
     plain = others == {"start_new_session": True} and stdout is stderr is None
     if plain and tuple(args[:3]) == (sys.executable, "-u", "-m"):
         forked = fork_module(args[3], args[4:], (0, 1, 2), env)

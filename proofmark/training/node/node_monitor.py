@@ -10,6 +10,7 @@ from pathlib import Path
 from proofmark.monitoring.monitor import MonitorProcess
 from proofmark.record.events import EventLog
 from proofmark.training.spec import TrainingSpec
+from proofmark.vendor.environment import environment_of
 
 FAILED = "monitor_failed"
 """The event in the agent's log that says what was wrong with it."""
@@ -46,4 +47,5 @@ def _start(spec: TrainingSpec, interval: float, directory: Path) -> MonitorProce
     """Its group is this process, which everything of the training on this node descends from."""
     host, vendors = spec.config["host"], Path(spec.vendors_dir)
     path, wall = directory / "monitor.jsonl", host["isolation"] == "wall"
-    return MonitorProcess(spec.vendor, vendors, os.getpid(), spec.nproc, path, interval, host["device"], wall=wall)
+    given = environment_of(host)
+    return MonitorProcess(spec.vendor, vendors, os.getpid(), spec.nproc, path, interval, host["device"], given, wall)
