@@ -14,7 +14,7 @@ import yaml
 from proofmark.errors import ConfigurationError, UsageError
 from proofmark.flagperf import __main__
 from proofmark.flagperf.adaptation.bring import bring
-from proofmark.flagperf.adaptation.fates import FATES, Row
+from proofmark.flagperf.adaptation.fates import FATES, MutableCheck, Row, as_markdown
 from proofmark.flagperf.adaptation.moved import Moved
 from proofmark.flagperf.host_file import load_host_file
 from proofmark.launch.cluster.cluster_file import load_cluster
@@ -287,3 +287,11 @@ def test_their_list_of_runs_is_no_run_list(tmp_path: Path) -> None:
     (tmp_path / "test_conf.py").write_text("CASES = {}\n")
     with pytest.raises(ConfigurationError, match=r"test_conf.py: is Python.*python -m proofmark.flagperf import"):
         load_host_file(tmp_path / "test_conf.py")
+
+
+def test_no_text_of_others_is_markup_in_the_table() -> None:
+    evil = "<img src=x> [a](http://b) `c` *d* _e_ https://f www.g | @h \\\\"
+    table = as_markdown([Row("f.py", 1, "key", evil, "unknown", why=evil)], MutableCheck(0, 0, 0, 0), "title")
+    line = table.splitlines()[-1]
+    assert line.count("|") == 7 and not set("<>[]`*@\\") & set(line)
+    assert "://" not in line and "www." not in line and " _" not in line

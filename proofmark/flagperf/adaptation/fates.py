@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -23,6 +24,9 @@ FATES: dict[Fate, str] = {
 }
 WIDEST = 48
 """Characters of a value that are shown."""
+
+_MARKUP = re.compile(r"[|`<>\[\]()!*~#&@\\]|:(?=//)|(?<=www)\.|(?<![^\W_])_|_(?![^\W_])", re.IGNORECASE)
+"""What can be more than itself in a line of Markdown. An underscore within a word is not: keys have those."""
 
 
 @dataclass(frozen=True)
@@ -101,13 +105,18 @@ def as_markdown(rows: Sequence[Row], check: MutableCheck, title: str) -> str:
             row.here,
             why,
         )
-        lines.append(f"| {' | '.join(harmless(cell).replace('|', chr(92) + '|') for cell in cells)} |")
+        lines.append(f"| {' | '.join(map(_escaped, cells))} |")
     return "\n".join(lines) + "\n"
 
 
 def as_json(rows: Sequence[Row], check: MutableCheck) -> str:
     """The table for programs."""
     return json.dumps({"mutable": asdict(check), "rows": [asdict(row) for row in rows]}, indent=1, ensure_ascii=False)
+
+
+def _escaped(text: str) -> str:
+    """Text of others as Markdown that shows exactly it: no code, link, tag, mention or emphasis comes of it."""
+    return _MARKUP.sub(lambda found: f"&#{ord(found[0])};", harmless(text))
 
 
 def _shown(value: Any) -> str:
