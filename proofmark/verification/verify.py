@@ -17,6 +17,7 @@ from proofmark.suite import Suite
 from proofmark.verification.again import faults
 from proofmark.verification.configuration import held
 from proofmark.verification.made_up import UNREADABLE, reason
+from proofmark.verification.plain_files import strange
 
 RECORD = "record.json"
 
@@ -68,11 +69,18 @@ def verify(directory: Path, suites: Mapping[str, Suite], allowed: Path | None = 
         UsageError: there is no such folder, the list can't be read, or ssh-keygen is missing.
     """
     root = _folder(directory)
+    odd = sorted(strange(root))
+    unopened = [Finding(path.relative_to(root).as_posix(), "is no plain file: it is not opened") for path in odd]
+    if any(path.parent == root and path.name in (MANIFEST, SIGNATURE) for path in odd):
+        return Verified(root, tuple(unopened), (), {})
     signer, findings, notes = _signer(root, allowed)
-    findings += _against_manifest(root)
+    findings += [*unopened, *_against_manifest(root)]
     records = dict[str, CaseRecord]()
     for path in sorted(_records(root)):
         name = path.relative_to(root).as_posix()
+        if beside := next((each for each in odd if path.parent in each.parents), None):
+            findings.append(Finding(name, f"is not read: {beside.relative_to(root)} is no plain file"))
+            continue
         try:
             records[name] = load_record(path, suites.get)
         except (UsageError, *UNREADABLE) as error:

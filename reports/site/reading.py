@@ -13,6 +13,7 @@ from proofmark.record.envelope import CaseRecord
 from proofmark.record.load import load_record
 from proofmark.suite import Suite
 from proofmark.verification.made_up import MADE_UP, reason
+from proofmark.verification.plain_files import is_plain
 from proofmark.verification.verify import verify
 from reports.content.view import View
 from reports.site.discover import Session
@@ -102,9 +103,11 @@ def _identity(path: Path) -> str:
     """Of a file's content.
 
     Raises:
-        ProofmarkError: it can't be read, or is too large for a record.
+        ProofmarkError: it can't be read, is no plain file, or too large for a record.
     """
     try:
+        if not is_plain(path):
+            raise ProofmarkError(f"{path}: is no plain file: it is not opened")
         with path.open("rb") as stream:
             content = stream.read(LARGEST + 1)
     except OSError as error:

@@ -6,9 +6,10 @@ import contextlib
 import csv
 import fcntl
 import json
+import os
 import shutil
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -331,6 +332,24 @@ def test_a_directory_in_the_place_of_a_log_is_a_finding(tmp_path: Path) -> None:
     path = put(tmp_path / "in", {**seed(), "log": {"events": 1, "head": "0" * 64}})
     path.with_name("events.jsonl").mkdir()
     assert "cannot be held to its logs" in "".join(map(str, verify(path.parent, SUITES).findings))
+
+
+@pytest.mark.parametrize("name", ["record.json", "events.jsonl", "manifest.json", "monitor.jsonl"])
+@pytest.mark.parametrize("lay", [os.mkfifo, lambda path: path.symlink_to("/dev/zero")])
+def test_what_is_no_plain_file_is_found_and_never_opened(
+    tmp_path: Path, name: str, lay: Callable[[Path], None]
+) -> None:
+    path = put(tmp_path / "in", {**seed(), "log": {"events": 1, "head": "0" * 64}})
+    path.with_name(name).unlink(missing_ok=True)
+    lay(path.with_name(name))
+    found = verify(path.parent, SUITES)
+    assert not found.records and f"{name}: is no plain file: it is not opened" in map(str, found.findings)
+    built = made(tmp_path / "in", tmp_path / "site", held)
+    if name == "record.json":
+        assert built.runs == 0 and "is no plain file" in built.problems[0]
+    else:
+        (row,) = league(tmp_path / "site", "inference/resnet50")["rows"]
+        assert row["rank"] is None and "is no plain file" in row["why"]
 
 
 def test_without_pyarrow_there_is_no_parquet_and_a_line_says_so(

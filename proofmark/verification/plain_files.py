@@ -1,0 +1,26 @@
+"""What of a folder may be opened: plain files alone. A link leads elsewhere, a pipe or a device never ends."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+
+def is_plain(path: Path) -> bool:
+    """Whether it is a file, and no link to one.
+
+    Raises:
+        OSError: it is gone.
+    """
+    return stat.S_ISREG(path.lstat().st_mode)
+
+
+def strange(root: Path) -> Iterator[Path]:
+    """Whatever lies below a folder and is neither a file nor a directory; nothing is opened or followed."""
+    for folder, names, files in os.walk(root):
+        for path in (Path(folder, name) for name in (*names, *files)):
+            mode = path.lstat().st_mode
+            if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+                yield path
