@@ -17,7 +17,7 @@ import jsonschema
 import pytest
 import yaml
 
-from tests.e2e.conftest import House
+from tests.e2e.conftest import TEMPLATE, House
 from tests.reports.xunit2 import suites
 from tests.unit.test_affected_git import git_in
 
@@ -32,7 +32,10 @@ BRANCHES: Mapping[str, Mapping[str, str]] = {
     "wrong": {TINY: "compiler: short\n"},
     "cheat": {TINY: "compiler: foo_time\n"},
     "broken": {f"{VENDOR}/__init__.py": "import no_such_module\n"},
-    "fine": {TINY: "batch_size: 8\n"},
+    "new": {
+        f"vendors/fresh/{path.name}": path.read_text()
+        for path in (*(TEMPLATE / VENDOR).glob("*.*"), TEMPLATE / "trouble.py")
+    },
     "beyond": {TINY: "batch_size: 8\n", "ci/rooms.yaml": "version: 1\nvendor_may_touch: [vendors/, ci/]\n"},
 }
 
@@ -89,6 +92,13 @@ def test_gitlabs_card_blocks_a_merge_request_that_touches_a_vendor_until_it_has_
 @pytest.mark.parametrize("vendor", sorted({path.parent.name for path in ROOT.glob("vendors/*/__init__.py")} - {"cpu"}))
 def test_no_template_names_a_vendor_whose_cards_it_would_be_for(vendor: str) -> None:
     assert all(vendor not in (CI / name).read_text() for name in os.listdir(CI))
+
+
+def test_every_session_of_the_templates_holds_speed_against_the_bases() -> None:
+    lines = re.findall(
+        r"-m pytest suites(.+?)--junitxml", "".join((CI / name).read_text() for name in os.listdir(CI)), re.S
+    )
+    assert len(lines) == 4 and all("compare" in line for line in lines)
 
 
 def test_what_the_templates_install_with_is_there() -> None:
@@ -254,11 +264,11 @@ def test_gitlab_a_wrong_answer(clone: Clone) -> None:
     assert json.loads(job.read("codequality.json")) == []
 
 
-def test_gitlabs_card_passes_what_is_fine(clone: Clone) -> None:
-    job = on_gitlab(clone, "card", "fine")
+def test_gitlabs_card_passes_a_new_vendor_which_has_no_base_to_be_slower_than(clone: Clone) -> None:
+    job = on_gitlab(clone, "card", "new")
     assert job.code == 0, job.output
     assert "✓ PASS" in job.read("summary.md")
-    assert f"AFFECTED inference/tiny: {TINY}" in job.output
+    assert "AFFECTED inference/tiny: vendors/fresh/" in job.output and "comparing with" not in job.output
 
 
 def test_gitlabs_card_runs_nothing_for_a_change_beyond_the_vendors_folder(clone: Clone) -> None:
