@@ -11,7 +11,10 @@ from proofmark.errors import ProofmarkError, harmless
 from proofmark.plain_json import LARGEST
 from proofmark.record.envelope import CaseRecord
 from proofmark.record.load import load_record
+from proofmark.record.parts import VerdictKind
+from proofmark.record.policy import default_policy
 from proofmark.suite import Suite
+from proofmark.verdict.engine import judge
 from proofmark.verification.made_up import MADE_UP, reason
 from proofmark.verification.plain_files import is_plain
 from proofmark.verification.verify import verify
@@ -94,9 +97,20 @@ class Reader:
         name = path.relative_to(session.folder).as_posix()
         record = seen.records.get(name) or load_record(path, self.suites.get)
         view = View(record)
-        entry = entry_of(identity, view, seen.findings, [seen.unheld[name]] if name in seen.unheld else [])
+        obstacles = [*([seen.unheld[name]] if name in seen.unheld else []), *self._by_the_suites_policy(record)]
+        entry = entry_of(identity, view, seen.findings, obstacles)
         write_run(self.runs, entry, view, self.suites, self.assets)
         return Read(str(path), session.state, entry, as_json(values_of(view)))
+
+    def _by_the_suites_policy(self, record: CaseRecord) -> Iterator[str]:
+        """What keeps a run from being ranked that passed by a policy of its own: all are ranked by one."""
+        policy, suite = default_policy(), self.suites.get(record.suite)
+        if suite is None or record.policy == policy:
+            return
+        record = record.model_copy(update={"policy": policy, "policy_hash": policy.sha256})
+        verdict = judge(record, suite.stages(record))
+        if verdict.kind != VerdictKind.PASS:
+            yield "; ".join([f"{verdict.kind} by policy {policy.title}", *verdict.reasons[:1]])
 
 
 def _identity(path: Path) -> str:

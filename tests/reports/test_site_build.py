@@ -17,6 +17,8 @@ import pytest
 
 from benchmarks.synthetic_records import synthetic
 from proofmark.errors import UsageError
+from proofmark.inference.record import Accuracy
+from proofmark.record.policy import default_policy
 from proofmark.suite import Suite
 from proofmark.verification import configuration
 from proofmark.verification.judged import judge_again
@@ -350,6 +352,17 @@ def test_what_is_no_plain_file_is_found_and_never_opened(
     else:
         (row,) = league(tmp_path / "site", "inference/resnet50")["rows"]
         assert row["rank"] is None and "is no plain file" in row["why"]
+
+
+def test_a_run_that_passes_by_a_lax_policy_of_its_own_is_shown_unranked(tmp_path: Path) -> None:
+    lax = default_policy().model_copy(update={"name": "lax", "accuracy_ratio": 0.01, "blocks": ()})
+    scores = {"metric": "top1", "target": 0.5, "gate": 0.01, "framework_fp32": 0.98, "framework": 0.98, "engine": 0.6}
+    record = make_record(profile="standard", policy=lax, accuracy=Accuracy(**scores))
+    assert record.verdict is not None and record.verdict.kind == "PASS"
+    put(tmp_path / "in", json.loads(record.text()))
+    made(tmp_path / "in", tmp_path / "site")
+    (row,) = league(tmp_path / "site", "inference/resnet50")["rows"]
+    assert row["rank"] is None and row["why"].startswith("FAIL_ACCURACY by policy proofmark 1")
 
 
 def test_without_pyarrow_there_is_no_parquet_and_a_line_says_so(
