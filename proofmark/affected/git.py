@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from proofmark.affected.changes import Change, Changes
 from proofmark.errors import UsageError, harmless
+from proofmark.git import run_git
 
 SUBMODULE = "160000"
 """The mode of an entry that is another repository's commit."""
 
-_PLAIN = ("-c", "core.quotePath=false", "-c", "core.fsmonitor=false", "-c", "diff.ignoreSubmodules=none")
 _DIFF = ("diff", "--raw", "-z", "--no-renames", "--no-ext-diff", "--ignore-submodules=none", "--no-abbrev")
-_OTHERS_VARIABLES = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_EXTERNAL_DIFF", "GIT_DIFF_OPTS")
-"""A hook that runs a session has these of its own repository."""
 
 
 def changes_since(revision: str, house: Path) -> Changes:
@@ -128,18 +125,10 @@ def _git(house: Path, arguments: Sequence[str]) -> bytes:
 
 
 def _run(house: Path, arguments: Sequence[str]) -> subprocess.CompletedProcess[bytes]:
-    environment = {key: value for key, value in os.environ.items() if key not in _OTHERS_VARIABLES}
-    environment |= {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "GIT_NO_REPLACE_OBJECTS": "1", "LC_ALL": "C"}
-    git = shutil.which("git")
-    if git is None:
-        raise UsageError("--changed-since needs git, and there is none in PATH")
     try:
-        return subprocess.run(
-            [git, "-C", str(house), *_PLAIN, *arguments],
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-        )
+        return run_git(house, arguments)
+    except FileNotFoundError:
+        raise UsageError("--changed-since needs git, and there is none in PATH") from None
     except (OSError, ValueError) as error:
         raise UsageError(harmless(f"--changed-since: git cannot be run: {error}")) from None
 

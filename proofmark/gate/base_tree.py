@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import filecmp
 import os
-import shutil
 import subprocess
 import sys
 import venv
@@ -16,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from proofmark.errors import UsageError, harmless
+from proofmark.git import run_git
 
 REQUIREMENTS = ("requirements.txt", "constraints.txt")
 """Files that say which packages a tree needs."""
@@ -133,19 +133,13 @@ def _asked(folder: Path, *arguments: str, **environment: str) -> str:
     Raises:
         UsageError: it is not there, or complains.
     """
-    git = shutil.which("git")
-    if git is None:
-        raise UsageError("--compare with a revision needs git, which is not on this machine")
-    clean = {key: value for key, value in os.environ.items() if not key.startswith("GIT_")}
-    ran = subprocess.run(
-        [git, "--no-optional-locks", "-C", str(folder), *arguments],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        errors="surrogateescape",
-        env={**clean, "LC_ALL": "C", **environment},
-    )
+    try:
+        ran = run_git(folder, arguments, **environment)
+    except FileNotFoundError:
+        raise UsageError("--compare with a revision needs git, which is not on this machine") from None
+    except (OSError, ValueError) as error:
+        raise UsageError(harmless(f"--compare: git cannot be run: {error}")) from None
     if ran.returncode:
-        first = next(iter(ran.stderr.strip().splitlines()), f"git {arguments[0]} failed")
-        raise UsageError(harmless(f"--compare: git: {first}"))
-    return ran.stdout.strip()
+        told = os.fsdecode(ran.stderr).strip().splitlines()
+        raise UsageError(harmless(f"--compare: git: {next(iter(told), f'git {arguments[0]} failed')}"))
+    return os.fsdecode(ran.stdout).strip()

@@ -90,6 +90,16 @@ def test_a_revision_that_is_none_is_refused(history: Path, revision: str) -> Non
         Repository.of(history).commit(revision)
 
 
+def test_no_replaced_object_and_no_hook_of_the_configuration_is_between(history: Path, tmp_path: Path) -> None:
+    git(history, "config", "core.fsmonitor", f"touch {tmp_path}/ran; false")
+    git(history, "replace", "HEAD~1", "HEAD")
+    (tmp_path / "ran").unlink(missing_ok=True)
+    repository = Repository.of(history)
+    assert not repository.dirty and not (tmp_path / "ran").exists()
+    house = repository.extract(repository.commit("HEAD~1"), tmp_path / "out")
+    assert (house / "conftest.py").read_text() == "# 1\n"
+
+
 def test_a_shallow_clone_says_what_to_do(history: Path, tmp_path: Path) -> None:
     git(tmp_path, "clone", "-q", "--depth", "1", f"file://{history.parent}", "shallow")
     with pytest.raises(UsageError, match="this clone is shallow: git fetch --unshallow"):
