@@ -365,6 +365,15 @@ def test_a_run_that_passes_by_a_lax_policy_of_its_own_is_shown_unranked(tmp_path
     assert row["rank"] is None and row["why"].startswith("FAIL_ACCURACY by policy proofmark 1")
 
 
+def test_the_outcome_of_a_comparison_is_held_to_its_bounds(tmp_path: Path) -> None:
+    ratio = {"metric": "engine_core", "outcome": "SAME", "value": 0.5, "low": 0.49, "high": 0.51, "pairs": 9}
+    compared = {"baseline": "main", "identity": None, "way": "rounds", "width": 0.02, "error": 0.01}
+    compared |= {"metrics_of_session": 1, "ratios": [ratio]}
+    path = put(tmp_path / "in", {**seed(), "compared": compared})
+    told = "compared.engine_core is SAME, its bounds give REGRESSION"
+    assert told in "".join(map(str, verify(path.parent, SUITES).findings))
+
+
 def test_without_pyarrow_there_is_no_parquet_and_a_line_says_so(
     few: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
