@@ -62,8 +62,18 @@ def begun_with(
     inherited = dict(os.environ) if everything else passed_on(os.environ)
     if not everything:  # packages of the user's are found by HOME
         inherited |= {"HOME": home or "/nonexistent", "PYTHONUSERBASE": site.getuserbase()}
-    names = dict.fromkeys((*_names(os.environ), *given))
-    return {**inherited, **given, PASSES: ",".join(names), **own}
+    return {**inherited, **handed_on(given, _names(os.environ)), **own}
+
+
+def handed_on(given: Mapping[str, str], others: Iterable[str] = ()) -> dict[str, str]:
+    """Variables that are given on purpose, and word to who has them that its children have them too.
+
+    Args:
+        given: those; names that it lets pass itself do so.
+        others: names that pass too.
+    """
+    names = dict.fromkeys((*others, *_names(given), *(name for name in given if name != PASSES)))
+    return {**given, PASSES: ",".join(names)}
 
 
 def _names(environment: Mapping[str, str]) -> list[str]:

@@ -49,7 +49,7 @@ def test_two_cases_on_the_first_host(campus: Campus, tmp_path: Path) -> None:
         assert {"proofmark", "python", "torch"} <= record.versions.keys()
         assert record.chip.name == "fake chip" and record.monitoring is not None and record.monitoring.samples > 1
         assert record.corrupt_lines == 0 and set(ran.steps(case).values()) <= {"done", "skipped"}
-        assert {path.name for path in (ran.case_dir(case) / "noderank0").iterdir()} == set(remote.LEAVES)
+        assert {path.name for path in (ran.case_dir(case) / "noderank0").iterdir()} == {*remote.LEAVES, "monitor.csv"}
         assert record.kept == ()
     nothing_is_left(campus)
     assert any((first.work / "cache" / "weights").rglob("*.safetensors")), "trained there once"

@@ -7,7 +7,7 @@ import contextlib
 import subprocess
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import yaml
@@ -19,9 +19,11 @@ from proofmark.launch.cluster.cluster_file import Cluster, load_cluster
 from proofmark.launch.cluster.connection import HostError
 from proofmark.launch.cluster.container import ContainerImage, _without_disks, container_of
 from proofmark.launch.cluster.container_file import ContainerSettings, device_files
+from proofmark.launch.cluster.link import HostLink, environment_on
 from proofmark.launch.cluster.node import Node
 from proofmark.launch.launchers.slurm import Slurm
 from proofmark.launch.launchers.ssh import Ssh
+from proofmark.process.environment import passed_on
 
 GOOD: dict[str, Any] = {"work_dir": "/work"}
 
@@ -289,3 +291,12 @@ def test_slurm_must_be_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(UsageError, match="salloc, srun, scancel, scontrol, squeue not found in PATH"):
         Slurm(Cluster(work_dir="/work"))
+
+
+def test_what_a_cluster_file_sets_reaches_all_that_is_started_on_a_host() -> None:
+    variables = {"NCCL_DEBUG": "WARN", "ACME_KEY": "k", "PROOFMARK_PASSES": "ACME_*"}
+    link = cast(HostLink, SimpleNamespace(code="/code"))
+    there = environment_on(link, Cluster(work_dir="/work", interface="eth0", environment=variables))
+    of_children = passed_on({**there, "ACME_HOME": "/opt/acme", "UNASKED": "1"})
+    assert of_children["NCCL_DEBUG"] == "WARN" and of_children["NCCL_SOCKET_IFNAME"] == "eth0"
+    assert of_children["ACME_KEY"] == "k" and of_children["ACME_HOME"] == "/opt/acme" and "UNASKED" not in of_children

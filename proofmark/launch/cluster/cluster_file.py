@@ -71,7 +71,9 @@ class Cluster(_Part):
     )
     checkpoints: str | None = Field(default=None, description="a directory that all hosts share, for checkpoints")
     clear_caches: bool = Field(default=False, description="have the kernel drop its caches before each run")
-    environment: dict[str, str] = Field(default_factory=dict, description="variables of all ranks, such as NCCL's")
+    environment: dict[str, str] = Field(
+        default_factory=dict, description="variables of all that runs on the hosts, such as NCCL's"
+    )
     partition: str | None = Field(default=None, description="Slurm's")
     account: str | None = Field(default=None, description="Slurm's")
     time_limit: str | None = Field(default=None, description="Slurm's, as `[days-]hours:minutes:seconds`")

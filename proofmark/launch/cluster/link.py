@@ -12,6 +12,7 @@ from proofmark.launch.cluster.container import ContainerImage
 from proofmark.launch.cluster.node import Node, Nodes
 from proofmark.launch.cluster.preflight import HostReport
 from proofmark.launch.cluster.program import PROGRAM
+from proofmark.process.environment import handed_on
 from proofmark.rules.scale import Scale
 
 CONSTRAINTS = "constraints.txt"
@@ -113,7 +114,7 @@ class HostLink:
 
 
 def environment_on(link: HostLink, cluster: Cluster) -> dict[str, str]:
-    """Variables of everything that is started on a host."""
+    """Variables of everything that is started on a host, and of what that starts."""
     names = ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME", "TP_SOCKET_IFNAME") if cluster.interface else ()
     network = dict.fromkeys(names, cluster.interface or "")
-    return {**network, **cluster.environment, "PYTHONPATH": link.code}
+    return {**handed_on({**network, **cluster.environment}), "PYTHONPATH": link.code}
