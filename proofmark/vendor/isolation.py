@@ -30,6 +30,9 @@ from proofmark.wall.wall import Wall, put_on
 
 FILE = "isolation.yaml"
 
+KERNELS = ("/dev/dri/renderD*", "/dev/accel/accel*")
+"""Where the kernel itself puts accelerators, whoever made them: no file need name these."""
+
 NOT_ASKED_FOR = "none was put on: --isolation process"
 
 
@@ -76,7 +79,7 @@ class IsolationSettings(BaseModel):
 
     def device_files(self) -> list[Path]:
         """Those that are there."""
-        found = {path for pattern in self.devices for path in glob.glob(pattern)}
+        found = {path for pattern in (*KERNELS, *self.devices) for path in glob.glob(pattern)}
         return [Path(path) for path in sorted(found) if not is_hosts_own(os.path.realpath(path))]
 
 

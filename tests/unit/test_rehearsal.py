@@ -10,6 +10,7 @@ import pytest
 import torch
 from torch import nn
 
+from proofmark.inference.engine.engines import Engines
 from proofmark.inference.steps import pipeline, weights
 from proofmark.inference.steps.pipeline import Pipeline
 from proofmark.record.events import EventLog, read_events
@@ -51,7 +52,10 @@ class Rehearsed:
         config = EffectiveConfig("inference", "net", "embedded", "acme", parameters, settings, host=host)
         found: Any = SimpleNamespace(vendor=Processor(), directory=self.directory)
         log = EventLog(self.directory / "events.jsonl")
-        return Pipeline(case, found, compiler, config, self.directory, log, lambda **_: None).run("data_and_model")
+        engines = Engines((Net.__module__, Net.__qualname__), found, config, self.directory)  # none is started
+        return Pipeline(case, found, compiler, config, self.directory, log, lambda **_: None, engines).run(
+            "data_and_model"
+        )
 
     def counted(self) -> list[float]:
         """FLOPs in the log."""
