@@ -28,7 +28,7 @@ BEGUN = 1_790_000_000.0
 
 
 def spec(directory: Path, vendor: str = "cpu", interval: float | None = 0.05) -> TrainingSpec:
-    config = {"host": {"device": None, "isolation": "wall"}}
+    config = {"host": {"device": None, "isolation": "wall", "cache_dir": str(directory)}}
     return TrainingSpec(("", ""), vendor, str(VENDORS), config, str(directory), (), monitor_interval=interval)
 
 
