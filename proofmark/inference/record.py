@@ -8,7 +8,7 @@ from pydantic import Field, field_validator, model_validator
 
 from proofmark.record.envelope import CaseRecord
 from proofmark.record.parts import Check, Contention, Flops, Host, Launched, Memory, Monitoring, Part, Rate, Seconds
-from proofmark.record.policy import default_policy
+from proofmark.record.policy import RestsOn, default_policy
 
 STEPS = (
     "init",
@@ -146,6 +146,11 @@ class RunRecord(CaseRecord):
     def variant(self) -> dict[str, str]:
         """The compiler, or that there is none."""
         return {"compiler": self.compiler or "none"}
+
+    @property
+    def claimed(self) -> frozenset[RestsOn]:
+        """Nothing, since the referee measured it itself; on another host that one says what it measured."""
+        return frozenset({"time", "samples", "metric"}) if self.launched else frozenset()
 
     def measured(self) -> Measurement | None:
         """The measurement that the case is ranked by: the engine's, or the framework's without one."""

@@ -26,7 +26,7 @@ from proofmark.record.parts import (
     Utilisation,
     Verdict,
 )
-from proofmark.record.policy import Policy, default_policy
+from proofmark.record.policy import RESTS_ON, Policy, RestsOn, default_policy
 from proofmark.rules.legality import Override
 from proofmark.wall.isolation import Isolation
 
@@ -110,6 +110,11 @@ class CaseRecord(Part):
         """What every process that ran the vendor's code was kept from the rest by."""
         kept = [*self.isolation.values()]
         return "wall" if kept and all(each.kind == "wall" for each in kept) else "process"
+
+    @property
+    def claimed(self) -> frozenset[RestsOn]:
+        """What of the run is only claimed by processes with vendor's code: all, where a suite says nothing of it."""
+        return frozenset(RESTS_ON)
 
     @property
     def hosts(self) -> Sequence[Host]:

@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import ConfigDict, Field, ValidationError, field_validator
 
@@ -22,6 +22,11 @@ OPTIONAL = (VerdictKind.UNSUPPORTED, VerdictKind.AMBIGUOUS, VerdictKind.INSUFFIC
 """Verdicts that a policy may let pass by; the others say that a run is not one of its task."""
 
 Share = Annotated[float, Field(ge=0, le=1)]
+
+RestsOn = Literal["time", "samples", "metric", "initial weights", "steps"]
+"""What a figure may rest on. Each is verified, or claimed by a process with vendor's code or by another host."""
+
+RESTS_ON: tuple[RestsOn, ...] = get_args(RestsOn)
 
 TAILS = (90, 95, 99, 99.9)
 """Percentiles of latency that are ever recorded."""
@@ -46,6 +51,17 @@ class Noise(Strict):
     idle: Share = Field(description="of all cores, that must have been idle if others' part is not to count")
 
 
+class Ranking(Strict):
+    """What a run must have beside its PASS to be set among others. No verdict asks for it."""
+
+    isolation: Literal["wall", "process"] = Field(
+        default="process", description="what must have kept each process with vendor's code from the rest, at least"
+    )
+    verified: tuple[RestsOn, ...] = Field(
+        default=(), strict=False, description="what must not be claimed alone, where a run has it"
+    )
+
+
 class Policy(Strict):
     """Bounds of a verdict. What is no policy's to set is a constant where it is used."""
 
@@ -63,6 +79,10 @@ class Policy(Strict):
         description="share by which two speeds may differ and still be the same; null: as the comparison asked for"
     )
     noise: Noise
+    ranking: Ranking = Field(
+        default=Ranking(),
+        exclude_if=lambda ranking: ranking == Ranking(),  # it is younger than records with hashes of all the others
+    )
 
     @field_validator("blocks")
     @classmethod

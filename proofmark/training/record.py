@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
 
 from pydantic import Field
 
 from proofmark.record.envelope import CaseRecord
 from proofmark.record.parts import Check, Contention, Host, Instances, Launched, Monitoring, Part, Rate
+from proofmark.record.policy import RESTS_ON, RestsOn
 
 
 class Evaluation(Part):
@@ -144,7 +144,7 @@ class Examination(Part):
 class Standing(Part):
     """What a figure of a training rests on."""
 
-    what: Literal["time", "samples", "metric", "initial weights", "steps"]
+    what: RestsOn
     verified: bool = Field(description="in a process that runs no vendor's code; otherwise it is claimed by the ranks")
     by: str = Field(description="who says so")
 
@@ -257,6 +257,13 @@ class TrainingRecord(CaseRecord):
     def run_name(self) -> str:
         """With the scale."""
         return f"{super().run_name}/{self.scale}"
+
+    @property
+    def claimed(self) -> frozenset[RestsOn]:
+        """What was not verified in each of its runs."""
+        runs = [each for run in self.runs for each in (run, *run.servers)]
+        sure = [{each.what for each in run.standing if each.verified} for run in runs]
+        return frozenset(what for what in RESTS_ON if not sure or not all(what in each for each in sure))
 
     @property
     def hosts(self) -> Sequence[Host]:

@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from proofmark.errors import ProofmarkError, harmless
+from proofmark.record.policy import load_policy
 from proofmark.suite import find_suites
 from reports.site.build import HOUSE, build
 from reports.site.export import NO_PARQUET
@@ -25,12 +26,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--out", metavar="SITE", required=True, type=Path, help="the site's directory, new or a site's")
     parser.add_argument("--processes", metavar="N", type=_count, default=2, help="that read records (default 2)")
     parser.add_argument("--allowed-signers", metavar="FILE", type=Path, help="who must have signed what is ranked")
+    parser.add_argument("--policy", metavar="FILE", type=Path, help="what is ranked by, if not the suite's own policy")
     given = parser.parse_args(arguments)
     signers = given.allowed_signers
     look = partial(held, allowed=signers)
     try:
         by = hashlib.sha256(signers.read_bytes()).hexdigest() if signers else ""
-        built = build(given.directories, given.out, find_suites(HOUSE / "suites"), look, given.processes, by)
+        policy = load_policy(given.policy) if given.policy else None
+        built = build(given.directories, given.out, find_suites(HOUSE / "suites"), look, given.processes, by, policy)
     except (ProofmarkError, OSError) as error:
         print(harmless(f"error: {error}"), file=sys.stderr)
         return USAGE_ERROR

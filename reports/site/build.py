@@ -25,6 +25,7 @@ from pydantic import ValidationError
 
 from proofmark.errors import UsageError
 from proofmark.process.lifetime import die_with_parent
+from proofmark.record.policy import Policy, default_policy
 from proofmark.suite import Suite
 from reports.site import pages, ranking
 from reports.site.discover import Session, discover
@@ -58,6 +59,7 @@ def build(
     look: Look = held,
     processes: int = 2,
     by: str = "",
+    policy: Policy | None = None,
 ) -> Built:
     """Build the site of all records below some directories, or bring it up to date.
 
@@ -68,21 +70,22 @@ def build(
         look: verifies a session's folder.
         processes: that read records.
         by: what `look` goes by beside the code; where it is another than at the last build, all is looked at again.
+        policy: that all are ranked by; None for the suite's own.
 
     Raises:
         ProofmarkError: a directory can't be read, or nothing be verified; the site is another's folder, or another
             build is at it.
         OSError: no space, no permission.
     """
-    found = list(discover(directories))
+    found, policy = list(discover(directories)), policy or default_policy()
     with _alone(site):
         for name in ("runs", "data", "exports"):
             (site / name).mkdir(exist_ok=True)
         assets = pages.write_assets(site)
         try:
             pages.write_shells(site, assets)
-            with Index(site / INDEX, _maker() + by) as index:
-                reader = Reader(suites, look, site / "runs", assets)
+            with Index(site / INDEX, _maker() + by + policy.sha256) as index:
+                reader = Reader(suites, look, site / "runs", assets, policy)
                 built = _brought_up_to_date(index, site, found, _reading(reader, processes))
                 pages.sweep_assets(site, assets)
                 return built

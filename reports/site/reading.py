@@ -12,9 +12,10 @@ from proofmark.plain_json import LARGEST
 from proofmark.record.envelope import CaseRecord
 from proofmark.record.load import load_record
 from proofmark.record.parts import VerdictKind
-from proofmark.record.policy import default_policy
+from proofmark.record.policy import Policy, default_policy
 from proofmark.suite import Suite
 from proofmark.verdict.engine import judge
+from proofmark.verdict.ranking import obstacles
 from proofmark.verification.made_up import MADE_UP, reason
 from proofmark.verification.plain_files import is_plain
 from proofmark.verification.verify import verify
@@ -60,12 +61,16 @@ def held(folder: Path, suites: Mapping[str, Suite], allowed: Path | None = None)
 
 @dataclass(frozen=True)
 class Reader:
-    """What reading records needs. `runs` is the folder for their pages, `assets` where their styles lie in the site."""
+    """What reading records needs. `runs` is the folder for their pages, `assets` where their styles lie in the site.
+
+    All are ranked by one `policy`, whatever they were judged by.
+    """
 
     suites: Mapping[str, Suite]
     look: Look
     runs: Path
     assets: str
+    policy: Policy = field(default_factory=default_policy)
 
     def read(self, session: Session) -> list[Read]:
         """Read a session's records and write their pages; of each that can't be read a problem in a line.
@@ -97,20 +102,20 @@ class Reader:
         name = path.relative_to(session.folder).as_posix()
         record = seen.records.get(name) or load_record(path, self.suites.get)
         view = View(record)
-        obstacles = [*([seen.unheld[name]] if name in seen.unheld else []), *self._by_the_suites_policy(record)]
-        entry = entry_of(identity, view, seen.findings, obstacles)
+        unheld = [seen.unheld[name]] if name in seen.unheld else []
+        entry = entry_of(identity, view, seen.findings, [*unheld, *self._by_the_policy(record)])
         write_run(self.runs, entry, view, self.suites, self.assets)
         return Read(str(path), session.state, entry, as_json(values_of(view)))
 
-    def _by_the_suites_policy(self, record: CaseRecord) -> Iterator[str]:
-        """What keeps a run from being ranked that passed by a policy of its own: all are ranked by one."""
-        policy, suite = default_policy(), self.suites.get(record.suite)
-        if suite is None or record.policy == policy:
-            return
-        record = record.model_copy(update={"policy": policy, "policy_hash": policy.sha256})
-        verdict = judge(record, suite.stages(record))
-        if verdict.kind != VerdictKind.PASS:
-            yield "; ".join([f"{verdict.kind} by policy {policy.title}", *verdict.reasons[:1]])
+    def _by_the_policy(self, record: CaseRecord) -> Iterator[str]:
+        """What keeps a run from being ranked that passed, by a policy of its own maybe."""
+        policy, suite = self.policy, self.suites.get(record.suite)
+        if suite is not None and record.policy != policy:
+            record = record.model_copy(update={"policy": policy, "policy_hash": policy.sha256})
+            verdict = judge(record, suite.stages(record))
+            if verdict.kind != VerdictKind.PASS:
+                yield "; ".join([f"{verdict.kind} by policy {policy.title}", *verdict.reasons[:1]])
+        yield from obstacles(record, policy)
 
 
 def _identity(path: Path) -> str:

@@ -365,6 +365,23 @@ def test_a_run_that_passes_by_a_lax_policy_of_its_own_is_shown_unranked(tmp_path
     assert row["rank"] is None and row["why"].startswith("FAIL_ACCURACY by policy proofmark 1")
 
 
+def test_a_policy_ranks_runs_behind_a_wall_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(program, "held", lambda folder, suites, allowed: taken_as_given(folder, suites))
+    (tmp_path / "lab.yaml").write_text("name: lab\nversion: 2\nranking: {isolation: wall}\n")
+    for vendor, kind in (("acme", "wall"), ("zeta", "process")):
+        record = make_record(profile="standard", vendor=vendor, isolation={"engine": {"kind": kind}})
+        put(tmp_path / "in" / vendor, json.loads(record.text()))
+    ways = {
+        None: (),
+        "isolation: engine ran without a wall, and policy lab 2": ("--policy", str(tmp_path / "lab.yaml")),
+    }
+    for why, options in ways.items():  # the second build reads all again
+        assert program.main([str(tmp_path / "in"), "--out", str(tmp_path / "site"), *options]) == 0
+        rows = {row["vendor"]: row for row in league(tmp_path / "site", "inference/resnet50")["rows"]}
+        assert rows["acme"]["rank"] == 1 and (rows["zeta"]["why"] or "").startswith(why or "")
+        assert (rows["zeta"]["rank"] is None) == (why is not None)
+
+
 def test_the_outcome_of_a_comparison_is_held_to_its_bounds(tmp_path: Path) -> None:
     ratio = {"metric": "engine_core", "outcome": "SAME", "value": 0.5, "low": 0.49, "high": 0.51, "pairs": 9}
     compared = {"baseline": "main", "identity": None, "way": "rounds", "width": 0.02, "error": 0.01}
@@ -390,6 +407,7 @@ def test_without_pyarrow_there_is_no_parquet_and_a_line_says_so(
         ([".", "--out", "file"], "--out file: not a directory"),
         ([".", "--out", "site", "--processes", "0"], "expected 1 to 256"),
         ([".", "--out", "site", "--allowed-signers", "nobody"], "nobody"),
+        ([".", "--out", "site", "--policy", "nowhere.yaml"], "nowhere.yaml"),
         (["."], "--out"),
     ],
 )

@@ -12,10 +12,14 @@ from proofmark.inference.record import RunRecord
 from proofmark.inference.verdict import judge
 from proofmark.record.envelope import CaseRecord
 from proofmark.record.parts import Contention, VerdictKind
-from proofmark.record.policy import Policy, default_policy, load_policy
+from proofmark.record.policy import RESTS_ON, Policy, Ranking, default_policy, load_policy
 from proofmark.training.verdict import judge as judge_training
+from proofmark.verdict.ranking import obstacles
+from proofmark.wall.isolation import Isolation
 from tests.training_records import make_run, make_training
 from tests.unit.records import accuracy, measurement, record
+
+RANKING = ["isolation", "0", "more"]
 
 
 def policy(**changes: Any) -> Policy:
@@ -49,6 +53,8 @@ def test_a_file_says_what_is_other_in_it(tmp_path: Path) -> None:
         ("name: lab\nversion: 1\nblocks: [PASS]\n", ["blocks"]),
         ("name: lab\nversion: 1\nblocks: [AMBIGUOUS, AMBIGUOUS]\n", ["blocks"]),
         ("name: lab\nversion: 1\nblocks: [FAIL_HONESTY]\nbloks: 1\n", ["blocks", "bloks"]),
+        ("name: lab\nversion: 1\nranking: {isolation: container, verified: [honesty], more: 1}\n", RANKING),
+        ("name: lab\nversion: 1\nranking: wall\n", ["ranking"]),
         ("- name", [""]),
         ("name: lab\nname: lab\n", [""]),
     ],
@@ -58,6 +64,50 @@ def test_all_that_is_wrong_is_told_at_once(tmp_path: Path, text: str, keys: list
         load_policy(written(tmp_path / "p.yaml", text))
     assert [problem.key.rpartition(".")[2] for problem in refused.value.problems] == keys, str(refused.value)
     assert all(str(tmp_path) in line for line in str(refused.value).splitlines())
+
+
+def test_what_a_ranking_needs_is_in_no_hash_of_before(tmp_path: Path) -> None:
+    assert default_policy().sha256 == "9134de65f55b5f85dc17eae7e1a2df0ff0297063da2bb3027a448fcf9dab35a7"
+    assert "ranking" not in default_policy().model_dump()
+    same = load_policy(written(tmp_path / "p.yaml", "name: proofmark\nversion: 1\nranking: {isolation: process}\n"))
+    assert same.sha256 == default_policy().sha256
+    other = load_policy(written(tmp_path / "q.yaml", "name: proofmark\nversion: 1\nranking: {verified: [time]}\n"))
+    assert other.sha256 != same.sha256 and Policy.model_validate_json(other.model_dump_json()) == other
+    assert other.ranking.isolation == "process" and judge(record(policy=other)).kind == "PASS"
+
+
+WALLED, OPEN = Isolation(kind="wall"), Isolation.none("none was put on")
+
+
+@pytest.mark.parametrize(
+    "isolation, told",
+    [
+        ({"engine": WALLED, "introduction": WALLED}, []),
+        ({"engine": OPEN, "introduction": WALLED}, ["isolation: engine ran without a wall"]),
+        ({}, ["isolation: its vendor's code, as far as is recorded, ran without a wall"]),
+    ],
+)
+def test_a_ranking_may_need_a_wall(isolation: dict[str, Isolation], told: list[str]) -> None:
+    made = record(isolation=isolation)
+    assert not list(obstacles(made, default_policy()))
+    found = list(obstacles(made, policy(ranking=Ranking(isolation="wall"))))
+    assert [what.partition(", and policy")[0] for what in found] == told
+
+
+def test_a_ranking_may_need_what_was_verified() -> None:
+    strict = policy(ranking=Ranking(verified=("time", "metric", "steps")))
+    assert not list(obstacles(record(), strict))
+    (elsewhere,) = obstacles(record(launched=[{"name": "h", "skew": 0.0, "round_trip": 0.1}]), strict)
+    assert elsewhere.startswith("only claimed: time, metric; ")
+    sure = [{"what": what, "verified": True, "by": "the referee"} for what in ("time", "metric", "steps")]
+    held, half, said = (make_run(standing=standing) for standing in (sure, sure[:2], ()))
+    told = {"": (held,), "steps": (held, half), "time, metric, steps": (held, said)}
+    for what, runs in told.items():
+        found = [
+            each.removeprefix("only claimed: ").partition(";")[0] for each in obstacles(make_training(*runs), strict)
+        ]
+        assert found == [what][: bool(what)]
+    assert CaseRecord.claimed.fget(None) == frozenset(RESTS_ON), "a suite that says nothing claims all"  # type: ignore[attr-defined]
 
 
 def test_only_what_may_pass_can_be_let_pass() -> None:

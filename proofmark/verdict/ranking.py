@@ -1,0 +1,20 @@
+"""What keeps a run from being set among others though it passed: what a policy asks for beside its verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from proofmark.record.envelope import CaseRecord
+from proofmark.record.policy import Policy
+
+
+def obstacles(record: CaseRecord, policy: Policy) -> Iterator[str]:
+    """Each in a sentence; none where it may be ranked."""
+    wanted = policy.ranking
+    if wanted.isolation == "wall" and record.isolated != "wall":
+        open_ = sorted(name for name, kept in record.isolation.items() if kept.kind != "wall")
+        which = ", ".join(open_) or "its vendor's code, as far as is recorded,"
+        yield f"isolation: {which} ran without a wall, and policy {policy.title} ranks no such run"
+    claimed = [what for what in wanted.verified if what in record.claimed]
+    if claimed:
+        yield f"only claimed: {', '.join(claimed)}; policy {policy.title} ranks what was verified"
