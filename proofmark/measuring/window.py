@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from proofmark.errors import StepError
 from proofmark.process.threads import one_thread
@@ -25,6 +25,12 @@ Synchronize = Callable[[], None]
 @runtime_checkable
 class Apart(Protocol):
     """A target in a process of its own: its inputs have to be where it can see them before the clock runs."""
+
+    def ask(self, placed: list[torch.Tensor]) -> Any:
+        """Run one batch that was placed, and wait for its answer: a copy that no other process can write into."""
+
+    def read(self, answer: Any) -> tuple[list[torch.Tensor], float]:
+        """What it answered: outputs, and foo_time in seconds."""
 
     def place(self, inputs: list[torch.Tensor]) -> list[torch.Tensor]:
         """The same inputs where it sees them; as they are, if they are there."""
@@ -48,7 +54,7 @@ class Window:
 
     Attributes:
         given: the inputs where the engine saw them.
-        outputs: the engine's own tensors.
+        outputs: the engine's own tensors; the copies themselves, where it is in a process of its own.
         answer: copies of them on the host, as they were when the clock was stopped.
         foo_seconds: what the engine reported as `foo_time`.
         nanoseconds: from the call to the copied answer.
@@ -73,14 +79,20 @@ def run_window(compute: Compute, inputs: list[torch.Tensor], synchronize: Synchr
         StepError: what it returned is no answer.
     """
     batch = len(inputs[0])  # before the engine has them in hand
-    given = compute.place(inputs) if isinstance(compute, Apart) else inputs
     clock = time.perf_counter_ns
+    if isinstance(compute, Apart):
+        given = compute.place(inputs)
+        start = clock()
+        copied = compute.ask(given)  # waits for the device, too
+        nanoseconds = clock() - start
+        outputs, foo_seconds = check_answer(compute.read(copied), batch)
+        return Window(given, outputs, outputs, foo_seconds, nanoseconds)
     start = clock()
-    returned = compute(given)
+    returned = compute(inputs)
     synchronize()
     outputs, foo_seconds = check_answer(returned, batch)
     answer = on_host(outputs)
-    return Window(given, outputs, answer, foo_seconds, clock() - start)
+    return Window(inputs, outputs, answer, foo_seconds, clock() - start)
 
 
 def check_answer(returned: object, batch: int) -> tuple[list[torch.Tensor], float]:

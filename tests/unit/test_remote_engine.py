@@ -139,7 +139,7 @@ class TestOneThatRuns:
         window = run_window(engine, asked(6), nothing)
         assert window.answer[0].shape == (4, 80_000) and window.foo_seconds == 0.5
         again = run_window(engine, asked(6), nothing)
-        assert torch.equal(window.outputs[0], again.answer[0])  # in a slot of its own
+        assert torch.equal(window.outputs[0], again.answer[0])  # a copy of its own
 
     def test_what_it_writes_into_its_inputs_is_seen(self, engine: RemoteEngine) -> None:
         inputs = asked(4)

@@ -101,6 +101,7 @@ class EngineProcess:
             except BlockingIOError:
                 if time.perf_counter_ns() > deadline:
                     self._sleep()
+                os.sched_yield()  # the engine's threads may want this very processor
                 continue
             except OSError:
                 raise self._lost() from None

@@ -1,4 +1,8 @@
-"""An engine in a process of its own, called as if it were here."""
+"""An engine in a process of its own, called as if it were here.
+
+What runs within a call finds the caches of the processor full of the model: a line of Python takes ten times as long as
+elsewhere. So what can be done before a call or after it is not done within.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +12,15 @@ import struct
 import threading
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from pydantic import Field, TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
 from proofmark.inference.engine import protocol
 from proofmark.inference.engine.engine_process import EngineFailed, EngineProcess
-from proofmark.inference.engine.slots import Pool, Slot
+from proofmark.inference.engine.protocol import Layout
+from proofmark.inference.engine.slots import Pool, Slot, tensors_in
 from proofmark.inference.failure import LONGEST
 from proofmark.plain_json import first_of
 from proofmark.process.memory import peak_resident_bytes, reset_peak
@@ -42,15 +47,23 @@ _TOLD = TypeAdapter(_Told)
 
 
 class Placed(list["torch.Tensor"]):
-    """A batch in shared memory."""
+    """A batch in shared memory, and what says so."""
 
     def __init__(self, tensors: Sequence[torch.Tensor], slot: int, layout: bytes) -> None:
         super().__init__(tensors)
         self.slot, self.layout = slot, layout
 
 
+class Answer(NamedTuple):
+    """What came back: its bytes, in memory of this process alone, how tensors lie there, and foo_time in seconds."""
+
+    content: bytearray
+    layout: Layout
+    foo_seconds: float
+
+
 class RemoteEngine:
-    """Takes inputs, returns (outputs, foo_time): the outputs lie in memory that the other process can write into.
+    """Takes inputs, returns (outputs, foo_time): the outputs lie in memory of this process alone.
 
     Attributes:
         isolation: how the process said that it is kept from the rest, before any code of the vendor's ran in it.
@@ -61,7 +74,6 @@ class RemoteEngine:
         self._process, self._owner = process, threading.get_ident()
         self._pool = Pool(self._announce)
         self._answer: Slot | None = None
-        self._answer_size = FIRST_ANSWER
         self.isolation = Isolation()
 
     def make(self, orders: Mapping[str, Any]) -> None:
@@ -92,7 +104,7 @@ class RemoteEngine:
         """
         owned = threading.get_ident() == self._owner
         if owned and self._answer is None:
-            self._answer = self._slot(self._answer_size)
+            self._answer = self._pool.make(FIRST_ANSWER)
         if isinstance(inputs, Placed):
             return inputs
         text = protocol.written(inputs)
@@ -111,12 +123,19 @@ class RemoteEngine:
         self._pool.reserve(AHEAD, protocol.read_layout(protocol.written(inputs)).size)
 
     def __call__(self, inputs: list[torch.Tensor]) -> tuple[list[torch.Tensor], float]:
-        """Run one batch, and wait until its answer is in shared memory and the device idle.
+        """Run one batch.
 
         Raises:
             EngineFailed: it raised, died, or answered what is no answer.
         """
-        placed = self.place(inputs)
+        return self.read(self.ask(self.place(inputs)))
+
+    def ask(self, placed: list[torch.Tensor]) -> Answer:
+        """Run one batch that was placed: wait until its answer is in shared memory and the device idle, and copy it.
+
+        Raises:
+            EngineFailed: it raised, died, or answered what is no answer.
+        """
         assert isinstance(placed, Placed) and self._answer is not None
         number = secrets.randbits(64)
         call = protocol.CALL_FORM.pack(protocol.CALL, placed.slot, self._answer.number, len(placed.layout), number)
@@ -125,9 +144,13 @@ class RemoteEngine:
         try:
             if message[0] == protocol.LARGER:
                 message = self._enlarged(message, number)
-            return self._read(message, number)
+            return self._copied(message, number)
         except (ValueError, struct.error) as error:
             raise EngineFailed(f"the engine's process answered what is no answer: {error}") from None
+
+    def read(self, answer: Answer) -> tuple[list[torch.Tensor], float]:
+        """The outputs, as tensors, and foo_time in seconds."""
+        return tensors_in(answer.content, answer.layout), answer.foo_seconds
 
     def device_memory(self) -> tuple[int | None, int | None]:
         """(peak bytes used on the device, total bytes) as the vendor's package reads them there; None if it can't.
@@ -172,13 +195,11 @@ class RemoteEngine:
         assert self._answer is not None
         if given != number or not self._answer.size < size <= protocol.MOST_BYTES:
             raise ValueError(f"asks for a slot of {size} bytes")
-        self._pool.give_back(self._answer)
-        self._answer_size, self._answer = size, None
-        self._answer = self._slot(size)
+        self._answer = self._pool.make(size)
         self._process.send(protocol.GO_ON_FORM.pack(protocol.GO_ON, self._answer.number, number))
         return self._process.receive()
 
-    def _read(self, message: bytes, number: int) -> tuple[list[torch.Tensor], float]:
+    def _copied(self, message: bytes, number: int) -> Answer:
         if message[0] == protocol.TOLD:
             self._done(message)
         if message[0] != protocol.ANSWER:
@@ -188,9 +209,7 @@ class RemoteEngine:
             raise ValueError("it is to a call that was not made")
         layout = protocol.read_layout(message[protocol.ANSWER_FORM.size :])
         assert self._answer is not None
-        outputs = self._answer.tensors(layout, partial(self._pool.give_back, self._answer))
-        self._answer = None
-        return outputs, foo_seconds
+        return Answer(self._answer.content(layout.size), layout, foo_seconds)
 
     def _ask(self, order: Mapping[str, Any]) -> Any:
         self._process.send(protocol.as_json(protocol.ORDER, order))

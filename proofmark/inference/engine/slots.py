@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import fcntl
 import mmap
 import os
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import psutil
 
 from proofmark.errors import StepError
 from proofmark.inference.engine.protocol import Layout
+from proofmark.process.threads import one_thread
 
 if TYPE_CHECKING:
     import torch
@@ -41,6 +43,7 @@ class Slot:
         if os.fstat(descriptor).st_size < size:
             raise OSError(f"a slot of {os.fstat(descriptor).st_size} bytes; expected {size}")
         self._memory = mmap.mmap(descriptor, size, flags=mmap.MAP_SHARED | mmap.MAP_POPULATE)
+        self._address: int | None = None
 
     @classmethod
     def make(cls, number: int, size: int) -> tuple[Slot, int]:
@@ -71,22 +74,60 @@ class Slot:
         Raises:
             ValueError: they don't fit.
         """
-        import torch
-
-        if layout.size > self.size:
-            raise ValueError(f"{layout.size} bytes in a slot of {self.size}")
+        self._check(layout.size)
         view = memoryview(self._memory)
         if on_release is not None:
             weakref.finalize(view, on_release).atexit = False
-        tensors = []
-        for place in layout.places:
-            dtype = getattr(torch, place.dtype)
-            if place.numel:
-                flat = torch.frombuffer(view, dtype=dtype, count=place.numel, offset=place.offset)
-                tensors.append(flat.view(place.shape))
+        return tensors_in(view, layout)
+
+    def content(self, size: int) -> bytearray:
+        """A copy of its first bytes.
+
+        Raises:
+            ValueError: it has fewer.
+        """
+        self._check(size)
+        with memoryview(self._memory) as view:
+            return bytearray(view[:size])
+
+    def lay(self, layout: Layout, tensors: Sequence[torch.Tensor]) -> None:
+        """Copy tensors into it, by one thread.
+
+        Raises:
+            ValueError: they don't fit.
+        """
+        self._check(layout.size)
+        if self._address is None:
+            self._address = ctypes.addressof(ctypes.c_char.from_buffer(self._memory))
+        for place, tensor in zip(layout.places, tensors, strict=True):
+            if tensor.is_cpu and tensor.is_contiguous() and not tensor.is_neg():
+                ctypes.memmove(self._address + place.offset, tensor.data_ptr(), tensor.nbytes)
             else:
-                tensors.append(torch.empty(place.shape, dtype=dtype))
-        return tensors
+                with one_thread():
+                    tensors_in(self._memory, Layout((place,), layout.size))[0].copy_(tensor.detach())
+
+    def _check(self, size: int) -> None:
+        if size > self.size:
+            raise ValueError(f"{size} bytes in a slot of {self.size}")
+
+
+def tensors_in(memory: bytearray | mmap.mmap | memoryview, layout: Layout) -> list[torch.Tensor]:
+    """Tensors that lie in memory.
+
+    Raises:
+        ValueError: they don't fit.
+    """
+    import torch
+
+    tensors = []
+    for place in layout.places:
+        dtype = getattr(torch, place.dtype)
+        if place.numel:
+            flat = torch.frombuffer(memory, dtype=dtype, count=place.numel, offset=place.offset)
+            tensors.append(flat.view(place.shape))
+        else:
+            tensors.append(torch.empty(place.shape, dtype=dtype))
+    return tensors
 
 
 class Pool:
