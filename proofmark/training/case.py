@@ -89,6 +89,10 @@ class TrainingCase(Case):
             return lr_scheduler.LinearLR(optimizer, 1.0, 0.0, total_iters=steps)
         return lr_scheduler.ConstantLR(optimizer, 1.0, total_iters=0)
 
+    def tokens(self, inputs: list[torch.Tensor], targets: torch.Tensor) -> torch.Tensor | None:
+        """How many tokens each sample of a batch has, padding left out, (batch,); None where samples are no text."""
+        return None
+
     def train_step(self, model: torch.nn.Module, inputs: list[torch.Tensor], targets: torch.Tensor) -> torch.Tensor:
         """One forward pass to the mean loss over a batch."""
         output = model(*inputs)

@@ -17,7 +17,7 @@ from proofmark.training.event_types import AGENT_EVENTS, SESSION_EVENTS
 from proofmark.training.figures import figures
 from proofmark.training.logs.digests import changed_since
 from proofmark.training.logs.rank_log import RankLog
-from proofmark.training.logs.seed_run import collect_run, olympic_mean, rates_over
+from proofmark.training.logs.seed_run import collect_run, olympic_mean, rates_over, tokens_over
 from proofmark.training.record import SeedRun, TrainingRecord
 from proofmark.training.verdict import judge
 
@@ -148,14 +148,14 @@ def _figures(runs: list[SeedRun], begin: Event, config: EffectiveConfig, first: 
         return {"flops": flops, "utilisation": Utilisation(reason="nothing was measured")}
     times = [math.inf if run.seconds_to_target is None else run.seconds_to_target for run in runs]
     whole = rates["raw"].value
-    length = config.parameters.get("max_seq_length")
+    tokens = tokens_over(runs)
     return {
         "flops": flops,
         "rates": rates,
         "utilisation": _utilisation(Chip.model_validate(begin["chip"]), flops, begin["devices"], whole),
         "seconds_to_target": _finite(olympic_mean(times)),
         "items_per_second_per_device": whole / begin["devices"],
-        "tokens_per_second": whole * length if length else None,
+        "tokens_per_second": None if tokens is None else whole * tokens,
     }
 
 

@@ -218,6 +218,7 @@ class _Evaluation(_Totals):
 
 class _TrainEnd(_Totals):
     converged: bool
+    tokens: NotRequired[Count | None]
 
 
 class _Step(Typed):

@@ -13,6 +13,7 @@ from proofmark.literal import MISSING, number, percent, plural
 from proofmark.record.common_figures import cost, fact, honesty, quality, troubles, utilisation
 from proofmark.record.compared import compared_figures
 from proofmark.record.figures import Figure, FigureKind, valued
+from proofmark.training.logs.seed_run import tokens_over
 from proofmark.training.logs.stragglers import SECONDS, STEPS, host_name, slowest_host, slowest_rank, too_short
 from proofmark.training.record import SeedRun, TrainingRecord
 
@@ -57,14 +58,21 @@ def _speeds(record: TrainingRecord) -> Iterator[Figure]:
         known = {"value": rate.value, "spread": rate.stdev} if rate else {"reason": "nothing was measured"}
         named: dict[str, Any] = {"key": key, "label": label, "also": also, "meaning": meaning}
         yield Figure(**named, unit=per_second, kind=FigureKind.SPEED, headline=True, **known)
-    each = record.tokens_per_second_per_device
+    yield from _tokens(record)
+    yield utilisation(record)
+
+
+def _tokens(record: TrainingRecord) -> Iterator[Figure]:
+    """Of text. What others' logs say counts as they do."""
+    each = tokens_over(record.runs)
+    counted = "padding counted too" if each is None else f"{each:.4g} per {record.item}, padding left out"
+    note = None if record.read_from else counted
     for key, label, tokens in (
         ("tokens_per_second", "tokens", record.tokens_per_second),
-        ("tokens_per_second_per_device", "tokens per device", each),
+        ("tokens_per_second_per_device", "tokens per device", record.tokens_per_second_per_device),
     ):
         if tokens is not None:
-            yield Figure(key=key, label=label, unit="tokens/s", kind=FigureKind.SPEED, **valued(tokens, None))
-    yield utilisation(record)
+            yield Figure(key=key, label=label, unit="tokens/s", kind=FigureKind.SPEED, value=tokens, note=note)
 
 
 def _of_task(record: TrainingRecord) -> Iterator[Figure]:

@@ -173,6 +173,9 @@ class SeedRun(Part):
     no_eval_seconds: float | None
     pure_compute_seconds: float | None
     rates: Rates | None
+    tokens_per_item: float | None = Field(
+        default=None, description="padding left out, on average; null: samples are no text, or nobody counted"
+    )
     split: Split | None
     parameters: int | None = Field(description="of the model")
     train_began: float | None = Field(default=None, description="seconds since the epoch, as `train_ended`")
@@ -245,7 +248,9 @@ class TrainingRecord(CaseRecord):
     )
     rates: dict[str, Rate] = Field(default_factory=dict, description="items per second over the runs")
     items_per_second_per_device: float | None = None
-    tokens_per_second: float | None = None
+    tokens_per_second: float | None = Field(
+        default=None, description="padding left out; counted in, where a run has no `tokens_per_item`"
+    )
     tokens_per_second_per_device: float | None = Field(default=None, description="as a log of others says")
 
     @property

@@ -153,6 +153,9 @@ def _impossible_figures(record: TrainingRecord) -> list[str]:
             names = {"pure_compute": "core", "no_eval": "no eval", "raw": "whole"}
             what = ", ".join(f"{measured} {known[rate]:.4g}" for rate, measured in names.items() if rate in known)
             reasons.append(f"{name}throughputs must fall in this order: {what}")
+        longest, each = record.config.get("max_seq_length"), run.tokens_per_item
+        if isinstance(longest, int) and each is not None and each > longest:
+            reasons.append(f"{name}a {record.item} is said to have {each:.6g} tokens, and at most {longest} fit")
         claimed = run.examination.claimed if run.examination else run.metric
         if run.converged and claimed is not None and record.target is not None and not _reached(record, claimed):
             reasons.append(f"{name}it is said to have converged, but {_below(record, claimed, run.samples)}")

@@ -32,6 +32,10 @@ class TestBert(TrainingContract):
 
         return TextLogits(build_model(BertForMaskedLM, config))
 
+    def tokens(self, inputs: list[torch.Tensor], targets: torch.Tensor) -> torch.Tensor:
+        """Those that the mask lets the model see."""
+        return inputs[1].sum(1)
+
     def evaluator(self, outputs: list[torch.Tensor], targets: torch.Tensor) -> tuple[float, float]:
         """Hidden tokens that are guessed right, and hidden tokens."""
         hidden = targets != -100

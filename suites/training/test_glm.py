@@ -43,6 +43,10 @@ class TestGlm(TrainingContract):
         """Questions."""
         return float(len(targets))
 
+    def tokens(self, inputs: list[torch.Tensor], targets: torch.Tensor) -> torch.Tensor:
+        """Those of the context and of all candidates."""
+        return (inputs[1] >= 0).sum(1)
+
     def evaluator(self, outputs: list[torch.Tensor], targets: torch.Tensor) -> tuple[float, float]:
         """Questions whose likeliest candidate is right, and questions."""
         best = outputs[0].argmax(-1, keepdim=True)

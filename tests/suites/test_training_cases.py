@@ -16,6 +16,7 @@ from proofmark.errors import ConfigurationError
 from proofmark.rules.case_file import load_case_file
 from proofmark.rules.config import EffectiveConfig
 from proofmark.training.case import TrainingCase, TrainingParameters
+from suites.data.cloze import Cloze, lay_out
 from suites.training import test_bert, test_cpm, test_glm, test_resnet50
 from tests.suites.conftest import CASES, config_of
 
@@ -109,6 +110,27 @@ def test_a_momentum_makes_it_sgd() -> None:
     optimizer = case.create_optimizer(model, training_config("resnet50", "standard"))
     assert isinstance(optimizer, torch.optim.SGD) and optimizer.defaults["momentum"] == 0.9
     assert isinstance(case.create_optimizer(model, training_config("resnet50")), torch.optim.AdamW)
+
+
+def test_tokens_are_counted_without_padding(text: Path, tokenizer_files: Path, tmp_path: Path) -> None:
+    text.rename(tmp_path / "train")
+    for name in ("bert", "cpm"):
+        host = {"data_dir": str(tmp_path), "weights": str(tokenizer_files)}
+        config = config_of(name, "standard", host=host, suite="training", max_seq_length=32)
+        [tokens, *_], _ = batch = CLASSES[name]().build_dataset(config, "train").__getitems__([0, 2, 3])  # type: ignore[misc]
+        counts, special = CLASSES[name]().tokens(*batch), 2 if name == "bert" else 0  # type: ignore[arg-type]
+        assert counts is not None and tokens.shape == (3, 32)
+        assert counts.tolist() == [5 + special, 2 + special, 32], "a line of five words, of two, and one that is cut"
+
+
+def test_a_questions_tokens_are_of_its_context_and_all_candidates() -> None:
+    question = Cloze([1, 10, 3, 11, 2], 2, [[20, 21], [22]], [False, True])
+    assert CLASSES["glm"]().tokens(*lay_out([question, question], 12, 1, 2)).tolist() == [10, 10]  # type: ignore[union-attr]
+
+
+def test_images_have_no_tokens() -> None:
+    case = CLASSES["resnet50"]()
+    assert case.tokens([torch.zeros(1, 3, 8, 8)], torch.zeros(1)) is None
 
 
 @pytest.mark.parametrize("name", MODULES)

@@ -175,6 +175,13 @@ def test_a_reason_is_told_in_these_words(told: str, run: dict[str, Any], changes
     assert kind == "ERROR" and found.splitlines()[0] == told
 
 
+def test_no_more_tokens_are_believed_than_fit() -> None:
+    full = make_run(tokens_per_item=64.0)
+    assert judged(full, config={"max_seq_length": 64}) == judged(full) == ("PASS", "")
+    told = "a point is said to have 64.5 tokens, and at most 64 fit"
+    assert judged(make_run(tokens_per_item=64.5), config={"max_seq_length": 64}) == ("ERROR", told)
+
+
 def test_throughputs_may_be_equal() -> None:
     assert judged(make_run(rates=Rates(raw=2, no_eval=2, pure_compute=2)))[0] == "PASS"
 

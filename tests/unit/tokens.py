@@ -29,6 +29,9 @@ from proofmark.training.spec import TrainingSpec
 from proofmark.vendor.contract import Processor
 
 ITEMS, LENGTH, WORDS = 11, 6, 7
+KNOWN = 2 * sum(item % 4 for item in range(ITEMS))
+"""Words of two epochs that have a known successor."""
+
 WAYS: dict[str, dict[str, Any]] = {
     "ddp": {},
     "accumulated": {"gradient_accumulation_steps": 2},
@@ -64,8 +67,17 @@ class Tokens(TrainingCase):
     def create_optimizer(self, model: torch.nn.Module, config: EffectiveConfig) -> torch.optim.Optimizer:
         return torch.optim.SGD(model.parameters(), lr=0.5)
 
+    def tokens(self, inputs: list[torch.Tensor], targets: torch.Tensor) -> torch.Tensor:
+        return (targets != -100).sum(1)
+
     def evaluator(self, outputs: list[torch.Tensor], targets: torch.Tensor) -> tuple[float, float]:
         return float((outputs[0].argmax(-1) == targets).sum()), float((targets != -100).sum())
+
+
+def counted(directory: Path) -> int:
+    """Tokens that all ranks say they trained on."""
+    events = (event for path in directory.glob("rank*.jsonl") for event in read_events(path))
+    return sum(event["tokens"] for event in events if event["event"] == "train_end")
 
 
 def trained(

@@ -65,6 +65,7 @@ def collect_run(
         e2e_seconds=since.end(event for log in ranks for event in log.last.values()),
         **times,
         rates=_rates(first, times),
+        tokens_per_item=_tokens_per_item(first, ranks),
         parameters=first.last.get("model", {}).get("parameters"),
         train_began=first.last.get("train_begin", {}).get("time"),
         train_ended=first.ended(),
@@ -203,6 +204,13 @@ def _rates(first: RankLog, times: dict[str, Any]) -> Rates | None:
     return Rates(raw=raw, no_eval=no_eval, pure_compute=pure)
 
 
+def _tokens_per_item(first: RankLog, ranks: Sequence[RankLog]) -> float | None:
+    """Tokens of all ranks over samples, both of this process's time; None where one of them has counted none."""
+    counted = [log.last.get("train_end", {}).get("tokens") for log in ranks]
+    known = [tokens for tokens in counted if tokens is not None]
+    return sum(known) / first.trained() if first.trained() and len(known) == len(counted) else None
+
+
 def _figures(log: RankLog) -> Rank:
     memory = {key: log.last.get("memory", {}).get(key) for key in Rank.model_fields if key.endswith("_bytes")}
     compute, data = log.seconds("compute"), log.seconds("data")
@@ -256,6 +264,14 @@ def rates_over(runs: Sequence[SeedRun]) -> dict[str, Rate]:
         if known and len(known) == len(measured):
             found[name] = rate([samples for samples, _ in known], [samples / each for samples, each in known])
     return found
+
+
+def tokens_over(runs: Sequence[SeedRun]) -> float | None:
+    """Tokens per item over the runs that came to their end, padding left out; None where one of them has no count."""
+    measured = [(run.samples or 0, run.tokens_per_item) for run in runs if run.rates is not None]
+    counted = [samples * each for samples, each in measured if each is not None]
+    samples = sum(samples for samples, _ in measured)
+    return sum(counted) / samples if samples and len(counted) == len(measured) else None
 
 
 def olympic_mean(values: Sequence[float]) -> float:

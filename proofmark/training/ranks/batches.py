@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import torch
 
 
 @dataclass(frozen=True)
@@ -16,6 +20,10 @@ class Share:
 
     indices: list[int]
     samples: int
+
+    def total(self, each: torch.Tensor) -> int:
+        """The sum over its samples of what `each` of those computed has, (computed,)."""
+        return int(each[: self.samples].sum())
 
 
 class GlobalBatches:

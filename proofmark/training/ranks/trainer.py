@@ -103,7 +103,7 @@ class Trainer:
             self.log.write("train_begin", steps=at.steps, samples=at.samples, train_seconds=before)
             self._clock.start()
             reached = self.honest and self._train()
-        self._account.write_totals("train_end", converged=reached)
+        self._account.write_totals("train_end", converged=reached, tokens=self._account.tokens)
         if meter is not None:
             self.log.write("contention", **meter.seen().model_dump())
         self._saving.wait()
@@ -195,6 +195,7 @@ class Trainer:
         if recorder is not None:
             with self._clock.paused():
                 recorder.end(self.model)
+        account.count_tokens(self.case, shares, batches)
         account.add(loss)
         at.samples += self._batches.size(at.batch)
         at.steps += 1

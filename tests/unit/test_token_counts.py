@@ -1,0 +1,77 @@
+"""Token rates count tokens, not padding: from what ranks counted to the figure."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from proofmark.training.logs.seed_run import collect_run, tokens_over
+from proofmark.training.record import SeedRun
+from tests.training_records import make_run, make_training
+from tests.unit.test_run_durations import TOTALS
+
+
+def collected(folder: Path, *tokens: int | None, before: int = 0) -> SeedRun:
+    """A run of 100 samples, of which `before` were trained on before it was resumed; `tokens` is each rank's count."""
+    for rank, counted in enumerate(tokens):
+        path = folder / f"noderank0/rank{rank}.jsonl"
+        path.parent.mkdir(exist_ok=True)
+        end = {"samples": 100, "converged": True, "tokens": counted, **TOTALS}
+        kinds: dict[str, dict[str, Any]] = {
+            "init_end": {},
+            "train_begin": {"steps": 0, "samples": before},
+            "train_end": end,
+        }
+        events = [{"event": kind, "time": 1.79e9, "clock": 1, **fields} for kind, fields in kinds.items()]
+        path.write_text("".join(json.dumps(event) + "\n" for event in events))
+    begun = {"event": "round_begin", "seed": 0, "time": 1.79e9, "clock": 0}
+    return collect_run(folder, begun, None, 1)[0]
+
+
+def test_tokens_are_of_all_ranks(tmp_path: Path) -> None:
+    assert collected(tmp_path, 300, 200).tokens_per_item == 5.0
+
+
+def test_a_resumed_run_is_counted_from_there_on(tmp_path: Path) -> None:
+    assert collected(tmp_path, 300, before=75).tokens_per_item == 12.0
+
+
+@pytest.mark.parametrize("tokens", [(None,), (300, None)])
+def test_samples_that_are_no_text_have_none(tmp_path: Path, tokens: tuple[int | None, ...]) -> None:
+    assert collected(tmp_path, *tokens).tokens_per_item is None
+
+
+def test_a_count_that_is_none_is_refused(tmp_path: Path) -> None:
+    run = collected(tmp_path, -300)
+    assert run.tokens_per_item is None and run.converged is None, "its line is no event"
+
+
+def test_of_several_runs_all_tokens_over_all_samples() -> None:
+    runs = [make_run(tokens_per_item=10.0), make_run(passes=6, tokens_per_item=20.0)]
+    assert tokens_over(runs) == (200 * 10 + 600 * 20) / 800
+    assert tokens_over([*runs, make_run()]) is None
+    assert tokens_over([*runs, make_run(rates=None)]) == tokens_over(runs), "a run that broke off is in no rate"
+
+
+@pytest.mark.parametrize(
+    "each, read_from, note",
+    [
+        (12.5, (), "12.5 per point, padding left out"),
+        (None, (), "padding counted too"),
+        (None, ("a.log",), None),
+    ],
+)
+def test_the_figure_says_what_it_counts(each: float | None, read_from: tuple[str, ...], note: str | None) -> None:
+    """A record from before there was a count, and others' logs, are shown as they are."""
+    record = make_training(make_run(tokens_per_item=each), tokens_per_second=125.0, read_from=read_from)
+    (figure,) = (figure for figure in record.figures if figure.key == "tokens_per_second")
+    assert (figure.value, figure.note) == (125.0, note)
+
+
+def test_utilisation_is_of_what_is_computed_padding_too() -> None:
+    """FLOPs of whole sequences, times sequences: tokens have no part in it."""
+    with_count, without = (make_training(make_run(tokens_per_item=each)) for each in (12.5, None))
+    assert with_count.utilisation == without.utilisation
