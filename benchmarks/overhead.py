@@ -22,6 +22,7 @@ from proofmark.inference.steps.export import export_onnx
 from proofmark.inference.timing.loop import timed_round
 from proofmark.measuring.precision import framework_compute
 from proofmark.measuring.window import Compute
+from proofmark.metric import Mean
 from proofmark.monitoring.monitor import MonitorProcess
 from proofmark.record.events import EventLog
 from proofmark.rules.case_file import load_case_file
@@ -93,7 +94,7 @@ def by_suite(case: TestResNet50, loader: Loader, compute: Compute) -> Times:
     """The same by the suite's loop, its events included."""
     with tempfile.TemporaryDirectory() as folder:
         log = EventLog(Path(folder) / "events.jsonl")
-        result = timed_round(loader, compute, lambda: None, case.evaluator, beside=False)
+        result = timed_round(loader, compute, lambda: None, Mean(case.evaluator), beside=False)
         log.write("round", batch_ns=result.batch_ns)
         log.close()
     return result.whole_ns / 1e9, result.core_ns / 1e9

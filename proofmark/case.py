@@ -6,6 +6,8 @@ from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
+from proofmark.errors import StepError
+from proofmark.metric import Mean
 from proofmark.rules.case_file import Parameters
 
 if TYPE_CHECKING:
@@ -13,6 +15,7 @@ if TYPE_CHECKING:
 
     import torch
 
+    from proofmark.metric import Metric
     from proofmark.record.parts import Identity
     from proofmark.rules.config import EffectiveConfig
 
@@ -23,7 +26,7 @@ class Loader(Protocol):
     """What `build_dataloader` returns: torch's DataLoader is one.
 
     It yields `(inputs, targets)`: `inputs` is the list of the model's positional inputs, CPU
-    tensors whose first dimension is the batch; `targets` is what the evaluator compares with.
+    tensors whose first dimension is the batch; `targets` is what the metric compares with.
     Every sample comes once a pass, a last short batch included. Its `dataset` has a length and
     an `identity` (name, SHA-256 of the content, number of items).
     """
@@ -71,12 +74,22 @@ class Case(ABC):
             StepError: the weights are not there or don't fit.
         """
 
-    @abstractmethod
     def evaluator(self, outputs: list[torch.Tensor], targets: torch.Tensor) -> tuple[float, float]:
         """Score one batch: the metric's sum over it, and how many it sums over.
 
-        The metric of a run is the quotient of the two totals: (correct, images) for top-1.
+        The metric of a run is the quotient of the two totals: (correct, images) for top-1. A case whose metric is no
+        mean overrides `metric` instead.
         """
+        raise StepError(f"{type(self).__name__} has no evaluator and no metric of its own; expected one of them")
+
+    def metric(self, config: EffectiveConfig) -> Metric:
+        """A new metric, fed with nothing yet: the mean that `evaluator` sums up.
+
+        A case overrides it where its metric is no mean, or has several values: with an object of `update(outputs,
+        targets)` and `compute()`, such as torchmetrics'. Which of its values are judged or shown, and in which
+        direction each is better, is in the case's YAML.
+        """
+        return Mean(self.evaluator)
 
     def loss(self, outputs: list[torch.Tensor], targets: torch.Tensor) -> torch.Tensor:
         """What training minimises: cross entropy over the last dimension. Targets of -100 don't count."""

@@ -11,7 +11,7 @@ from proofmark.inference.event_types import CASE_EVENTS
 from proofmark.inference.figures import figures
 from proofmark.inference.kept import home_of
 from proofmark.inference.outside import timed_outside
-from proofmark.inference.record import STEPS, Accuracy, Measurement, RunRecord, Step
+from proofmark.inference.record import STEPS, Accuracy, Measurement, RunRecord, Score, Step
 from proofmark.inference.timing.rounds import full_batches, measurement_of
 from proofmark.inference.verdict import judge
 from proofmark.measuring.fresh_pace import excused, fresh_pace
@@ -20,6 +20,7 @@ from proofmark.record.begun import envelope_of
 from proofmark.record.chain import changes
 from proofmark.record.events import CORRUPT, NAMED, Event, read_events, seconds_between
 from proofmark.record.parts import Check, Flops, Identity, Launched, Memory, Monitoring, Seal, Utilisation
+from proofmark.rules.aims import Better, aims_of, worst
 from proofmark.rules.config import EffectiveConfig
 
 Events = dict[str, list[Event]]
@@ -188,22 +189,30 @@ def _measurement(events: Events, of: str) -> Measurement | None:
 
 def _accuracy(events: Events, config: EffectiveConfig, gate: float) -> Accuracy:
     """The worst round of each target counts; a round without a figure makes the whole missing."""
+    (name, aim), *others = aims_of(config.parameters).items()
+    scores = tuple(
+        Score(metric=each, target=of.target, better=of.better, **_reached(events, config, each, of.better))
+        for each, of in others
+    )
+    reached = _reached(events, config, None, aim.better)
+    return Accuracy(metric=name, target=config.target, better=aim.better, gate=gate, others=scores, **reached)
 
-    def worst(of: str) -> float | None:
-        scores = [event["accuracy"] for event in _of(events, "round", of)]
-        return min(scores) if scores and None not in scores else None
+
+def _reached(events: Events, config: EffectiveConfig, name: str | None, better: Better) -> dict[str, float | None]:
+    """A value of the metric by who reached it; the headline where it has no name."""
+
+    def worst_of(of: str) -> float | None:
+        rounds = _of(events, "round", of)
+        found = [event["accuracy"] if name is None else event.get("others", {}).get(name) for event in rounds]
+        known = [value for value in found if value is not None]
+        return worst(known, better) if known and len(known) == len(found) else None
 
     tested = _last(events, "framework_precision").get("precision")
-    framework = worst("framework") if tested == config.effective_precision else None
-    fp32 = worst("framework") if tested == "fp32" else worst("framework_fp32")
-    return Accuracy(
-        metric=config.metric,
-        target=config.target,
-        gate=gate,
-        framework_fp32=fp32,
-        framework=framework,
-        engine=worst("engine"),
-    )
+    return {
+        "framework_fp32": worst_of("framework") if tested == "fp32" else worst_of("framework_fp32"),
+        "framework": worst_of("framework") if tested == config.effective_precision else None,
+        "engine": worst_of("engine"),
+    }
 
 
 def _memory(events: Events, compiler: str | None) -> Memory:

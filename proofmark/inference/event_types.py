@@ -88,6 +88,7 @@ class _Round(_Of):
     full: NotRequired[Count]
     seeds: NotRequired[list[Count]]
     accuracy: float | None
+    others: NotRequired[dict[Text, float | None]]
 
 
 class _ShortRound(Typed):

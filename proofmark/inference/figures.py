@@ -11,13 +11,14 @@ from typing import Any
 
 from proofmark.inference import reasons
 from proofmark.inference.reasons import SIDES, Side
-from proofmark.inference.record import Measurement, RunRecord
+from proofmark.inference.record import Measurement, RunRecord, Score
 from proofmark.literal import percent, plural
 from proofmark.monitoring.contention import merged
 from proofmark.record.common_figures import cost, fact, honesty, quality, troubles, utilisation
 from proofmark.record.compared import compared_figures
 from proofmark.record.figures import Figure, FigureKind, valued
 from proofmark.record.parts import Rate
+from proofmark.rules.aims import factor_kept, reaches, slug
 
 WHOLE = "items over all of the time that they take: loading, compute and evaluation of the answers."
 CORE = "items over the time of compute alone, from inputs on the host to answers on the host: the chip's speed."
@@ -41,9 +42,12 @@ def figures(record: RunRecord) -> tuple[Figure, ...]:
         sides[f"{side}_loader"].known_as("loader", headline=True, meaning=LOADER),
         sides[f"{side}_bound_by"].known_as("bound_by", headline=True, meaning=BOUND_BY),
     ]
-    reached = scores[f"accuracy_{side}"].known_as("accuracy", headline=True, label="accuracy")
+    reached = [scores[f"accuracy_{side}"].known_as("accuracy", headline=True, label="accuracy")]
+    for other in record.accuracy.others:
+        own = scores[f"value_{slug(other.metric)}_{side}"]
+        reached.append(own.known_as(f"value_{slug(other.metric)}", headline=True, label=other.metric))
     measured = (*_of_run(record), *sides.values(), *scores.values(), *_energy(record))
-    return (*ranking, *compared_figures(record.compared, ranking), *measured, reached, *_watched(record))
+    return (*ranking, *compared_figures(record.compared, ranking), *measured, *reached, *_watched(record))
 
 
 def ranked(record: RunRecord) -> Side:
@@ -144,33 +148,43 @@ def _contention(found: Measurement) -> dict[str, Any]:
 
 
 def _scores(record: RunRecord) -> Iterator[Figure]:
-    """Accuracies by who reached them, the target, and what the engine must keep beyond it."""
-    found, precision, target = record.accuracy, record.precision, record.accuracy.target
-    yield fact("metric", "metric", "text", value=found.metric)
+    """Accuracies by who reached them, the target, and what the engine must keep beyond it; then the other values."""
+    yield fact("metric", "metric", "text", value=record.accuracy.metric)
+    yield from _of_score(record, record.accuracy, "accuracy", "accuracy", "")
+    for score in record.accuracy.others:
+        key = slug(score.metric)
+        yield from _of_score(record, score, f"value_{key}", score.metric, f"_{key}")
+
+
+def _of_score(record: RunRecord, found: Score, key: str, name: str, suffix: str) -> Iterator[Figure]:
+    """One value's figures: `key` and `name` say whose they are, `suffix` tells its target from others'."""
+    precision, of = record.precision, f", {name}" if suffix else ""
     rows: tuple[tuple[str, str, Side, float | None], ...] = (
-        ("framework_fp32", "val accuracy, fp32", "framework", found.framework_fp32),
-        ("framework", f"val accuracy, {precision}", "framework", found.framework),
-        ("engine", "infer accuracy", "engine", found.engine),
+        ("framework_fp32", f"val {name}, fp32", "framework", found.framework_fp32),
+        ("framework", f"val {name}, {precision}", "framework", found.framework),
+        ("engine", f"infer {name}", "engine", found.engine),
     )
-    for key, label, side, score in rows:
-        one = key == "framework" and precision == "fp32" and score == found.framework_fp32
+    less = found.better == "lower"
+    for who, label, side, score in rows:
+        one = who == "framework" and precision == "fp32" and score == found.framework_fp32
         known = valued(score, reasons.why_no_score(record, side))
-        held = {"target": target, "repeats": "accuracy_framework_fp32" if one else None}
-        yield quality(f"accuracy_{key}", label, found.metric, **known, **held)
-    yield quality("target", "target", found.metric, value=target)
-    yield quality("engine_floor", "target, engine", found.metric, **_floor(record))
+        held = {"target": found.target, "repeats": f"{key}_framework_fp32" if one else None}
+        yield quality(f"{key}_{who}", label, found.metric, lower_is_better=less, **known, **held)
+    if found.target is not None:
+        at_most = {"note": "at most"} if less else {}
+        yield quality(f"target{suffix}", f"target{of}", found.metric, value=found.target, **at_most)
+        yield quality(f"engine_floor{suffix}", f"target, engine{of}", found.metric, **_floor(record, found))
 
 
-def _floor(record: RunRecord) -> dict[str, Any]:
-    """The accuracy that the engine must reach, and what demands it: the larger of the target and a share."""
-    found, fp32 = record.accuracy, record.accuracy.framework_fp32
-    if ranked(record) == "framework" or fp32 is None or not math.isfinite(fp32):
+def _floor(record: RunRecord, found: Score) -> dict[str, Any]:
+    """The value that the engine must reach, and what demands it: the harder of the target and a share."""
+    ratio, fp32 = record.policy.accuracy_ratio, found.framework_fp32
+    share = found.floor(ratio)
+    if ranked(record) == "framework" or fp32 is None or share is None or not math.isfinite(fp32):
         return {"reason": "no engine is held to a framework"}
-    ratio = record.policy.accuracy_ratio
-    share = ratio * fp32
-    if found.target >= share:
+    if found.target is not None and reaches(found.target, share, found.better):
         return {"value": found.target, "note": "the target"}
-    return {"value": share, "note": f"{100 * ratio:g} % of the fp32 framework's"}
+    return {"value": share, "note": f"{100 * factor_kept(fp32, ratio, found.better):g} % of the fp32 framework's"}
 
 
 def _energy(record: RunRecord) -> Iterator[Figure]:

@@ -9,6 +9,7 @@ from pydantic import Field, field_validator, model_validator
 from proofmark.record.envelope import CaseRecord
 from proofmark.record.parts import Check, Contention, Flops, Host, Launched, Memory, Monitoring, Part, Rate, Seconds
 from proofmark.record.policy import RestsOn, default_policy
+from proofmark.rules.aims import Aim, Better, factor_kept
 
 STEPS = (
     "init",
@@ -93,15 +94,38 @@ class Measurement(Part):
         return None if self.core_alone is None else max(0.0, 1 - self.core.value / self.core_alone)
 
 
-class Accuracy(Part):
-    """Scores of the metric, each the worst over its rounds. Null: that step did not run."""
+class Score(Part):
+    """One value of the metric by who reached it, each the worst over its rounds. Null: that step did not run."""
 
-    metric: str
-    target: float
-    gate: float = Field(description="share of the framework's accuracy that the engine must keep")
+    metric: str = Field(description="what the value is called")
+    target: float | None = Field(description="null: it is shown, and not judged")
+    better: Better = "higher"
     framework_fp32: float | None = None
     framework: float | None = None
     engine: float | None = None
+
+    @property
+    def aim(self) -> Aim:
+        """What it is to come to."""
+        return Aim(target=self.target, better=self.better)
+
+    def floor(self, share: float) -> float | None:
+        """The worst that an engine may have beside its framework; None where there is none to stand beside."""
+        reference = self.framework_fp32
+        return None if reference is None else factor_kept(reference, share, self.better) * reference
+
+
+class Accuracy(Score):
+    """The metric's headline, and its other values."""
+
+    target: float
+    gate: float = Field(description="share of the framework's accuracy that the engine must keep")
+    others: tuple[Score, ...] = ()
+
+    @property
+    def scores(self) -> tuple[Score, ...]:
+        """All values, the headline first."""
+        return (self, *self.others)
 
 
 class RunRecord(CaseRecord):

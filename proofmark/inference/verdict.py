@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from proofmark.inference.record import Measurement, RunRecord
+from proofmark.inference.record import Measurement, RunRecord, Score
 from proofmark.inference.timing.rounds import margin
 from proofmark.literal import literal
 from proofmark.measuring.mixed import ENOUGH
 from proofmark.measuring.statistics import samples_needed
 from proofmark.record.parts import Verdict, VerdictKind
+from proofmark.rules.aims import factor_kept, reaches, wrong_side
 from proofmark.rules.case_file import NOISE
 from proofmark.verdict import engine
 from proofmark.verdict.noise import bound_of, noise_of
@@ -99,13 +100,13 @@ def _missing_figures(record: RunRecord) -> list[str]:
     reasons += [f"step {step.name} was not reached" for step in record.steps if step.status == "not_reached"]
     reasons += damaged_lines(record, "the event log")
     reasons += _missing_identity(record)
-    scores = record.accuracy
-    for name, step, score in (
-        ("fp32 framework", "framework_validation", scores.framework_fp32),
-        ("engine", "engine_inference", scores.engine),
-    ):
-        if record.step(step).status == "done" and (score is None or not math.isfinite(score)):
-            reasons.append(f"the {name}'s {scores.metric} is missing or not a number: {literal(score)}")
+    for scores in record.accuracy.scores:
+        for name, step, score in (
+            ("fp32 framework", "framework_validation", scores.framework_fp32),
+            ("engine", "engine_inference", scores.engine),
+        ):
+            if record.step(step).status == "done" and (score is None or not math.isfinite(score)):
+                reasons.append(f"the {name}'s {scores.metric} is missing or not a number: {literal(score)}")
     return reasons
 
 
@@ -167,23 +168,28 @@ def _impossible_measurement(name: str, measurement: Measurement, bound: float) -
 
 
 def _accuracy_shortfalls(record: RunRecord) -> list[str]:
-    """The published gate: at least the target, and a share of what the framework reached."""
-    scores, ratio = record.accuracy, record.policy.accuracy_ratio
-    reasons = []
+    """The published gate, of every value that has a target: that one, and a share of what the framework reached."""
+    return [
+        reason for scores in record.accuracy.scores if scores.target is not None for reason in _misses(record, scores)
+    ]
+
+
+def _misses(record: RunRecord, scores: Score) -> Iterator[str]:
+    """In what a value falls short."""
+    ratio, off = record.policy.accuracy_ratio, wrong_side(scores.better)
     for name, score in (
         ("fp32 framework", scores.framework_fp32),
         ("engine" if record.compiler else "framework", scores.engine if record.compiler else scores.framework),
     ):
-        if score is not None and score < scores.target:
-            reasons.append(f"{name} {scores.metric} {score:.5f} is below the target {scores.target}")
-    if scores.engine is not None and scores.framework_fp32 is not None:
-        floor = ratio * scores.framework_fp32
-        if scores.engine < floor:
-            reasons.append(
-                f"engine {scores.metric} {scores.engine:.5f} is below {ratio:.1%} of the fp32 framework's "
-                f"{scores.framework_fp32:.5f} ({floor:.5f})"
-            )
-    return reasons
+        if score is not None and not scores.aim.reached(score):
+            yield f"{name} {scores.metric} {score:.5f} is {off} the target {scores.target}"
+    floor, reference = scores.floor(ratio), scores.framework_fp32
+    if scores.engine is None or floor is None or reference is None or reaches(scores.engine, floor, scores.better):
+        return
+    yield (
+        f"engine {scores.metric} {scores.engine:.5f} is {off} {factor_kept(reference, ratio, scores.better):.1%} of the"
+        f" fp32 framework's {reference:.5f} ({floor:.5f})"
+    )
 
 
 def _noise(record: RunRecord) -> list[str]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from proofmark.errors import StepError
 from proofmark.measuring.window import check_outputs
+from proofmark.metric import Mean, Scoring
 from proofmark.record.parts import Flops
 from proofmark.rules.case_file import numbers_of
 from proofmark.rules.strict_yaml import load_mapping
@@ -52,8 +53,8 @@ def first_batch(loader: Loader) -> Batch:
     return list(inputs), targets
 
 
-def rehearse(case: Case, model: torch.nn.Module, batch: Batch) -> None:
-    """See that the model answers a batch of the loader's and that the evaluator can score the answer.
+def rehearse(case: Case, config: EffectiveConfig, model: torch.nn.Module, batch: Batch) -> None:
+    """See that the model answers a batch of the loader's and that the metric can score the answer.
 
     Raises:
         StepError: it doesn't.
@@ -66,7 +67,22 @@ def rehearse(case: Case, model: torch.nn.Module, batch: Batch) -> None:
         check_outputs(outputs, len(targets))
     except StepError as error:
         raise StepError(f"create_model: asked for {len(targets)} samples of build_dataloader: {error}") from None
-    scored = case.evaluator(outputs, targets)
+    if case.metric(config) is case.metric(config):
+        raise StepError("metric: answers the same object at each call; expected a new one, fed with nothing yet")
+    scoring = Scoring.of(case, config)
+    if scoring.mean is not None:
+        _rehearse_mean(scoring.mean, outputs, targets)
+        return
+    scoring.update(outputs, targets)
+    try:
+        scoring.values()
+    except StepError as error:
+        if error.__cause__ is None:  # else it is the metric's own: two samples may be too few for it
+            raise
+
+
+def _rehearse_mean(mean: Mean, outputs: list[torch.Tensor], targets: torch.Tensor) -> None:
+    scored = mean.evaluator(outputs, targets)
     try:
         score, weight = map(float, scored)
     except (TypeError, ValueError, RuntimeError):

@@ -24,6 +24,7 @@ from proofmark.record.parts import (
     Provenance,
 )
 from proofmark.record.policy import Policy
+from proofmark.rules.aims import Aim, Better
 from proofmark.rules.config import EffectiveConfig
 from proofmark.rules.legality import Override
 from proofmark.wall.isolation import Isolation
@@ -158,7 +159,8 @@ class _Parameters(Fields):
     flops: Rate
     item: Text
     max_noise: NotRequired[Rate]
-    better: NotRequired[Literal["higher", "lower"]]
+    better: NotRequired[Better]
+    metrics: NotRequired[dict[Text, Annotated[dict[str, Any], part(Aim)]]]
     max_seq_length: NotRequired[Count | None]
     eval_interval_samples: NotRequired[Count]
     references: NotRequired[dict[str, list[Count]]]

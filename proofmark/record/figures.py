@@ -39,6 +39,7 @@ class Figure(Part):
     value: float | int | str | None = None
     spread: float | None = Field(default=None, description="standard deviation over rounds or runs, in the same unit")
     target: float | None = Field(default=None, description="what it is held against, in the same unit")
+    lower_is_better: bool = Field(default=False, description="of what has a target")
     note: str | None = Field(default=None, description="what belongs beside the value: how it was read")
     reason: str | None = Field(default=None, description="why there is no value")
     meaning: str = Field(default="", description="in a sentence, for --explain and the page")

@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, SerializeAsAny, ValidationErr
 
 from proofmark.errors import ConfigurationError, MissingProfile, Problem
 from proofmark.literal import literal
+from proofmark.rules.aims import JudgedBy
 from proofmark.rules.arithmetic import parse_product
 from proofmark.rules.guide import Guide
 from proofmark.rules.strict_yaml import load_mapping
@@ -99,13 +100,11 @@ class Published(BaseModel):
         return self
 
 
-class Parameters(BaseModel):
+class Parameters(JudgedBy):
     """The task itself. Every case of any suite has these; others (image_size, ...) are the case's own."""
 
     model_config = ConfigDict(frozen=True, extra="allow", strict=True)
 
-    metric: str = Field(min_length=1)
-    target: float = Field(gt=0, allow_inf_nan=False)
     seed: int = Field(ge=0)
     flops: float = Field(ge=0, description="floating-point operations per item, a multiply-add counted as two")
     item: str = Field(min_length=1, description="what one sample is called: image, sequence")
@@ -119,7 +118,7 @@ class Parameters(BaseModel):
     def _flops_is_a_product(cls, value: object) -> float:
         return parse_product(value)
 
-    @field_validator("target", "max_noise", mode="before")
+    @field_validator("max_noise", mode="before")
     @classmethod
     def _whole_number_is_a_float(cls, value: object) -> object:
         return float(value) if type(value) is int else value

@@ -45,6 +45,7 @@ RESERVED = {
     "suite": "choose a suite by its path: pytest suites/<suite>",
     "framework": "the framework is pytorch",
     "perf_dir": "nothing uses it here",
+    **dict.fromkeys(("metrics", "better"), "what a case is judged by is its own"),
 } | dict.fromkeys(
     "parameters configurations overrides hash as_dict from_dict keys items values get".split(), "choose another name"
 )

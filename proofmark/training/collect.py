@@ -12,6 +12,7 @@ from proofmark.record.begun import envelope_of
 from proofmark.record.chain import changes
 from proofmark.record.events import CORRUPT, NAMED, Event, read_events, seconds_between
 from proofmark.record.parts import Chip, Flops, Identity, Seal, Utilisation
+from proofmark.rules.aims import aims_of
 from proofmark.rules.config import EffectiveConfig
 from proofmark.training.event_types import AGENT_EVENTS, SESSION_EVENTS
 from proofmark.training.figures import figures
@@ -46,7 +47,8 @@ def collect(run_dir: Path, begun: Event | None = None, seal: Seal | None = None)
     runs, firsts, damaged = _rounds(run_dir, events, begin["nnodes"], config)
     damaged = [*(event["what"] for event in read if event["event"] == CORRUPT), *damaged, *_damaged_agents(run_dir)]
     first = firsts[0] if firsts else RankLog(0)
-    task = {name: getattr(config, name) for name in ("metric", "target", "better")}
+    task: dict[str, Any] = {name: getattr(config, name) for name in ("metric", "target", "better")}
+    task["others"] = dict([*aims_of(config.parameters).items()][1:])
     processes = begin["nnodes"] * begin["nproc"] * config.gradient_accumulation_steps
     record = TrainingRecord(
         **envelope_of(begin, config),

@@ -123,6 +123,12 @@ class _Replayed(Fields):
     misfits: list[Text]
 
 
+class _Value(Fields):
+    metric: float | None
+    error: Seconds
+    weight: Seconds
+
+
 class _Examined(Typed):
     took_seconds: NotRequired[Seconds]
     reason: NotRequired[Text]
@@ -132,6 +138,7 @@ class _Examined(Typed):
     weight: NotRequired[Seconds]
     samples: NotRequired[Count]
     of: NotRequired[Count]
+    others: NotRequired[dict[Text, _Value]]
     items: NotRequired[Positive]
     steps: NotRequired[list[_Replayed]]
 
@@ -213,6 +220,7 @@ class _Steps(_Totals):
 
 class _Evaluation(_Totals):
     metric: float | None
+    others: NotRequired[dict[Text, float | None]]
     took_seconds: Seconds
 
 
@@ -228,6 +236,7 @@ class _Step(Typed):
 class _Confirmation(_Step):
     samples: Count
     metric: float | None
+    others: NotRequired[dict[Text, float | None]]
     took_seconds: Seconds
 
 

@@ -5,7 +5,7 @@ Rates are items per second over all devices, memory bytes, energies joules.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from proofmark.launch.cluster.preflight import signed
@@ -13,6 +13,7 @@ from proofmark.literal import MISSING, number, percent, plural
 from proofmark.record.common_figures import cost, fact, honesty, quality, troubles, utilisation
 from proofmark.record.compared import compared_figures
 from proofmark.record.figures import Figure, FigureKind, valued
+from proofmark.rules.aims import Aim, slug, worst
 from proofmark.training.logs.seed_run import tokens_over
 from proofmark.training.logs.stragglers import SECONDS, STEPS, host_name, slowest_host, slowest_rank, too_short
 from proofmark.training.record import SeedRun, TrainingRecord
@@ -83,15 +84,24 @@ def _of_task(record: TrainingRecord) -> Iterator[Figure]:
     if record.adapted:
         yield fact("adapted", "adapted by the vendor", "text", value=", ".join(record.adapted))
     yield fact("metric", "metric", "text", value=record.metric)
-    sign = {"note": "at least" if record.better == "higher" else "at most"} if record.target is not None else {}
-    yield quality("target", "target", record.metric, **valued(record.target, "not recorded"), **sign)
-    metrics = [run.metric for run in record.runs if run.metric is not None]
-    worst = (min if record.better == "higher" else max)(metrics, default=None)
-    reached = valued(worst, "no evaluation")
-    held = {"target": record.target, "headline": True}
-    yield quality("final_metric", "reached", record.metric, **reached, **held)
+    for name, aim in record.aims.items():
+        yield from _of_value(record, name, aim)
     converged = sum(bool(run.converged) for run in record.runs)
     yield fact("converged", "converged", "text", value=f"{converged} of {record.repeats}")
+
+
+def _of_value(record: TrainingRecord, name: str, aim: Aim) -> Iterator[Figure]:
+    """What a value of the metric was to come to, and the worst that any run reached; the headline goes by no name."""
+    headline = name == record.metric
+    suffix, of = ("", "") if headline else (f"_{slug(name)}", f", {name}")
+    if headline or aim.target is not None:
+        sign = {"note": "at least" if aim.better == "higher" else "at most"} if aim.target is not None else {}
+        yield quality(f"target{suffix}", f"target{of}", name, **valued(aim.target, "not recorded"), **sign)
+    found = [run.metric if headline else run.metrics.get(name) for run in record.runs]
+    known = [value for value in found if value is not None]
+    reached = valued(worst(known, aim.better) if known else None, "no evaluation")
+    held = {"target": aim.target, "lower_is_better": aim.better == "lower", "headline": True}
+    yield quality(f"final_metric{suffix}", f"reached{of}", name, **reached, **held)
 
 
 def _of_runs(record: TrainingRecord) -> Iterator[Figure]:
@@ -99,7 +109,7 @@ def _of_runs(record: TrainingRecord) -> Iterator[Figure]:
     for index, run in enumerate(record.runs, 1):
         score = f"{record.metric} {run.metric:.5f}" if run.metric is not None else f"no {record.metric}"
         end = "converged" if run.converged else "not converged" if run.converged is False else "broke off"
-        others = [f"{name} {MISSING if value is None else f'{value:.5f}'}" for name, value in run.metrics.items()]
+        others = _named(run.metrics)
         samples = "an unknown number of" if run.samples is None else run.samples
         outcome = f"{end}, {', '.join([score, *others])}, {samples} {plural(record.item)}"
         yield Figure(key=f"run_{index}", label=seed(run), unit="text", kind=FigureKind.QUALITY, value=outcome)
@@ -109,7 +119,7 @@ def _of_runs(record: TrainingRecord) -> Iterator[Figure]:
         times = {"value": ", ".join(known)} if known else {"reason": "not recorded"}
         yield cost(f"run_{index}_times", f"{seed(run)}, times", "text", **times)
         if (found := run.confirmation) is not None:
-            own = valued(found.metric, f"no {record.metric}")
+            own = {**valued(found.metric, f"no {record.metric}"), **_beside(found.others)}
             yield quality(f"run_{index}_confirmed", f"{seed(run)}, the case's own model", record.metric, **own)
             took = valued(found.seconds, None)
             yield cost(f"run_{index}_confirmation_seconds", f"{seed(run)}, evaluating it there", "s", **took)
@@ -127,6 +137,15 @@ def _of_runs(record: TrainingRecord) -> Iterator[Figure]:
     )
 
 
+def _named(values: Mapping[str, float | None]) -> list[str]:
+    return [f"{name} {MISSING if value is None else f'{value:.5f}'}" for name, value in values.items()]
+
+
+def _beside(others: Mapping[str, float | None]) -> dict[str, str]:
+    """A headline's note of the values beside it."""
+    return {"note": ", ".join(_named(others))} if others else {}
+
+
 def _rests_on(run: SeedRun) -> str:
     """What of a run was verified, and what only claimed."""
     sure, said = (
@@ -142,7 +161,8 @@ def _examined(record: TrainingRecord, run: SeedRun, index: int) -> Iterator[Figu
         return
     missing = found.reason or "they do not fit the case's own model"
     claimed = "" if found.claimed is None else f"claimed {number(found.claimed)}; "
-    note = {} if found.metric is None else {"note": f"{claimed}{found.samples} of {found.of} samples"}
+    others = "".join(f"; {told}" for told in _named({name: each.metric for name, each in found.others.items()}))
+    note = {} if found.metric is None else {"note": f"{claimed}{found.samples} of {found.of} samples{others}"}
     name = f"{seed(run)}, outside the ranks"
     yield quality(f"run_{index}_examined", name, record.metric, **valued(found.metric, missing), **note)
     if found.seconds is not None:

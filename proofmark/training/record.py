@@ -9,6 +9,8 @@ from pydantic import Field
 from proofmark.record.envelope import CaseRecord
 from proofmark.record.parts import Check, Contention, Host, Instances, Launched, Monitoring, Part, Rate
 from proofmark.record.policy import RESTS_ON, RestsOn
+from proofmark.rules.aims import Aim
+from proofmark.training.examined import Examination, Standing
 
 
 class Evaluation(Part):
@@ -19,6 +21,7 @@ class Evaluation(Part):
     samples: int
     seconds: float | None = Field(description="since training began, evaluations included; null: withheld")
     metric: float | None
+    others: dict[str, float | None] = Field(default_factory=dict, description="values but the headline, by name")
     began: float | None = Field(default=None, description="seconds since the epoch, as `ended`")
     ended: float | None = None
 
@@ -117,36 +120,8 @@ class Confirmation(Part):
 
     samples: int = Field(description="after which training ended with them")
     metric: float | None
+    others: dict[str, float | None] = Field(default_factory=dict, description="values but the headline, by name")
     seconds: float = Field(description="that it took, outside of training")
-
-
-class Examination(Part):
-    """The weights of the target in a process without vendor's code, in the case's own model, on the processor."""
-
-    SPEEDS = frozenset({"seconds"})
-
-    claimed: float | None = Field(description="the metric as the ranks say it")
-    metric: float | None = Field(default=None, description="null: no finite number, or `reason` says why")
-    error: float = Field(default=0.0, description="one standard error of it, where it is of some of the samples")
-    weight: float = Field(default=0.0, description="over how many things it is a mean")
-    samples: int = Field(default=0, description="of the validation data that it is of")
-    of: int = Field(default=0, description="that the validation data has")
-    misfits: tuple[str, ...] = Field(default=(), description="tensors in which the weights don't fit the case's model")
-    seconds: float | None = Field(default=None, description="that it took, outside of training")
-    reason: str | None = Field(default=None, description="why there is none")
-
-    @property
-    def whole(self) -> bool:
-        """Whether it is of all the data: then it is the run's metric."""
-        return self.metric is not None and self.samples == self.of
-
-
-class Standing(Part):
-    """What a figure of a training rests on."""
-
-    what: RestsOn
-    verified: bool = Field(description="in a process that runs no vendor's code; otherwise it is claimed by the ranks")
-    by: str = Field(description="who says so")
 
 
 class SeedRun(Part):
@@ -161,10 +136,9 @@ class SeedRun(Part):
     started: float = Field(description="seconds since the epoch")
     converged: bool | None = Field(description="null: the run did not come to its end")
     metric: float | None = Field(
-        description="of the last evaluation; where it was confirmed, the case's own model's; where the weights were"
-        " examined on all the data, the examination's"
+        description="the last evaluation's; if confirmed, the case's own model's; if examined on all data, that's"
     )
-    metrics: dict[str, float | None] = Field(default_factory=dict, description="others that its log ends with, by name")
+    metrics: dict[str, float | None] = Field(default_factory=dict, description="its values but the headline, by name")
     steps: int | None
     samples: int | None
     e2e_seconds: float | None
@@ -231,6 +205,7 @@ class TrainingRecord(CaseRecord):
     metric: str
     target: float | None
     better: str
+    others: dict[str, Aim] = Field(default_factory=dict, description="the metric's other values, judged or shown")
     global_batch_size: int | None
     train_batch_size: int | None = Field(description="samples that a process takes at once")
     optimizer: str | None = Field(default=None, description="its class")
@@ -252,6 +227,12 @@ class TrainingRecord(CaseRecord):
         default=None, description="padding left out; counted in, where a run has no `tokens_per_item`"
     )
     tokens_per_second_per_device: float | None = Field(default=None, description="as a log of others says")
+
+    @property
+    def aims(self) -> dict[str, Aim]:
+        """All values of the metric, the headline first."""
+        headline = Aim(target=self.target, better="lower" if self.better == "lower" else "higher")
+        return {self.metric: headline, **self.others}
 
     @property
     def variant(self) -> dict[str, str]:

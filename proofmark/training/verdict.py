@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from proofmark.record.parts import Verdict, VerdictKind
 from proofmark.training.checks import required
 from proofmark.training.record import Rates, SeedRun, TrainingRecord
+from proofmark.training.shortfall import below, claimed, is_short, missed, shortfall
 from proofmark.verdict import engine
 from proofmark.verdict.noise import bound_of, contention_of
 from proofmark.verdict.stages import (
@@ -20,12 +21,6 @@ from proofmark.verdict.stages import (
     parts_left_out,
     wrong_flops,
 )
-
-ROUNDING = 2
-"""Samples by which two processors may differ in a metric of the same weights."""
-
-MISSED = 3.0
-"""Standard errors by which the metric of some of the samples must be below the target to be a miss."""
 
 CONFIDENCE = 0.95
 """One-sided, that a run which converged sooner than this bound is no run of the reference's kind."""
@@ -115,8 +110,10 @@ def _missing_in_run(record: TrainingRecord, run: SeedRun) -> list[str]:
     reasons = []
     if run.instances is not None and len(run.instances.accuracies) != 1 + len(run.servers):
         reasons.append(f"of {len(run.instances.accuracies)} servers {1 + len(run.servers)} left their logs")
-    if run.metric is None or run.converged is None:
-        reasons.append(f"the last evaluation has no {record.metric}")
+    lacking = [record.metric] if run.metric is None or run.converged is None else []
+    lacking += [name for name in record.others if run.metrics.get(name) is None]
+    if lacking:
+        reasons.append(f"the last evaluation has no {', '.join(lacking)}")
     elif run.converged and run.seconds_to_target is None:
         reasons.append("it is said to have converged, but no evaluation says when")
     if run.rates is None or run.rates.no_eval is None or run.rates.pure_compute is None:
@@ -156,19 +153,19 @@ def _impossible_figures(record: TrainingRecord) -> list[str]:
         longest, each = record.config.get("max_seq_length"), run.tokens_per_item
         if isinstance(longest, int) and each is not None and each > longest:
             reasons.append(f"{name}a {record.item} is said to have {each:.6g} tokens, and at most {longest} fit")
-        claimed = run.examination.claimed if run.examination else run.metric
-        if run.converged and claimed is not None and record.target is not None and not _reached(record, claimed):
-            reasons.append(f"{name}it is said to have converged, but {_below(record, claimed, run.samples)}")
+        said = claimed(record, run)
+        if run.converged and missed(record, said):
+            reasons.append(f"{name}it is said to have converged, but {below(record, said, run.samples)}")
     reasons += wrong_flops(record.flops, f"{record.item} and step")
     return reasons + impossible_utilisation(record.utilisation, record.chip)
 
 
 def _shortfalls(record: TrainingRecord) -> list[str]:
     """Every run must reach the target, but for the policy's share of them: of five or more, one in five."""
-    short = [run for run in record.runs if _is_short(record, run)]
+    short = [run for run in record.runs if is_short(record, run)]
     if len(short) <= math.floor(record.policy.failing_seeds * len(record.runs) + 1e-9):
         return []
-    return [f"{_named(record, run)}{_shortfall(record, run)}" for run in short]
+    return [f"{_named(record, run)}{shortfall(record, run)}" for run in short]
 
 
 def _too_few(record: TrainingRecord) -> list[str]:
@@ -179,53 +176,18 @@ def _too_few(record: TrainingRecord) -> list[str]:
 
 def _missed_instances(record: TrainingRecord) -> list[str]:
     """Independent servers each train the case: a mean hides none that missed the target."""
-    sign = "below" if record.better == "higher" else "above"
-    missed = [
-        f"{_named(record, run)}instance {number}: {record.metric} {accuracy:.5f} is {sign} the target {record.target:g}"
+    reasons = [
+        f"{_named(record, run)}instance {number}: {what}"
         for run in record.runs
-        if run.instances and record.target is not None
+        if run.instances
         for number, accuracy in enumerate(run.instances.accuracies)
-        if number and not _reached(record, accuracy)
+        if number
+        for what in missed(record, {record.metric: accuracy})
     ]
     short = [
-        (name, server) for run in record.runs for name, server in _further(record, run) if _is_short(record, server)
+        (name, server) for run in record.runs for name, server in _further(record, run) if is_short(record, server)
     ]
-    return [*missed, *(f"{name}{_shortfall(record, server)}" for name, server in short)]
-
-
-def _is_short(record: TrainingRecord, run: SeedRun) -> bool:
-    """Whether a run missed the target, by what its weights have where they were examined.
-
-    Another processor rounds otherwise: up to ROUNDING samples below what a rank saw at the target is no miss; nor is,
-    on some of the data, what MISSED standard errors may make up for.
-    """
-    if not run.converged or run.failure is not None:
-        return True
-    found = run.examination
-    if found is None or found.metric is None or record.target is None:
-        return False
-    slack = ROUNDING / max(found.weight, 1.0) + MISSED * found.error
-    return not _reached(record, found.metric + (slack if record.better == "higher" else -slack))
-
-
-def _reached(record: TrainingRecord, metric: float) -> bool:
-    return record.target is None or (metric >= record.target if record.better == "higher" else metric <= record.target)
-
-
-def _shortfall(record: TrainingRecord, run: SeedRun) -> str:
-    if run.failure is not None:
-        return run.failure.cause
-    found = run.examination
-    if run.converged and found and not found.whole and found.metric is not None:  # it was said to have the target
-        return f"on {found.samples} samples drawn, {_below(record, found.metric, run.samples)}"
-    return "it did not converge" if run.metric is None else _below(record, run.metric, run.samples)
-
-
-def _below(record: TrainingRecord, metric: float, samples: int | None) -> str:
-    if record.target is None:
-        return "it did not converge"
-    sign = "below" if record.better == "higher" else "above"
-    return f"{record.metric} {metric:.5f} is {sign} the target {record.target:g} after {samples} samples"
+    return [*reasons, *(f"{name}{shortfall(record, server)}" for name, server in short)]
 
 
 def _untrained(record: TrainingRecord) -> list[str]:
@@ -234,7 +196,9 @@ def _untrained(record: TrainingRecord) -> list[str]:
         f"{name}the model was at the target before it was trained"
         for name, run in _trained(record)
         for each in run.evaluations
-        if each.samples == 0 and each.metric is not None and _reached(record, each.metric)
+        if each.samples == 0
+        and each.metric is not None
+        and not missed(record, {record.metric: each.metric, **each.others})
     ]
 
 

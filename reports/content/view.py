@@ -58,8 +58,7 @@ def _written(figure: Figure, value: float | str) -> str:
         return value
     if figure.kind is FigureKind.QUALITY:
         unit = "" if figure.unit == "1" else f"{figure.unit} "
-        held = "" if figure.target is None else f" {'≥' if value >= figure.target else '<'} {figure.target:g}"
-        return f"{unit}{text.score(value)}{held}"
+        return f"{unit}{text.score(value)}{_held(figure, value)}"
     if figure.unit == "B":
         return text.gibibytes(value)
     if figure.unit == "share":
@@ -69,6 +68,15 @@ def _written(figure: Figure, value: float | str) -> str:
     number = str(value) if isinstance(value, int) else text.number(value)
     spread = f" ± {text.number(figure.spread, 2)}" if figure.spread is not None else ""
     return f"{number}{spread}" + ("" if figure.unit == "1" else f" {figure.unit}")
+
+
+def _held(figure: Figure, value: float) -> str:
+    """On which side of its target a value lies; at it, it is good enough."""
+    if figure.target is None:
+        return ""
+    if figure.lower_is_better:
+        return f" {'≤' if value <= figure.target else '>'} {figure.target:g}"
+    return f" {'≥' if value >= figure.target else '<'} {figure.target:g}"
 
 
 class View(Generic[Record]):

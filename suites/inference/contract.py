@@ -12,6 +12,7 @@ from proofmark.inference.case import InferenceCase
 from proofmark.inference.record import RunRecord
 from proofmark.inference.run import CaseRun
 from proofmark.record.parts import VerdictKind
+from proofmark.rules.aims import wrong_side
 from reports.content.text import visible
 from reports.content.withholding import withheld
 
@@ -32,9 +33,13 @@ class InferenceContract(InferenceCase):
     def test_framework_accuracy(self, framework_validation: dict[str, Any], case_run: CaseRun) -> None:
         """The framework reaches the target in float32."""
         _done(framework_validation)
-        scores = case_run.so_far().accuracy
-        if scores.framework_fp32 is None or scores.framework_fp32 < scores.target:
-            _fail(f"{scores.metric} {scores.framework_fp32} is below the target {scores.target}")
+        missed = [
+            f"{each.metric} {each.framework_fp32} is {wrong_side(each.better)} the target {each.target}"
+            for each in case_run.so_far().accuracy.scores
+            if each.target is not None and (each.framework_fp32 is None or not each.aim.reached(each.framework_fp32))
+        ]
+        if missed:
+            _fail(*missed)
 
     def test_engine_accuracy(self, run_record: RunRecord, engine_inference: dict[str, Any]) -> None:
         """The engine keeps the framework's accuracy, and the target, in the very rounds that are timed."""

@@ -23,7 +23,7 @@ from proofmark.record.events import Event, EventLog, read_events
 from proofmark.record.parts import Check, Contention
 from proofmark.rules.config import EffectiveConfig
 from tests.unit.cheating_engines import Answer, Data
-from tests.unit.test_honesty import evaluator
+from tests.unit.test_honesty import scoring
 
 ITEMS, WORK = 1608, 0.002
 """Seconds that a batch of 16 takes."""
@@ -74,7 +74,7 @@ class Measured:
         log = EventLog(self._folder / "events.jsonl")
         loader, order = drawn_anew(self.data.loader)
         first = next(iter(self.data.loader))[0]
-        bench = Bench(config, loader, first, evaluator, vendor, log, lambda **_: None, order=order)
+        bench = Bench(config, loader, first, scoring, vendor, log, lambda **_: None, order=order)
         reference = lambda inputs: (self.answer(inputs), 0.0)  # noqa: E731
         measure(bench, "engine", engine, 3, probed=True, probed_with=reference)
         return list(read_events(log.path))

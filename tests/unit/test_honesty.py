@@ -16,6 +16,7 @@ import torch
 from proofmark.inference.timing.bench import Bench
 from proofmark.inference.timing.measure import measure
 from proofmark.measuring.honesty import probe
+from proofmark.metric import Mean, Scoring
 from proofmark.monitoring.contention import ContentionMeter
 from proofmark.record.events import EventLog, read_events
 from proofmark.record.parts import Contention
@@ -27,6 +28,10 @@ pytestmark = [pytest.mark.quiet, pytest.mark.usefixtures("one_thread")]
 
 def evaluator(outputs: list[torch.Tensor], targets: torch.Tensor) -> tuple[float, float]:
     return float((outputs[0].argmax(-1) == targets).sum()), float(len(targets))
+
+
+def scoring() -> Scoring:
+    return Scoring(Mean(evaluator))
 
 
 def measured(
@@ -48,7 +53,7 @@ def measured(
     vendor: Any = SimpleNamespace(synchronize=synchronize, memory=lambda: (None, None), runs_on_processor=True)
     log = EventLog(tmp_path / "events.jsonl")
     first = next(iter(data.loader))[0]
-    bench = Bench(config, data.loader, first, evaluator, vendor, log, lambda **_: None)
+    bench = Bench(config, data.loader, first, scoring, vendor, log, lambda **_: None)
     measure(bench, "framework", reference, 1)
     measure(bench, "engine", engine, 3, probed=True, probed_with=reference if with_model else None)
     events = list(read_events(log.path))

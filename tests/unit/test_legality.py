@@ -336,6 +336,7 @@ def test_the_names_that_nobody_may_set_are_these() -> None:
         "case": "choose cases with -k",
         "suite": "choose a suite by its path: pytest suites/<suite>",
         "framework": "the framework is pytorch",
+        **dict.fromkeys(("metrics", "better"), "what a case is judged by is its own"),
         "perf_dir": "nothing uses it here",
         **dict.fromkeys(("parameters", "configurations", "overrides", "hash", "as_dict"), "choose another name"),
         **dict.fromkeys(("from_dict", "keys", "items", "values", "get"), "choose another name"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -13,6 +14,7 @@ import torch
 from proofmark.errors import StepError
 from proofmark.inference.timing.loop import TimedRound, loader_round, timed_round
 from proofmark.inference.timing.stages import AHEAD
+from proofmark.metric import Mean
 
 Batch = tuple[list[torch.Tensor], torch.Tensor]
 
@@ -52,7 +54,13 @@ def evaluate(outputs: list[torch.Tensor], targets: torch.Tensor) -> tuple[float,
 
 
 def run(loader: Loader | None = None, compute: Any = engine, synchronize: Any = nothing, **more: Any) -> TimedRound:
-    return timed_round(loader or Loader(), compute, synchronize, more.pop("evaluate", evaluate), **more)  # type: ignore[arg-type]
+    metric = more.pop("metric", None) or Mean(more.pop("evaluate", evaluate))
+    return timed_round(loader or Loader(), compute, synchronize, metric, **more)  # type: ignore[arg-type]
+
+
+def mean(result: TimedRound) -> Mean:
+    assert isinstance(result.score.metric, Mean)
+    return result.score.metric
 
 
 @pytest.fixture(autouse=True)
@@ -65,8 +73,8 @@ def no_thread_is_left() -> Iterator[None]:
 class TestWhatIsRun:
     def test_every_sample_once_with_a_last_short_batch(self) -> None:
         result = run()
-        assert (result.items, len(result.batch_ns), result.score.weight) == (10, 3, 10.0)
-        assert result.accuracy == 1.0
+        assert (result.items, len(result.batch_ns), mean(result).weight) == (10, 3, 10.0)
+        assert mean(result).compute() == 1.0
 
     def test_outputs_meet_their_own_targets_in_order(self) -> None:
         met: list[tuple[float, int]] = []
@@ -84,7 +92,7 @@ class TestWhatIsRun:
         assert told == [(1, 4), (2, 8), (3, 10)]
 
     def test_nothing_weighed_is_no_accuracy(self) -> None:
-        assert run(evaluate=lambda outputs, targets: (0.0, 0.0)).accuracy is None
+        assert math.isnan(mean(run(evaluate=lambda outputs, targets: (0.0, 0.0))).compute())
 
     def test_foo_time_is_added_up_whatever_its_sign(self) -> None:
         signs = iter([0.5, -0.5, 0.0])
@@ -93,8 +101,8 @@ class TestWhatIsRun:
     @pytest.mark.parametrize("beside", [True, False])
     def test_as_many_passes_as_are_asked_for(self, beside: bool) -> None:
         result = run(passes=3, beside=beside)
-        assert (result.passes, result.items, len(result.batch_ns), result.score.weight) == (3, 30, 9, 30.0)
-        assert result.accuracy == 1.0
+        assert (result.passes, result.items, len(result.batch_ns), mean(result).weight) == (3, 30, 9, 30.0)
+        assert mean(result).compute() == 1.0
 
     def test_nothing_runs_beside_the_compute_of_a_processor(self) -> None:
         loader, drawn = Loader(20, 2), []
@@ -137,6 +145,23 @@ class TestClock:
         result = run(evaluate=slow)
         assert result.whole_ns >= 150e6 and result.score.evaluation_ns >= 150e6
         assert result.core_ns < 50e6
+
+    @pytest.mark.parametrize("beside", [True, False])
+    def test_what_is_computed_in_the_end_is_in_whole(self, beside: bool) -> None:
+        class Slow:
+            fed: list[int] = []
+
+            def update(self, outputs: list[torch.Tensor], targets: torch.Tensor) -> None:
+                self.fed += targets.tolist()
+
+            def compute(self) -> float:
+                assert self.fed == [*range(10)], "of all batches"
+                time.sleep(0.05)
+                return 1.0
+
+        result = run(metric=Slow(), beside=beside)
+        assert result.whole_ns >= 50e6 and result.score.evaluation_ns >= 50e6 and result.core_ns < 50e6
+        Slow.fed.clear()
 
     def test_loading_runs_ahead_but_not_far(self) -> None:
         loader, drawn = Loader(100, 1), []
@@ -215,6 +240,15 @@ class TestFailures:
 
         with pytest.raises(ValueError, match="no such class"):
             run(Loader(items), evaluate=breaks)
+
+    @pytest.mark.parametrize("beside", [True, False])
+    def test_a_metric_that_cannot_be_computed(self, beside: bool) -> None:
+        class Breaks(Mean):
+            def compute(self) -> float:
+                raise ValueError("too few samples")
+
+        with pytest.raises(ValueError, match="too few samples"):
+            run(metric=Breaks(evaluate), beside=beside)
 
     def test_synchronize(self) -> None:
         def breaks() -> None:

@@ -14,6 +14,7 @@ import torch
 from proofmark.inference.timing.bench import Bench
 from proofmark.inference.timing.measure import measure
 from proofmark.inference.timing.rounds import measurement_of
+from proofmark.metric import Mean, Scoring
 from proofmark.record.events import Event, EventLog, read_events
 from proofmark.rules.config import EffectiveConfig
 from tests.unit.test_loop import Loader, engine, evaluate
@@ -47,7 +48,7 @@ class Measured:
         )
         first = next(iter(self.loader))[0]
         report: Callable[..., None] = lambda **told: self.notes.append(told.get("note", ""))  # noqa: E731
-        self.bench = Bench(config, self.loader, first, evaluate, vendor, self.log, report)
+        self.bench = Bench(config, self.loader, first, lambda: Scoring(Mean(evaluate)), vendor, self.log, report)
 
     def events(self, kind: str) -> list[Event]:
         """Those of a kind."""

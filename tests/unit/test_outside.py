@@ -16,6 +16,7 @@ from proofmark.record.events import EventLog, read_events
 from proofmark.rules.config import EffectiveConfig
 from proofmark.training.checks import CLOCK, OUTSIDE, PLAN, REPLAYED, SEEDED, as_good, keeps_the_plan, takes_steps
 from proofmark.training.event_types import AGENT_EVENTS
+from proofmark.training.examined import Examination
 from proofmark.training.logs.outside import examination_of, examined, standing
 from proofmark.training.outside import metric
 from proofmark.training.outside.examination import examine
@@ -25,7 +26,6 @@ from proofmark.training.outside.replay import Replay
 from proofmark.training.ranks import recording
 from proofmark.training.ranks.model.own import named_weights
 from proofmark.training.ranks.model.strategy import Place
-from proofmark.training.record import Examination
 from proofmark.training.spec import BEFORE, STEP, WEIGHTS, WHICH, TrainingSpec
 from tests.training_records import passed
 from tests.unit.tokens import Tokens, trained
@@ -60,16 +60,18 @@ def test_weights_are_evaluated_on_all_data_or_on_some(tmp_path: Path, monkeypatc
     model, wrong = filled(case, CONFIG, read_left(tmp_path / WEIGHTS))
     assert not wrong and not model.training
     whole = evaluated(model, case, CONFIG, whole=True)
-    assert (whole.samples, whole.of, whole.error) == (11, 11, 0.0) and whole.weight == 15
+    (known,) = whole.values.values()
+    assert (whole.samples, whole.of, known.error) == (11, 11, 0.0) and known.weight == 15 and known.metric is not None
     monkeypatch.setattr(metric, "DRAWN", 8)
     monkeypatch.setattr(metric, "ROWS", 2)
     some = [evaluated(model, case, CONFIG, whole=False) for _ in range(20)]
     assert {(found.samples, found.of) for found in some} == {(8, 11)}
-    assert any(found.error > 0 for found in some)
+    assert any(found.headline.error > 0 for found in some)
     monkeypatch.setattr(metric, "LEAST", 3)
     assert evaluated(model, case, CONFIG, whole=False, until=-math.inf).samples == 4, "as many as there must be"
     assert evaluated(model, case, CONFIG, whole=True, until=-math.inf).samples == 11
-    assert all(abs(found.metric - whole.metric) <= 4 * found.error + 2 / found.weight for found in some)
+    for one in (found.headline for found in some):
+        assert one.metric is not None and abs(one.metric - known.metric) <= 4 * one.error + 2 / one.weight
 
 
 def test_weights_that_do_not_fit_are_named() -> None:
@@ -99,9 +101,13 @@ def test_a_process_of_its_own_examines_what_was_left(tmp_path: Path) -> None:
     examine(tmp_path / "spec.json", spec, 0, log)
     examine(tmp_path / "spec.json", spec, 0, log)  # nothing is left to look at
     (first,) = read_events(folder / "agent.jsonl", AGENT_EVENTS)
-    found = examination_of([first], 0.9)
-    assert found and found.whole and found.metric == evaluated(weights.eval(), Tokens(), CONFIG, whole=True).metric
-    (check,) = examined(found, "top1", "fp32")
+    found = examination_of([first], {"metric": 0.9})
+    assert (
+        found
+        and found.whole
+        and found.metric == evaluated(weights.eval(), Tokens(), CONFIG, whole=True).headline.metric
+    )
+    (check,) = examined(found, ["top1"], "fp32")
     assert not check.passed and "0.9; its weights have" in check.meaning
     assert first["items"] == 11
 
@@ -115,7 +121,7 @@ def test_what_could_not_be_looked_at_accuses_nobody(tmp_path: Path) -> None:
     examine(tmp_path / "spec.json", spec, 0, EventLog(folder / "agent.jsonl"))
     (event,) = read_events(folder / "agent.jsonl", AGENT_EVENTS)
     assert "can't be read" in event["reason"]
-    assert not list(examined(examination_of([event], 0.9), "top1", "fp32"))
+    assert not list(examined(examination_of([event], {"metric": 0.9}), ["top1"], "fp32"))
 
 
 def step(**changes: Any) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from proofmark.record.events import Event, read_events
 from proofmark.rules.config import EffectiveConfig
 from proofmark.training.case import TrainingCase
 from proofmark.training.checks import FUNCTION, METRIC, PARAMETERS, WEIGHTS
+from proofmark.training.ranks.model.evaluation import Evaluated
 from proofmark.training.ranks.model.referee import apart
 from proofmark.vendor.adapter import TrainingAdapter
 from tests.unit.cheats import CLASSES, FEATURES, Converts, Points, failed, train
@@ -255,11 +257,11 @@ def test_what_honest_vendors_do_passes(tmp_path: Path, convert: Any, settings: d
 
 def test_one_that_confirms_nothing_yet_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the case's own model is just below, training goes on to the next evaluation."""
-    asked = []
+    asked: list[Evaluated] = []
 
-    def just_below(self: Any, model: nn.Module, metric: float) -> tuple[float, bool]:
-        asked.append(metric)
-        return (metric, True) if len(asked) > 1 else (0.899, True)
+    def just_below(self: Any, model: nn.Module, said: Evaluated) -> tuple[Evaluated, bool]:
+        asked.append(said)
+        return (said if len(asked) > 1 else replace(said, values=dict.fromkeys(said.values, 0.899))), True
 
     monkeypatch.setattr("proofmark.training.ranks.model.referee.Referee.confirm", just_below)
     _, events = train(tmp_path, Converts(lambda model: model))

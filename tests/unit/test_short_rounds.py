@@ -17,7 +17,7 @@ from proofmark.measuring.drawn import drawn_anew
 from proofmark.record.events import EventLog, read_events
 from proofmark.rules.config import EffectiveConfig
 from tests.unit.cheating_engines import Answer, Data
-from tests.unit.test_honesty import evaluator
+from tests.unit.test_honesty import scoring
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -33,7 +33,7 @@ class Timed:
         vendor: Any = SimpleNamespace(synchronize=lambda: None, runs_on_processor=True)
         loader, order = drawn_anew(self.data.loader)
         first, self.log = next(iter(self.data.loader))[0], EventLog(folder / "events.jsonl")
-        self.bench = Bench(config, loader, first, evaluator, vendor, self.log, lambda **_: None, order=order)
+        self.bench = Bench(config, loader, first, scoring, vendor, self.log, lambda **_: None, order=order)
         self.bench.form, self.bench.accuracy = form_of(self.honest(first)[0]), 1.0
 
     @torch.no_grad()

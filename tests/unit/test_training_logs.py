@@ -22,7 +22,7 @@ from proofmark.training.logs.downsampled import POINTS, Downsampled
 from proofmark.training.logs.failure import QUOTED, _hang, _Names
 from proofmark.training.logs.outside import clock_checks
 from proofmark.training.logs.rank_log import RankLog
-from proofmark.training.logs.seed_run import _figures, _metric
+from proofmark.training.logs.seed_run import _figures, _reached
 from tests.training_records import passed
 
 PLAIN = st.none() | st.booleans() | st.integers(-(2**80), 2**80) | st.floats(allow_nan=False, allow_infinity=False)
@@ -141,14 +141,14 @@ def test_what_the_referee_does_after_the_last_step_is_no_training() -> None:
     log = RankLog(0).take(finished())
     assert log.window() == (10.0, 30.5) and log.ended() == 30.5
     assert [epoch.ended for epoch in log.epochs.kept()] == [30.5]
-    assert _metric(log) == 0.94, "the case's own model decides"
+    assert _reached(log)["metric"] == 0.94, "the case's own model decides"
 
 
 def test_a_confirmation_that_decided_nothing_ended_no_training() -> None:
     later = {"event": "train_end", "time": 50.0, "clock": 99, "step": 16, "samples": 128, "converged": False}
     evaluated = {"event": "evaluation", "time": 49.0, "clock": 98, "step": 16, "metric": 0.5, "train_seconds": 39.0}
     log = RankLog(0).take([*finished()[:-1], evaluated, later])
-    assert log.ended() == 50.0 and _metric(log) == 0.5
+    assert log.ended() == 50.0 and _reached(log)["metric"] == 0.5
 
 
 def test_a_check_that_failed_once_has_failed() -> None:

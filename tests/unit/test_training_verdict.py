@@ -9,8 +9,9 @@ import pytest
 from proofmark.errors import Problem
 from proofmark.record.parts import Chip, Contention, Flops, Instances, Monitoring, Peak, Utilisation, VerdictKind
 from proofmark.training.checks import CLOCK, FUNCTION, OUTSIDE, PARAMETERS, REPLAYED, SEEDED, WEIGHTS, required
+from proofmark.training.examined import Examination
 from proofmark.training.logs.seed_run import olympic_mean
-from proofmark.training.record import Evaluation, Examination, Failure, Rank, Rates, SeedRun
+from proofmark.training.record import Evaluation, Failure, Rank, Rates, SeedRun
 from proofmark.training.verdict import soonest
 from tests.training_records import make_run, make_training, passed
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from proofmark.record.events import EventLog
     from proofmark.rules.config import EffectiveConfig
     from proofmark.training.ranks.loading import RankLoader
+    from proofmark.training.ranks.model.evaluation import Evaluated
     from proofmark.training.ranks.trainer import Trainer
 
 MIN_DELTA = 1e-3
@@ -75,9 +76,9 @@ class BestWeights(Goal):
             if any(parameter.dim() > 1 for parameter in module.parameters(recurse=False)):
                 module.register_forward_hook(self._observe)
 
-    def evaluated(self, training: Trainer, metric: float) -> None:
+    def evaluated(self, training: Trainer, found: Evaluated) -> None:
         """Keep the best weights: those of before the first step only where there is none."""
-        at = training.position
+        at, metric = training.position, found.metric
         if not (at.samples or not self._trial.epochs) or not metric > self._best_metric:
             return
         self._best_metric, self._best_epoch = metric, at.epoch + bool(at.samples)
@@ -88,8 +89,9 @@ class BestWeights(Goal):
             weights = named_weights(network)
             self._best = {name: tensor.detach().cpu().clone() for name, tensor in weights.items()}
 
-    def is_over(self, training: Trainer, metric: float) -> bool:
+    def is_over(self, training: Trainer, found: Evaluated) -> bool:
         """Whether nothing has got better for long, or the time is over."""
+        metric = found.metric
         self._waited = 0 if metric >= self._better_than + MIN_DELTA else self._waited + 1
         self._better_than = max(self._better_than, metric)
         patience = self._trial.patience

@@ -19,6 +19,7 @@ from proofmark.training.case import TrainingCase
 
 if TYPE_CHECKING:
     from proofmark.automl.trial.spec import TrialSpec
+    from proofmark.metric import Metric
     from proofmark.rules.config import EffectiveConfig
     from proofmark.training.case import TrainingData
 
@@ -53,9 +54,9 @@ class TrialCase(TrainingCase):
         """The case's."""
         return self._case.loss(outputs, targets)
 
-    def evaluator(self, outputs: list[torch.Tensor], targets: torch.Tensor) -> tuple[float, float]:
+    def metric(self, config: EffectiveConfig) -> Metric:
         """The case's."""
-        return self._case.evaluator(outputs, targets)
+        return self._case.metric(config)
 
 
 def _begun(spec: TrialSpec, graph: Graph) -> tuple[Weights, Weights]:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from proofmark.case import Batch
     from proofmark.inference.case import InferenceCase
+    from proofmark.metric import Metric
     from proofmark.training.case import TrainingData
 
 Progress = Callable[..., None]
@@ -54,9 +55,9 @@ class ForInference(TrainingCase):
         """The case's."""
         return self._case.create_model(config)
 
-    def evaluator(self, outputs: list[torch.Tensor], targets: torch.Tensor) -> tuple[float, float]:
+    def metric(self, config: EffectiveConfig) -> Metric:
         """The case's."""
-        return self._case.evaluator(outputs, targets)
+        return self._case.metric(config)
 
     def loss(self, outputs: list[torch.Tensor], targets: torch.Tensor) -> torch.Tensor:
         """The case's."""

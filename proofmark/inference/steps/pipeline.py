@@ -30,6 +30,7 @@ from proofmark.measuring.precision import count_flops, framework_compute, pertur
 from proofmark.measuring.rehearsal import declared_and_counted, first_batch, rehearse, rehearse_training
 from proofmark.measuring.statistics import samples_needed
 from proofmark.measuring.window import Compute
+from proofmark.metric import Scoring
 from proofmark.record.events import Log
 from proofmark.record.identity import identify
 from proofmark.rules.config import EffectiveConfig
@@ -115,7 +116,7 @@ class Pipeline:
         self.log.write("dataset", **self.loader.dataset.identity.model_dump())
         self.first = batch[0]
         if model is not None:
-            rehearse(self.case, model, batch)
+            rehearse(self.case, config, model, batch)
             counted = count_flops(model, self.first)
             self.log.write("flops", counted=counted)
             declared_and_counted(self.case, config, counted)
@@ -127,7 +128,7 @@ class Pipeline:
             config,
             AudibleLoader(self.loader, self.report),
             self.first,
-            self.case.evaluator,
+            lambda: Scoring.of(self.case, config),
             self.found.vendor,
             self.log,
             self.report,

@@ -37,7 +37,7 @@ TRAINED_BY = (
 )
 """Modules whose change makes other weights."""
 
-NOT_TRAINED_BY = frozenset({"target", "flops", "warmup", "published"})
+NOT_TRAINED_BY = frozenset({"target", "metrics", "flops", "warmup", "published"})
 """Parameters by which a run is measured and judged. Training gets to see none of them, so they make nothing stale."""
 
 

@@ -1,4 +1,4 @@
-"""What a case is measured with, all of its targets alike: its data, its evaluator, the vendor's device, and the log."""
+"""What a case is measured with, all of its targets alike: its data, its metric, the vendor's device, and the log."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from proofmark.inference.timing.stages import Evaluate
 from proofmark.measuring.drawn import Order
+from proofmark.metric import Scoring
 from proofmark.record.events import Log
 from proofmark.vendor.contract import Vendor
 
@@ -27,17 +27,19 @@ class Bench:
 
     Attributes:
         first: the inputs of the data's first batch.
+        scoring: makes a metric that is fed with nothing yet.
         form: what the first target's answers look like; None before it has answered.
         accused: whether the present target was seen to do what an honest one does not.
         attempt: how often the present target was measured before, and disturbed.
         order: in which the data comes; None where that is the loader's own affair.
-        accuracy: of the last timed round, by the present target; None before there was one, or where it is no number.
+        accuracy: the metric's headline in the last timed round, by the present target; None before there was one, or
+            where it is no number.
     """
 
     config: EffectiveConfig
     loader: Loader
     first: list[torch.Tensor]
-    evaluator: Evaluate
+    scoring: Callable[[], Scoring]
     vendor: Vendor
     log: Log
     report: Callable[..., None]

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from proofmark.inference.timing.stages import Beside, Evaluate, InTurn, Score
+from proofmark.inference.timing.stages import Beside, InTurn, Score
 from proofmark.measuring.window import Compute, Synchronize, run_window, share_memory
 from proofmark.process.wall_clock import now
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import torch
 
     from proofmark.case import Loader
+    from proofmark.metric import Metric
 
 
 @dataclass
@@ -26,12 +27,12 @@ class TimedRound:
     """Whole passes over the data. Times in nanoseconds; `spent_ns` is the referee's own, not in `whole_ns`."""
 
     started: float
+    score: Score
     passes: int = 1
     items: int = 0
     whole_ns: int = 0
     spent_ns: int = 0
     batch_ns: list[int] = field(default_factory=list)
-    score: Score = field(default_factory=Score)
     foo_seconds: float = 0.0
     reused_memory: bool = False
     fresh: list[int] = field(default_factory=list)
@@ -41,17 +42,12 @@ class TimedRound:
         """The sum of the compute windows."""
         return sum(self.batch_ns)
 
-    @property
-    def accuracy(self) -> float | None:
-        """The metric over the round; None if nothing was weighed."""
-        return self.score.total / self.score.weight if self.score.weight else None
-
 
 def timed_round(
     loader: Loader,
     compute: Compute,
     synchronize: Synchronize,
-    evaluate: Evaluate,
+    metric: Metric,
     progress: Callable[[int, int], None] = lambda batches, items: None,
     *,
     passes: int = 1,
@@ -63,20 +59,19 @@ def timed_round(
         loader: yields (inputs, targets) on the CPU.
         compute: takes the inputs, returns (outputs, foo_time in seconds).
         synchronize: returns when the device is idle.
-        evaluate: scores one batch on the CPU.
+        metric: is fed with every batch on the CPU, and computes in the end: both are in the round's whole.
         progress: takes batches and items so far, after each batch.
         passes: over the data.
         beside: whether loading and evaluation run beside the compute, not in turn with it.
 
     Raises:
         StepError: what the engine returned is no answer to the whole batch.
-        Exception: whatever the loader, the engine or the evaluator raises.
+        Exception: whatever the loader, the engine or the metric raises.
     """
-    result = TimedRound(started=now(), passes=passes)
-    clock = time.perf_counter_ns
+    started, clock = now(), time.perf_counter_ns
     begun = clock()
-    stages = (Beside if beside else InTurn)(loader, passes, evaluate)
-    result.score = stages.score
+    stages = (Beside if beside else InTurn)(loader, passes, metric)
+    result = TimedRound(started, stages.score, passes)
     previous: list[torch.Tensor] = []
     try:
         for inputs, targets in stages.batches():

@@ -1,8 +1,9 @@
 """Short rounds of a target that is loaded, for the speed gate: a tenth of a second, as often as it is asked for.
 
 A target that was judged may do something else from then on. So each round has fresh batches among the data's, as timed
-rounds have, and after it, before its rates are told, random rows of it are held against the reference; the score of all
-rounds together is held against that of the rounds that were judged.
+rounds have, and after it, before its rates are told, random rows of it are held against the reference; the mean of all
+rounds together is held against that of the rounds that were judged. A metric that is no mean is fed, for the time that
+it takes, and not computed: nothing bounds how far it may be off on some of the data.
 """
 
 from __future__ import annotations
@@ -17,12 +18,14 @@ from typing import TYPE_CHECKING
 from proofmark.errors import StepError
 from proofmark.inference.timing.bench import Bench
 from proofmark.inference.timing.loop import TimedRound, timed_round
-from proofmark.inference.timing.stages import Score
+from proofmark.inference.timing.scored import RoundMetric
 from proofmark.measuring.agreement import AT_ONCE, distance
 from proofmark.measuring.honesty import TOLERANCE
 from proofmark.measuring.mixed import ENOUGH, Mixed
 from proofmark.measuring.probes import full_batches
 from proofmark.measuring.window import Compute, run_window
+from proofmark.metric import Mean
+from proofmark.rules.aims import reaches
 
 if TYPE_CHECKING:
     import torch
@@ -55,7 +58,8 @@ class ShortRounds:
             StepError: as `time`.
         """
         self._bench, self._compute, self._reference = bench, compute, reference
-        self._score, self._items = Score(), 0
+        self._total = self._weight = 0.0
+        self._items = 0
         self._among = self._asked(self._company()) if reference else []
         self._batches = ENOUGH
         gc.collect()
@@ -75,27 +79,27 @@ class ShortRounds:
         self._bench.log.write("short_round", items=result.items, whole_ns=result.whole_ns, core_ns=result.core_ns)
 
     def _round(self) -> TimedRound:
-        bench, strange = self._bench, set[str]()
+        bench = self._bench
         mixed = Mixed(FullBatches(bench.loader, self._batches, len(bench.first[0])), 1, bench.first)
         beside = not bench.vendor.runs_on_processor
-
-        def evaluate(outputs: list[torch.Tensor], targets: torch.Tensor) -> tuple[float, float]:
-            strange.update(bench.strange(outputs))
-            scored = bench.evaluator(outputs, targets)
-            return (0.0, 0.0) if mixed.takes(outputs) else scored
+        metric = RoundMetric(bench, mixed, computes=False)
 
         def sign_of_life(batches: int, items: int) -> None:
             bench.report(alive="calls")
 
         gc.collect()
         synchronize = bench.vendor.synchronize
-        result = timed_round(mixed, self._compute, synchronize, evaluate, sign_of_life, beside=beside)
+        result = timed_round(mixed, self._compute, synchronize, metric, sign_of_life, beside=beside)
+        strange = metric.strange
         if not beside:
             result.whole_ns -= mixed.spent_ns
         if result.foo_seconds:
             strange.add(f"reports {result.foo_seconds:.6g} s of foo_time")
         if not strange:
-            strange.update(self._other_answers(mixed), self._less_accurate(mixed, result))
+            strange.update(self._other_answers(mixed))
+            if (mean := metric.counted.mean) is not None:
+                better = metric.counted.aims[metric.counted.headline].better
+                strange.update(self._less_accurate(mixed, mean, result.items, better))
         if strange:
             raise StepError(f"a round of the speed gate: the target {'; '.join(sorted(strange))}")
         return result
@@ -127,19 +131,19 @@ class ShortRounds:
         if not worst <= bound:
             yield f"answers otherwise than the framework to the same inputs: {worst:.4g} apart, more than {bound:g}"
 
-    def _less_accurate(self, mixed: Mixed, result: TimedRound) -> Iterator[str]:
+    def _less_accurate(self, mixed: Mixed, mean: Mean, items: int, better: str) -> Iterator[str]:
         """That all rounds together score less than those that were judged, by more than what is in which samples."""
-        bench, score = self._bench, self._score
+        bench = self._bench
         for inputs, targets in (noted.held for noted in mixed.noted if noted.held is not None):
-            score.add(bench.evaluator, run_window(self._compute, inputs, bench.vendor.synchronize).answer, targets)
-        score.total, score.weight = score.total + result.score.total, score.weight + result.score.weight
-        self._items += result.items
+            mean.update(run_window(self._compute, inputs, bench.vendor.synchronize).answer, targets)
+        self._total, self._weight = self._total + mean.total, self._weight + mean.weight
+        self._items += items
         known = bench.accuracy
         if bench.order is None or known is None or not 0 <= known <= 1:
             return  # not of samples drawn anew for each round, or of another scale than the bound is for
         borne = math.sqrt(math.log(1 / DOUBT) / (2 * self._items))
-        found = score.total / score.weight if score.weight else 0.0
-        if not found >= known - borne:
+        found = self._total / self._weight if self._weight else 0.0
+        if not reaches(found, known - borne if better == "higher" else known + borne, better):
             yield f"scores {found:.4f} in {self._items} samples, where it was judged by {known:.4f}"
 
     def _settle(self) -> None:

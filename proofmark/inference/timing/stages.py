@@ -10,7 +10,7 @@ import queue
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     import torch
 
     from proofmark.case import Batch, Loader
-
-Evaluate = Callable[["list[torch.Tensor]", "torch.Tensor"], tuple[float, float]]
+    from proofmark.metric import Metric
 
 AHEAD = 4
 """Batches that may wait between loader and compute, and between compute and evaluation."""
@@ -31,29 +30,31 @@ _END = object()
 
 @dataclass
 class Score:
-    """The metric's sum over a round, over how many it is, and the time that evaluating took."""
+    """A round's metric, and the time that evaluating took: each batch, and what is computed of all in the end."""
 
-    total: float = 0.0
-    weight: float = 0.0
+    metric: Metric
     evaluation_ns: int = 0
 
-    def add(self, evaluate: Evaluate, outputs: list[torch.Tensor], targets: torch.Tensor) -> None:
+    def add(self, outputs: list[torch.Tensor], targets: torch.Tensor) -> None:
         """Score one batch."""
         begun = time.perf_counter_ns()
-        total, weight = evaluate(outputs, targets)
-        self.total += float(total)
-        self.weight += float(weight)
+        self.metric.update(outputs, targets)
+        self.evaluation_ns += time.perf_counter_ns() - begun
+
+    def close(self) -> None:
+        """Compute."""
+        begun = time.perf_counter_ns()
+        self.metric.compute()
         self.evaluation_ns += time.perf_counter_ns() - begun
 
 
 class Stages(ABC):
     """Loading and evaluation of one round."""
 
-    def __init__(self, loader: Loader, passes: int, evaluate: Evaluate) -> None:
-        self.score = Score()
+    def __init__(self, loader: Loader, passes: int, metric: Metric) -> None:
+        self.score = Score(metric)
         self._loader = loader
         self._passes = passes
-        self._evaluate = evaluate
 
     @abstractmethod
     def batches(self) -> Iterator[Batch]:
@@ -65,7 +66,7 @@ class Stages(ABC):
 
     @abstractmethod
     def finish(self) -> None:
-        """Wait for the last batch's score; raise what evaluation raised."""
+        """Wait for the last batch's score, and compute; raise what evaluation raised."""
 
     @abstractmethod
     def stop(self) -> None:
@@ -89,11 +90,13 @@ class InTurn(Stages):
     def evaluate(self, outputs: list[torch.Tensor], targets: torch.Tensor) -> bool:
         """Scored at once."""
         with one_thread():
-            self.score.add(self._evaluate, outputs, targets)
+            self.score.add(outputs, targets)
         return True
 
     def finish(self) -> None:
-        """Nothing is left to do."""
+        """All is scored."""
+        with one_thread():
+            self.score.close()
 
     def stop(self) -> None:
         """Nothing runs."""
@@ -102,10 +105,10 @@ class InTurn(Stages):
 class Beside(Stages):
     """A thread loads ahead, another evaluates behind."""
 
-    def __init__(self, loader: Loader, passes: int, evaluate: Evaluate) -> None:
-        super().__init__(loader, passes, evaluate)
+    def __init__(self, loader: Loader, passes: int, metric: Metric) -> None:
+        super().__init__(loader, passes, metric)
         self._loading = _Prefetcher(loader, passes)
-        self._evaluation = _Evaluation(evaluate, self.score)
+        self._evaluation = _Evaluation(self.score)
         _Stage.start_all(self._loading, self._evaluation)
 
     def batches(self) -> Iterator[Batch]:
@@ -225,22 +228,23 @@ class _Prefetcher(_Stage):
 
 
 class _Evaluation(_Stage):
-    """Scores batches."""
+    """Scores batches, and computes once there are no more."""
 
-    def __init__(self, evaluate: Evaluate, score: Score) -> None:
+    def __init__(self, score: Score) -> None:
         super().__init__()
-        self._evaluate = evaluate
         self._score = score
 
     def work(self) -> None:
         try:
             while (item := self.channel.get()) is not _END:
-                self._score.add(self._evaluate, *item)
+                self._score.add(*item)
+            if not self.channel.closed:
+                self._score.close()
         finally:
             self.channel.closed = True
 
     def finish(self) -> None:
-        """Wait for the last batch; raise what evaluation raised."""
+        """Wait for the last batch and what is computed then; raise what evaluation raised."""
         self.channel.put(_END)
         self.join()
         if self.failure:

@@ -6,6 +6,7 @@ import gc
 import itertools
 import math
 import time
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from proofmark.errors import StepError
@@ -13,6 +14,7 @@ from proofmark.inference.record import Round
 from proofmark.inference.timing.bench import Bench, form_of
 from proofmark.inference.timing.loop import TimedRound, loader_round, timed_round
 from proofmark.inference.timing.rounds import round_of
+from proofmark.inference.timing.scored import RoundMetric
 from proofmark.measuring.agreement import Answers
 from proofmark.measuring.mixed import Mixed
 from proofmark.measuring.window import Apart, Compute, run_window, share_memory
@@ -93,16 +95,16 @@ class Timing:
         """
         for _ in range(LENGTHENINGS):
             meter = ContentionMeter()
-            result, mixed = self._run(number, rounds)
+            result, mixed, metric = self._run(number, rounds)
             contention = meter.seen()
             enough = self._enough(result.core_ns / 1e9)
             if enough == self._passes:
                 break
             self._passes = enough
         if mixed is not None:
-            self._settle(mixed, result)
+            self._settle(mixed, result, metric)
         self.fastest = min(self.fastest, result.core_ns / 1e9 / result.passes)
-        return self._log(number, result, contention)
+        return self._log(number, result, contention, metric.values())
 
     def time_alone(self) -> None:
         """The core with nothing loaded beside it: what the timed rounds have lost to the loader, if anything was."""
@@ -125,16 +127,11 @@ class Timing:
             return self._passes
         return math.ceil(self._passes * min(MOST_LONGER, MARGIN * self._least_seconds / max(took, 1e-9)))
 
-    def _run(self, number: int, rounds: int) -> tuple[TimedRound, Mixed | None]:
+    def _run(self, number: int, rounds: int) -> tuple[TimedRound, Mixed | None, RoundMetric]:
         gc.collect()
-        bench, strange = self._bench, set[str]()
+        bench = self._bench
         mixed = Mixed(bench.loader, self._passes, bench.first, self._place) if self.answers is not None else None
-
-        def evaluate(outputs: list[torch.Tensor], targets: torch.Tensor) -> tuple[float, float]:
-            strange.update(bench.strange(outputs))
-            scored = bench.evaluator(outputs, targets)
-            return (0.0, 0.0) if mixed is not None and mixed.takes(outputs) else scored
-
+        metric = RoundMetric(bench, mixed)
         phase, steps = f"{self._name} round {number}/{rounds}", len(bench.loader) * self._passes
 
         def progress(batches: int, items: int) -> None:
@@ -150,18 +147,18 @@ class Timing:
             mixed or bench.loader,
             self._compute,
             bench.vendor.synchronize,
-            evaluate,
+            metric,
             progress,
             passes=self._passes,
             beside=self._beside,
         )
         bench.log.write("round_end", of=self._name, number=number, attempt=bench.attempt)
         self._look_at(number, result)
-        for what in sorted(strange):
+        for what in sorted(metric.strange):
             bench.accuse(self._name, what)
-        return result, mixed
+        return result, mixed, metric
 
-    def _settle(self, mixed: Mixed, result: TimedRound) -> None:
+    def _settle(self, mixed: Mixed, result: TimedRound, metric: RoundMetric) -> None:
         """Answer and score what gave way to fresh batches, and keep the rows that are looked at."""
         bench = self._bench
         if not self._beside:
@@ -174,10 +171,7 @@ class Timing:
             if noted.held is not None:
                 result.fresh.append(noted.position)
                 inputs, targets = noted.held
-                window = run_window(self._compute, inputs, bench.vendor.synchronize)
-                total, weight = bench.evaluator(window.answer, targets)
-                result.score.total += float(total)
-                result.score.weight += float(weight)
+                metric.add(run_window(self._compute, inputs, bench.vendor.synchronize).answer, targets)
 
     def _look_at(self, number: int, result: TimedRound) -> None:
         """What a round shows beside its times, also one that does not count."""
@@ -190,9 +184,10 @@ class Timing:
             seconds = f"{result.foo_seconds:.6g} s of foo_time in timed round {number}"
             self._bench.accuse(self._name, f"reports {seconds}; expected 0.0")
 
-    def _log(self, number: int, result: TimedRound, contention: Contention) -> Round:
-        accuracy = result.accuracy if result.accuracy is not None and math.isfinite(result.accuracy) else None
-        self._bench.accuracy = accuracy
+    def _log(
+        self, number: int, result: TimedRound, contention: Contention, values: Mapping[str, float | None]
+    ) -> Round:
+        (_, self._bench.accuracy), *others = values.items()
         fields = {
             "started": result.started,
             "items": result.items,
@@ -201,7 +196,8 @@ class Timing:
             "spent_ns": result.spent_ns,
             "batch_ns": result.batch_ns,
             "evaluation_ns": result.score.evaluation_ns,
-            "accuracy": accuracy,
+            "accuracy": self._bench.accuracy,
+            **({"others": dict(others)} if others else {}),
             "contention": contention.model_dump(),
             "fresh": result.fresh,
             "full": len(self._bench.loader) - bool(self._bench.remainder),

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 
 from proofmark.record.events import Event
 from proofmark.record.parts import Check
+from proofmark.rules.aims import aims_of, judged
 from proofmark.rules.config import EffectiveConfig
 from proofmark.training.checks import (
     CLOCK,
@@ -19,10 +21,10 @@ from proofmark.training.checks import (
     keeps_time,
     takes_steps,
 )
+from proofmark.training.examined import Examination, Examined, Standing
 from proofmark.training.logs.rank_log import RankLog
 from proofmark.training.node.stopwatch import EVENT as WATCHED
 from proofmark.training.outside.examination import EVENT as EXAMINED
-from proofmark.training.record import Examination, Standing
 
 
 def outside_checks(
@@ -37,7 +39,7 @@ def outside_checks(
     if config is not None:
         yield from planned(agent, first, config)
         yield from replayed(agent, config.precision)
-        yield from examined(examination, config.metric, config.precision)
+        yield from examined(examination, judged(aims_of(config.parameters)), config.precision)
 
 
 def clock_checks(first: RankLog, agent: Sequence[Event], end: Event | None) -> Iterator[Check]:
@@ -53,17 +55,33 @@ def clock_checks(first: RankLog, agent: Sequence[Event], end: Event | None) -> I
         yield keeps_the_sessions_time(said, heard["least"])
 
 
-def examination_of(agent: Sequence[Event], claimed: float | None) -> Examination | None:
-    """What the referee's process found of the weights with which the target was said to be reached."""
+def examination_of(agent: Sequence[Event], claimed: Event) -> Examination | None:
+    """What the referee's process found of the weights with which the target was said to be reached.
+
+    Args:
+        agent: its events.
+        claimed: the event with which rank 0 says so.
+    """
     event = _last(agent, EXAMINED)
     if event is None:
         return None
     known = {key: event[key] for key in Examination.model_fields if key in event}
-    return Examination(**known, claimed=claimed, seconds=event.get("took_seconds"))
+    said = claimed.get("others", {})
+    known["others"] = {
+        name: Examined(claimed=said.get(name), **{key: each[key] for key in ("metric", "error", "weight")})
+        for name, each in event.get("others", {}).items()
+    }
+    return Examination(**known, claimed=claimed["metric"], seconds=event.get("took_seconds"))
 
 
-def examined(examination: Examination | None, metric: str, precision: str) -> Iterator[Check]:
-    """Whether it bears out what was claimed; nothing where there is none."""
+def examined(examination: Examination | None, judged: Sequence[str], precision: str) -> Iterator[Check]:
+    """Whether it bears out what was claimed; nothing where there is none.
+
+    Args:
+        examination: what was found.
+        judged: names of the metric's values that are, the headline first.
+        precision: that of the training.
+    """
     found = examination
     if found is None or found.reason or found.claimed is None:
         return
@@ -71,8 +89,10 @@ def examined(examination: Examination | None, metric: str, precision: str) -> It
         what = f"its last weights do not fit the case's own model: {', '.join(found.misfits)}"
         yield Check(OUTSIDE, passed=False, figure=float(len(found.misfits)), bound=0.0, meaning=what)
         return
-    own = float("nan") if found.metric is None else found.metric
-    yield as_good(metric, found.claimed, own, found.weight, found.error, precision)
+    for name, each in {judged[0]: found, **found.others}.items():
+        if name in judged and each.claimed is not None:
+            own = math.nan if each.metric is None else each.metric
+            yield as_good(name, each.claimed, own, each.weight, each.error, precision)
 
 
 def planned(agent: Sequence[Event], first: RankLog, config: EffectiveConfig) -> Iterator[Check]:
@@ -90,7 +110,8 @@ def replayed(agent: Sequence[Event], precision: str) -> Iterator[Check]:
 
 def standing(checks: Iterable[Check], found: Examination | None) -> tuple[Standing, ...]:
     """What of a run was verified outside of its ranks, and what is only claimed."""
-    held = {check.name for check in checks if check.passed}
+    made = list(checks)
+    held = {check.name for check in made} - {check.name for check in made if not check.passed}
     of = "on all validation data" if found and found.whole else f"on {found.samples if found else 0} samples drawn"
     verified = {
         "time": (CLOCK in held, "the agent's clock"),

@@ -13,6 +13,7 @@ from proofmark.record.events import CORRUPT, Event, read_events, seconds_between
 from proofmark.record.parts import Contention, Host, Launched, Monitoring, Rate
 from proofmark.rules.config import EffectiveConfig
 from proofmark.training.event_types import AGENT_EVENTS, RANK_EVENTS
+from proofmark.training.examined import Examination
 from proofmark.training.logs.failure import failure_of
 from proofmark.training.logs.outside import examination_of, outside_checks, standing
 from proofmark.training.logs.rank_log import RankLog
@@ -53,13 +54,14 @@ def collect_run(
     launched = (end or {}).get("hosts", [])
     since = _Since(begin, end)
     times = _times(first, ranks, since)
-    examination = examination_of(agents.get(0, ()), _metric(first)) if finished and finished["converged"] else None
+    claimed = _reached(first)
+    examination = examination_of(agents.get(0, ()), claimed) if finished and finished["converged"] else None
     checks = (*first.checks.values(), *outside_checks(first, agents.get(0, ()), end, examination, config))
     run = SeedRun(
         seed=begin["seed"],
         started=begin["time"],
         converged=finished["converged"] if finished and failure is None else None,
-        metric=examination.metric if examination and examination.whole else _metric(first),
+        **_metrics(claimed, examination),
         steps=last.get("step", 0),
         samples=last.get("samples", 0),
         e2e_seconds=since.end(event for log in ranks for event in log.last.values()),
@@ -95,19 +97,30 @@ def _contention(ranks: Sequence[RankLog]) -> Contention | None:
     return max(found, key=lambda seen: seen.others, default=None)
 
 
-def _metric(first: RankLog) -> float | None:
-    """Of the last evaluation: where the case's own model was asked too, its answer counts."""
+def _reached(first: RankLog) -> Event:
+    """The last evaluation: where the case's own model was asked too, its answer counts."""
     evaluated, confirmed = first.last.get("evaluation"), first.last.get("confirmation")
     if evaluated and confirmed and confirmed["step"] == evaluated["step"]:
         evaluated = confirmed
-    return evaluated["metric"] if evaluated else None
+    return evaluated or {"metric": None}
+
+
+def _metrics(claimed: Event, examination: Examination | None) -> dict[str, Any]:
+    """What a run ends with: where the weights were examined on all the data, as they were found."""
+    if examination and examination.whole:
+        return {
+            "metric": examination.metric,
+            "metrics": {name: found.metric for name, found in examination.others.items()},
+        }
+    return {"metric": claimed["metric"], "metrics": claimed.get("others", {})}
 
 
 def _confirmation(first: RankLog) -> Confirmation | None:
     event = first.last.get("confirmation")
-    return (
-        Confirmation(samples=event["samples"], metric=event["metric"], seconds=event["took_seconds"]) if event else None
-    )
+    if event is None:
+        return None
+    known = {key: event[key] for key in ("samples", "metric", "others") if key in event}
+    return Confirmation(**known, seconds=event["took_seconds"])
 
 
 class _Since:
@@ -151,7 +164,8 @@ def _series(first: RankLog) -> dict[str, Any]:
 
 
 def _evaluation(event: Event) -> Evaluation:
-    fields = {"samples": event["samples"], "seconds": event["train_seconds"], "metric": event["metric"]}
+    fields = {key: event[key] for key in Evaluation.model_fields if key in event}
+    fields["seconds"] = event["train_seconds"]
     return Evaluation.model_validate({**fields, "began": event["time"] - event["took_seconds"], "ended": event["time"]})
 
 

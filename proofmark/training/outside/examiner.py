@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import importlib
 import json
-import math
 import os
 import signal
 import sys
@@ -67,8 +66,10 @@ def _examined(spec: TrainingSpec, directory: Path, until: float) -> dict[str, An
     model, wrong = filled(case, config, read_left(directory / WEIGHTS))
     if wrong:
         return answer | {"misfits": wrong[:8]}
-    found = asdict(evaluated(model, case, config, config.profile == "embedded", until))
-    return answer | found | {"metric": found["metric"] if math.isfinite(found["metric"]) else None}
+    found = evaluated(model, case, config, config.profile == "embedded", until)
+    (_, headline), *others = ((name, asdict(value)) for name, value in found.values.items())
+    answer |= {**headline, "samples": found.samples, "of": found.of}
+    return {**answer, "others": dict(others)} if others else answer
 
 
 if __name__ == "__main__":

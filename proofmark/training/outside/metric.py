@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 import random
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
 
+from proofmark.metric import Scoring, weight_of
 from proofmark.rules.config import EffectiveConfig
 from proofmark.training.case import TrainingCase, TrainingData
 from proofmark.training.ranks.loading import RankLoader
@@ -21,18 +22,37 @@ DRAWN, LEAST, ROWS = 10_000, 512, 16
 how many are at once: by how their batches differ it is told how far the metric of all may be."""
 
 
-@dataclass(frozen=True)
-class Found:
-    """A metric, how far it may be from that of all the data (one standard error), and what it is of.
+GROUPS = 10
+"""Into which batches are dealt, each left out once, to tell how far a metric that is no mean may be off."""
 
-    `weight` is over how many things it is a mean, `samples` on so many of the data's `of`.
+
+@dataclass(frozen=True)
+class Value:
+    """One of a metric's.
+
+    Attributes:
+        metric: what it comes to; None for no finite number.
+        error: how far it may be from that of all the data, one standard error.
+        weight: over how many things it is a mean, as `weight_of` has it.
     """
 
-    metric: float
+    metric: float | None
     error: float
     weight: float
+
+
+@dataclass(frozen=True)
+class Found:
+    """A metric's values, the headline first, on `samples` of the data's `of`."""
+
+    values: Mapping[str, Value]
     samples: int
     of: int
+
+    @property
+    def headline(self) -> Value:
+        """The value that is judged first."""
+        return next(iter(self.values.values()))
 
 
 def filled(
@@ -57,34 +77,65 @@ def evaluated(
     evaluated `until` then, in seconds of the monotonic clock.
 
     Raises:
-        StepError: the data is not there, or a sample can't be read.
+        StepError: the data is not there, a sample can't be read, or the metric can't be computed.
     """
     data = case.build_dataset(config, "validation")
     chosen = range(len(data)) if whole else _drawn(len(data))
     rows = config.eval_batch_size if whole else ROWS
     lists = [list(chosen[start : start + rows]) for start in range(0, len(chosen), rows)]
-    scores = list(_scores(model, case, data, lists, math.inf if whole else until))
-    samples = sum(map(len, lists[: len(scores)]))
+    batches = _answered(model, data, lists, math.inf if whole else until)
+    scoring = Scoring.of(case, config)
+    if scoring.mean is not None:
+        scores = [scoring.mean.evaluator(outputs, targets) for outputs, targets in batches]
+        samples = sum(map(len, lists[: len(scores)]))
+        return Found({scoring.headline: _mean(scores, 1 - samples / len(data))}, samples, len(data))
+    apart = [] if whole else [Scoring.of(case, config) for _ in range(min(GROUPS, len(lists)))]
+    count = 0
+    for count, (outputs, targets) in enumerate(batches, 1):
+        for each in (scoring, *(other for number, other in enumerate(apart) if count % len(apart) != number)):
+            each.update(outputs, targets)
+    samples = sum(map(len, lists[:count]))
+    return Found(_values(scoring, apart, samples, 1 - samples / len(data)), samples, len(data))
+
+
+def _mean(scores: Sequence[tuple[float, float]], left: float) -> Value:
+    """Of batches' sums and weights, where a share of the data is `left` out: by how they differ it may be off."""
     total, weight = (sum(column) for column in zip(*scores, strict=True))
     metric = total / weight if weight else math.nan
-    left = 1 - samples / len(data)
-    squares = sum((score - metric * part) ** 2 for score, part in scores)
-    many = len(scores)
+    squares, many = sum((score - metric * part) ** 2 for score, part in scores), len(scores)
     error = math.sqrt(left * squares * many / (many - 1)) / weight if left and many > 1 and weight else 0.0
-    return Found(metric, error, weight, samples, len(data))
+    return Value(metric if math.isfinite(metric) else None, error, weight)
+
+
+def _values(scoring: Scoring, apart: Sequence[Scoring], samples: int, left: float) -> dict[str, Value]:
+    """All values, with the jackknife's standard error: by how they differ where a group of batches is left out."""
+    found, without = scoring.values(), [each.values() for each in apart] if left else []
+    return {
+        name: Value(value, _jackknife([each[name] for each in without], left), weight_of(scoring, value, samples))
+        for name, value in found.items()
+    }
+
+
+def _jackknife(values: Sequence[float | None], left: float) -> float:
+    known = [value for value in values if value is not None]
+    if len(known) < 2:
+        return 0.0
+    mean, many = sum(known) / len(known), len(known)
+    return math.sqrt(left * (many - 1) / many * sum((value - mean) ** 2 for value in known))
 
 
 def _drawn(items: int) -> list[int]:
     return random.SystemRandom().sample(range(items), min(DRAWN, items))
 
 
-def _scores(
-    model: torch.nn.Module, case: TrainingCase, data: TrainingData, lists: list[list[int]], until: float
-) -> Iterator[tuple[float, float]]:
+def _answered(
+    model: torch.nn.Module, data: TrainingData, lists: list[list[int]], until: float
+) -> Iterator[tuple[list[torch.Tensor], torch.Tensor]]:
+    """Answers to each batch, and its targets."""
     samples = 0
     with torch.no_grad():
         for rows, (inputs, targets) in zip(lists, RankLoader(data, workers=0).load(lists), strict=True):
-            yield case.evaluator([answer.float() for answer in answers(model(*inputs))], targets)
+            yield [answer.float() for answer in answers(model(*inputs))], targets
             samples += len(rows)
             if samples >= LEAST and time.monotonic() > until:
                 return

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     import torch
 
     from proofmark.rules.config import EffectiveConfig
+    from proofmark.training.ranks.model.evaluation import Evaluated
     from proofmark.training.ranks.trainer import Trainer
 
 
@@ -42,11 +43,11 @@ class Goal(ABC):
     def ready(self, training: Trainer) -> None:  # noqa: B027 (most have nothing to do then)
         """All is made, and nothing was computed."""
 
-    def evaluated(self, training: Trainer, metric: float) -> None:  # noqa: B027
-        """An evaluation has come to a metric: the one before the first step, or one after some."""
+    def evaluated(self, training: Trainer, found: Evaluated) -> None:  # noqa: B027
+        """An evaluation has come to its values: the one before the first step, or one after some."""
 
     @abstractmethod
-    def is_over(self, training: Trainer, metric: float) -> bool:
+    def is_over(self, training: Trainer, found: Evaluated) -> bool:
         """Whether this ends it: after an evaluation that came after some steps."""
 
     def ended(self, training: Trainer) -> None:  # noqa: B027
@@ -67,17 +68,12 @@ class Target(Goal):
         if "flops" in training.config.parameters:  # weights for inference are trained without
             declared_and_counted(training.case, training.config, counted)
 
-    def is_over(self, training: Trainer, metric: float) -> bool:
-        """Whether it is reached, in the case's own model too where the vendor trains its own way: that one decides."""
-        config = training.config
-        if not (self._until_converged and reaches(metric, config.target, config.better)):
+    def is_over(self, training: Trainer, found: Evaluated) -> bool:
+        """Whether every value of the metric that has a target is there, in the case's own model too where the vendor
+        trains its own way: that one decides."""
+        if not (self._until_converged and found.reached):
             return False
         if not training.adapted:
             return True
-        own = training.confirmed(metric)
-        return not training.honest or reaches(own, config.target, config.better)
-
-
-def reaches(metric: float, target: float, better: str) -> bool:
-    """At least the target for accuracies, at most for losses and perplexities; no number reaches nothing."""
-    return metric >= target if better == "higher" else metric <= target
+        own = training.confirmed(found)
+        return not training.honest or (own is not None and own.reached)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -19,7 +19,7 @@ from proofmark.training.ranks.clock import Clock
 from proofmark.training.ranks.goal import Goal, Target
 from proofmark.training.ranks.heartbeat import HeartbeatWriter
 from proofmark.training.ranks.loading import Data
-from proofmark.training.ranks.model.evaluation import evaluate
+from proofmark.training.ranks.model.evaluation import Evaluated, evaluate, told
 from proofmark.training.ranks.model.own import Fresh, make_fresh
 from proofmark.training.ranks.model.referee import Referee
 from proofmark.training.ranks.model.strategy import Place, share_buffers, unwrapped
@@ -111,17 +111,18 @@ class Trainer:
         self._account.alive("end")
         return reached
 
-    def confirmed(self, metric: float) -> float:
-        """The metric of the weights in the case's own model, where that of the vendor's is `metric`; `honest` says
-        whether the two agree. That is no part of training: its clock stands meanwhile."""
+    def confirmed(self, found: Evaluated) -> Evaluated | None:
+        """The metric of the weights in the case's own model, where that of the vendor's is what was `found`; None where
+        they don't fit it. `honest` says whether the two agree. That is no part of training: its clock stands
+        meanwhile."""
         at = self.position
         self.log.write("confirmation_begin", step=at.steps)
         before = self._clock.seconds()["confirmation_seconds"]
         with self._clock.paused():
-            own, self.honest = self._referee.confirm(self.model, metric)
+            own, self.honest = self._referee.confirm(self.model, found)
         took = self._clock.seconds()["confirmation_seconds"] - before
         fields = {"step": at.steps, "samples": at.samples, "took_seconds": took}
-        self.log.write("confirmation", metric=own if math.isfinite(own) else None, **fields)
+        self.log.write("confirmation", **(told(own) if own else {"metric": None}), **fields)
         return own
 
     def _build(self) -> None:
@@ -208,27 +209,24 @@ class Trainer:
         interval = self.config.eval_interval_samples
         return self.position.samples // interval > before // interval if interval else epoch_ended
 
-    def _evaluate(self) -> float:
-        """The metric over the whole validation set, every sample once, the same figure on every rank."""
+    def _evaluate(self) -> Evaluated:
+        """The metric over the whole validation set, every sample once, the same on every rank."""
         self._account.write_losses()
         before = self._clock.parts["evaluation"]
         with self._account.part("evaluation"):
             model = unwrapped(self.model).eval()
             share_buffers(model, self.place)
-            validation, autocast = self.data.validation, self.stepper.autocast
-            total, items = evaluate(
+            found = evaluate(
                 model,
                 self.case,
                 self.config,
-                validation,
+                self.data.validation,
                 self.place,
-                autocast,
+                self.stepper.autocast,
                 lambda: self._account.alive("evaluation"),
             )
             self.model.train()
-        metric = total / items if items else math.nan
-        took = (self._clock.parts["evaluation"] - before) / 1e9
-        finite = metric if math.isfinite(metric) else None
-        self._account.write_totals("evaluation", metric=finite, samples_evaluated=items, took_seconds=took)
-        self.goal.evaluated(self, metric)
-        return metric
+        fields: dict[str, Any] = {"took_seconds": (self._clock.parts["evaluation"] - before) / 1e9}
+        self._account.write_totals("evaluation", **told(found), samples_evaluated=found.items, **fields)
+        self.goal.evaluated(self, found)
+        return found

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Literal
 
 from proofmark.inference.reasons import SIDES
+from proofmark.inference.record import Accuracy
+from proofmark.rules.aims import reaches, wrong_side
 from reports.charts import svg
 from reports.charts.axes import FAINT, WIDTH, Area, counting_axis, draw_bottom, draw_bound, linear_axis
 from reports.charts.lines import line_chart
@@ -44,7 +46,7 @@ def accuracy_plot(view: CaseView) -> str | None:
         draw_bottom(area, axis),
         draw_bound(area, area.x(axis, accuracy.target), f"target {accuracy.target:g}", 12),
     ]
-    if floor is not None and floor > accuracy.target:
+    if floor is not None and not reaches(accuracy.target, floor, accuracy.better):
         name = f"engine's floor {text.score(floor)}"
         parts.append(draw_bound(area, area.x(axis, floor), name, 28, stroke_dasharray="4 3"))
     for index, (who, value) in enumerate(rows):
@@ -53,7 +55,7 @@ def accuracy_plot(view: CaseView) -> str | None:
         parts.append(svg.line(area.left, y, area.right, y, stroke_opacity=FAINT))
         parts.append(svg.label(0, y + 4, _short(who)))
         parts.append(svg.marker("square" if engine else "circle", area.x(axis, value), y, filled=engine))
-        parts.append(_outcome(area.right + 10, y, value, accuracy.target, floor if engine else None))
+        parts.append(_outcome(area.right + 10, y, value, accuracy, floor if engine else None))
     said = "; ".join([*(f"{who} {text.score(score)}" for who, score in rows), f"target {accuracy.target:g}"])
     return svg.drawing(WIDTH, area.bottom + 40, "Accuracy against target", said, *parts)
 
@@ -71,13 +73,14 @@ def throughput_plot(view: CaseView) -> str | None:
     return line_chart(f"Throughput per round, {view.items}/s", said, across, up, lines)
 
 
-def _outcome(x: float, y: float, score: float, target: float, floor: float | None) -> str:
+def _outcome(x: float, y: float, value: float, of: Accuracy, floor: float | None) -> str:
     """The score beside its row, and what it falls short of."""
-    shown = text.score(score)
-    below = "below target" if score < target else "below floor" if floor is not None and score < floor else ""
-    if not below:
+    shown, off = text.score(value), wrong_side(of.better)
+    kept = floor is None or reaches(value, floor, of.better)
+    missed = "" if of.aim.reached(value) and kept else f"{off} {'floor' if of.aim.reached(value) else 'target'}"
+    if not missed:
         return svg.label(x, y + 4, shown)
-    return svg.label(x, y - 2, shown, font_weight="bold") + svg.label(x, y + 12, below)
+    return svg.label(x, y - 2, shown, font_weight="bold") + svg.label(x, y + 12, missed)
 
 
 def _short(name: str, length: int = 19) -> str:

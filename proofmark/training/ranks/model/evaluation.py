@@ -2,21 +2,62 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
 
+from proofmark.metric import Scoring, weight_of
 from proofmark.training.ranks.batches import evaluation_batches
+from proofmark.training.ranks.model.gathering import from_rank_0, gathered
 from proofmark.training.ranks.model.strategy import Place, on_device, summed
 
 if TYPE_CHECKING:
+    from proofmark.rules.aims import Aim
     from proofmark.rules.config import EffectiveConfig
     from proofmark.training.case import TrainingCase
     from proofmark.training.ranks.loading import RankLoader
 
 Autocast = Callable[[], AbstractContextManager[Any]]
+
+
+@dataclass(frozen=True)
+class Evaluated:
+    """What an evaluation came to, the same on every rank.
+
+    Attributes:
+        values: of the metric by name, the headline first; None for what is no finite number.
+        weights: over how many things each is a mean, as `weight_of` has it.
+        items: what was scored, in the unit of a mean's weight; of a metric that is no mean, samples.
+        aims: what the values are to come to.
+    """
+
+    values: Mapping[str, float | None]
+    weights: Mapping[str, float]
+    items: float
+    aims: Mapping[str, Aim]
+
+    @property
+    def metric(self) -> float:
+        """The headline; no number where it is none."""
+        value = next(iter(self.values.values()))
+        return math.nan if value is None else value
+
+    @property
+    def others(self) -> dict[str, float | None]:
+        """All values but the headline."""
+        return dict([*self.values.items()][1:])
+
+    @property
+    def reached(self) -> bool:
+        """Whether every value that has a target has reached it."""
+        return all(
+            aim.target is None or ((value := self.values[name]) is not None and aim.reached(value))
+            for name, aim in self.aims.items()
+        )
 
 
 def evaluate(
@@ -27,27 +68,55 @@ def evaluate(
     place: Place,
     autocast: Autocast,
     alive: Callable[[], None],
-) -> tuple[float, float]:
-    """The metric's sum over all ranks, every sample once, and over how many things it sums.
+) -> Evaluated:
+    """The metric over all ranks, every sample once.
+
+    Of a mean each rank's totals are summed up. Any other metric is rank 0's, which is fed with all ranks' answers: few
+    can be put together of parts that are not of equal size.
 
     Args:
         model: in evaluation mode; without DDP, which would exchange buffers at each call.
         autocast: makes the context of a forward pass.
-        alive: called before each batch.
+        alive: called before each batch, and before all is computed.
+
+    Raises:
+        StepError: the metric raised something, or has not the values that the case names.
     """
+    scoring = Scoring.of(case, config)
     lists, count = evaluation_batches(len(validation.dataset), config.eval_batch_size, place.rank, place.world)
-    total = items = 0.0
     with torch.no_grad():
         for number, batch in enumerate(validation.load(lists)):
             alive()
             inputs, targets = on_device(batch, config, place)
             with autocast():
                 output = model(*inputs)
-            if number < count:
-                score, weight = case.evaluator([answer.float() for answer in answers(output)], targets)
-                total, items = total + score, items + weight
-    total, items = summed([total, items], place)
-    return total, items
+            given = [*(answer.float() for answer in answers(output)), targets]
+            parts = gathered(given, number < count, place) if scoring.mean is None else [given][: number < count]
+            for *outputs, wanted in parts:
+                scoring.update(outputs, wanted)
+    alive()
+    return _evaluated(scoring, len(validation.dataset), place)
+
+
+def _evaluated(scoring: Scoring, samples: int, place: Place) -> Evaluated:
+    if scoring.mean is not None:
+        scoring.mean.total, scoring.mean.weight = summed([scoring.mean.total, scoring.mean.weight], place)
+        values = scoring.values()
+    else:
+        scoring.in_one_process()
+        found = scoring.values() if place.rank == 0 else {}
+        told = from_rank_0([math.nan if (own := found.get(n)) is None else own for n in scoring.aims], place)
+        values = {name: value if math.isfinite(value) else None for name, value in zip(scoring.aims, told, strict=True)}
+    weights = {name: weight_of(scoring, value, samples) for name, value in values.items()}
+    items = samples if scoring.mean is None else scoring.mean.weight
+    return Evaluated(values, weights, items, scoring.aims)
+
+
+def told(found: Evaluated) -> dict[str, Any]:
+    """As a rank's log has it: the other values where there are any."""
+    others = found.others
+    metric = found.metric if math.isfinite(found.metric) else None
+    return {"metric": metric, **({"others": others} if others else {})}
 
 
 def answers(output: Any) -> list[torch.Tensor]:

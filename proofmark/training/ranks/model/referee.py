@@ -13,9 +13,10 @@ import torch
 from proofmark.errors import StepError
 from proofmark.measuring.agreement import distance
 from proofmark.record.parts import Check
+from proofmark.rules.aims import judged
 from proofmark.training.checks import EVENT, FUNCTION, METRIC, METRICS, PARAMETERS, WEIGHTS
 from proofmark.training.ranks.batches import evaluation_batches
-from proofmark.training.ranks.model.evaluation import Autocast, answers, evaluate
+from proofmark.training.ranks.model.evaluation import Autocast, Evaluated, answers, evaluate
 from proofmark.training.ranks.model.own import Print, named_weights, own_model, print_of, trainable
 from proofmark.training.ranks.model.strategy import Place, largest, on_device, unwrapped
 from proofmark.vendor.adapter import TrainingAdapter
@@ -84,25 +85,31 @@ class Referee:
             return honest
         return self._told(self._function(model, autocast)) and honest
 
-    def confirm(self, model: torch.nn.Module, metric: float) -> tuple[float, bool]:
-        """The metric of these weights in the case's own model, and whether that is what `metric` says.
+    def confirm(self, model: torch.nn.Module, said: Evaluated) -> tuple[Evaluated | None, bool]:
+        """The metric of these weights in the case's own model, and whether that is what was `said`.
+
+        None: they don't fit it.
 
         Args:
-            metric: of the vendor's model.
+            said: of the vendor's model.
         """
         weights = named_weights(model)
         misfits = self._misfits(weights)
         if largest(len(misfits), self._place):
-            return math.nan, self._told(_count(PARAMETERS, misfits, "its weights do not fit the case's own model"))
+            return None, self._told(_count(PARAMETERS, misfits, "its weights do not fit the case's own model"))
         own = own_model(self._case, self._config, self._place, weights)
-        total, items = evaluate(
+        found = evaluate(
             own, self._case, self._config, self._validation, self._place, self._plain_autocast, self._alive
         )
-        found = total / items if items else math.nan
-        bound = METRICS[self._config.precision] * abs(found) + 2 / max(items, 1.0)
-        name, off = self._config.metric, abs(found - metric)
-        what = f"with these weights its {name} is {metric:.5g}, and that of the case's own model {found:.5g}"
-        return found, self._told(Check(METRIC, off <= bound, off, bound, what))
+        return found, self._told(*(self._as_good(name, said, found) for name in judged(found.aims)))
+
+    def _as_good(self, name: str, said: Evaluated, found: Evaluated) -> Check:
+        """One value of the two models'."""
+        theirs, own = (math.nan if (value := each.values[name]) is None else value for each in (said, found))
+        bound = METRICS[self._config.precision] * abs(own) + 2 / max(found.weights[name], 1.0)
+        off = abs(own - theirs)
+        what = f"with these weights its {name} is {theirs:.5g}, and that of the case's own model {own:.5g}"
+        return Check(METRIC, off <= bound, off, bound, what)
 
     def _misfits(self, weights: Mapping[str, torch.Tensor]) -> list[str]:
         """Tensors of the case's own model that these cannot fill."""

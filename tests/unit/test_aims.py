@@ -1,0 +1,87 @@
+"""What a case says of its metric's values: names, directions, targets, and what an engine must keep of them."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from proofmark.rules.aims import Aim, aims_of, factor_kept, judged, reaches, worst
+from proofmark.rules.case_file import Parameters
+from proofmark.rules.config import EffectiveConfig
+
+TASK = {"seed": 0, "flops": 1, "item": "image"}
+
+numbers = st.floats(allow_nan=False, allow_infinity=False, width=32)
+ways = st.sampled_from(["higher", "lower"])
+
+
+def parameters(**values: Any) -> dict[str, Any]:
+    return Parameters.model_validate({**TASK, **values}).model_dump()
+
+
+def test_one_value_is_described_as_it_always_was() -> None:
+    short = parameters(metric="top1", target=0.9)
+    assert not {"metrics", "better"} & short.keys(), "or the hash of every task would be another"
+    assert aims_of(short) == {"top1": Aim(target=0.9)}
+    assert aims_of(parameters(metric="mse", target=-1, better="lower")) == {"mse": Aim(target=-1.0, better="lower")}
+
+
+def test_the_first_with_a_target_is_the_headline() -> None:
+    several = parameters(metrics={"map_50": {}, "map": {"target": 0.4}, "error": {"target": 2, "better": "lower"}})
+    assert (several["metric"], several["target"], several["better"]) == ("map", 0.4, "higher")
+    assert list(aims_of(several)) == ["map", "map_50", "error"] and judged(aims_of(several)) == ["map", "error"]
+    frozen = EffectiveConfig("inference", "net", "embedded", "acme", several, {})
+    assert aims_of(frozen.parameters) == aims_of(several)
+    assert parameters(better="lower", metrics={"mse": {"target": 1.5}})["metrics"]["mse"]["better"] == "lower"
+
+
+@pytest.mark.parametrize(
+    "values, told",
+    [
+        ({}, "metric\n  Field required"),
+        ({"metrics": {}}, "none of them has a target"),
+        ({"metrics": {"map": {}}}, "none of them has a target"),
+        ({"metrics": {"map": {"target": 1}}, "metric": "map"}, "`metrics` and `metric` both say"),
+        ({"metrics": {"map": {"target": 1}}, "target": 0.5}, "`metrics` and `target` both say"),
+        ({"metrics": {"map-50": {"target": 1}, "MAP 50": {}}}, "String should match pattern"),
+        ({"metrics": {"map.50": {"target": 1}, "MAP_50": {}}}, "map.50 and MAP_50 cannot be told apart"),
+        ({"metrics": {"map": {"target": "high"}}}, r"metrics.map.target\n  Input should be a valid number"),
+        ({"metrics": {"map": {"target": math.nan}}}, "metrics.map.target\n  Input should be a finite number"),
+        ({"metrics": {"map": {"target": 1, "better": "up"}}}, "metrics.map.better"),
+        ({"metrics": {"map": {"goal": 1}}}, "metrics.map.goal\n  Extra inputs"),
+        ({"metrics": {"map": 0.4}}, "metrics.map\n  Input should be"),
+        ({"metrics": ["map"]}, "metrics\n  Input should be a valid dictionary"),
+        ({"metric": "map", "target": math.inf}, "target\n  Input should be a finite number"),
+        ({"metric": "map", "target": 1, "better": "sideways"}, "better"),
+    ],
+)
+def test_what_is_no_description_is_refused(values: dict[str, Any], told: str) -> None:
+    with pytest.raises(ValidationError, match=told):
+        parameters(**values)
+
+
+@given(numbers, numbers, ways)
+def test_a_target_is_reached_from_its_own_side_and_at_it(value: float, target: float, better: Any) -> None:
+    aim = Aim(target=target, better=better)
+    assert aim.reached(target) and aim.reached(value) == reaches(value, target, better)
+    assert aim.reached(worst([value, target], better)) == aim.reached(value), "the worst of two decides"
+    assert not reaches(math.nan, target, better)
+
+
+@given(numbers, st.floats(0.001, 1), ways)
+def test_what_is_kept_lies_on_the_worse_side_by_the_share(reference: float, share: float, better: Any) -> None:
+    floor, size = factor_kept(reference, share, better) * reference, abs(reference)
+    assert reaches(reference, floor, better), "a framework is as good as itself"
+    assert math.isclose(abs(reference - floor), (1 - share) * size, rel_tol=1e-6, abs_tol=1e-9 * size)
+
+
+def test_of_an_accuracy_the_share_is_the_product() -> None:
+    assert factor_kept(0.8, 0.99, "higher") * 0.8 == 0.99 * 0.8
+    assert factor_kept(20.0, 0.99, "lower") * 20 == pytest.approx(20.2)
+    assert factor_kept(-5.0, 0.99, "higher") * -5 == pytest.approx(-5.05)
+    assert factor_kept(-5.0, 0.99, "lower") * -5 == pytest.approx(-4.95)
