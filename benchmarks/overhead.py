@@ -1,7 +1,9 @@
 """`make overhead`: the suite's loop against the tightest hand-written one, in interleaved pairs.
 
-Both run the same session or model over the same loader in the same process. A ratio is the hand-written loop's
-time over the suite's: 1 is as good as by hand, 0.98 is 2 % slower. Printed: the median over pairs and its quartiles.
+Both run the same ONNX file by the same compiler over the same loader: by hand in this process, the suite's in a process
+of its own behind the wall, as in a run. A ratio is the hand-written loop's time over the suite's: 1 is as good as by
+hand, 0.98 is 2 % slower. Printed: the median over pairs and its quartiles. Then what a call of next to no work takes
+there and here, at batch 1 and with 256 images of 224x224, and what a pass takes beyond its calls.
 """
 
 from __future__ import annotations
@@ -12,22 +14,23 @@ import statistics
 import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import torch
 
 from proofmark.case import Loader
 from proofmark.inference.case import InferenceParameters
+from proofmark.inference.engine.engines import Engines
 from proofmark.inference.steps.export import export_onnx
 from proofmark.inference.timing.loop import timed_round
-from proofmark.measuring.precision import framework_compute
-from proofmark.measuring.window import Compute
+from proofmark.measuring.window import Compute, run_window
 from proofmark.metric import Mean
 from proofmark.monitoring.monitor import MonitorProcess
 from proofmark.record.events import EventLog
 from proofmark.rules.case_file import load_case_file
 from proofmark.rules.config import EffectiveConfig, HostSettings, resolve
-from proofmark.vendor.registry import find_vendor
+from proofmark.vendor.registry import FoundVendor, find_vendor
 from suites.inference.test_resnet50 import TestResNet50
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -40,7 +43,7 @@ Times = tuple[float, float]
 def main() -> None:
     """Print one line per ratio."""
     case = TestResNet50()
-    config = _config(case)
+    config = _config(case, "onnxruntime")
     loader = case.build_dataloader(config)
     torch.manual_seed(config.seed)
     model = case.create_model(config).eval()
@@ -49,19 +52,33 @@ def main() -> None:
         onnx = Path(folder) / "model.onnx"
         export_onnx(model, next(iter(loader))[0], onnx, case.input_names, case.output_names)
         engine = found.infer_model("onnxruntime")(config, onnx, None)
-        _compare("cpu/onnxruntime", case, loader, engine, engine)
-        other = find_vendor("intel", ROOT / "vendors").infer_model("openvino")(config, onnx, None)
-        _compare("intel/openvino", case, loader, other, other)
+        for vendor, compiler in (("cpu", "onnxruntime"), ("intel", "openvino")):
+            there, its = find_vendor(vendor, ROOT / "vendors"), _config(case, compiler)
+            with _apart(there, its, Path(folder)) as engines:
+                hand = there.infer_model(compiler)(its, onnx, None)
+                _compare(f"{vendor}/{compiler}", case, loader, engines.compiled(onnx, None), hand)
+        with _apart(found, config, Path(folder)) as engines:
+            _compare("framework", case, loader, engines.framework("fp32", model), _bare_torch(model))
+        _called(found, config, Path(folder))
         _monitored(case, loader, engine, Path(folder))
-    bare = _bare_torch(model)
-    _compare("framework", case, loader, framework_compute(model, "cpu", "fp32"), bare)
     _added_per_batch(case, loader)
 
 
-def _config(case: TestResNet50) -> EffectiveConfig:
+def _config(case: TestResNet50, compiler: str) -> EffectiveConfig:
     folder = ROOT / "suites" / "inference"
     case_file = load_case_file(folder / "resnet50.yaml", "inference", "embedded", case.common_file, InferenceParameters)
-    return resolve(case_file, "cpu", [], "onnxruntime", HostSettings()).config
+    return resolve(case_file, "cpu", [], compiler, HostSettings()).config
+
+
+@contextmanager
+def _apart(found: FoundVendor, config: EffectiveConfig, folder: Path) -> Iterator[Engines]:
+    """Engines in processes of their own."""
+    kind = TestResNet50
+    engines = Engines((kind.__module__, kind.__name__), found, config, folder / "engines")
+    try:
+        yield engines
+    finally:
+        engines.close()
 
 
 def _bare_torch(model: torch.nn.Module) -> Compute:
@@ -111,6 +128,32 @@ def _compare(name: str, case: TestResNet50, loader: Loader, suite: Compute, hand
         pairs.append((two, one) if first_suite else (one, two))
     for index, figure in enumerate(("whole", "core")):
         print(f"{name:18} {figure:6} {quartiles([hand[index] / suite[index] for hand, suite in pairs])}", flush=True)
+
+
+class _Mean(torch.nn.Module):
+    """Next to no work: reads its input once."""
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        return images.mean((2, 3))
+
+
+def _called(found: FoundVendor, config: EffectiveConfig, folder: Path) -> None:
+    """A call in a process of its own against one here: microseconds more at batch 1, and the ratio of large ones."""
+    for batch, size, calls in ((1, 32, 200), (256, 224, 4)):
+        onnx, inputs = folder / f"mean{size}.onnx", [torch.rand(batch, 3, size, size)]
+        export_onnx(_Mean(), inputs, onnx, ("images",), ("means",))
+        here = found.infer_model("onnxruntime")(config, onnx, None)
+        with _apart(found, config, folder) as engines:
+            there = engines.compiled(onnx, None)
+            pairs = [(_microseconds(here, inputs, calls), _microseconds(there, inputs, calls)) for _ in range(PAIRS)]
+        name = f"{batch} of {size}x{size}"
+        print(f"{name:18} {'us':6} {quartiles([apart - own for own, apart in pairs])}", flush=True)
+        print(f"{name:18} {'core':6} {quartiles([own / apart for own, apart in pairs])}", flush=True)
+
+
+def _microseconds(compute: Compute, inputs: list[torch.Tensor], calls: int) -> float:
+    """Of the median call."""
+    return statistics.median(run_window(compute, inputs, lambda: None).nanoseconds for _ in range(calls)) / 1e3
 
 
 class _Prepared:
