@@ -12,17 +12,21 @@ _PLAIN = ("-c", "core.quotePath=false", "-c", "core.fsmonitor=false", "-c", "dif
 _ALONE = {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "GIT_NO_REPLACE_OBJECTS": "1", "LC_ALL": "C"}
 
 
-def run_git(folder: Path, arguments: Sequence[str], **environment: str) -> subprocess.CompletedProcess[bytes]:
+def run_git(
+    folder: Path, arguments: Sequence[str], *, patience: float | None = None, **environment: str
+) -> subprocess.CompletedProcess[bytes]:
     """Ask it. Variables of git's are left out, but for its configuration: a hook has those of its own repository.
 
     Args:
         folder: in the repository.
         arguments: the command and what it is given.
+        patience: seconds that it may take; None: as many as it takes.
         environment: variables to be added.
 
     Raises:
         FileNotFoundError: there is no git in PATH.
         OSError, ValueError: it can't be run.
+        subprocess.TimeoutExpired: it did not answer in time.
     """
     git = shutil.which("git")
     if git is None:
@@ -33,4 +37,5 @@ def run_git(folder: Path, arguments: Sequence[str], **environment: str) -> subpr
         env={**kept, **_ALONE, **environment},
         stdin=subprocess.DEVNULL,
         capture_output=True,
+        timeout=patience,
     )

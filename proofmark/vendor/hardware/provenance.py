@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-import os
-import shutil
 import subprocess
 from collections.abc import Iterable, Mapping
-from functools import cache
+from functools import cache, partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from proofmark.git import run_git
 from proofmark.record.parts import Known, Provenance
 from proofmark.rules.config import EffectiveConfig
 from proofmark.vendor.contract import Vendor
@@ -100,41 +99,24 @@ def device_software(vendor: Vendor) -> dict[str, Known]:
 @cache
 def commit_of(root: Path) -> tuple[Known, bool | None]:
     """The commit that a tree's files are of, and whether they are unchanged."""
+    ask = partial(run_git, root, patience=PATIENCE)
     try:
-        tracked = _git(root, "ls-files", "--error-unmatch", "proofmark/__init__.py")
+        tracked = ask(["ls-files", "--error-unmatch", "proofmark/__init__.py"])
         if tracked.returncode:
-            first_line = tracked.stderr.strip().splitlines()[:1] or ["not under git's control"]
-            return Known(reason=first_line[0]), None
-        commit, status = _git(root, "rev-parse", "HEAD"), _git(root, "status", "--porcelain")
+            return Known(reason=_said(tracked.stderr, "not under git's control")), None
+        commit, status = ask(["rev-parse", "HEAD"]), ask(["status", "--porcelain"])
     except FileNotFoundError:
         return Known(reason="there is no git on this machine"), None
     except (OSError, subprocess.TimeoutExpired) as error:
         return Known(reason=f"git did not answer: {error}"), None
     if commit.returncode or status.returncode:
-        first_line = (commit.stderr or status.stderr).strip().splitlines()[:1] or ["git failed"]
-        return Known(reason=first_line[0]), None
-    return Known(value=commit.stdout.strip()), not status.stdout.strip()
+        return Known(reason=_said(commit.stderr or status.stderr)), None
+    return Known(value=commit.stdout.decode("ascii").strip()), not status.stdout.strip()
 
 
-def _git(root: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """A question to git, without a lock on its index and whatever the caller's environment says of other trees.
-
-    Raises:
-        FileNotFoundError: there is none.
-    """
-    git = shutil.which("git")
-    if git is None:
-        raise FileNotFoundError("git")
-    environment = {key: value for key, value in os.environ.items() if not key.startswith("GIT_")}
-    return subprocess.run(
-        [git, "--no-optional-locks", "-C", str(root), *arguments],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        errors="replace",
-        env={**environment, "LC_ALL": "C"},
-        timeout=PATIENCE,
-    )
+def _said(answer: bytes, otherwise: str = "git failed") -> str:
+    """The first line of what git complains of."""
+    return next(iter(answer.decode("utf-8", "replace").strip().splitlines()), otherwise)
 
 
 def _vendor_version(found: FoundVendor) -> Known:
