@@ -117,7 +117,8 @@ def _brought_up_to_date(
     sweep(site / "runs", {f"{identity}.{kind}" for identity in ids for kind in ("html", "js")})
     sweep(site / "data", {SWITCH, *(f"{each['data']}.js" for each in leagues.values())})
     sweep(site / "exports", {name for each in leagues.values() for name in each["exports"]})
-    return Built(len(ids), len(anew), [problem for _, problem in problems], parquet)
+    runs = sum(each["runs"] for each in leagues.values())
+    return Built(runs, len(anew), [problem for _, problem in problems], parquet)
 
 
 def _league(index: Index, site: Path, name: str, parquet: bool) -> dict[str, object] | None:
@@ -128,7 +129,8 @@ def _league(index: Index, site: Path, name: str, parquet: bool) -> dict[str, obj
     standings = ranking.standings(entries)
     plain = re.sub(r"[^a-z0-9]+", "-", name.lower())[:60]  # a name may be of any characters
     stem = f"{plain}-{hashlib.sha256(name.encode()).hexdigest()[:6]}"
-    exports = export(Table(entries, standings, partial(index.figures, name)), site / "exports", stem, parquet)
+    figures = partial(index.figures, name, {entry.id for entry in entries})
+    exports = export(Table(entries, standings, figures), site / "exports", stem, parquet)
     data = write_script(site / "data", stem, league(entries, standings, exports))
     return {**summary(entries, standings), "data": data, "exports": exports}
 

@@ -32,11 +32,16 @@ class Cell(BaseModel):
 
 
 class Entry(BaseModel):
-    """A run as tables show it. `id`: SHA-256 of the record's file, its first 16 digits."""
+    """A run as tables show it.
+
+    `content`: SHA-256 of the record's file, its first 16 digits. `id`: the same, where nothing is wrong with its
+    folder; else it depends on what is, too: records that are equal have pages of their own where not all of them hold.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     id: str
+    content: str
     suite: str
     case: str
     vendor: str
@@ -79,13 +84,25 @@ class Entry(BaseModel):
 LONGEST = 300
 """Characters of a reason that a table keeps; the run's own page has it whole."""
 
+DIGITS = 16
+"""Of the SHA-256 that a run's pages are called by."""
 
-def entry_of(identity: str, view: View[CaseRecord], findings: Sequence[str], obstacles: Sequence[str] = ()) -> Entry:
-    """What tables need of a record, with the findings of its verification, and what else keeps it from being ranked."""
+
+def entry_of(content: str, view: View[CaseRecord], findings: Sequence[str], obstacles: Sequence[str] = ()) -> Entry:
+    """What tables need of a record, with the findings of its verification, and what else keeps it from being ranked.
+
+    Args:
+        content: SHA-256 of the record's file.
+        view: of the record.
+        findings: what is wrong with its folder.
+        obstacles: what else keeps it from being ranked.
+    """
     record = view.record
+    told = tuple(finding[:LONGEST] for finding in findings[:3])
     commit = record.provenance.commit.value if record.provenance else None
     return Entry(
-        id=identity,
+        id=(hashlib.sha256("\0".join([content, *told]).encode()).hexdigest() if told else content)[:DIGITS],
+        content=content[:DIGITS],
         suite=record.suite,
         case=record.case,
         vendor=record.vendor,
@@ -103,7 +120,7 @@ def entry_of(identity: str, view: View[CaseRecord], findings: Sequence[str], obs
         sign=view.verdict.kind.sign,
         tone=tone(view.verdict.kind),
         reasons=tuple(reason[:LONGEST] for reason in view.verdict.reasons[:3]),
-        findings=tuple(finding[:LONGEST] for finding in findings[:3]),
+        findings=told,
         obstacles=tuple(obstacle[:LONGEST] for obstacle in obstacles[:3]),
         cells=tuple(_cell(figure, shown) for figure, shown in view.headlines()),
     )

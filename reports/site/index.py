@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -113,21 +113,21 @@ class Index:
         found = dict[str, Entry]()
         for (text,) in rows:
             entry = Entry.model_validate_json(text)
-            known = found.setdefault(entry.id, entry)
+            known = found.setdefault(entry.content, entry)
             if len(entry.doubts) < len(known.doubts):
-                found[entry.id] = entry
+                found[entry.content] = entry
         return list(found.values())
 
-    def figures(self, name: str) -> Iterator[tuple[str, dict[str, Value]]]:
-        """Id and figures of a case's runs, one at a time, in the order of `entries`."""
+    def figures(self, name: str, of: Container[str]) -> Iterator[tuple[str, dict[str, Value]]]:
+        """Id and figures of those runs of a case whose ids are in `of`, one at a time, oldest first."""
         last = None
         for row in self._base.execute("SELECT id, figures FROM run WHERE name = ? ORDER BY started, id, path", (name,)):
-            if row[0] != last:
+            if row[0] != last and row[0] in of:
                 yield row[0], json.loads(row[1])
             last = row[0]
 
     def ids(self) -> set[str]:
-        """Of all runs."""
+        """Of all runs, those too of which an equal one is shown in their place."""
         return {row[0] for row in self._base.execute("SELECT DISTINCT id FROM run WHERE id IS NOT NULL")}
 
     def problems(self) -> list[tuple[str, str]]:

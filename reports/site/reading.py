@@ -26,9 +26,6 @@ from reports.site.files import as_json
 from reports.site.index import Read
 from reports.site.pages import write_run
 
-DIGITS = 16
-"""Of a record's SHA-256 that its pages are called by."""
-
 
 @dataclass(frozen=True)
 class Seen:
@@ -98,12 +95,12 @@ class Reader:
                 yield Read(str(path), session.state, problem=harmless(f"{path}: cannot be shown: {reason(error)}"))
 
     def _one(self, path: Path, session: Session, seen: Seen) -> Read:
-        identity = _identity(path)
+        content = _content(path)
         name = path.relative_to(session.folder).as_posix()
         record = seen.records.get(name) or load_record(path, self.suites.get)
         view = View(record)
         unheld = [seen.unheld[name]] if name in seen.unheld else []
-        entry = entry_of(identity, view, seen.findings, [*unheld, *self._by_the_policy(record)])
+        entry = entry_of(content, view, seen.findings, [*unheld, *self._by_the_policy(record)])
         write_run(self.runs, entry, view, self.suites, self.assets)
         return Read(str(path), session.state, entry, as_json(values_of(view)))
 
@@ -118,8 +115,8 @@ class Reader:
         yield from obstacles(record, policy)
 
 
-def _identity(path: Path) -> str:
-    """Of a file's content.
+def _content(path: Path) -> str:
+    """SHA-256 of a file.
 
     Raises:
         ProofmarkError: it can't be read, is no plain file, or too large for a record.
@@ -133,4 +130,4 @@ def _identity(path: Path) -> str:
         raise ProofmarkError(f"{path}: {error.strerror}") from None
     if len(content) > LARGEST:
         raise ProofmarkError(f"{path}: not a run record: it is larger than {LARGEST >> 20} MiB")
-    return hashlib.sha256(content).hexdigest()[:DIGITS]
+    return hashlib.sha256(content).hexdigest()

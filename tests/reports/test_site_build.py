@@ -306,9 +306,16 @@ def test_a_copy_that_does_not_hold_takes_nothing_from_the_verified_run(tmp_path:
 
     for name in ("a-copy", "run", "z-copy"):
         put(tmp_path / "in" / name, seed())
-    made(tmp_path / "in", tmp_path / "site", bare)
-    (row,) = league(tmp_path / "site", "inference/resnet50")["rows"]
-    assert row["rank"] == 1
+    site = tmp_path / "site"
+    assert made(tmp_path / "in", site, bare).runs == 1
+    (row,) = league(site, "inference/resnet50")["rows"]
+    assert row["rank"] == 1 and "<strong>Verified</strong>" in (site / "runs" / f"{row['id']}.html").read_text()
+    shutil.rmtree(tmp_path / "in" / "run")
+    assert made(tmp_path / "in", site, bare).read == 0
+    (row,) = league(site, "inference/resnet50")["rows"]
+    assert row["rank"] is None and "Not verified:" in (site / "runs" / f"{row['id']}.html").read_text()
+    (listed,) = json.loads(next((site / "exports").glob("*.json")).read_text())
+    assert listed["id"] == row["id"] and len(list((site / "runs").iterdir())) == 2
 
 
 def test_a_record_of_strange_values_is_a_line_and_the_rest_is_built(few: Path, tmp_path: Path) -> None:
