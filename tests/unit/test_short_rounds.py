@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -58,6 +59,12 @@ class Timed:
                 answer[row] = 1.0
         return [answer], 0.0
 
+    def hurries(self, inputs: list[torch.Tensor]) -> Answer:
+        """Right always, and two milliseconds slower where it does not know the data."""
+        if any(row.numpy().tobytes() not in self.known for row in inputs[0]):
+            time.sleep(0.002)
+        return self.honest(inputs)
+
     @property
     def known(self) -> set[bytes]:
         if not hasattr(self, "_known"):
@@ -82,10 +89,10 @@ def test_an_honest_engine_has_its_rates(timed: Timed) -> None:
     for reference in (True, False):
         rounds = timed.rounds(timed.honest, reference)
         timed.turned = True
-        for _ in range(5):
+        for _ in range(8):
             rounds.time()
     told = [event for event in read_events(timed.log.path) if event["event"] == "short_round"]
-    assert len(told) == 10 and all(0 < each["core_ns"] <= each["whole_ns"] for each in told)
+    assert len(told) == 16 and all(0 < each["core_ns"] <= each["whole_ns"] for each in told)
     assert all(each["items"] % 16 == 0 and each["items"] >= 48 for each in told)
 
 
@@ -95,6 +102,13 @@ def test_an_engine_that_answers_otherwise_once_it_is_judged_has_none(timed: Time
     rounds.time()
     timed.turned = True
     with pytest.raises(StepError, match="the target answers otherwise than the framework to the same inputs"):
+        many(rounds)
+
+
+def test_an_engine_that_has_learnt_the_data_has_none(timed: Timed) -> None:
+    rounds = timed.rounds(timed.hurries)
+    timed.turned = True
+    with pytest.raises(StepError, match=r"the target takes [\d.]+ times as long for inputs that nobody has seen"):
         many(rounds)
 
 

@@ -2,8 +2,9 @@
 
 A target that was judged may do something else from then on. So each round has fresh batches among the data's, as timed
 rounds have, and after it, before its rates are told, random rows of it are held against the reference; the mean of all
-rounds together is held against that of the rounds that were judged. A metric that is no mean is fed, for the time that
-it takes, and not computed: nothing bounds how far it may be off on some of the data.
+rounds together is held against that of the rounds that were judged, and the time that fresh batches take against the
+data's own: a target may not have learnt the data meanwhile. A metric that is no mean is fed, for the time that it
+takes, and not computed: nothing bounds how far it may be off on some of the data.
 """
 
 from __future__ import annotations
@@ -18,8 +19,10 @@ from typing import TYPE_CHECKING
 from proofmark.errors import StepError
 from proofmark.inference.timing.bench import Bench
 from proofmark.inference.timing.loop import TimedRound, timed_round
+from proofmark.inference.timing.rounds import full_batches as paces_of
 from proofmark.inference.timing.scored import RoundMetric
 from proofmark.measuring.agreement import AT_ONCE, distance
+from proofmark.measuring.fresh_pace import Round, fresh_pace
 from proofmark.measuring.honesty import TOLERANCE
 from proofmark.measuring.mixed import ENOUGH, Mixed
 from proofmark.measuring.probes import full_batches
@@ -44,6 +47,9 @@ LONGER = 20
 COMPARED = 4
 """Rows of a round that are held against the reference. That has the processor alone, and may be slow."""
 
+LOOKS = frozenset(2**power for power in range(3, 32))
+"""After so many rounds their pace is looked at: few looks, so that many rounds make no false alarm likelier."""
+
 DOUBT = 1e-6
 """Probability that honest rounds score less than is borne, by Hoeffding's inequality."""
 
@@ -60,19 +66,21 @@ class ShortRounds:
         self._bench, self._compute, self._reference = bench, compute, reference
         self._total = self._weight = 0.0
         self._items = 0
+        self._paces: list[Round] = []
         self._among = self._asked(self._company()) if reference else []
         self._batches = ENOUGH
         gc.collect()
         gc.freeze()  # what is loaded stays: each round begins with a collection, which shall not walk over it
         while (took := self._round().whole_ns / 1e9) < SECONDS / 2:
             self._batches = math.ceil(self._batches * min(LONGER, SECONDS / max(took, 1e-9)))
+        self._paces.clear()
 
     def time(self) -> None:
         """One round, written to the log.
 
         Raises:
-            StepError: an answer that is none, not of the form of those before, or another than the reference's; or
-                rounds that score less than those that were judged.
+            StepError: an answer that is none, not of the form of those before, or another than the reference's;
+                rounds that score less than those that were judged; or inputs that take longer when they are new.
         """
         self._settle()
         result = self._round()
@@ -96,7 +104,7 @@ class ShortRounds:
         if result.foo_seconds:
             strange.add(f"reports {result.foo_seconds:.6g} s of foo_time")
         if not strange:
-            strange.update(self._other_answers(mixed))
+            strange.update(self._other_answers(mixed), self._slower_when_fresh(mixed, result))
             if (mean := metric.counted.mean) is not None:
                 better = metric.counted.aims[metric.counted.headline].better
                 strange.update(self._less_accurate(mixed, mean, result.items, better))
@@ -145,6 +153,14 @@ class ShortRounds:
         found = self._total / self._weight if self._weight else 0.0
         if not reaches(found, known - borne if better == "higher" else known + borne, better):
             yield f"scores {found:.4f} in {self._items} samples, where it was judged by {known:.4f}"
+
+    def _slower_when_fresh(self, mixed: Mixed, result: TimedRound) -> Iterator[str]:
+        """That fresh batches took longer than the data's, over all rounds and beyond chance."""
+        fresh = [noted.position for noted in mixed.noted if noted.held is not None]
+        self._paces.append(paces_of({"batch_ns": result.batch_ns, "fresh": fresh}))
+        check = fresh_pace(self._paces) if len(self._paces) in LOOKS else None
+        if check is not None and not check.passed:
+            yield f"takes {check.figure:.3g} times as long for inputs that nobody has seen, more than {check.bound:g}"
 
     def _settle(self) -> None:
         bench, until = self._bench, time.perf_counter() + SETTLING
