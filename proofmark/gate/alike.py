@@ -53,6 +53,13 @@ def unsound(name: str, task: Task) -> list[str]:
     return [f"the {name} has no speed: {task.verdict.kind}: {'; '.join(task.verdict.reasons)}"]
 
 
+def unsupported(task: Task) -> str | None:
+    """Why a side's vendor does not run the task, by its verdict; None where it does, or fails otherwise."""
+    if task.verdict is None or task.verdict.kind != VerdictKind.UNSUPPORTED:
+        return None
+    return "; ".join(task.verdict.reasons) or "it gives no reason"
+
+
 def unlike(base: CaseRecord, head: CaseRecord) -> list[str]:
     """How a record's machine, chip, driver, versions, weights or configuration are others than this session's."""
     return [

@@ -11,10 +11,14 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from proofmark.errors import harmless
-from proofmark.gate.alike import few, other_settings, other_task, unsound
+from proofmark.gate.alike import few, other_settings, other_task, unsound, unsupported
 from proofmark.gate.race import Side, SideLost
 from proofmark.gate.session import GRACE, Session, Task, Tree
 from proofmark.plain_json import read_json
+
+
+class BaseUnsupported(Exception):
+    """The base does not support the case, and says so: there is nothing that the head could be slower than."""
 
 
 @dataclass
@@ -87,7 +91,10 @@ class Sides:
 
         Raises:
             SideLost: a side's speed is that of nothing, or of something else.
+            BaseUnsupported: the case is new.
         """
+        if tree is self.trees[0] and tree.name not in self._tasks and (why := unsupported(task)):
+            raise BaseUnsupported(harmless(f"the base does not support it: {why}; its speed is compared with nothing"))
         if wrong := unsound(tree.name, task):
             raise SideLost("; ".join(wrong))
         self._tasks[tree.name] = task

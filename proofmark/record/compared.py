@@ -86,6 +86,7 @@ class Compared(Part):
     ratios: tuple[Ratio, ...] = ()
     differences: tuple[str, ...] = Field(default=(), description="between the two sides, each in a sentence")
     lacking: str | None = Field(default=None, description="why there is nothing to compare with")
+    new: str | None = Field(default=None, description="that the baseline does not support it: nothing can be slower")
     problems: tuple[str, ...] = Field(default=(), description="why it could not be compared")
 
 
@@ -112,10 +113,10 @@ def judge_compared(compared: Compared | None, width: float | None = None) -> Ver
     """What a comparison says of a run: PASS where there is none.
 
     Args:
-        compared: the comparison.
+        compared: the comparison. Of a case that is new nothing can have become slower.
         width: how far apart two speeds may be and still be the same, by another's word than the comparison's.
     """
-    if compared is None:
+    if compared is None or (compared.new and not compared.problems):
         return Verdict(kind=VerdictKind.PASS)
     if width is not None and width != compared.width:
         ratios = tuple(ratio.model_copy(update={"outcome": ratio.outcome_at(width)}) for ratio in compared.ratios)
@@ -148,7 +149,7 @@ def compared_figures(compared: Compared | None, labels: Sequence[Figure]) -> Ite
         known: dict[str, Any] = {"reason": told} if ratio.value is None else {"value": told}
         label = f"{names.get(ratio.metric, ratio.metric)} compared"
         yield Figure(key=f"compared_{ratio.metric}", label=label, unit="text", kind=FigureKind.SPEED, **known)
-    for number, sentence in enumerate([*compared.differences, *([compared.lacking] if compared.lacking else [])], 1):
+    for number, sentence in enumerate([*compared.differences, *filter(None, (compared.lacking, compared.new))], 1):
         yield Figure(
             key=f"compared_note_{number}", label="comparison", unit="text", kind=FigureKind.FACT, value=sentence
         )

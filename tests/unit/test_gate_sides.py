@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from fixtures.gate import baseline, comparing
-from fixtures.gate.baseline import RecordedBaseline, Revision
+from fixtures.gate.baseline import RecordedBaseline, Revision, Subject
 from fixtures.policy import POLICY
 from fixtures.suites import SUITES
 from proofmark.errors import UsageError
@@ -394,3 +394,31 @@ def test_both_sides_are_looked_at_before_any_rate_counts(tmp_path: Path) -> None
         looked(config={"target": 0.8, "batch_size": 16})
     with pytest.raises(SideLost, match="the head has no speed: FAIL_HONESTY"):
         looked(verdict={"kind": "FAIL_HONESTY"})
+    with pytest.raises(SideLost, match="the head has no speed: UNSUPPORTED"):
+        looked(verdict={"kind": "UNSUPPORTED"})
+
+
+def test_of_a_case_that_the_base_does_not_support_nothing_is_compared(
+    history: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    says = {"kind": "UNSUPPORTED", "reasons": ["no fp16 here"]}
+    ready = READY.replace("config_hash", f"verdict={says}, config_hash")
+    program = [sys.executable, "-c", SIDE + ready + "commands.read()"]
+    monkeypatch.setattr(Tree, "command", lambda *_: program)
+    (history / "fixtures/gate").mkdir(parents=True)
+    for name in ("fixtures/gate/side.py", "test_a.py"):
+        (history / name).touch()
+    git(history, "add", "-A")
+    git(history, "commit", "-qm", "a case")
+    folder = tmp_path / "base"
+    revision = Revision.__new__(Revision)
+    revision.__dict__ |= {"_name": "HEAD", "_commit": "0" * 40, "_house": history, "_folder": folder, "differences": []}
+    revision.__dict__ |= {"_base": Tree("base", history, sys.executable, tmp_path), "_given": [], "_cache": tmp_path}
+    revision.__dict__ |= {"_head": Tree("head", history, sys.executable, tmp_path)}
+    subject = Subject("inference/net", judged(), suite, "test_a.py", (), lambda _: None)
+    compared = revision.compare(subject, Policy(), 10.0)
+    assert compared.new == "the base does not support it: no fp16 here; its speed is compared with nothing"
+    assert not compared.ratios and not compared.problems
+    beside = judged().model_copy(update={"compared": compared})
+    assert judge(beside).kind is VerdictKind.PASS
+    assert compared.new in [figure.value for figure in figures(beside)]
