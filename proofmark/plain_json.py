@@ -27,7 +27,8 @@ def read_json(path: Path) -> Any:
         content = stream.read(LARGEST + 1)
     if len(content) > LARGEST:
         raise ValueError(f"it is larger than {LARGEST >> 20} MiB")
-    return parse_json(content.decode("utf-8"))
+    text = content.decode("utf-8")
+    return parse_json(text) if "\\u" in text else _parsed(text)  # else no escape has brought a lone surrogate
 
 
 def parse_json(text: str) -> Any:
@@ -37,7 +38,11 @@ def parse_json(text: str) -> Any:
         ValueError: not JSON, or no reader takes a number or a text in it.
         RecursionError: it is nested too deeply.
     """
-    return plain_text(json.loads(text, parse_constant=_finite, parse_float=_finite, parse_int=_whole))
+    return plain_text(_parsed(text))
+
+
+def _parsed(text: str) -> Any:
+    return json.loads(text, parse_constant=_finite, parse_float=_finite, parse_int=_whole)
 
 
 def plain_text(value: Any) -> Any:

@@ -117,6 +117,7 @@ def _environment(folder: Path) -> Environment:
     return Environment(
         loader=FileSystemLoader([folder, _TEMPLATES]),
         autoescape=True,
+        auto_reload=False,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,

@@ -5,13 +5,14 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import groupby
 from pathlib import Path
 
 from proofmark.errors import ProofmarkError
 from proofmark.literal import literal
 from proofmark.record.envelope import CaseRecord
-from proofmark.rules.case_file import CaseFile, content_of, load_case_file
+from proofmark.rules.case_file import CaseFile, Parameters, content_of, load_case_file
 from proofmark.rules.config import Resolution, resolve
 from proofmark.rules.legality import Override, OverrideLayer
 from proofmark.suite import Suite
@@ -45,10 +46,16 @@ def held(suite: Suite, record: CaseRecord) -> Held:
         told = f"others than in commit {made:.40}" if made else "others than it was resolved from"
         return Held(note=f"its configuration is not resolved again: the files of its case are {told}")
     try:
-        file = load_case_file(path, record.suite, record.profile, common, suite.case_type.parameters_type)
+        file = _case_file(path, record.suite, record.profile, common, suite.case_type.parameters_type, record.case_hash)
         return Held(tuple(_faults(suite, record, file)))
     except (ProofmarkError, *UNREADABLE) as error:
         return Held((f"its configuration cannot be resolved again: {reason(error)}",))
+
+
+@lru_cache(maxsize=64)
+def _case_file(path: Path, suite: str, profile: str, common: Path, kind: type[Parameters], content: str) -> CaseFile:
+    """A case's file, read once as long as its `content` stays: many records are of one."""
+    return load_case_file(path, suite, profile, common, kind)
 
 
 def folder_of(suite: Suite) -> Path:
@@ -58,9 +65,13 @@ def folder_of(suite: Suite) -> Path:
 
 def _faults(suite: Suite, record: CaseRecord, file: CaseFile) -> Iterator[str]:
     """Its overrides are laid over the case again: those that were asked for, from which the last ones follow."""
-    asked = range(len(record.overrides), max(-1, len(record.overrides) - SETTLED - 1), -1)
-    attempts = [list(_wrong(_resolved(suite, record, file, given), record)) for given in asked]
-    yield from min(attempts, key=len)
+    fewest: list[str] | None = None
+    for given in range(len(record.overrides), max(-1, len(record.overrides) - SETTLED - 1), -1):
+        found = list(_wrong(_resolved(suite, record, file, given), record))
+        fewest = found if fewest is None or len(found) < len(fewest) else fewest
+        if not fewest:
+            return
+    yield from fewest or ()
 
 
 def _resolved(suite: Suite, record: CaseRecord, file: CaseFile, given: int) -> Resolution:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
+from weakref import WeakValueDictionary
 
 from proofmark.record.envelope import CaseRecord
 from proofmark.record.figures import Figure, FigureKind
@@ -79,11 +80,24 @@ def _held(figure: Figure, value: float) -> str:
     return f" {'≥' if value >= figure.target else '<'} {figure.target:g}"
 
 
+_VISIBLE: WeakValueDictionary[int, CaseRecord] = WeakValueDictionary()
+"""Records of which every text can be seen: each is looked through once, however many views it has."""
+
+
+def _looked_through(record: Record) -> Record:
+    """The record with every text in it visible."""
+    if _VISIBLE.get(id(record)) is record:
+        return record
+    seen: Record = text.all_visible(record)
+    _VISIBLE[id(seen)] = seen
+    return seen
+
+
 class View(Generic[Record]):
     """A record as readers may see it: every text in it can be seen. Speeds are shown by `shown` alone."""
 
     def __init__(self, record: Record) -> None:
-        self.record: Record = text.all_visible(record)
+        self.record: Record = _looked_through(record)
         self.verdict: Verdict = self.record.verdict or _UNJUDGED
         self.withheld: str | None = withholding.withheld(self.verdict)
         self.figures: Mapping[str, Figure] = {figure.key: figure for figure in self.record.figures}
