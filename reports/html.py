@@ -108,13 +108,12 @@ def tone(kind: VerdictKind) -> str:
 
 def fragment(template: Path, **context: Any) -> str:
     """A template filled in, as safe HTML; `figures.html.j2` and `report.css` are there for it to include."""
-    common = {"text": text, "provenance": provenance, "check_figure": check_figure}
-    return _environment(template.parent).get_template(template.name).render(**common, **context)
+    return _environment(template.parent).get_template(template.name).render(**context)
 
 
 @cache
 def _environment(folder: Path) -> Environment:
-    return Environment(
+    made = Environment(
         loader=FileSystemLoader([folder, _TEMPLATES]),
         autoescape=True,
         auto_reload=False,
@@ -122,6 +121,8 @@ def _environment(folder: Path) -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    made.globals |= {"text": text, "provenance": provenance, "check_figure": check_figure}
+    return made
 
 
 def _drawn(suite: Suite | None, view: View[CaseRecord]) -> dict[str, str]:

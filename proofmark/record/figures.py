@@ -60,11 +60,10 @@ class Figure(Part):
     @model_serializer(mode="wrap")
     def _short(self, whole: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """Without what it does not have."""
-        lacking = (None, False, "")  # by identity: 0 is something
         return {
             name: value
             for name, value in whole(self).items()
-            if name == "value" or not any(value is each for each in lacking)
+            if name == "value" or (value is not None and value is not False and value != "")
         }
 
     def speeds(self) -> frozenset[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from reports.content.text import printable
 
@@ -23,7 +24,7 @@ FONT = "font: 12px system-ui, 'Segoe UI', 'DejaVu Sans', sans-serif; font-varian
 
 def element(tag: str, content: str = "", /, **attributes: str | float) -> str:
     """An element around `content`, which is SVG already. `stroke_width=1` becomes stroke-width="1"."""
-    pairs = "".join(f' {key.rstrip("_").replace("_", "-")}="{_value(value)}"' for key, value in attributes.items())
+    pairs = "".join([f' {_name(key)}="{_value(value)}"' for key, value in attributes.items()])
     return f"<{tag}{pairs}>{content}</{tag}>" if content else f"<{tag}{pairs}/>"
 
 
@@ -108,6 +109,11 @@ def stroke(number: int) -> Stroke:
 def escaped(content: str) -> str:
     """Text that is safe in SVG, inline or as a file of its own."""
     return html.escape(printable(content))
+
+
+@lru_cache(maxsize=256)
+def _name(key: str) -> str:
+    return key.rstrip("_").replace("_", "-")
 
 
 def _value(value: str | float) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Generic, TypeVar
 from weakref import WeakValueDictionary
 
@@ -88,7 +89,8 @@ def _looked_through(record: Record) -> Record:
     """The record with every text in it visible."""
     if _VISIBLE.get(id(record)) is record:
         return record
-    seen: Record = text.all_visible(record)
+    told = record.model_dump_json()  # there what nobody sees is written as it is, or with a backslash
+    seen: Record = record if told.isprintable() and "\\" not in told else text.all_visible(record)
     _VISIBLE[id(seen)] = seen
     return seen
 
@@ -113,22 +115,26 @@ class View(Generic[Record]):
         parts = {"vendor": self.record.vendor, **self.record.variant, "precision": self.record.precision}
         return text.printable(", ".join(parts.values()))
 
+    @cached_property
+    def _shown(self) -> Mapping[str, Shown]:
+        """All figures, as they may be shown."""
+        return {key: shown(figure, self.withheld) for key, figure in self.figures.items()}
+
     def shown(self, key: str) -> Shown:
         """The figure of that key."""
-        figure = self.figures.get(key)
-        return missing("not among the record's figures") if figure is None else shown(figure, self.withheld)
+        return self._shown.get(key) or missing("not among the record's figures")
 
     def listed(self) -> Iterator[tuple[Figure, Shown]]:
         """All figures, each once."""
         for figure in self.figures.values():
             if figure.repeats is None:
-                yield figure, shown(figure, self.withheld)
+                yield figure, self._shown[figure.key]
 
     def headlines(self) -> Iterator[tuple[Figure, Shown]]:
         """Those for a table of all runs; the first is the one that the run is ranked by."""
         for figure in self.figures.values():
             if figure.headline:
-                yield figure, shown(figure, self.withheld)
+                yield figure, self._shown[figure.key]
 
     def public(self) -> dict[str, Any]:
         """The record as plain JSON values, without speeds where they are withheld."""

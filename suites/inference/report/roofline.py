@@ -24,22 +24,28 @@ class _Limits(NamedTuple):
 
 def roofline_plot(view: CaseView) -> str | None:
     """A roofline, or a scale of FLOP/s where memory bandwidth is unknown; None without a peak or a valid speed."""
-    peak, mfu = view.record.chip.peak, view.shown("mfu")
-    if peak is None or not isinstance(mfu.value, float) or mfu.value <= 0:
+    limits = _limits(view)
+    if limits is None:
         return None
-    limits = _Limits(mfu.value * peak.flops_per_second, mfu.text, peak)
     bandwidth = view.record.chip.memory_bandwidth
     return _roofline(limits, bandwidth) if bandwidth else _scale(limits)
 
 
 def why_no_roofline(view: CaseView) -> str | None:
     """A sentence on why there is no roofline, or none with a memory roof."""
-    if roofline_plot(view) is None:
+    if _limits(view) is None:
         mfu = view.shown("mfu")
         return f"No roofline: {mfu.reason or mfu.text}."
     if view.record.chip.memory_bandwidth is None:
         return f"No memory roof: the memory bandwidth of {view.record.chip.name} is not known."
     return "Bytes moved were not counted: the case lies somewhere on the measured level."
+
+
+def _limits(view: CaseView) -> _Limits | None:
+    peak, mfu = view.record.chip.peak, view.shown("mfu")
+    if peak is None or not isinstance(mfu.value, float) or mfu.value <= 0:
+        return None
+    return _Limits(mfu.value * peak.flops_per_second, mfu.text, peak)
 
 
 def _ceilings(peak: Peak) -> list[tuple[float, str, str]]:
