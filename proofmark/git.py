@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 _PLAIN = ("-c", "core.quotePath=false", "-c", "core.fsmonitor=false", "-c", "diff.ignoreSubmodules=none")
@@ -13,15 +13,15 @@ _ALONE = {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "GIT_NO_REPLACE
 
 
 def run_git(
-    folder: Path, arguments: Sequence[str], *, patience: float | None = None, **environment: str
+    folder: Path, arguments: Sequence[str], environment: Mapping[str, str] | None = None, patience: float | None = None
 ) -> subprocess.CompletedProcess[bytes]:
     """Ask it. Variables of git's are left out, but for its configuration: a hook has those of its own repository.
 
     Args:
         folder: in the repository.
         arguments: the command and what it is given.
-        patience: seconds that it may take; None: as many as it takes.
         environment: variables to be added.
+        patience: seconds that it may take; None: as many as it takes.
 
     Raises:
         FileNotFoundError: there is no git in PATH.
@@ -34,7 +34,7 @@ def run_git(
     kept = {key: value for key, value in os.environ.items() if key.startswith("GIT_CONFIG") or key[:4] != "GIT_"}
     return subprocess.run(
         [git, "-C", str(folder), *_PLAIN, *arguments],
-        env={**kept, **_ALONE, **environment},
+        env={**kept, **_ALONE, **(environment or {})},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         timeout=patience,

@@ -134,7 +134,7 @@ def _asked(folder: Path, *arguments: str, **environment: str) -> str:
         UsageError: it is not there, or complains.
     """
     try:
-        ran = run_git(folder, arguments, **environment)
+        ran = run_git(folder, arguments, environment)
     except FileNotFoundError:
         raise UsageError("--compare with a revision needs git, which is not on this machine") from None
     except (OSError, ValueError) as error:
