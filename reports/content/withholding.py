@@ -53,6 +53,8 @@ def _replace(part: Part, values: dict[str, Any], reason: str) -> None:
     speeds = part.speeds()
     for name in type(part).model_fields:
         value = getattr(part, name)
+        if name not in values:  # a part may leave out what it need not say
+            continue
         if name in speeds:
             if value is not None:
                 values[name] = reason
