@@ -75,5 +75,5 @@ def test_runs_of_unlike_figures_are_ranked_apart() -> None:
     ],
 )
 def test_who_is_not_ranked_is_told_why(run: Entry, why: str) -> None:
-    standing = standings([run])["x"]
+    (standing,) = standings([run]).values()
     assert standing.rank is None and standing.why is not None and why in standing.why
