@@ -17,12 +17,13 @@ from proofmark.inference.case import InferenceCase
 from proofmark.rules.case_file import Published
 from proofmark.rules.config import EffectiveConfig
 from proofmark.rules.strict_yaml import load_mapping
-from suites.inference import test_bert, test_resnet50, test_vit
+from suites.inference import test_bert, test_resnet50, test_swin, test_vit
 from tests.suites.conftest import CASES, config_of
 
 CLASSES: dict[str, type[InferenceCase]] = {
     "resnet50": test_resnet50.TestResNet50,
     "vit": test_vit.TestVit,
+    "swin": test_swin.TestSwin,
     "bert": test_bert.TestBert,
 }
 
@@ -80,7 +81,7 @@ def test_each_bottleneck_of_a_fresh_resnet_starts_as_the_identity() -> None:
     assert all(".layer.2." in key for key in zeroed)
 
 
-@pytest.mark.parametrize("module", [test_resnet50, test_vit, test_bert])
+@pytest.mark.parametrize("module", [test_resnet50, test_vit, test_swin, test_bert])
 def test_a_case_is_one_short_module_that_imports_no_framework(module: ModuleType) -> None:
     source = Path(str(module.__file__)).read_text()
     assert len(source.splitlines()) <= 60
