@@ -15,15 +15,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from proofmark.errors import ProofmarkError, UsageError, harmless
+from proofmark.process.command_line import USAGE, Parser, command
 from proofmark.record.parts import Verdict, VerdictKind
 from proofmark.record.policy import load_policy
 from proofmark.suite import Suite, find_suites
 from proofmark.verdict.engine import exit_code
 from proofmark.verification.judged import Judged, judge_again
 from proofmark.verification.verify import Verified, verify
-
-USAGE = 4
-"""As pytest's."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -44,7 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m proofmark", description="results, looked at again")
+    parser = Parser(prog="python -m proofmark", description="results, looked at again")
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument(
         "--verify", nargs="+", type=Path, metavar="DIR", help="hold sessions' folders to their manifests and their logs"
@@ -114,4 +112,4 @@ def _told(verified: Verified) -> list[str]:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    command(main)

@@ -14,9 +14,7 @@ from pathlib import Path
 from proofmark.errors import ProofmarkError
 from proofmark.launch.job_file import JobFile, Status, index_in, known_jobs
 from proofmark.launch.reattach import Reattached, reattach, reattached
-
-USAGE = 4
-"""As pytest's."""
+from proofmark.process.command_line import USAGE, Parser, command
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -42,7 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m proofmark.jobs", description="jobs of this checkout, of this user")
+    parser = Parser(prog="python -m proofmark.jobs", description="jobs of this checkout, of this user")
     parser.add_argument("--cache-dir", default=".cache", metavar="DIR", help="as the sessions' own (.cache)")
     commands = parser.add_subparsers(dest="command", required=True)
     listed = commands.add_parser("list", help="those that run")
@@ -100,4 +98,4 @@ def _logs(job: Reattached, follow: bool) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    command(main)

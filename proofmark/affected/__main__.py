@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,14 +10,15 @@ from proofmark.affected.git import changes_between, text_at
 from proofmark.affected.rooms import FILE, Rooms, read_rooms
 from proofmark.affected.whose import whose
 from proofmark.errors import ProofmarkError, harmless
+from proofmark.process.command_line import USAGE, Parser, command
 
-NOT_A_VENDORS, REFUSED = 1, 4
-"""Exit codes, beside 0 of a vendor's change."""
+NOT_A_VENDORS = 1
+"""The exit code of another change than a vendor's."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print `vendor=NAME` of a change that is one vendor's, as GitHub's outputs are written, else why it is none."""
-    parser = argparse.ArgumentParser(prog="python -m proofmark.affected", description=__doc__)
+    parser = Parser(prog="python -m proofmark.affected", description=__doc__)
     parser.add_argument("--since", required=True, metavar="BASE", help="the revision that the rule is read from")
     parser.add_argument("--head", required=True, metavar="COMMIT", help="the change")
     parser.add_argument("--in", dest="house", type=Path, default=Path(), metavar="DIR", help="the repository (.)")
@@ -30,7 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         found = whose(changes_between(option.since, option.head, option.house).files, rooms)
     except ProofmarkError as error:
         print(f"ERROR: {error}", file=sys.stderr)
-        return REFUSED
+        return USAGE
     print(harmless(str(found)), file=sys.stderr)
     if found.vendor is None:
         return NOT_A_VENDORS
@@ -42,4 +42,4 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    command(main)

@@ -5,27 +5,21 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import NoReturn
 
 from proofmark.errors import ProofmarkError
 from proofmark.flagperf.adaptation.bring import TABLES, bring
 from proofmark.flagperf.adaptation.fates import counted
 from proofmark.flagperf.monitor_logs import read_monitor_logs
 from proofmark.flagperf.perflog_reader import read_perflog
+from proofmark.process.command_line import USAGE, Parser, command
 from proofmark.record.parts import VerdictKind
 
 
-class _Parser(argparse.ArgumentParser):
-    """Usage errors end as all of ours: with exit code 4."""
-
-    def error(self, message: str) -> NoReturn:
-        self.exit(4, f"ERROR: {message}\n")
-
-
-def main() -> None:
-    """Run one of the commands."""
-    parser = _Parser(prog="python -m proofmark.flagperf", description=__doc__)
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one of the commands; the exit code."""
+    parser = Parser(prog="python -m proofmark.flagperf", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     told = "write a vendor's adaptation to FlagPerf as files of ours, and say what became of each key"
     importing = commands.add_parser("import", help=told, description=told)
@@ -38,16 +32,14 @@ def main() -> None:
     told = "what FlagPerf's monitors logged of hosts and cards, as JSON on standard output"
     monitoring = commands.add_parser("monitor", help=told, description=told)
     monitoring.add_argument("log", nargs="+", type=Path, help="<vendor>_monitor.log; cpu, mem or pwr_monitor.log")
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
     try:
-        code = {"read": _read, "import": _import, "monitor": _monitor}[options.command](options)
+        return {"read": _read, "import": _import, "monitor": _monitor}[options.command](options)
     except ProofmarkError as error:
         print(f"ERROR: {error}", file=sys.stderr)
-        raise SystemExit(4) from None
     except OSError as error:
         print(f"ERROR: {error.filename}: {error.strerror}", file=sys.stderr)
-        raise SystemExit(4) from None
-    raise SystemExit(code)
+    return USAGE
 
 
 def _read(options: argparse.Namespace) -> int:
@@ -74,4 +66,4 @@ def _import(options: argparse.Namespace) -> int:
 
 
 if __name__ == "__main__":
-    main()
+    command(main)

@@ -10,18 +10,17 @@ from functools import partial
 from pathlib import Path
 
 from proofmark.errors import ProofmarkError, harmless
+from proofmark.process.command_line import USAGE, Parser, command
 from proofmark.record.policy import load_policy
 from proofmark.suite import find_suites
 from reports.site.build import HOUSE, build
 from reports.site.export import NO_PARQUET
 from reports.site.reading import held
 
-USAGE_ERROR = 4
-
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Build it; 0, or 4 with a line that says what is wrong. A record that can't be read is a line and no more."""
-    parser = _Parser(prog="python -m reports.site", description="Build a static site from run records.")
+    parser = Parser(prog="python -m reports.site", description="Build a static site from run records.")
     parser.add_argument("directories", metavar="DIR", nargs="+", type=Path, help="with results, at any depth")
     parser.add_argument("--out", metavar="SITE", required=True, type=Path, help="the site's directory, new or a site's")
     parser.add_argument("--processes", metavar="N", type=_count, default=2, help="that read records (default 2)")
@@ -35,8 +34,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         policy = load_policy(given.policy) if given.policy else None
         built = build(given.directories, given.out, find_suites(HOUSE / "suites"), look, given.processes, by, policy)
     except (ProofmarkError, OSError) as error:
-        print(harmless(f"error: {error}"), file=sys.stderr)
-        return USAGE_ERROR
+        print(harmless(f"ERROR: {error}"), file=sys.stderr)
+        return USAGE
     except KeyboardInterrupt:
         print("interrupted: the site is as it was before", file=sys.stderr)
         return 130
@@ -49,11 +48,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> None:  # type: ignore[override]
-        self.exit(USAGE_ERROR, f"error: {message}\n")
-
-
 def _count(text: str) -> int:
     number = int(text)
     if not 1 <= number <= 256:
@@ -62,4 +56,4 @@ def _count(text: str) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    command(main)

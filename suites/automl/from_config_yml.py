@@ -5,7 +5,6 @@ What the original's file asks for, as arguments of a session, one a line; beside
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +12,7 @@ from pathlib import Path
 from proofmark.automl.case import AutoMLParameters
 from proofmark.automl.config_yml import ConfigYml, read_config_yml
 from proofmark.errors import ConfigurationError, Problem
+from proofmark.process.command_line import USAGE, Parser, command
 from proofmark.rules.case_file import load_case_file
 
 CASE, PROFILE = "image_search", "standard"
@@ -42,9 +42,9 @@ def _data(read: ConfigYml) -> Iterator[str]:
         yield f"--data-dir={read.data_dir}"
 
 
-def main() -> None:
+def main() -> int:
     """Print the arguments; say what became of each key beside them."""
-    parser = argparse.ArgumentParser(prog="python -m suites.automl.from_config_yml", description=__doc__)
+    parser = Parser(prog="python -m suites.automl.from_config_yml", description=__doc__)
     parser.add_argument("file", type=Path, help="the original's config.yml")
     path = parser.parse_args().file
     try:
@@ -53,11 +53,12 @@ def main() -> None:
     except ConfigurationError as error:
         for problem in error.problems:
             print(f"ERROR: {problem}", file=sys.stderr)
-        raise SystemExit(4) from None
+        return USAGE
     for fate in read.fates:
         print(fate, file=sys.stderr)
     print("\n".join(listed))
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    command(main)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 
 import pytest
@@ -20,20 +19,16 @@ Unable to determine the device handle
 """
 
 
-def read(monkeypatch: pytest.MonkeyPatch, *paths: Path) -> int:
-    monkeypatch.setattr(sys, "argv", ["flagperf", "monitor", *map(str, paths)])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    assert isinstance(ended.value.code, int)
-    return ended.value.code
+def read(*paths: Path) -> int:
+    return main(["monitor", *map(str, paths)])
 
 
-def test_cards_and_hosts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_cards_and_hosts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     cards, power, cpu = (tmp_path / name for name in ("acme_monitor.log", "pwr_monitor.log", "cpu_monitor.log"))
     cards.write_text(CARDS)
     power.write_text("2024-11-21-19:19:24\t1200\n2024-11-21-19:21:24\t1400\n")
     cpu.write_text("2024-11-21-19:19:24\t0.25\n2024-11-21-19:19:29\t7\n")
-    assert read(monkeypatch, cards, power, cpu) == 0
+    assert read(cards, power, cpu) == 0
     first, second, third = json.loads(capsys.readouterr().out)
     assert (first["first"], first["last"]) == ("2024-11-21T19:19:24", "2024-11-21T19:19:29")
     assert (first["samples"], first["others"], len(first["cards"])) == (2, 1, 2)
@@ -43,20 +38,16 @@ def test_cards_and_hosts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys
     assert (third["samples"], third["others"], third["host"]["highest"]) == (1, 1, 0.25), "7 is no share"
 
 
-def test_a_sensor_that_never_answered_has_no_figure(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_sensor_that_never_answered_has_no_figure(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     log = tmp_path / "acme_monitor.log"
     log.write_text("2024-11-21-19:19:24\nN/A ERR! 5MiB 9MiB 1%\n")
-    assert read(monkeypatch, log) == 0
+    assert read(log) == 0
     card = json.loads(capsys.readouterr().out)[0]["cards"][0]
     assert card["temperature"] == {"unit": "C", "lowest": None, "mean": None, "highest": None}
     assert card["memory_total"]["highest"] == 9
 
 
-def test_files_that_are_none_are_all_told_at_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_files_that_are_none_are_all_told_at_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     contents = {
         "empty_monitor.log": b"",
         "cpu_monitor.log": CARDS.encode(),
@@ -67,7 +58,7 @@ def test_files_that_are_none_are_all_told_at_once(
     }
     for name, content in contents.items():
         (tmp_path / name).write_bytes(content)
-    assert read(monkeypatch, *(tmp_path / name for name in contents), tmp_path / "missing.log", tmp_path) == 4
+    assert read(*(tmp_path / name for name in contents), tmp_path / "missing.log", tmp_path) == 4
     captured = capsys.readouterr()
     assert captured.out == "" and "Traceback" not in captured.err
     assert captured.err.count("is no log of FlagPerf's monitors") == len(contents)

@@ -242,7 +242,6 @@ def test_a_log_that_contradicts_itself(tmp_path: Path) -> None:
 )
 def test_the_command_ends_with_the_verdicts_exit_code(
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
     finished: dict[str, Any] | None,
     code: VerdictKind,
@@ -250,22 +249,15 @@ def test_the_command_ends_with_the_verdicts_exit_code(
     path = tmp_path / "log"
     path.write_text("\n".join(flagperf(finished)))
     (tmp_path / "other").write_text("nothing\n")
-    assert command(monkeypatch, "read", str(path)) == code.exit_code
+    assert flagperf_main(["read", str(path)]) == code.exit_code
     printed = capsys.readouterr()
     assert printed.err.startswith(f"{code}: ") and len(printed.err.splitlines()) == 1
     assert TrainingRecord.model_validate_json(printed.out).runs[0].steps == 3397
     for bad, told in ((tmp_path / "none", "cannot be read"), (tmp_path / "other", "has no whole [PerfLog] line")):
-        assert command(monkeypatch, "read", str(path), str(bad)) == 4
+        assert flagperf_main(["read", str(path), str(bad)]) == 4
         refused = capsys.readouterr()
         assert refused.err.startswith("ERROR: ") and told in refused.err
         assert len(refused.err.splitlines()) == 1 and not refused.out
-
-
-def command(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> Any:
-    monkeypatch.setattr("sys.argv", ["x", *arguments])
-    with pytest.raises(SystemExit) as ended:
-        flagperf_main()
-    return ended.value.code
 
 
 def test_a_case_by_its_folder_and_all_its_metrics(tmp_path: Path) -> None:

@@ -1,0 +1,57 @@
+"""What all programs of ours have in common, apart from pytest: how they refuse a command line, and how they end."""
+
+from __future__ import annotations
+
+import argparse
+import io
+import os
+import signal
+import sys
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+USAGE = 4
+"""The exit code for a command line that can't be understood, as pytest's."""
+
+UNREAD = 128 + signal.SIGPIPE
+"""That of a program whose output nobody reads to its end, as a shell gives it."""
+
+
+class Parser(argparse.ArgumentParser):
+    """Usage errors are one line, and end with exit code 4."""
+
+    def error(self, message: str) -> NoReturn:
+        """End."""
+        self.exit(USAGE, f"ERROR: {message}\n")
+
+
+class _Output(io.FileIO):
+    """A program's output for as long as somebody reads it: `| head` ends the program, and that is no error."""
+
+    def write(self, data: Any, /) -> int:
+        try:
+            return super().write(data)
+        except BrokenPipeError:
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, self.fileno())  # for what is still buffered
+            os.close(nowhere)
+            raise SystemExit(UNREAD) from None
+
+
+def command(main: Callable[[], int]) -> NoReturn:
+    """Run a program, and end with its exit code; without a word where whoever read its output has gone.
+
+    The signal is left as it is: programs have other pipes too, to processes that they started, and none may end them.
+    """
+    for name in ("stdout", "stderr"):
+        old = getattr(sys, name)
+        raw = io.BufferedWriter(_Output(old.fileno(), "w", closefd=False))
+        buffering = old.line_buffering or name == "stderr"
+        setattr(sys, name, io.TextIOWrapper(raw, old.encoding, old.errors, line_buffering=buffering))
+    code: Any
+    try:
+        code = main()
+    except SystemExit as leaving:
+        code = leaving.code
+    sys.stdout.flush()  # here, where it can still end the program
+    sys.exit(code)
