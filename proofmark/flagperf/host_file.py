@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from proofmark.errors import ConfigurationError, Problem
 from proofmark.names import BRING
+from proofmark.process.log_level import LogLevel
 from proofmark.rules.case_file import load_model
 from proofmark.rules.scale import Scale
 
 WITHOUT_EFFECT = (
-    "FLAGPERF_PATH FLAGPERF_LOG_LEVEL LOG_CALL_INFORMATION SSH_PORT HOSTS_PORTS MASTER_PORT SHM_SIZE "
-    "ACCE_CONTAINER_OPT PIP_SOURCE CLEAR_CACHES ACCE_VISIBLE_DEVICE_ENV_NAME"
+    "FLAGPERF_PATH LOG_CALL_INFORMATION SSH_PORT HOSTS_PORTS MASTER_PORT SHM_SIZE "
+    "ACCE_CONTAINER_OPT PIP_SOURCE ACCE_VISIBLE_DEVICE_ENV_NAME"
 ).split()
 """Keys that matter to containers and other hosts only; a local run says that it leaves them aside."""
 
@@ -43,7 +44,7 @@ class HostFile(BaseModel):
     FLAGPERF_PATH: str | None = None
     FLAGPERF_LOG_PATH: str | None = None
     VENDOR: str | None = None
-    FLAGPERF_LOG_LEVEL: Literal["DEBUG", "INFO", "WARNING", "ERROR"] | None = None
+    FLAGPERF_LOG_LEVEL: LogLevel | None = None
     LOG_CALL_INFORMATION: bool | None = None
     HOSTS: list[str] | None = None
     SSH_PORT: str | int | None = None

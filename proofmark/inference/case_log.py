@@ -11,7 +11,7 @@ from proofmark.record.chain import LINK, ChainedLog
 from proofmark.record.events import Event
 
 SESSIONS_OWN = frozenset(
-    {"run_begin", "launched", "interrupted", "partial", "monitor_failed", "step_begin", "step_end"}
+    "run_begin launched caches validated interrupted partial monitor_failed step_begin step_end".split()
 )
 """Events that are the session's to tell."""
 

@@ -11,7 +11,7 @@ from proofmark.inference.event_types import CASE_EVENTS
 from proofmark.inference.figures import figures
 from proofmark.inference.kept import home_of
 from proofmark.inference.outside import timed_outside
-from proofmark.inference.record import STEPS, Accuracy, Measurement, RunRecord, Score, Step
+from proofmark.inference.record import STEPS, Accuracy, Measurement, RunRecord, Score, Step, Validated
 from proofmark.inference.timing.rounds import full_batches, measurement_of
 from proofmark.inference.verdict import judge
 from proofmark.measuring.fresh_pace import excused, fresh_pace
@@ -72,6 +72,10 @@ def collect(events_file: Path, begun: Event | None = None, seal: Seal | None = N
         log=seal,
         changed=tuple(changes(events_file, seal)) if seal else (),
         interrupted=_last(events, "interrupted").get("step"),
+        onnx=_last(events, "onnx").get("sha256"),
+        validated=_validated(_last(events, "validated")),
+        caches_cleared=_last(events, "caches").get("cleared", launched.get("caches_cleared")),
+        caches_kept=_last(events, "caches").get("reason"),
         launched=tuple(map(_launched, launched.get("hosts", ()))),
     )
     record = record.model_copy(update={"monitoring": _monitoring(record, events, events_file)})
@@ -95,6 +99,10 @@ def _read(events_file: Path, begun: Event | None) -> tuple[Events, Event, Event]
 
 def _launched(host: Event) -> Launched:
     return Launched.model_validate({key: host[key] for key in Launched.model_fields if key in host})
+
+
+def _validated(event: Event) -> Validated | None:
+    return Validated.model_validate({key: event[key] for key in Validated.model_fields}) if event else None
 
 
 def _of_host(launched: Event, begin: Event) -> Event:
@@ -183,6 +191,7 @@ def _measurement(events: Events, of: str) -> Measurement | None:
         warmup_batches=warmup.get("batches", 0),
         warmup_seconds=warmup.get("seconds", 0.0),
         core_alone=_last(events, "alone", of).get("items_per_second"),
+        foo_time_reason=_last(events, "foo_time", of).get("reason"),
         repeated=tuple(what for event in events["repeated"] if event["of"] == of for what in event["what"]),
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, NotRequired
 
-from proofmark.inference.record import StepStatus
+from proofmark.inference.record import Digest, StepStatus, Validated
 from proofmark.record.event_types import (
     IDENTITY,
     Configuration,
@@ -74,6 +74,10 @@ class _RoundHeard(_Of):
     number: Count
 
 
+class _FooTime(_Of):
+    reason: Text
+
+
 class _Round(_Of):
     number: Count
     started: Moment
@@ -84,6 +88,7 @@ class _Round(_Of):
     spent_ns: NotRequired[Count]
     batch_ns: list[Count]
     evaluation_ns: Count
+    foo_ns: NotRequired[Count]
     fresh: NotRequired[list[Count]]
     full: NotRequired[Count]
     seeds: NotRequired[list[Count]]
@@ -100,6 +105,16 @@ class _ShortRound(Typed):
 class _Launch(Typed):
     hosts: list[Annotated[OnHost, fits(Launched)]]
     device: Count | None
+    caches_cleared: NotRequired[bool | None]
+
+
+class _Onnx(Typed):
+    sha256: Digest
+
+
+class _Caches(Typed):
+    cleared: bool
+    reason: Text | None
 
 
 class _What(Typed):
@@ -114,6 +129,9 @@ CASE_EVENTS = EventReader(
     {
         "run_begin": _CaseBegin,
         "launched": _Launch,
+        "caches": _Caches,
+        "validated": Annotated[Typed, fits(Validated)],
+        "onnx": _Onnx,
         "step_begin": InStep,
         "step_end": _StepEnd,
         "interrupted": InStep,
@@ -123,6 +141,7 @@ CASE_EVENTS = EventReader(
         "flops": Counted,
         "framework_precision": _Precision,
         "isolated": _Isolated,
+        "foo_time": _FooTime,
         "loader": _Loader,
         "alone": _Alone,
         "warmup": _Warmup,

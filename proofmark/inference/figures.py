@@ -12,6 +12,7 @@ from typing import Any
 from proofmark.inference import reasons
 from proofmark.inference.reasons import SIDES, Side
 from proofmark.inference.record import Measurement, RunRecord, Score
+from proofmark.inference.validated import held_to, unvalidated
 from proofmark.literal import percent, plural
 from proofmark.monitoring.contention import merged
 from proofmark.record.common_figures import cost, fact, honesty, quality, troubles, utilisation
@@ -22,6 +23,7 @@ from proofmark.rules.aims import factor_kept, reaches, slug
 
 WHOLE = "items over all of the time that they take: loading, compute and evaluation of the answers."
 CORE = "items over the time of compute alone, from inputs on the host to answers on the host: the chip's speed."
+FOO_TIME = "what an engine says of its calls not to be inference. Core and whole hold it; without it nobody is ranked."
 LOADER = "items per second of the data loader running alone. Whole cannot be faster."
 PUBLISHED = "MFU by the FLOPs that FlagPerf declares for the task: of an image model it counts a multiply-add as one."
 BOUND_BY = "the slowest of loader, compute and evaluation: it limits whole. Undecided where they lie within the noise."
@@ -84,7 +86,23 @@ def _of_run(record: RunRecord) -> Iterator[Figure]:
             of=None,
             meaning=PUBLISHED,
         )
+    yield from _relied_on(record)
+    if record.caches_cleared or record.caches_kept:
+        kept = f"not cleared: {record.caches_kept}"
+        yield fact("caches", "caches", "text", value="cleared before the run" if record.caches_cleared else kept)
     yield cost("e2e_seconds", "e2e_time(second)", "s", **valued(record.seconds, "it took no time of its own"))
+
+
+def _relied_on(record: RunRecord) -> Iterator[Figure]:
+    """The ONNX file, and the earlier run whose word for it is taken."""
+    if record.onnx is not None:
+        yield fact("onnx", "ONNX file", "text", value=f"SHA-256 {record.onnx}")
+    if (earlier := record.validated) is not None:
+        values = ", ".join(f"{metric} {value:.5f}" for metric, value in earlier.framework_fp32.items())
+        reached = f"{values} of the fp32 framework, vendor {earlier.vendor}"
+        told = f"session {earlier.session}, {earlier.suite}/{earlier.case}, record SHA-256 {earlier.record_sha256}"
+        refused = "; not relied on" if unvalidated(record) else ""
+        yield fact("validated_by", "validated by", "text", value=f"{told}: {reached}{refused}")
 
 
 def _by_published_flops(record: RunRecord, measurement: Measurement) -> dict[str, Any]:
@@ -107,6 +125,8 @@ def _of_side(record: RunRecord, side: Side) -> Iterator[Figure]:
     for name in ("whole", "core"):
         also = f"p_{INFIX[side]}_{name}"
         yield figure(name, name, per_second, lambda m, name=name: _rate(getattr(m, name)), also=also)  # type: ignore[misc]
+    if (found := getattr(record, side)) is not None and found.foo_seconds:
+        yield from _without_foo_time(side, found, per_second)
     yield figure("loader", "loader", per_second, lambda m: _rate(m.loader))
     yield figure("bound_by", "bound by", "text", _bound_by)
     nothing = "nothing was loaded beside it"
@@ -115,6 +135,18 @@ def _of_side(record: RunRecord, side: Side) -> Iterator[Figure]:
     for name in PERCENTILES:
         few = lambda m, name=name: valued(m.latency_ms.get(name), f"{m.latency_batches} batches are too few")  # noqa: E731
         yield figure(f"latency_{name.replace('.', '_')}_ms", f"latency: {name}", "ms", few)
+
+
+def _without_foo_time(side: Side, found: Measurement, per_second: str) -> Iterator[Figure]:
+    """What an engine declares not to be inference, and its throughputs if that is believed."""
+    named: dict[str, Any] = {"of": side, "kind": FigureKind.SPEED}
+    for name in ("whole", "core"):
+        value = valued(found.without_foo_time(name), "nothing would be left of the time")
+        label = f"{name} without foo_time"
+        yield Figure(key=f"{side}_{name}_without_foo_time", label=label, unit=per_second, **named, **value)
+    told = f"declared: {found.foo_time_reason}" if found.foo_time_reason else "not declared"
+    value = valued(found.foo_seconds, "") | {"note": told}
+    yield Figure(key=f"{side}_foo_seconds", label="foo_time", unit="s", meaning=FOO_TIME, **named, **value)
 
 
 def _of_measurement(
@@ -173,7 +205,9 @@ def _of_score(record: RunRecord, found: Score, key: str, name: str, suffix: str)
     if found.target is not None:
         at_most = {"note": "at most"} if less else {}
         yield quality(f"target{suffix}", f"target{of}", found.metric, value=found.target, **at_most)
-        yield quality(f"engine_floor{suffix}", f"target, engine{of}", found.metric, **_floor(record, found))
+        yield quality(
+            f"engine_floor{suffix}", f"target, engine{of}", found.metric, **_floor(record, held_to(record, found))
+        )
 
 
 def _floor(record: RunRecord, found: Score) -> dict[str, Any]:

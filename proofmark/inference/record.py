@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
 from proofmark.record.envelope import CaseRecord
-from proofmark.record.parts import Check, Contention, Flops, Host, Launched, Memory, Monitoring, Part, Rate, Seconds
+from proofmark.record.parts import (
+    Check,
+    Contention,
+    Flops,
+    Host,
+    Identity,
+    Launched,
+    Memory,
+    Monitoring,
+    Part,
+    Rate,
+    Seconds,
+)
 from proofmark.record.policy import RestsOn, default_policy
 from proofmark.rules.aims import Aim, Better, factor_kept
 
@@ -48,7 +60,9 @@ class Step(Part):
 class Round(Part):
     """Whole passes over the data set. Seconds; `core` is the sum of the compute windows."""
 
-    SPEEDS = frozenset({"passes", "whole_seconds", "core_seconds", "evaluation_seconds", "started", "contention"})
+    SPEEDS = frozenset(
+        {"passes", "whole_seconds", "core_seconds", "evaluation_seconds", "foo_seconds", "started", "contention"}
+    )
 
     items: int
     passes: int = 1
@@ -56,6 +70,7 @@ class Round(Part):
     whole_seconds: Seconds
     core_seconds: Seconds
     evaluation_seconds: Seconds
+    foo_seconds: float = Field(default=0.0, ge=0, lt=1e12, description="of compute: no inference, by its own word")
     accuracy: float | None
     started: float = Field(description="seconds since the epoch")
     contention: Contention | None = Field(default=None, description="while it ran")
@@ -84,9 +99,23 @@ class Measurement(Part):
     core_alone: float | None = Field(
         default=None, gt=0, description="items per second with nothing loaded beside it; null: nothing was"
     )
+    foo_time_reason: str | None = Field(
+        default=None, description="why calls hold what is no inference, as the compiler declares; null: it does not"
+    )
     repeated: tuple[str, ...] = Field(
         default=(), description="what disturbed a first measurement, which this one took the place of"
     )
+
+    @property
+    def foo_seconds(self) -> float:
+        """What its calls took, by its own word, for what is no inference: all rounds together."""
+        return sum(timed.foo_seconds for timed in self.rounds)
+
+    def without_foo_time(self, of: Literal["whole", "core"]) -> float | None:
+        """Items per second had its calls not taken that; None where nothing would be left of the time."""
+        items = sum(timed.items for timed in self.rounds)
+        seconds = sum(getattr(timed, f"{of}_seconds") - timed.foo_seconds for timed in self.rounds)
+        return items / seconds if seconds > 0 else None
 
     @property
     def core_lost(self) -> float | None:
@@ -128,6 +157,26 @@ class Accuracy(Score):
         return (self, *self.others)
 
 
+Digest = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+
+
+class Validated(Part):
+    """What a run that validates nothing itself relies on: an earlier run, whose record was verified."""
+
+    session: str = Field(description="what its folder was called")
+    record_sha256: Digest
+    suite: str
+    case: str
+    profile: str
+    case_hash: str
+    vendor: str
+    started: float
+    framework_fp32: dict[str, float] = Field(description="the metric's values, by what they are called")
+    dataset_sha256: str
+    weights: Identity
+    onnx_sha256: Digest = Field(description="of what it exported")
+
+
 class RunRecord(CaseRecord):
     """Everything about one run of one inference case."""
 
@@ -145,6 +194,10 @@ class RunRecord(CaseRecord):
     disturbed: tuple[str, ...] = Field((), description="what shows that the machine changed while it was timed")
     checks: tuple[Check, ...] = ()
     monitoring: Monitoring | None = None
+    onnx: Digest | None = Field(None, description="SHA-256 of the ONNX file that was exported, or else given")
+    validated: Validated | None = Field(None, description="of `no_validation`: what --validated named")
+    caches_cleared: bool | None = Field(None, description="of the machine's disks before it; null: nobody asked")
+    caches_kept: str | None = Field(None, description="why they were not cleared, where somebody asked")
     launched: tuple[Launched, ...] = Field((), description="the host that it ran on; empty: the session's own machine")
 
     @model_validator(mode="before")

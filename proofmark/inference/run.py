@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -18,16 +17,15 @@ from proofmark.inference.node.processes import CaseProcesses, Ending, ProcessesH
 from proofmark.inference.node.remote import RemoteProcesses
 from proofmark.inference.node.spec import CaseSpec
 from proofmark.inference.node.worker import Progress, WorkerLost
+from proofmark.inference.options import RunOptions
 from proofmark.inference.plan import Plan
 from proofmark.inference.record import RunRecord
 from proofmark.inference.verdict import judge
-from proofmark.launch.job import Launcher
+from proofmark.launch.job import Launcher, caches_cleared_here
 from proofmark.launch.job_file import index_in
-from proofmark.process.silence import Patience
 from proofmark.process.warm import warm_up
 from proofmark.record.events import Event
 from proofmark.record.kept import failed
-from proofmark.record.policy import Policy, default_policy
 from proofmark.rules.config import EffectiveConfig
 from proofmark.suite import Run
 from proofmark.vendor.environment import referee_environment_of
@@ -39,23 +37,6 @@ IMPORTED = ("torch.utils.data", "torch.utils.flop_counter", "torch._dynamo", "pr
 """What every case's process imports; counting FLOPs needs the third."""
 
 PACKAGES = InferenceCase.packages
-
-"""Processes with a vendor's code that no wall is around."""
-
-
-@dataclass(frozen=True)
-class RunOptions:
-    """What the user decides about a run, beside its configuration.
-
-    `policy` is what it is held to; `step_timeout` is in seconds, and so is `monitor_interval`, None for no monitor;
-    `patience` says what silence of the case's process is a hang.
-    """
-
-    policy: Policy = field(default_factory=default_policy)
-    step_timeout: float | None = None
-    patience: Patience = field(default_factory=Patience)
-    keep_artifacts: bool = False
-    monitor_interval: float | None = 1.0
 
 
 class CaseRun(Run[RunRecord]):
@@ -76,7 +57,7 @@ class CaseRun(Run[RunRecord]):
         imports: Sequence[str] = (),
     ) -> None:
         """Prepare; with a `launcher` the case's processes are on a host that it finds, else here on `device`."""
-        self.config = config
+        self.config = options.told_to(config)
         self.run_dir = run_dir
         self.record: RunRecord | None = None
         self._problems = tuple(problems) + tuple(plan.problems)
@@ -100,6 +81,8 @@ class CaseRun(Run[RunRecord]):
         if not self._problems and self._launcher is None:
             warm_up(IMPORTED, referee_environment_of(vars(self.config.host)))  # while the facts are gathered
         self._begun = self._log.write("run_begin", **self._facts())
+        if self._options.validated is not None and self.config.host.validated_onnx:
+            self._log.write("validated", **self._options.validated.model_dump(mode="json"))
         self._log.write("step_begin", step="init")
         for warning in self._plan.warnings:
             self._on_progress({"note": f"WARNING {warning}"})
@@ -107,12 +90,20 @@ class CaseRun(Run[RunRecord]):
             lines = "\n".join(map(str, self._problems))
             return self._end("init", {"status": "failed", "reason": lines, "kind": None})
         if self._launcher is None:
+            if self._options.clear_caches:
+                self._clear_caches()
             self._processes = ProcessesHere(
                 self._spec(), self._found, self.run_dir, self._device, index_in(self.config.host.cache_dir)
             )
             return self._end("init", {"status": "done"})
         launcher = self._launcher
         return self._noting_interrupts("init", lambda: self._begin_there(launcher))
+
+    def _clear_caches(self) -> None:
+        caches = caches_cleared_here()
+        self._log.write("caches", cleared=caches.cleared, reason=caches.reason)
+        if caches.warning:
+            self._on_progress({"note": caches.warning})
 
     def _begin_there(self, launcher: Launcher) -> dict[str, Any]:
         """Processes on a host, and what that one is."""

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from proofmark.inference.record import Measurement, RunRecord, Score
 from proofmark.inference.timing.rounds import margin
+from proofmark.inference.validated import held_to, unvalidated
 from proofmark.literal import literal
 from proofmark.measuring.mixed import ENOUGH
 from proofmark.measuring.statistics import samples_needed
@@ -169,9 +170,8 @@ def _impossible_measurement(name: str, measurement: Measurement, bound: float) -
 
 def _accuracy_shortfalls(record: RunRecord) -> list[str]:
     """The published gate, of every value that has a target: that one, and a share of what the framework reached."""
-    return [
-        reason for scores in record.accuracy.scores if scores.target is not None for reason in _misses(record, scores)
-    ]
+    judged = (held_to(record, scores) for scores in record.accuracy.scores if scores.target is not None)
+    return [reason for scores in judged for reason in _misses(record, scores)]
 
 
 def _misses(record: RunRecord, scores: Score) -> Iterator[str]:
@@ -206,6 +206,9 @@ def _noise(record: RunRecord) -> list[str]:
 def _dishonesty(record: RunRecord) -> list[str]:
     """What the engine was seen to do, and checks that failed without a word about it."""
     accusations = list(record.dishonest)
+    for name, found in (("framework", record.framework), ("engine", record.engine)):
+        if not accusations and found is not None and found.foo_seconds and found.foo_time_reason is None:
+            accusations.append(f"the {name} reports {found.foo_seconds:.6g} s of foo_time; expected 0.0")
     return accusations or [f"the honesty check '{check.name}' failed" for check in record.checks if not check.passed]
 
 
@@ -215,8 +218,10 @@ def _too_little(record: RunRecord) -> list[str]:
     measured = record.measured()
     if measured is not None and len(measured.rounds) < record.policy.least_rounds:
         return [_too_few(len(measured.rounds), record.policy.least_rounds)]
-    if measurement is not None and record.framework is None:
-        return ["no framework validation: nothing says that the engine's model is the case's"]
+    if measurement is not None and (reasons := unvalidated(record)):
+        return reasons
+    if measurement is not None and measurement.foo_seconds:
+        return [_foo_time(measurement)]
     percentile = record.policy.latency_percentile
     if record.config.get("scenario") != "latency" or measurement is None:
         return []
@@ -225,6 +230,13 @@ def _too_little(record: RunRecord) -> list[str]:
     needed = samples_needed(percentile)
     told = f"{measurement.latency_batches} were timed"
     return [f"a {percentile:g}th percentile of latency needs {needed} samples, {told}"]
+
+
+def _foo_time(measured: Measurement) -> str:
+    """That a run is ranked by what its calls took, and not by what their vendor says of them."""
+    seconds = sum(timed.core_seconds for timed in measured.rounds)
+    told = f"{measured.foo_seconds:.4g} s of foo_time in {seconds:.4g} s of compute"
+    return f"the engine reports {told}, which nobody can check: {measured.foo_time_reason}"
 
 
 def _too_few(rounds: int, least: int) -> str:

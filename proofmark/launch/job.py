@@ -6,8 +6,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
+from proofmark.launch.far_end.caches import DROP_CACHES, drop_caches
 from proofmark.launch.job_file import JobFile, Status
 from proofmark.process.child import Child
 from proofmark.process.warm import warm_up
@@ -152,15 +153,42 @@ class Launcher(Protocol):
 class LocalLauncher:
     """This machine, without anything between."""
 
+    def __init__(self, clear_caches: bool = False) -> None:
+        """`clear_caches` has the kernel drop its caches before each job, where this user may."""
+        self._clear_caches = clear_caches
+
     def submit(self, job: Job) -> LocalHandle:
         """Start one process group; it ends when its standard input closes, so with this process."""
-        return LocalHandle(job)
+        return LocalHandle(job, caches_cleared_here() if self._clear_caches else None)
+
+
+class CachesCleared(NamedTuple):
+    """Whether the kernel has dropped its caches, or else why not."""
+
+    cleared: bool
+    reason: str | None = None
+
+    @property
+    def warning(self) -> str | None:
+        """What a user is told, if anything."""
+        return f"WARNING caches are not cleared (CLEAR_CACHES): {self.reason}" if self.reason else None
+
+
+def caches_cleared_here() -> CachesCleared:
+    """Have this machine's kernel drop its caches. That only root may is no reason to measure nothing."""
+    try:
+        drop_caches()
+    except OSError as error:
+        return CachesCleared(False, f"{DROP_CACHES}: {error.strerror}")
+    return CachesCleared(True)
 
 
 class LocalHandle(Handle):
     """A job of one node on this machine."""
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: Job, caches: CachesCleared | None = None) -> None:
+        self._caches = caches
+        self._news = [caches.warning] if caches and caches.warning else []
         path = job.directory / "spec.json"
         job.spec.save(path)
         if job.imports:
@@ -177,6 +205,15 @@ class LocalHandle(Handle):
             return "running"
         self.stop()
         return "succeeded" if self._agent.returncode == 0 else "failed"
+
+    def news(self) -> list[str]:
+        """Why caches were not cleared."""
+        told, self._news = self._news, []
+        return told
+
+    def facts(self) -> dict[str, Any]:
+        """Whether caches were cleared, where somebody asked."""
+        return {} if self._caches is None else {"caches_cleared": self._caches.cleared}
 
     def tell(self, line: str) -> None:
         """Write a line to its standard input."""

@@ -26,6 +26,9 @@ Synchronize = Callable[[], None]
 class Apart(Protocol):
     """A target in a process of its own: its inputs have to be where it can see them before the clock runs."""
 
+    foo_time_reason: str | None
+    """Why its calls hold what is not inference, as it declares; None where it declares nothing."""
+
     def ask(self, placed: list[torch.Tensor]) -> Any:
         """Run one batch that was placed, and wait for its answer: a copy that no other process can write into."""
 
@@ -46,6 +49,11 @@ class Apart(Protocol):
 
     def peak_resident_bytes(self) -> int | None:
         """How much of it its process took since, at most; None where not readable."""
+
+
+def foo_time_declared(compute: Compute) -> str | None:
+    """Why a target's calls hold what is not inference, as it declares."""
+    return compute.foo_time_reason if isinstance(compute, Apart) else None
 
 
 @dataclass(frozen=True)

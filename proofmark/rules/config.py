@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from proofmark.errors import Problem
 from proofmark.literal import literal
+from proofmark.process.log_level import LogLevel
 from proofmark.rules.case_file import CaseFile
 from proofmark.rules.legality import Override, OverrideLayer, hold_against
 
@@ -22,7 +23,9 @@ class HostSettings:
 
     `artifact_dir` is where a compiler may leave its compiled engine, `device` what --device asked of the vendor,
     `isolation` whether vendors' code runs behind a wall where the kernel has one, `environment` the variables that the
-    vendor declares for the case's processes, `flops_convention` by whose FLOPs MFU is shown too.
+    vendor declares for the case's processes, `flops_convention` by whose FLOPs MFU is shown too, `log_level` from which
+    level on those processes print what is logged in them, `validated_onnx` the SHA-256 of the ONNX file whose model an
+    earlier run vouches for.
     """
 
     data_dir: str | None = None
@@ -33,6 +36,8 @@ class HostSettings:
     isolation: Literal["wall", "process"] = "wall"
     environment: Mapping[str, str] = field(default_factory=dict)
     flops_convention: Literal["counted", "flagperf"] = "counted"
+    log_level: LogLevel | None = None
+    validated_onnx: str | None = None
 
 
 @dataclass(frozen=True)

@@ -48,6 +48,13 @@ class InferenceSuite(Suite):
             "metavar": "SHARE",
             "help": "share of the fp32 framework's accuracy that the engine must keep: more than the policy's (0.99)",
         },
+        "--validated": {
+            "action": "append",
+            "default": [],
+            "metavar": "RECORD",
+            "help": "record.json of an earlier PASS of the case, which exported the ONNX file that exist_onnx_path is: "
+            "with no_validation its framework's accuracy counts; may be repeated",
+        },
         "--keep-artifacts": {
             "action": "store_true",
             "help": "keep exported ONNX files and compiled engines in the results",

@@ -29,9 +29,9 @@ TEMPLATE = Path(__file__).parent / "house"
 BORROWED = ("proofmark", "fixtures", "reports")
 COPIED = (
     "conftest.py pytest.ini suites/__init__.py suites/inference/__init__.py suites/inference/contract.py "
-    "suites/inference/contract.yaml suites/inference/steps.py suites/inference/report suites/training/__init__.py "
-    "suites/training/contract.py suites/training/contract.yaml suites/training/runs.py suites/training/report "
-    "vendors/__init__.py vendors/cpu"
+    "suites/inference/contract.yaml suites/inference/relied_on.py suites/inference/steps.py suites/inference/report "
+    "suites/training/__init__.py suites/training/contract.py suites/training/contract.yaml suites/training/runs.py "
+    "suites/training/report vendors/__init__.py vendors/cpu"
 ).split()
 
 collect_ignore = ["house", "made_up_suite"]

@@ -17,7 +17,7 @@ import pytest
 from tests.e2e.conftest import House, Ran
 from tests.reports.xunit2 import ended, properties, suites
 
-ENGINES = "honest slow foo_time reuses shapes nan random short".split()
+ENGINES = "honest slow foo_time declares reuses shapes nan random short".split()
 FAULTS = {
     "raises_compiling": "compile=raise",
     "raises_running": "call=raise",
@@ -65,6 +65,7 @@ EXPECTED = {
     "tiny": ("PASS", ""),
     "slow": ("PASS", ""),
     "foo_time": ("FAIL_HONESTY", "foo_time"),
+    "declares": ("INSUFFICIENT", "s of compute, which nobody can check: it looks at the shape of each input anew"),
     "reuses": ("PASS", ""),
     "shapes": ("ERROR", "step engine_inference failed: output 0 has shape"),
     "nan": ("ERROR", "the engine's top1 is missing"),
@@ -141,6 +142,19 @@ def test_steps_after_a_failure_are_not_reached(bad_day: BadDay) -> None:
     }
 
 
+def test_a_declared_foo_time_is_told_with_both_figures(bad_day: BadDay) -> None:
+    record = bad_day.ran.record("declares")
+    engine = record.engine
+    assert engine is not None and engine.foo_seconds == pytest.approx(0.001 * sum(r.batches for r in engine.rounds))
+    figures = {figure.key: figure for figure in record.figures}
+    for name in ("whole", "core"):
+        without, counted = figures[f"engine_{name}_without_foo_time"].value, figures[name].value
+        assert isinstance(without, float) and isinstance(counted, float) and without > counted
+    assert "engine core without foo_time" in bad_day.ran.output.partition("inference/declares")[2]
+    assert "core without foo_time" in (bad_day.ran.run_dir / "report.html").read_text()
+    assert not any("foo_time" in figure.key for figure in bad_day.ran.record("tiny").figures)
+
+
 WITHHELD = ["random", "short", "hard", "foo_time", "nan"]
 
 
@@ -156,7 +170,9 @@ def benchmark_of(day: BadDay, case: str, figure: str) -> dict[str, Any]:
 class TestBenchmarkJson:
     def test_only_runs_with_a_valid_result_have_a_speed(self, bad_day: BadDay) -> None:
         found = {(e["extra_info"]["case"], e["extra_info"]["figure"]) for e in bad_day.benchmark["benchmarks"]}
-        assert found == {(case, figure) for case in ("tiny", "slow", "reuses") for figure in ("whole", "core")}
+        assert found == {
+            (case, figure) for case in ("tiny", "slow", "declares", "reuses") for figure in ("whole", "core")
+        }
 
     @pytest.mark.parametrize("figure", ["whole", "core"])
     def test_rounds_are_those_of_the_record(self, bad_day: BadDay, figure: str) -> None:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+
+import pytest
+
 from tests.e2e.conftest import House, one_line_answer
 
 FILE = """\
@@ -76,3 +80,29 @@ def test_a_case_may_have_steps_of_its_own(house: House) -> None:
     path.rename(path.with_name("tinny.py")).write_text(ADAPTER)
     told = "training/tinny.py: is named after no case; did you mean 'training/tiny'?"
     one_line_answer(house.run("-k", "1x1", suite="training"), told)
+
+
+LOGS = """
+
+import logging
+logging.getLogger("fake").debug("A WORD FOR DEBUGGING")
+logging.getLogger("fake").error("A WORD OF ERROR")
+"""
+
+
+@pytest.mark.parametrize("level, told", [("DEBUG", True), ("ERROR", False)])
+def test_a_host_file_says_what_is_logged_and_whether_caches_are_cleared(house: House, level: str, told: bool) -> None:
+    vendor = house.root / "vendors/fake/__init__.py"
+    vendor.write_text(vendor.read_text() + LOGS)
+    house.root.joinpath("host.yaml").write_text(f"FLAGPERF_LOG_LEVEL: {level}\nCLEAR_CACHES: {told}\n")
+    ran = house.run("--host-config", "host.yaml", "--set", "log_freq=1")
+    assert ran.code == 0 and "no effect in a local run" not in ran.output, ran.output
+    log = (ran.case_dir() / "worker.log").read_text()
+    assert "A WORD OF ERROR" in log
+    assert ("A WORD FOR DEBUGGING" in log, "engine round 1/2: 1/" in log) == (told, told)
+    record = ran.record()
+    if os.access("/proc/sys/vm/drop_caches", os.W_OK):
+        assert (record.caches_cleared, record.caches_kept) == (True if told else None, None)
+    else:
+        assert record.caches_cleared is (False if told else None)
+        assert ("WARNING caches are not cleared" in ran.output) == told == ("not cleared: " in ran.output)

@@ -91,6 +91,7 @@ def again(folder: Path, files: dict[str, str], vendor: str = "acme") -> Moved:
         ("inference/configs/bertLarge/configurations.yaml", "compiler", "illegal", "is none of acme's: it has forge"),
         ("inference/configs/host.yaml", "CASES: bertLarge:pytorch_1.13", "renamed", "bert:pytorch_1.13"),
         ("training/run_benchmarks/config/test_conf.py", "FLAGPERF_LOG_PATH", "redundant", "--results-dir"),
+        ("training/run_benchmarks/config/test_conf.py", "FLAGPERF_LOG_LEVEL", "taken over", "runs.yaml"),
         (
             "training/run_benchmarks/config/test_conf.py",
             "CASES: bert:paddle:Z100:1:8:1",
@@ -125,7 +126,9 @@ def test_what_is_written_is_what_our_readers_take(brought: tuple[Moved, Path]) -
     assert needs.requirements_of("inference/bert") == ("transformers>=4",)
     (chip,) = load_chips(vendor / "chips.yaml")
     assert chip.name == "Z100" and chip.peaks["fp16"].flops == 96e12
-    entries = [(entry.suite, entry.case, entry.scale) for entry in load_host_file(out / "runs.yaml").entries]
+    listed = load_host_file(out / "runs.yaml")
+    assert (listed.FLAGPERF_LOG_LEVEL, listed.CLEAR_CACHES) == ("DEBUG", True)
+    entries = [(entry.suite, entry.case, entry.scale) for entry in listed.entries]
     assert entries == [
         *[("training", "bert", "Z100x1x8"), ("training", "resnet50", "Z100x1x8")],
         *[("inference", "vit", ""), ("inference", "bert", "")],
@@ -167,7 +170,7 @@ def test_2022s_lists_of_runs(tmp_path: Path) -> None:
     entry = {"model": "bert", "framework": "pytorch", "config": "config_Z100x1x8", "repeat": 2, "nnodes": 1, "nproc": 8}
     text = f'VENDOR = "acme"\nCASES = ["DEMO", "GONE"]\nDEMO = { ({**entry, "data_dir_host": "/data/bert"})!r}\n'
     moved = again(tmp_path, {"training/run_benchmarks/config/test_conf.py": text})
-    assert moved.files["runs.yaml"].splitlines()[3] == "  bert:pytorch:Z100:1:8:2: /data/bert"
+    assert "\n  bert:pytorch:Z100:1:8:2: /data/bert\n" in moved.files["runs.yaml"]
     assert row(moved, "training/run_benchmarks/config/test_conf.py", "CASES: GONE").fate == "illegal"
 
 
@@ -269,17 +272,16 @@ def test_the_command_prints_the_table_and_ends_with_4_where_nothing_can_be_read(
 ) -> None:
     tree = write(tmp_path / "FlagPerf")
     monkeypatch.chdir(ROOT)
-    arguments = ["x", "import", str(tree), "--vendor", "acme", "--out", str(tmp_path / "out")]
-    monkeypatch.setattr("sys.argv", arguments)
-    with pytest.raises(SystemExit, match="0"):
-        __main__.main()
+    arguments = ["import", str(tree), "--vendor", "acme", "--out", str(tmp_path / "out")]
+    assert __main__.main(arguments) == 0
     printed = capsys.readouterr().out
     assert f"renamed     {RESNET}/config_Z100x1x8.py:1  lr = 0.8 -> " in printed
     assert "break FlagPerf's own mutable_params" in printed
-    for wrong in (arguments, arguments[:-1], ["x", "imports"], ["x"]):
-        monkeypatch.setattr("sys.argv", wrong)
+    assert __main__.main(arguments) == 4
+    assert len(capsys.readouterr().err.splitlines()) == 1
+    for wrong in (arguments[:-1], ["imports"], []):
         with pytest.raises(SystemExit, match="4"):
-            __main__.main()
+            __main__.main(wrong)
         assert len(capsys.readouterr().err.splitlines()) == 1
 
 

@@ -98,6 +98,24 @@ class TestWhatIsRun:
         signs = iter([0.5, -0.5, 0.0])
         assert run(compute=lambda inputs: ([inputs[0] * 2], next(signs))).foo_seconds == 1.0
 
+    @pytest.mark.parametrize(
+        "foo, undeclared, declared",
+        [
+            (0.0, None, None),
+            (1e-9, "reports 3e-09 s of foo_time", None),
+            (-1e-9, "reports 3e-09 s of foo_time", "not within its call"),
+            (60.0, "reports 180 s of foo_time", "not within its call"),
+            (math.nan, "reports nan s of foo_time", "not within its call"),
+            (math.inf, "reports inf s of foo_time", "not within its call"),
+        ],
+    )
+    def test_a_declared_foo_time_must_lie_within_its_call(
+        self, foo: float, undeclared: str | None, declared: str | None
+    ) -> None:
+        result = run(compute=lambda inputs: ([inputs[0] * 2], foo))
+        assert result.foo_fault(declared=False) == undeclared
+        assert (declared or "None") in str(result.foo_fault(declared=True))
+
     @pytest.mark.parametrize("beside", [True, False])
     def test_as_many_passes_as_are_asked_for(self, beside: bool) -> None:
         result = run(passes=3, beside=beside)

@@ -26,6 +26,7 @@ from proofmark.inference.engine.remote_engine import Placed, RemoteEngine
 from proofmark.inference.engine.slots import Pool, Slot
 from proofmark.measuring.window import run_window
 from proofmark.rules.config import EffectiveConfig
+from proofmark.wall.isolation import Isolation
 
 ACME = """
 from proofmark.vendor import Compiler, Device, Vendor
@@ -266,6 +267,25 @@ def test_a_word_that_nobody_asked_for() -> None:
     peer._answers.append(lambda _: b't{"done": [1, "all"]}')
     with pytest.raises(EngineFailed, match="no two whole numbers"):
         engine.device_memory()
+
+
+@pytest.mark.parametrize(
+    "said, told",
+    [
+        ({"foo_time_reason": ["late"]}, "foo_time_reason"),
+        ({"foo_time_reason": ""}, "expected a line of text"),
+        ({"foo_time_reason": "late\x1b[2J"}, "expected a line of text"),
+        ({"foo_time_reason": "late " * 1000}, "at most"),
+        ({"foo_time_reason": None, "honest": True}, "honest"),
+        ({}, "foo_time_reason"),
+    ],
+)
+def test_a_reason_for_foo_time_that_is_none(said: dict[str, Any], told: str) -> None:
+    made = {"done": {"isolation": Isolation().model_dump(mode="json"), **said}}
+    engine = RemoteEngine(Peer(lambda _: protocol.as_json(protocol.TOLD, made)))  # type: ignore[arg-type]
+    with pytest.raises(EngineFailed, match=told) as caught:
+        engine.make({})
+    assert len(str(caught.value).splitlines()) == 1 and engine.foo_time_reason is None
 
 
 def test_what_cannot_cross() -> None:

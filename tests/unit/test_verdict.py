@@ -44,6 +44,7 @@ NO_VALIDATION: dict[str, Any] = {
     "accuracy": accuracy(framework_fp32=None, framework=None),
     "flops": Flops(declared=1e9),
 }
+FOO_TIME = measurement({"foo_seconds": 0.25})
 ONCE: dict[str, Any] = {"config": {"repeat": 1}}
 FAILED = {"status": "failed", "reason": "broke", "kind": "error"}
 UNDECLARED = {"status": "failed", "reason": "no int8", "kind": "unsupported"}
@@ -93,6 +94,9 @@ GOOD: dict[str, dict[str, Any]] = {
         "utilisation": Utilisation(mfu=1.0),
     },
     "core equal to whole": {"engine": measurement({"core_seconds": 1.5})},
+    "a declared foo_time that no call has": {
+        "engine": measurement().model_copy(update={"foo_time_reason": "it compiles late"})
+    },
     "rounds somewhat apart": {"engine": scattered(1.0, 1.0, 1.08)},
     "a case whose rounds may be far apart": {
         "engine": scattered(0.6, 1.0, 2.0),
@@ -217,6 +221,12 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str]] = {
         "engine round 2: accuracy is missing",
     ),
     "dishonest": ({"dishonest": ("foo_time",)}, "FAIL_HONESTY", "foo_time"),
+    "foo_time that nobody declared": ({"engine": FOO_TIME}, "FAIL_HONESTY", "0.25 s of foo_time; expected 0.0"),
+    "foo_time that the compiler declares": (
+        {"engine": FOO_TIME.model_copy(update={"foo_time_reason": "it compiles late"})},
+        "INSUFFICIENT",
+        "0.25 s of foo_time in 3 s of compute, which nobody can check: it compiles late",
+    ),
     "core above whole": ({"engine": measurement({"core_seconds": 1.6})}, "ERROR", "engine round 1: core time 1.6 s"),
     "framework's core above whole": (
         {"framework": measurement({}, {"core_seconds": 1.6})},

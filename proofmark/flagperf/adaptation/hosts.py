@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 from pydantic import ValidationError
 
@@ -16,6 +16,7 @@ from proofmark.flagperf.adaptation.python_source import read_python
 from proofmark.flagperf.host_file import HostFile
 from proofmark.launch.cluster.cluster_file import Cluster
 from proofmark.launch.cluster.container_file import ContainerSettings
+from proofmark.process.log_level import LogLevel
 from proofmark.rules.case_file import problems_of
 from proofmark.rules.strict_yaml import load_mapping
 
@@ -29,7 +30,6 @@ NOT_NEEDED = {
     "FLAGPERF_LOG_PATH": "results lie in results, or where --results-dir says",
     "FLAGPERF_LOG_PATH_HOST": "results lie in results, or where --results-dir says",
     "FLAGPERF_LOG_PATH_CONTAINER": "results come home by themselves",
-    "FLAGPERF_LOG_LEVEL": "what a process prints is kept whole",
     "LOG_CALL_INFORMATION": "what a process prints is kept whole",
     "PIP_SOURCE": "pip's own configuration says it: PIP_INDEX_URL",
     "TEST_TYPE": "there is one kind",
@@ -109,8 +109,24 @@ def _move_runs(moved: Moved, taken: dict[str, _Given], lists: list[tuple[str, _G
         told = {"here": f"{RUNS}: VENDOR"} if same else {"why": f"--vendor says {moved.checkout.vendor}"}
         moved.tell(given.file, given.line, "VENDOR", given.value, "taken over" if same else "illegal", **told)
     if runs:
-        values = {"VENDOR": moved.checkout.vendor, "CASES": runs}
+        values = {"VENDOR": moved.checkout.vendor, **_settings(moved, taken), "CASES": runs}
         moved.write_yaml(RUNS, values, "Of FlagPerf's lists of runs: pytest suites/<suite> --host-config FILE")
+
+
+def _settings(moved: Moved, taken: dict[str, _Given]) -> dict[str, Any]:
+    """What a run list sets beside its cases."""
+    values = dict[str, Any]()
+    if "FLAGPERF_LOG_LEVEL" in taken:
+        given = taken.pop("FLAGPERF_LOG_LEVEL")
+        level = str(given.value).upper()
+        fits = level in get_args(LogLevel)
+        told = {"here": f"{RUNS}: FLAGPERF_LOG_LEVEL"} if fits else {"why": f"expected {', '.join(get_args(LogLevel))}"}
+        values |= {"FLAGPERF_LOG_LEVEL": level} if fits else {}
+        fate: Fate = "taken over" if fits else "illegal"
+        moved.tell(given.file, given.line, "FLAGPERF_LOG_LEVEL", given.value, fate, **told)
+    if "CLEAR_CACHES" in taken and isinstance(taken["CLEAR_CACHES"].value, bool):
+        values["CLEAR_CACHES"] = taken["CLEAR_CACHES"].value  # for hosts it goes into the cluster file too
+    return values
 
 
 def _listed(cases: Any, names: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:

@@ -122,7 +122,7 @@ def _move_engines(moved: Moved) -> dict[str, str]:
         target = f"{moved.package}/{path.stem}.py"
         consumes[path.stem] = "onnx" if "onnx_path" in names_in(path, root) else "model"
         moved.files[target] = text
-        why = "answers are plain tensors, and foo_time is 0.0 in timed rounds"
+        why = "answers are plain tensors; foo_time is 0.0 in timed rounds, or InferModel.foo_time_reason says why"
         moved.tell(path, 0, "", None, "taken over", here=target, why=why)
     return consumes
 

@@ -28,6 +28,7 @@ from proofmark.inference.failure import LONGEST, told
 from proofmark.measuring.precision import framework_compute
 from proofmark.measuring.window import Compute, check_answer
 from proofmark.process.lifetime import end_with, leave
+from proofmark.process.log_level import log_from
 from proofmark.process.threads import one_thread
 from proofmark.process.warm_main import is_alone
 from proofmark.rules.config import EffectiveConfig
@@ -170,19 +171,22 @@ class Server:
     def _make(self, order: dict[str, Any]) -> dict[str, Any]:
         """The model, then, behind the wall, the vendor's package and its engine; how that wall holds."""
         config = EffectiveConfig.from_dict(order["config"])
+        log_from(config.host.log_level)
         model = _model(order, config) if order["weights"] else None
         isolation = self._close_in(order, config)
         config = replace(config, host=replace(config.host, weights=None, data_dir=None, cache_dir=str(self._directory)))
         found = find_vendor(order["vendor"], Path(order["vendors_dir"]), config.host.device)
         self._own.append(found.directory)
         self._vendor = found.vendor
+        declared = None
         if order["compiler"] is None:
             assert model is not None
             self._compute = framework_compute(model, found.vendor.torch_device(), order["precision"])
         else:
             make: Callable[..., Compute] = found.infer_model(order["compiler"])
             self._compute = make(config, order["onnx"] and Path(order["onnx"]), model)
-        return isolation.model_dump(mode="json")
+            declared = _foo_time_reason(make)
+        return {"isolation": isolation.model_dump(mode="json"), "foo_time_reason": declared}
 
     def _close_in(self, order: dict[str, Any], config: EffectiveConfig) -> Isolation:
         """Put on the wall, if there is to be one: the process has one thread, and has run no code of the vendor's."""
@@ -197,6 +201,18 @@ class Server:
             readable=[part for file in files if file for part in _parts(Path(file))],
             hidden=[Path(path) for path in order["hidden"]],
         )
+
+
+def _foo_time_reason(infer_model: object) -> str | None:
+    """Why a compiler's calls hold what is not inference, in its own words; the referee looks at what they are.
+
+    Raises:
+        StepError: they are no words.
+    """
+    reason = getattr(infer_model, "foo_time_reason", None)
+    if reason is not None and type(reason) is not str:
+        raise StepError(f"InferModel.foo_time_reason is of type {type(reason).__name__}; expected a line of text")
+    return reason
 
 
 def _parts(file: Path) -> list[Path]:

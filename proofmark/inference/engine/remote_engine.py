@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
 from proofmark.inference.engine import protocol
@@ -46,6 +46,21 @@ class _Told(TypedDict, total=False):
 _TOLD = TypeAdapter(_Told)
 
 
+def _is_a_line(reason: str) -> str:
+    if not reason.strip() or not reason.isprintable():
+        raise ValueError("expected a line of text")
+    return reason
+
+
+class _Made(BaseModel):
+    """What an engine's process says of itself, once it has made its engine."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    isolation: Isolation
+    foo_time_reason: Annotated[str, Field(max_length=LONGEST["message"]), AfterValidator(_is_a_line)] | None
+
+
 class Placed(list["torch.Tensor"]):
     """A batch in shared memory, and what says so."""
 
@@ -67,6 +82,7 @@ class RemoteEngine:
 
     Attributes:
         isolation: how the process said that it is kept from the rest, before any code of the vendor's ran in it.
+        foo_time_reason: why its calls hold what is not inference, by the compiler's own word; None where they don't.
     """
 
     def __init__(self, process: EngineProcess) -> None:
@@ -75,6 +91,7 @@ class RemoteEngine:
         self._pool = Pool(self._announce)
         self._answer: Slot | None = None
         self.isolation = Isolation()
+        self.foo_time_reason: str | None = None
 
     def make(self, orders: Mapping[str, Any]) -> None:
         """Have it made, as `engine.main` takes orders.
@@ -84,9 +101,10 @@ class RemoteEngine:
         """
         told = self._ask({"do": "make", **orders})
         try:
-            self.isolation = Isolation.model_validate_json(json.dumps(told))
+            made = _Made.model_validate_json(json.dumps(told))
         except ValidationError as error:
             raise EngineFailed(f"the engine's process answered what is no answer: {first_of(error)}") from None
+        self.isolation, self.foo_time_reason = made.isolation, made.foo_time_reason
 
     @property
     def pid(self) -> int:

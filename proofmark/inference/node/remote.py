@@ -59,7 +59,8 @@ class RemoteProcesses:
     def begin(self, on_progress: Progress) -> dict[str, Any]:
         """Wait for a host as long as it takes, then for the processes there.
 
-        Returns what is known of the host: `hosts`, as the launcher found them, and the index of the case's `device`.
+        Returns what is known of the host: `hosts`, as the launcher found them, whether `caches_cleared` there, and the
+        index of the case's `device`.
 
         Raises:
             WorkerLost: there is no host, it is not ready, or they can't be started there.
@@ -69,7 +70,9 @@ class RemoteProcesses:
         except WorkerLost:
             self.kill()
             raise
-        return {"hosts": self._handle.facts().get("hosts", []), "device": ready["device"]}
+        facts = self._handle.facts()
+        known = {"hosts": facts.get("hosts", []), "caches_cleared": facts.get("caches_cleared")}
+        return {**known, "device": ready["device"]}
 
     def run(self, step: str, on_progress: Progress) -> dict[str, Any]:
         """Have a step run, and wait for its outcome; how long that may take is watched over there."""

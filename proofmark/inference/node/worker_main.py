@@ -20,6 +20,7 @@ from proofmark.inference.engine.engines import Engines
 from proofmark.inference.steps.pipeline import Pipeline
 from proofmark.plain_json import plain_text
 from proofmark.process.lifetime import end_own_group, leave
+from proofmark.process.log_level import log_from
 from proofmark.process.warm import split_off
 from proofmark.rules.config import EffectiveConfig
 from proofmark.vendor.introduction import introduced
@@ -60,6 +61,7 @@ def _run(pipeline: Pipeline | ProofmarkError, step: str) -> dict[str, Any]:
 def _make_pipeline(spec: dict[str, Any], answers: _Answers) -> Pipeline | ProofmarkError:
     try:
         config = EffectiveConfig.from_dict(spec["config"])
+        log_from(config.host.log_level)
         found = introduced(spec["vendor"], spec["introduced"], Path(spec["vendors_dir"]))
         compiler = found.compiler(spec["compiler"])[1] if spec["compiler"] else None
     except ProofmarkError as error:

@@ -19,6 +19,7 @@ from proofmark.inference.engine.engines import Engines
 from proofmark.inference.engine.remote_engine import RemoteEngine
 from proofmark.inference.failure import LONGEST, short, told
 from proofmark.inference.steps.export import check_onnx, export_onnx
+from proofmark.inference.steps.onnx_file import onnx_compute, onnx_digest
 from proofmark.inference.steps.weights import embedded_weights
 from proofmark.inference.timing.bench import Bench
 from proofmark.inference.timing.measure import measure
@@ -71,6 +72,7 @@ class Pipeline:
     bench: Bench = field(init=False)
     model: torch.nn.Module | None = field(init=False, default=None)
     onnx_path: Path | None = field(init=False, default=None)
+    vouched_for: bool = field(init=False, default=False)
     engine: RemoteEngine | None = field(init=False, default=None)
     short: ShortRounds | None = field(init=False, default=None)
 
@@ -192,6 +194,7 @@ class Pipeline:
         """Step 4: the model as an ONNX file."""
         assert self.model is not None
         self.onnx_path = self._export(self.model, self.run_dir / "model.onnx")
+        self.log.write("onnx", sha256=onnx_digest(self.onnx_path))
 
     def _export(self, model: torch.nn.Module, path: Path) -> Path:
         export_onnx(model, self.first, path, self.case.input_names, self.case.output_names)
@@ -203,19 +206,23 @@ class Pipeline:
         if self.compiler.consumes == "onnx" and self.config.exist_onnx_path:
             self.onnx_path = Path(self.config.exist_onnx_path)
             check_onnx(self.onnx_path)
+            digest = onnx_digest(self.onnx_path)
+            self.log.write("onnx", sha256=digest)
+            self.vouched_for = digest == self.config.host.validated_onnx
         self._load_engine()
 
     def _load_engine(self) -> None:
         self.engine = self._isolated("engine", self.engines.compiled(self.onnx_path, self.model))
+        if (reason := self.engine.foo_time_reason) is not None:
+            self.log.write("foo_time", of="engine", reason=reason)
 
     def engine_inference(self) -> None:
         """Step 6: the engine's accuracy and speed, in the same rounds."""
         if self.engine is None:
             self._load_engine()
         assert self.engine is not None
-        reference = self._reference(self.model) if self.model is not None else None
         rounds = self._rounds()
-        measure(self.bench, "engine", self.engine, rounds, ranked=True, probed=True, probed_with=reference)
+        measure(self.bench, "engine", self.engine, rounds, ranked=True, probed=True, probed_with=self._engines_like())
         if self._undeclared():
             raise _Undeclared(
                 f"compiler {self.config.compiler} does not declare {self._undeclared()}, yet it ran: "
@@ -238,14 +245,23 @@ class Pipeline:
     def short_round(self) -> None:
         """Beyond the seven steps, as often as asked: what was measured last, for a fraction of a second more."""
         if self.short is None:
-            reference = self._reference(self.model) if self.engine is not None and self.model is not None else None
+            reference = self._engines_like() if self.engine is not None else None
             target = self.engine or self._framework(str(self.config.effective_precision))
             self.short = ShortRounds(self.bench, target, reference)
         self.short.time()
 
+    def _engines_like(self) -> Compute | None:
+        """What the engine must answer like: the framework, or the ONNX file that an earlier run vouches for."""
+        if self.model is not None:
+            return self._reference(self.model)
+        return self._patient(onnx_compute(self.onnx_path)) if self.vouched_for and self.onnx_path else None
+
     def _reference(self, model: torch.nn.Module) -> Compute:
-        """The framework in float32 on the processor, which may take longer than any engine."""
-        compute = framework_compute(model, "cpu", "fp32")
+        """The framework in float32 on the processor."""
+        return self._patient(framework_compute(model, "cpu", "fp32"))
+
+    def _patient(self, compute: Compute) -> Compute:
+        """What may take longer than any engine."""
 
         def patiently(inputs: list[torch.Tensor]) -> tuple[list[torch.Tensor], float]:
             self.report(alive="setup")

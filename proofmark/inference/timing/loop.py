@@ -34,8 +34,16 @@ class TimedRound:
     spent_ns: int = 0
     batch_ns: list[int] = field(default_factory=list)
     foo_seconds: float = 0.0
+    foo_outside: bool = False
     reused_memory: bool = False
     fresh: list[int] = field(default_factory=list)
+
+    def foo_fault(self, declared: bool) -> str | None:
+        """What an honest engine does not report as `foo_time`; one that declares that there is some may have it, within
+        its calls."""
+        if self.foo_seconds and not declared:
+            return f"reports {self.foo_seconds:.6g} s of foo_time"
+        return "reports a foo_time that is not within its call" if self.foo_outside else None
 
     @property
     def core_ns(self) -> int:
@@ -79,6 +87,7 @@ def timed_round(
             window = run_window(compute, inputs, synchronize)
             result.batch_ns.append(window.nanoseconds)
             result.foo_seconds += abs(window.foo_seconds)
+            result.foo_outside |= not 0.0 <= window.foo_seconds <= window.seconds
             result.reused_memory |= share_memory(previous, window.outputs)
             previous = window.outputs
             result.items += batch

@@ -27,6 +27,7 @@ def round_of(event: Event) -> Round:
         whole_seconds=event["whole_ns"] / 1e9,
         core_seconds=sum(event["batch_ns"]) / 1e9,
         evaluation_seconds=event["evaluation_ns"] / 1e9,
+        foo_seconds=event.get("foo_ns", 0) / 1e9,
         accuracy=event["accuracy"],
         started=event["started"],
         contention=Contention.model_validate(event["contention"]) if event.get("contention") else None,

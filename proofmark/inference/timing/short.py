@@ -26,7 +26,7 @@ from proofmark.measuring.fresh_pace import Round, fresh_pace
 from proofmark.measuring.honesty import TOLERANCE
 from proofmark.measuring.mixed import ENOUGH, Mixed
 from proofmark.measuring.probes import full_batches
-from proofmark.measuring.window import Compute, run_window
+from proofmark.measuring.window import Compute, foo_time_declared, run_window
 from proofmark.metric import Mean
 from proofmark.rules.aims import reaches
 
@@ -101,8 +101,8 @@ class ShortRounds:
         strange = metric.strange
         if not beside:
             result.whole_ns -= mixed.spent_ns
-        if result.foo_seconds:
-            strange.add(f"reports {result.foo_seconds:.6g} s of foo_time")
+        if fault := result.foo_fault(declared=foo_time_declared(self._compute) is not None):
+            strange.add(fault)
         if not strange:
             strange.update(self._other_answers(mixed), self._slower_when_fresh(mixed, result))
             if (mean := metric.counted.mean) is not None:

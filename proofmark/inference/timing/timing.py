@@ -17,8 +17,9 @@ from proofmark.inference.timing.rounds import round_of
 from proofmark.inference.timing.scored import RoundMetric
 from proofmark.measuring.agreement import Answers
 from proofmark.measuring.mixed import Mixed
-from proofmark.measuring.window import Apart, Compute, run_window, share_memory
+from proofmark.measuring.window import Apart, Compute, foo_time_declared, run_window, share_memory
 from proofmark.monitoring.contention import ContentionMeter
+from proofmark.process.log_level import LOGGER
 from proofmark.process.threads import one_thread
 from proofmark.record.parts import Contention
 
@@ -137,7 +138,7 @@ class Timing:
         def progress(batches: int, items: int) -> None:
             bench.report(phase=phase, step=batches, steps=steps, items=items)
             if batches % bench.config.log_freq == 0:
-                print(f"{phase}: {batches}/{steps} batches, {items} items", flush=True)
+                LOGGER.info("%s: %d/%d batches, %d items", phase, batches, steps, items)
 
         progress(0, 0)
         bench.log.write("round_begin", of=self._name, number=number, attempt=bench.attempt)
@@ -180,9 +181,8 @@ class Timing:
             raise StepError(f"round {number} ran {result.items} of {items} samples")
         if result.reused_memory:
             self._bench.accuse(self._name, "answers in the memory of its previous answer")
-        if result.foo_seconds:
-            seconds = f"{result.foo_seconds:.6g} s of foo_time in timed round {number}"
-            self._bench.accuse(self._name, f"reports {seconds}; expected 0.0")
+        if fault := result.foo_fault(declared=foo_time_declared(self._compute) is not None):
+            self._bench.accuse(self._name, f"{fault} in timed round {number}; expected 0.0")
 
     def _log(
         self, number: int, result: TimedRound, contention: Contention, values: Mapping[str, float | None]
@@ -199,6 +199,7 @@ class Timing:
             "accuracy": self._bench.accuracy,
             **({"others": dict(others)} if others else {}),
             "contention": contention.model_dump(),
+            "foo_ns": 0 if result.foo_outside else round(result.foo_seconds * 1e9),
             "fresh": result.fresh,
             "full": len(self._bench.loader) - bool(self._bench.remainder),
             "seeds": self._bench.order.take_seeds() if self._bench.order else [],

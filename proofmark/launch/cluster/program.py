@@ -7,7 +7,7 @@ from pathlib import Path
 
 from proofmark.launch import far_end
 
-MODULES = ("protocol", "child", "store", "facts", "run", "server")
+MODULES = ("protocol", "caches", "child", "store", "facts", "run", "server")
 """Each after those that it needs."""
 
 _AMONG_THEM = re.compile(r"^from (__future__|proofmark\.launch\.far_end\.\w+) import .*\n", re.MULTILINE)

@@ -11,9 +11,9 @@ import socket
 import struct
 from pathlib import Path
 
+from proofmark.launch.far_end.caches import may_drop_caches
 from proofmark.launch.far_end.protocol import Frame
 
-DROP_CACHES = "/proc/sys/vm/drop_caches"
 SIOCGIFFLAGS, IFF_UP, IFF_LOOPBACK, IFF_RUNNING = 0x8913, 0x1, 0x8, 0x40
 
 MOST_FILES = 20_000
@@ -39,7 +39,7 @@ def facts_of(
         "port_free": None if port is None else _is_free(port),
         "data": None if data_dir is None else fingerprint(Path(data_dir)),
         "shared": None if shared is None else Path(shared).exists(),
-        "clears_caches": os.access(DROP_CACHES, os.W_OK) if clear_caches else None,
+        "clears_caches": may_drop_caches() if clear_caches else None,
     }
 
 

@@ -16,8 +16,9 @@ import time
 from pathlib import Path
 from typing import IO, Any
 
+from proofmark.launch.far_end.caches import drop_caches
 from proofmark.launch.far_end.child import Child
-from proofmark.launch.far_end.facts import DROP_CACHES, facts_of
+from proofmark.launch.far_end.facts import facts_of
 from proofmark.launch.far_end.protocol import GREETING, PIECE, SILENCE, Frame
 from proofmark.launch.far_end.run import Run
 from proofmark.launch.far_end.store import Store
@@ -116,8 +117,7 @@ class FarEnd:
 
     def order_drop_caches(self, body: bytes) -> None:
         """Have the kernel forget what it read from disks."""
-        os.sync()
-        Path(DROP_CACHES).write_text("3")
+        drop_caches()
 
     def order_ask(
         self, body: bytes, command: list[str], environment: dict[str, str], seconds: float, mark: str

@@ -15,6 +15,7 @@ from typing import NoReturn
 
 from proofmark.errors import ProofmarkError
 from proofmark.process.lifetime import end_with
+from proofmark.process.log_level import log_from
 from proofmark.record.events import EventLog
 from proofmark.rules.config import EffectiveConfig
 from proofmark.training.ranks.heartbeat import HeartbeatWriter
@@ -59,6 +60,7 @@ def _train(spec: TrainingSpec, rank: int, log: EventLog, heartbeat: HeartbeatWri
     from proofmark.training.ranks.trainer import Trainer
 
     config = EffectiveConfig.from_dict(spec.config)
+    log_from(config.host.log_level)
     heartbeat(0, "init")
     case = getattr(importlib.import_module(spec.case[0]), spec.case[1])()
     fresh = make_fresh(case, config, spec.seed)  # no vendor's code has run here yet

@@ -17,6 +17,7 @@ class Fake(Vendor):
     compilers = {
         "honest": _TAKES_MODEL,
         "foo_time": _TAKES_MODEL,
+        "declares": _TAKES_MODEL,
         "reuses": _TAKES_MODEL,
         "shapes": _TAKES_MODEL,
         "nan": _TAKES_MODEL,

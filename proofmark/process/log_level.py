@@ -1,0 +1,21 @@
+"""From which level on a process prints what is logged in it, by the suite and by a vendor's code."""
+
+from __future__ import annotations
+
+import logging
+from typing import Literal
+
+LogLevel = Literal["DEBUG", "INFO", "WARNING", "ERROR"]
+
+LOGGER = logging.getLogger("proofmark")
+"""The suite's own."""
+
+
+def log_from(level: LogLevel | None) -> None:
+    """Print it from `level` on. Where nobody says, others' loggers are left as they are."""
+    if level is not None:
+        logging.basicConfig(level=level, format="%(levelname)s %(name)s: %(message)s")
+    if not LOGGER.handlers:
+        LOGGER.addHandler(logging.StreamHandler())
+    LOGGER.propagate = False
+    LOGGER.setLevel(level or "INFO")
