@@ -118,6 +118,7 @@ def _published(theirs: Published) -> str:
         return "**Whose task.** Its own: " + "; ".join(theirs.differs) + "."
     numbers = [f"target {theirs.target:g}"] if theirs.target is not None else []
     numbers += [f"{theirs.flops:.4g} FLOPs per item as they count"] if theirs.flops is not None else []
+    numbers += [_numbers(theirs.settings)] if theirs.settings else []
     head = "**Whose task.** " + ", ".join([theirs.task, *numbers]) + "."
     return head + (
         " Here it differs:\n\n" + "\n".join(f"- {each}" for each in theirs.differs) if theirs.differs else ""

@@ -86,6 +86,9 @@ class Published(BaseModel):
     task: str | None = Field(min_length=1, description="suite and case, as they call them; null where it is our own")
     target: float | None = Field(None, description="theirs, in the unit of `metric`")
     flops: float | None = Field(None, gt=0, description="per item, as they count them")
+    settings: dict[str, bool | int | float | str] = Field(
+        default_factory=dict, description="their other numbers, by our names of parameters and configurations"
+    )
     differs: tuple[str, ...] = Field((), strict=False, description="in what ours is not theirs, and why")
 
     @field_validator("flops", mode="before")

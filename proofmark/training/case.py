@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol
 
 from pydantic import Field
@@ -23,7 +24,11 @@ class TrainingParameters(Parameters):
     """Those of a training case."""
 
     better: Literal["higher", "lower"]
-    schedule: Literal["one_cycle", "linear", "constant"]
+    schedule: Literal["one_cycle", "linear", "step", "constant"]
+    warmup: float = Field(0.0, ge=0, lt=1, description="share of the steps in which the rate rises; not of one_cycle")
+    step_share: float = Field(
+        1.0, gt=0, le=1, description="share of the steps after each of which `step` goes on with a tenth of the rate"
+    )
     max_epoch: int = Field(ge=1)
     eval_interval_samples: int = Field(ge=0, description="samples between two evaluations; 0 is each epoch's end")
     max_samples_termination: int | None = Field(None, ge=1)
@@ -33,6 +38,18 @@ class TrainingParameters(Parameters):
     references: dict[Annotated[str, Field(pattern=r"^[1-9][0-9]*$")], list[int]] = Field(
         default_factory=dict, description="samples to target of reference runs, by global batch"
     )
+
+
+def rate_share(config: EffectiveConfig, steps: int, step: int) -> float:
+    """The share of the learning rate that a step is taken with, counted from 0 of `steps`."""
+    rising: int = round(config.get("warmup", 0.0) * steps)
+    if step < rising:
+        return (step + 1) / (rising + 1)
+    if config.schedule == "linear":
+        return max(0.0, (steps - step) / (steps - rising))
+    if config.schedule == "step":
+        return 10.0 ** -int(step / (config.step_share * steps))
+    return 1.0
 
 
 class TrainingData(Protocol):
@@ -80,14 +97,12 @@ class TrainingCase(Case):
         return torch.optim.AdamW(model.parameters(), lr=config.learning_rate, weight_decay=config.weight_decay)
 
     def create_scheduler(self, optimizer: torch.optim.Optimizer, config: EffectiveConfig, steps: int) -> Any:
-        """What the parameter `schedule` names: one_cycle, linear (decay to nothing) or constant."""
+        """What the parameter `schedule` names: one_cycle, linear (decay to nothing), step or constant."""
         from torch.optim import lr_scheduler
 
         if config.schedule == "one_cycle":
             return lr_scheduler.OneCycleLR(optimizer, config.learning_rate, total_steps=steps)
-        if config.schedule == "linear":
-            return lr_scheduler.LinearLR(optimizer, 1.0, 0.0, total_iters=steps)
-        return lr_scheduler.ConstantLR(optimizer, 1.0, total_iters=0)
+        return lr_scheduler.LambdaLR(optimizer, partial(rate_share, config, steps))
 
     def tokens(self, inputs: list[torch.Tensor], targets: torch.Tensor) -> torch.Tensor | None:
         """How many tokens each sample of a batch has, padding left out, (batch,); None where samples are no text."""

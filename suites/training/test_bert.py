@@ -32,6 +32,14 @@ class TestBert(TrainingContract):
 
         return TextLogits(build_model(BertForMaskedLM, config))
 
+    def create_optimizer(self, model: torch.nn.Module, config: EffectiveConfig) -> torch.optim.Optimizer:
+        """LAMB where the profile says so, AdamW otherwise."""
+        if config.get("optimizer") != "lamb":
+            return super().create_optimizer(model, config)
+        from suites.lamb import Lamb, decayed
+
+        return Lamb(decayed(model, config.weight_decay), lr=config.learning_rate)
+
     def tokens(self, inputs: list[torch.Tensor], targets: torch.Tensor) -> torch.Tensor:
         """Those that the mask lets the model see."""
         return inputs[1].sum(1)

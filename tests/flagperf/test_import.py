@@ -51,7 +51,7 @@ def again(folder: Path, files: dict[str, str], vendor: str = "acme") -> Moved:
         (f"{BERT}/config_Z100x1x8.py", "train_batch_size", "taken over", "training/bert/Z100x1x8.yaml"),
         (f"{BERT}/config_Z100x1x8.py", "learning_rate", "taken over", "training/bert/Z100x1x8.yaml"),
         (f"{BERT}/config_Z100x1x8.py", "weight_decay_rate", "renamed", "weight_decay: 0.02"),
-        (f"{BERT}/config_Z100x1x8.py", "fp16", "renamed", "precision: fp16"),
+        (f"{BERT}/config_Z100x1x8.py", "fp16", "redundant", "is already 'fp16'"),
         (f"{BERT}/config_Z100x1x8.py", "gradient_accumulation_steps", "redundant", "is already 1"),
         (f"{BERT}/config_Z100x1x8.py", "hidden_size", "illegal", "not in FlagPerf's mutable_params"),
         (f"{BERT}/config_Z100x1x8.py", "acme_fuse", "unknown", "nor in its _base"),
@@ -64,6 +64,7 @@ def again(folder: Path, files: dict[str, str], vendor: str = "acme") -> Moved:
         (f"{BERT}/requirements.txt", "h5py", "taken over", "requirements"),
         (f"{BERT}/requirements.txt", "acme-ext", "refused", "install it yourself"),
         (f"{RESNET}/config_Z100x1x8.py", "lr", "renamed", "learning_rate: 0.8"),
+        (f"{RESNET}/config_Z100x1x8.py", "fp16", "renamed", "precision: fp16"),
         (
             "training/acme/resnet50-pytorch/extern/trainer_adapter.py",
             "model_to_fp16()",
@@ -77,7 +78,7 @@ def again(folder: Path, files: dict[str, str], vendor: str = "acme") -> Moved:
         ("inference/configs/vit_l_16/configurations.yaml", "batch_size", "redundant", "is already 64"),
         (
             "inference/configs/vit_l_16/vendor_config/acme_configurations.yaml",
-            "fp16",
+            "repeat",
             "taken over",
             "FlagPerf ends here",
         ),
@@ -118,9 +119,8 @@ def test_what_is_written_is_what_our_readers_take(brought: tuple[Moved, Path]) -
         "eval_batch_size": 27,
         "learning_rate": 1e-4,
         "weight_decay": 0.02,
-        "precision": "fp16",
     }
-    assert yaml.safe_load((vendor / "configs/inference/vit.yaml").read_text())["fp16"] is True
+    assert yaml.safe_load((vendor / "configs/inference/vit.yaml").read_text())["repeat"] == 5
     needs = load_environment(vendor)
     assert needs.variables_of("training/bert") == {"ACME_FUSE": "1", "ACME_CACHE": "8 GiB", "ACME_MODE": "fast$"}
     assert needs.requirements_of("inference/bert") == ("transformers>=4",)
@@ -137,7 +137,7 @@ def test_what_is_written_is_what_our_readers_take(brought: tuple[Moved, Path]) -
     assert [host.address for host in cluster.hosts] == ["10.1.2.3", "10.1.2.4"] and cluster.master_port == 29501
     table = json.loads((out / "import.json").read_text())
     assert len(table["rows"]) == len(moved.rows) and {each["fate"] for each in table["rows"]} == set(FATES)
-    assert f"| {BERT}/config_Z100x1x8.py:9 | fp16 | true | renamed |" in (out / "import.md").read_text()
+    assert f"| {BERT}/config_Z100x1x8.py:9 | fp16 | true | redundant |" in (out / "import.md").read_text()
 
 
 def test_the_package_keeps_the_contract(brought: tuple[Moved, Path], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -40,10 +40,10 @@ FILES = {
     "training/benchmarks/bert/pytorch/config/_base.py": BERT_BASE,
     "training/benchmarks/bert/pytorch/config/mutable_params.py": MUTABLE.rpartition("mutable_params +=")[0],
     "training/benchmarks/resnet50/pytorch/config/_base.py": (
-        "lr = 0.1\ntrain_batch_size = 64\nseed = 1\nnum_workers = 8\n"
+        "lr = 0.1\ntrain_batch_size = 64\nseed = 1\nnum_workers = 8\nfp16 = False\n"
     ),
     "training/benchmarks/resnet50/pytorch/config/mutable_params.py": (
-        'mutable_params = ["vendor", "lr", "train_batch_size", "num_workers", "dist_backend"]\n'
+        'mutable_params = ["vendor", "lr", "train_batch_size", "num_workers", "dist_backend", "fp16"]\n'
     ),
     "training/acme/bert-pytorch/config/__init__.py": "",
     "training/acme/bert-pytorch/config/config_common.py": (
@@ -73,7 +73,9 @@ source /opt/acme/env.sh
 """,
     "training/acme/bert-pytorch/config/requirements.txt": "h5py>=3.1  # data\n-i http://mirror/simple\n\nacme-ext @ https://acme.test/e.whl\n",
     "training/acme/bert-pytorch/extern/.gitkeep": "",
-    "training/acme/resnet50-pytorch/config/config_Z100x1x8.py": "lr = 0.8\ntrain_batch_size = 32\nnum_workers = 8\n",
+    "training/acme/resnet50-pytorch/config/config_Z100x1x8.py": (
+        "lr = 0.8\nfp16 = True\ntrain_batch_size = 32\nnum_workers = 8\n"
+    ),
     "training/acme/resnet50-pytorch/extern/trainer_adapter.py": (
         "def convert_model(model):\n    return model\n\n\ndef model_to_fp16(model):\n    return model.half()\n"
     ),
@@ -135,7 +137,7 @@ exist_compiler_path: null
 """,
     "inference/configs/vit_l_16/parameters.yaml": "weights: vit.pth\n",
     "inference/configs/vit_l_16/vendor_config/acme_configurations.yaml": (
-        "compiler: forge\nfp16: true\nforge_tmp_path: /tmp/forge\nno_validation: true\n"
+        "compiler: forge\nrepeat: 5\nforge_tmp_path: /tmp/forge\nno_validation: true\n"
     ),
     "inference/configs/bertLarge/configurations.yaml": (
         "batch_size: 32\nflops: 2*512*0.33e9\nfp16: true\ncompiler: tensorrt\nrepeat: 5\n"

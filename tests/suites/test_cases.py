@@ -18,7 +18,7 @@ from proofmark.rules.case_file import Published
 from proofmark.rules.config import EffectiveConfig
 from proofmark.rules.strict_yaml import load_mapping
 from suites.inference import test_bert, test_resnet50, test_swin, test_vit
-from tests.suites.conftest import CASES, config_of
+from tests.suites.conftest import CASES, PARAMETERS, config_of
 
 CLASSES: dict[str, type[InferenceCase]] = {
     "resnet50": test_resnet50.TestResNet50,
@@ -107,7 +107,28 @@ def test_a_standard_profile_says_whose_task_it_is(path: Path) -> None:
     assert said.task is None or same or any("target" in each for each in said.differs)
 
 
-@pytest.mark.parametrize("said", [{}, {"task": None}, {"task": ""}, {"task": "X", "flops": 0}, {"task": "X", "of": 1}])
+@pytest.mark.parametrize("path", sorted(Path("suites").glob("*/*.yaml")), ids=str)
+def test_a_standard_profile_has_the_published_numbers_or_says_which_differ(path: Path) -> None:
+    profiles = load_mapping(path).get("profiles", {})
+    if "standard" not in profiles:
+        return
+    config = config_of(path.stem, "standard", suite=path.parent.name) if path.parent.name in PARAMETERS else {}
+    said = Published.model_validate(profiles["standard"]["parameters"]["published"])
+    differing = [key for key, value in said.settings.items() if config.get(key) != value]
+    assert [key for key in differing if not any(each.startswith(f"{key}:") for each in said.differs)] == []
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {},
+        {"task": None},
+        {"task": ""},
+        {"task": "X", "flops": 0},
+        {"task": "X", "of": 1},
+        {"task": "X", "settings": {"a": [1]}},
+    ],
+)
 def test_whose_task_it_is_not_left_open(said: dict[str, object]) -> None:
     with pytest.raises(ValidationError):
         Published.model_validate(said)

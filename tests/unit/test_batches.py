@@ -47,6 +47,17 @@ def test_from_any_point_on(items: int, global_batch: int, world: int, first: int
     assert list(batches.shares(2, 0, first)) == list(batches.shares(2, 0))[first:]
 
 
+@given(**SIZES, epochs=st.integers(1, 4), limit=st.integers(1, 300) | st.none())
+def test_a_schedule_ends_with_the_samples(
+    items: int, global_batch: int, world: int, epochs: int, limit: int | None
+) -> None:
+    batches, steps, samples = GlobalBatches(items, global_batch, world, 1, seed=1), 0, 0
+    while steps < epochs * len(batches) and (limit is None or samples < limit):
+        samples += batches.size(steps % len(batches))
+        steps += 1
+    assert batches.steps(epochs, limit) == steps
+
+
 def test_epochs_and_seeds_have_orders_of_their_own() -> None:
     orders = [
         [index for step in GlobalBatches(50, 10, 1, 1, seed).shares(epoch, 0) for index in step[0].indices]

@@ -187,7 +187,8 @@ class Replay:
         _fill(model, before)
         parameters = dict(model.named_parameters())
         optimizer = self._case.create_optimizer(model, self._config)
-        self._case.create_scheduler(optimizer, self._config, len(self._batches) * self._config.max_epoch)
+        steps = self._batches.steps(self._config.max_epoch, self._config.get("max_samples_termination"))
+        self._case.create_scheduler(optimizer, self._config, steps)
         for name, parameter in parameters.items():
             parameter.grad = recorded[name].to(parameter.dtype) if name in recorded else None
         optimizer.step()

@@ -41,6 +41,13 @@ class GlobalBatches:
         """Global batches, so optimizer steps, per epoch."""
         return -(-self.items // self.global_batch)
 
+    def steps(self, epochs: int, limit: int | None) -> int:
+        """Optimizer steps of as many epochs; no more than reach `limit` samples, where there is one."""
+        if limit is None or limit >= epochs * self.items:
+            return epochs * len(self)
+        whole, rest = divmod(limit, self.items)
+        return whole * len(self) + -(-rest // self.global_batch)
+
     def size(self, batch: int) -> int:
         """Samples of a global batch."""
         return min(self.global_batch, self.items - batch * self.global_batch)

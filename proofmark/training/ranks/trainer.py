@@ -140,7 +140,7 @@ class Trainer:
         self._batches = GlobalBatches(
             len(train), config.global_batch_size, place.world, config.gradient_accumulation_steps, seed
         )
-        steps = len(self._batches) * config.max_epoch
+        steps = self._batches.steps(config.max_epoch, config.max_samples_termination)
         self.stepper = Stepper(self.case, config, place, self._adapter, model, steps)
         self.model = self.stepper.model
         self.log.write("optimizer", name=type(self.stepper.optimizer).__name__)
