@@ -39,6 +39,7 @@ overhead: .venv/.test
 	$(BIN)/python -m benchmarks.training
 	$(BIN)/python -m benchmarks.proposals
 	$(BIN)/python -m benchmarks.sessions
+	$(BIN)/python -m benchmarks.searching
 
 scale: .venv/.test
 	$(BIN)/python -m benchmarks.cluster

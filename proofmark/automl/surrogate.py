@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import heapq
 import math
 import warnings
 from collections.abc import Sequence
-from itertools import islice
 
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 
 from proofmark.automl.distance import Descriptor, Floats, distance_matrix, distances
+from proofmark.automl.pool import best_and_last
 
 BETA = 2.576
 """Standard deviations above the mean at which a network is valued: as in the original."""
-
-MOST = 150
-"""Networks that it rests on: the cost of a fit goes by their number's cube."""
 
 
 class Surrogate:
@@ -30,7 +26,7 @@ class Surrogate:
     """
 
     def __init__(self, trained: Sequence[Descriptor], accuracies: Sequence[float]) -> None:
-        """Fit it: the best half of `MOST` and the last ones, if there are more.
+        """Fit it: to the best and the last ones, if there are many.
 
         Args:
             accuracies: of `trained`, in the same order.
@@ -55,12 +51,3 @@ class Surrogate:
 
     def _embedded(self, found: Floats) -> Floats:
         return found / math.sqrt(len(self._trained))
-
-
-def best_and_last(accuracies: Sequence[float], most: int = MOST) -> list[int]:
-    """Which of networks are rested on, by their places: the best half and the last ones, in their order."""
-    if len(accuracies) <= most:
-        return list(range(len(accuracies)))
-    best = set(heapq.nsmallest(most // 2, range(len(accuracies)), key=lambda place: -accuracies[place]))
-    others = (place for place in reversed(range(len(accuracies))) if place not in best)
-    return sorted([*best, *islice(others, most - len(best))])

@@ -1,10 +1,35 @@
-"""Torch operators of the referee's own take one thread: others, with nothing left to do, would spin on cores that an
-engine wants."""
+"""What of the referee's own runs beside an engine leaves it the cores: in one thread, or with what others leave.
+
+More threads, with nothing left to do, would spin on cores that an engine wants.
+"""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+import os
+import sys
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+T = TypeVar("T")
+
+LATER = 10
+"""By how much less urgent what can wait is than what others do: of ten turns it gets about one."""
+
+
+def yield_to_others() -> None:
+    """This thread takes what others leave of the cores from now on, and so does what it starts. Where a thread has a
+    priority of its own, which is on Linux."""
+    if sys.platform == "linux":
+        os.nice(LATER)
+
+
+def in_the_background(call: Callable[[], T]) -> T:
+    """What it returns, or raises, in a thread that yields to others: this one keeps its priority, which only root could
+    give back."""
+    with ThreadPoolExecutor(1, initializer=yield_to_others) as pool:
+        return pool.submit(call).result()
 
 
 @contextlib.contextmanager

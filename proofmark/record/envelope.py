@@ -136,6 +136,14 @@ class CaseRecord(Part):
         """What its file holds."""
         return self.model_dump_json(indent=1) + "\n"
 
+    def whole(self, folder: Path) -> Self:
+        """What was read from its file, with what lies beside that in its folder.
+
+        Raises:
+            UsageError: that is not what was saved.
+        """
+        return self
+
     def save(self, path: Path) -> None:
         """Write the record whole or not at all.
 
@@ -160,7 +168,7 @@ class CaseRecord(Part):
             UsageError: unreadable, of another schema version, or not a record.
         """
         raw = read_raw(path, (SCHEMA_VERSION,))
-        return validated(cls, raw, path)
+        return validated(cls, raw, path).whole(path.parent)
 
 
 Kind = TypeVar("Kind", bound=CaseRecord)

@@ -62,5 +62,5 @@ def _made(raw: dict[str, Any], path: Path, find: Find) -> CaseRecord:
     suite = find(str(raw.get("suite")))
     if suite is None:
         return validated(CaseRecord, {name: raw[name] for name in CaseRecord.model_fields if name in raw}, path)
-    record = validated(suite.record_type, raw, path)
+    record = validated(suite.record_type, raw, path).whole(path.parent)
     return record.with_figures(suite.figures(record)) if old else record

@@ -14,6 +14,7 @@ from proofmark.automl.outcome.record import AutoMLRecord
 from proofmark.automl.outcome.scoring import marks_of, score_of
 from proofmark.automl.outcome.trials import trials_of
 from proofmark.automl.search.journal import FILE, read_journal
+from proofmark.automl.search.running import epochs_of
 from proofmark.suite import find_suites
 from proofmark.verification.verify import verify
 from tests.automl.searches import ROOT, search, settings
@@ -31,8 +32,20 @@ def test_a_search_is_scored_again_from_its_journal(tmp_path: Path) -> None:
     assert [trial.log_intact for trial in trials_of(read_journal(folder / FILE), folder)] == [True, False, True, True]
 
 
+def test_the_evaluation_before_the_first_step_has_its_own_seconds() -> None:
+    """It is no part of the training's clock, which begins after it."""
+    last = {"metric": 0.5, "samples_evaluated": 10}
+    events = [
+        {"event": "evaluation", "clock": 1, "samples": 0, "train_seconds": 0.0, "took_seconds": 0.4, **last},
+        {"event": "evaluation", "clock": 2, "samples": 5, "train_seconds": 3.0, "took_seconds": 0.3, **last},
+        {"event": "evaluation", "clock": 3, "samples": 9, "train_seconds": 5.0, "took_seconds": 0.3, **last},
+    ]
+    assert [epoch["seconds"] for epoch in epochs_of(events, 0.0)] == [0.4, 3.0, 2.0]
+
+
 def test_the_suite_searches_and_no_edit_goes_unseen(tmp_path: Path) -> None:
-    options = ["--max-trials", "2", "--max-duration", "600", "--results-dir", str(tmp_path / "results")]
+    few = ["--max-trials", "2", "--set", "warmup_1=3", "--set", "warmup_2=3"]
+    options = [*few, "--max-duration", "600", "--results-dir", str(tmp_path / "results")]
     command = [sys.executable, "-m", "pytest", "suites/automl", "--vendor", "cpu", "-p", "no:cacheprovider", *options]
     environment = {key: value for key, value in os.environ.items() if not key.startswith("PYTEST_")}
     with subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True) as running:

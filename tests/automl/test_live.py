@@ -25,6 +25,7 @@ from proofmark.automl.search.journal import FILE, read_journal
 from proofmark.automl.search.state import State, Trial, left_of
 from proofmark.automl.search.telling import Telling
 from proofmark.automl.trial.spec import LOG
+from proofmark.record.events import Event
 from suites.automl.report.tree import _shown
 from suites.automl.report.view import SearchView
 from tests.automl.automl_records import record, trial
@@ -143,7 +144,8 @@ def test_progress_says_all_that_is_asked_for(tmp_path: Path) -> None:
 
 
 def test_a_state_counts_as_it_goes() -> None:
-    begun = {"event": "trial_begin", "trial": 0, "attempt": 1, "per_image": {"training": 3, "forward": 1}}
+    begun: Event = {"event": "trial_begin", "trial": 0, "attempt": 1, "parent": None, "study": 0}
+    begun |= {"per_image": {"training": 3, "forward": 1}}
     ended = {"status": "failed", "accuracy": None, "epochs": [{"images": 10, "evaluated": 2}]}
     state = State()
     state.put(Trial(begun))

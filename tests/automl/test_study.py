@@ -80,6 +80,30 @@ def test_a_study_knows_the_best_and_the_last_of_many(tmp_path: Path, monkeypatch
     assert len(first._estimator.results()) == 6 and not first._estimator.open
 
 
+def test_a_study_of_many_trials_has_several_files_and_holds_no_more_than_it_writes_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another driver goes on with all of them, and tells each what it missed."""
+    monkeypatch.setattr("proofmark.automl.search.study.MOST", 4)
+    first = Study(tmp_path, RANGES, seed=0)
+    assert [first.ask(trial, PLAIN)[0] for trial in range(10)] == list(range(10))
+    assert {path.name for path in tmp_path.glob("study*")} == {FILE, "study.1.jsonl", "study.2.jsonl"}
+    for number in (0, 1, 2, 3, 5, 6, 8):
+        first.tell(number, number / 10)
+    assert first._files.keys() == {1, 2}
+    second = Study(tmp_path, RANGES, seed=0)
+    assert second._files.keys() == {1, 2} and second._estimator.open.keys() == {4, 7, 9}
+    for number in (4, 7, 9, 9):
+        second.tell(number, number / 10)
+    assert second._files.keys() == {2} and second.ask(10, PLAIN)[0] == 10
+    third = Study(tmp_path, RANGES, seed=0)
+    results = third._estimator.results()
+    assert {number: trial.value for number, trial in results.items()} == {each: each / 10 for each in range(10)}
+    (tmp_path / "study.1.jsonl").write_text("no JSON\nat all\n", encoding="utf-8")
+    with pytest.raises(UsageError, match=r"study\.1\.jsonl: no study can be read from it"):
+        Study(tmp_path, RANGES, seed=0)
+
+
 def test_a_line_that_did_not_fit_on_the_disk_is_no_damage(tmp_path: Path) -> None:
     Study(tmp_path, RANGES, seed=0).ask(0, PLAIN)
     whole = (tmp_path / FILE).read_bytes()

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from pathlib import Path
+from typing import Any, Self
 
 from pydantic import Field
 
+from proofmark.record.beside import Beside, beside, read_beside, write_beside
 from proofmark.record.envelope import CaseRecord
 from proofmark.record.parts import Check, Contention, Identity, Part
+
+TRIALS = "trials.jsonl"
+"""The file beside a record's with its trials, where they are many."""
+
+MOST = 10_000
+"""Trials that a record's own file has room for."""
 
 
 class EpochRecord(Part):
@@ -20,7 +28,7 @@ class EpochRecord(Part):
     evaluated: int
     accuracy: float | None
     loss: float | None = Field(description="of its last step; null before the first one")
-    seconds: float
+    seconds: float = Field(description="of the training since the evaluation before; of the first, its own")
 
 
 class TrialRecord(Part):
@@ -113,6 +121,7 @@ class AutoMLRecord(CaseRecord):
     end_reason: str | None = None
     failure: str | None = Field(default=None, description="why the search broke off")
     trials: tuple[TrialRecord, ...] = ()
+    trials_beside: Beside | None = Field(default=None, description="the file that they are in; null: they are here")
     init_models: tuple[Identity, ...] = Field(default=(), description="that it began with, not with the case's network")
     examined: int | None = Field(default=None, description="the trial that was judged on the held-out split")
     held_out_accuracy: float | None = None
@@ -120,12 +129,33 @@ class AutoMLRecord(CaseRecord):
     held_out: Identity | None = None
     score: Score | None = None
     marks: tuple[Mark, ...] = ()
-    training_share: float | None = Field(default=None, description="of the devices' time, in which they trained")
+    training_share: float | None = Field(
+        default=None, description="of the devices' time, in which trials trained or were evaluated on them"
+    )
     generation_share: float | None = Field(default=None, description="of the trials' time, that generating took")
     journal: str = Field(default="", description="where it lies")
     journal_head: str | None = Field(default=None, description="digest of its last event")
     faults: tuple[str, ...] = Field(default=(), description="what shows that the journal is not as it was written")
     contention: Contention | None = None
+
+    def text(self) -> str:
+        """What its file holds: without trials that are too many for it."""
+        if len(self.trials) <= MOST:
+            return super().text()
+        return self.model_copy(update={"trials": (), "trials_beside": beside(self.trials)}).text()
+
+    def whole(self, folder: Path) -> Self:
+        """See `CaseRecord`: with its trials."""
+        if self.trials_beside is None:
+            return self
+        trials = read_beside(folder / TRIALS, self.trials_beside, TrialRecord)
+        return self.model_copy(update={"trials": trials, "trials_beside": None})
+
+    def save(self, path: Path) -> None:
+        """See `CaseRecord`: first the trials, which its file has the digest of."""
+        if len(self.trials) > MOST:
+            write_beside(self.trials, path.with_name(TRIALS))
+        super().save(path)
 
     @property
     def variant(self) -> dict[str, str]:

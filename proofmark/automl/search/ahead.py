@@ -1,4 +1,4 @@
-"""Generating networks while others train: one after the other, in a thread of the driver's."""
+"""Generating networks while others train: one after the other, in a thread of the driver's that yields to them."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from proofmark.automl.search.state import Trial
+from proofmark.process.threads import yield_to_others
 
 SHARING = 64
 """Devices for each further network that is made ahead: while one trial is begun, others wait for theirs."""
@@ -54,7 +55,7 @@ class Ahead:
     """
 
     def __init__(self, most: int = 1, clock: Callable[[], float] = time.perf_counter) -> None:
-        self._pool = ThreadPoolExecutor(1, thread_name_prefix="generation")
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix="generation", initializer=yield_to_others)
         self._most, self._clock = most, clock
         self._childless: int | None = None
         self._making = deque[tuple[int, Future[Made | None]]]()

@@ -22,6 +22,7 @@ from proofmark.automl.search.settings import FAILURES, SearchSettings
 from proofmark.automl.search.state import State, Trial
 from proofmark.automl.search.study import Study
 from proofmark.automl.search.upcoming import MakeSpec, Ready, Upcoming
+from proofmark.automl.search.weights import KeptWeights
 from proofmark.launch.job import Launcher
 
 LOOK = 0.05
@@ -45,7 +46,7 @@ class Progress:
     open_epochs: Mapping[int, list[dict[str, Any]]]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Running:
     """A trial that was begun on a device."""
 
@@ -74,6 +75,7 @@ class Driver:
         self._study, self._tell = study, tell
         self._upcoming = Upcoming(folder, settings, networks, study, launcher, make_spec, module)
         self._state = State.of(journal.events)
+        self._weights = KeptWeights(folder, self._state, len(settings.environments))
         self._before = self._state.seconds
         self._again = self._state.open()
         self._running = list[_Running]()
@@ -83,7 +85,7 @@ class Driver:
         self._row = [str(trial.ended["reason"]) for trial in reversed(self._state.failed_in_a_row()) if trial.ended]
         self._tell_at = 0.0
         for trial in self._state.over:
-            study.tell(trial.begun["study"], trial.accuracy)
+            study.tell(trial.study, trial.accuracy)
 
     def run(self, host: Mapping[str, Any], config_hash: str) -> State:
         """Search until it is over; trials that run when something goes wrong are ended, and have no end in the journal.
@@ -109,8 +111,10 @@ class Driver:
                 time.sleep(LOOK)
         finally:
             self._close()
-        self._journal.write("search_end", reason=self._end or "all trials have ended")
-        self._state = State.of(self._journal.events)
+        reason = self._end or "all trials have ended"
+        self._journal.write("search_end", reason=reason)
+        self._state.seconds, self._state.ended = self._seconds, reason
+        self._state.drivers += 1
         return self._state
 
     def _close(self) -> None:
@@ -155,9 +159,10 @@ class Driver:
             if ended is not None:
                 self._running.remove(running)
                 event = self._journal.write("trial_end", trial=running.trial.number, **ended)
-                trial = Trial(running.trial.begun, event)
+                trial = running.trial.end(event)
                 self._state.put(trial)
-                self._study.tell(trial.begun["study"], trial.accuracy)
+                self._study.tell(trial.study, trial.accuracy)
+                self._weights.ended(trial)
                 self._row = [*self._row, str(ended["reason"])] if ended["reason"] else []
 
     def _fill(self) -> None:
@@ -172,6 +177,7 @@ class Driver:
             trial = Trial(self._journal.write("trial_begin", **ready.fields, device=str(device)))
             self._ready = None
             self._state.put(trial)
+            self._weights.begun(trial)
             self._running.append(_Running(trial, ready.process, device))
             left = self._settings.most_seconds - self._seconds
             ready.process.begin(self._settings.environments[device], left)

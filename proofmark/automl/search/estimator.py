@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
+    from optuna.samplers import TPESampler
     from optuna.trial import FrozenTrial
 
-MOST = 200
+MOST = 100
 """Results that are remembered: the best half and the last ones."""
 
 
@@ -24,7 +25,7 @@ class Estimator:
 
     Args:
         startup: results before which it draws at random.
-        known: trials of an earlier time, with or without a result, in their order.
+        known: trials of an earlier time by their numbers, with or without a result, in their order.
     """
 
     def __init__(
@@ -32,23 +33,24 @@ class Estimator:
         space: Mapping[str, BaseDistribution],
         direction: Literal["maximize", "minimize"],
         startup: int,
-        known: Iterable[FrozenTrial] = (),
+        known: Iterable[tuple[int, FrozenTrial]] = (),
     ) -> None:
         self._space, self._direction, self._startup = dict(space), direction, startup
         self._best: list[tuple[float, int, FrozenTrial]] = []
-        self._last: deque[FrozenTrial] = deque(maxlen=MOST // 2)
+        self._last: deque[tuple[int, FrozenTrial]] = deque(maxlen=MOST // 2)
         self.open: dict[int, FrozenTrial] = {}
-        for trial in known:
+        self._sampler: TPESampler | None = None
+        for number, trial in known:
             if trial.state.is_finished():
-                self._remember(trial)
+                self._remember(number, trial)
             else:
-                self.open[trial.number] = trial
+                self.open[number] = trial
         self._begin_anew()
 
     def results(self) -> dict[int, FrozenTrial]:
         """Those that are remembered, by number."""
-        every = {trial.number: trial for trial in (*self._last, *(trial for _, _, trial in self._best))}
-        return dict(sorted(every.items()))
+        best = {-negative: trial for _, negative, trial in self._best}
+        return dict(sorted((best | dict(self._last)).items()))
 
     def ask(self, number: int, seed: int, fixed: Mapping[str, Any] | None) -> FrozenTrial:
         """The trial of that number: with the fixed values, else with those that the estimator chooses."""
@@ -58,7 +60,9 @@ class Estimator:
             self._begin_anew()
         values = fixed
         if values is None:
-            self._study.sampler = optuna.samplers.TPESampler(seed=seed, n_startup_trials=self._startup)
+            if self._sampler is None:  # one for all asks: it learns the space anew of every trial
+                self._sampler = optuna.samplers.TPESampler(seed=seed, n_startup_trials=self._startup)
+                self._study.sampler = self._sampler
             values = self._study.ask(self._space).params
         running = optuna.trial.TrialState.RUNNING
         trial = optuna.trial.create_trial(state=running, params=dict(values), distributions=self._space)
@@ -68,31 +72,31 @@ class Estimator:
         self.open[number] = trial
         return trial
 
-    def tell(self, trial: FrozenTrial) -> None:
-        """What came of a trial that was asked for; it has no value if it failed."""
+    def tell(self, number: int, trial: FrozenTrial) -> None:
+        """What came of the trial of that number, which was asked for; it has no value if it failed."""
         import optuna
 
-        del self.open[trial.number]
-        place = self._places.get(trial.number)
+        del self.open[number]
+        place = self._places.get(number)
         if place is not None:
             state = optuna.trial.TrialState.FAIL if trial.value is None else None
             self._study.tell(place, trial.value, state=state)
         elif trial.value is not None:
-            self._add(trial.number, trial)
-        self._remember(trial)
+            self._add(number, trial)
+        self._remember(number, trial)
 
-    def _remember(self, trial: FrozenTrial) -> None:
+    def _remember(self, number: int, trial: FrozenTrial) -> None:
         if trial.value is None:
             return
-        self._last.append(trial)
+        self._last.append((number, trial))
         better = trial.value if self._direction == "maximize" else -trial.value
         keep = heapq.heappush if len(self._best) < MOST // 2 else heapq.heappushpop
-        keep(self._best, (better, -trial.number, trial))
+        keep(self._best, (better, -number, trial))
 
     def _begin_anew(self) -> None:
         import optuna
 
-        self._study = optuna.create_study(direction=self._direction)
+        self._study, self._sampler = optuna.create_study(direction=self._direction), None
         self._places: dict[int, int] = {}
         for number, trial in (*self.results().items(), *list(self.open.items())[-MOST // 2 :]):
             self._add(number, trial)

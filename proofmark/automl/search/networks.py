@@ -9,11 +9,11 @@ from typing import Any
 from proofmark.automl.distance import Descriptor
 from proofmark.automl.flops import compatible, honest
 from proofmark.automl.graph import Graph, parse_graph
+from proofmark.automl.pool import MOST, best_and_last
 from proofmark.automl.proposal import Finished, Limits, Proposal, proposals
 from proofmark.automl.search.ahead import SHARING, Made
 from proofmark.automl.search.state import Trial
 from proofmark.automl.settings import with_dropout, with_kernel
-from proofmark.automl.surrogate import MOST, best_and_last
 
 
 class Morphisms:

@@ -35,6 +35,10 @@ IMPORTED = (
 """What a trial's process imports, beside what its case does."""
 
 
+EVERY = 1.0
+"""Seconds between two looks at a trial's sign of life: a driver has thousands of them."""
+
+
 class TrialProcess:
     """A trial's job: it makes itself ready, and computes nothing before it is begun.
 
@@ -51,7 +55,7 @@ class TrialProcess:
         self._hang, self._setup = hang, setup
         self._since = time.monotonic()
         self._waiting: float | None = None
-        self._until = math.inf
+        self._until, self._look_at = math.inf, 0.0
         cache, parent = spec.config["host"]["cache_dir"], spec.parent
         kept = [Path(parent.folder) / name for name in (WEIGHTS, MOMENTUM)] if parent is not None else []
         self._handle: Handle = launcher.submit(
@@ -93,7 +97,7 @@ class TrialProcess:
     def poll(self) -> dict[str, Any] | None:
         """What came of it, as the journal has it; None while it runs. One that hangs is ended."""
         status = self._handle.status()
-        hung = self._hung() if status == "running" else None
+        hung = self._hung() if status == "running" and self._is_due() else None
         if status == "running" and hung is None:
             return None
         self.stop()
@@ -106,6 +110,14 @@ class TrialProcess:
     def stop(self) -> None:
         """End it."""
         self._handle.stop()
+
+    def _is_due(self) -> bool:
+        """Whether its sign of life is to be looked at."""
+        now = time.monotonic()
+        if now < self._look_at:
+            return False
+        self._look_at = now + EVERY
+        return True
 
     def _hung(self) -> str | None:
         if self._handle.waits:
@@ -176,9 +188,16 @@ def epochs_of(events: Sequence[Event], ahead: float) -> Iterator[dict[str, Any]]
                 "evaluated": int(event.get("samples_evaluated", 0)),
                 "accuracy": event["metric"],
                 "loss": loss,
-                "seconds": max(0.0, event["train_seconds"] - seconds),
+                "seconds": _took(event, seconds),
             }
             samples, seconds = event["samples"], event["train_seconds"]
+
+
+def _took(event: Event, before: float) -> float:
+    """Seconds of a training up to an evaluation, since the one `before`; the first one is no part of its time."""
+    if not event["samples"]:
+        return float(event.get("took_seconds", 0.0))
+    return max(0.0, float(event["train_seconds"]) - before)
 
 
 def _events(folder: Path) -> Iterator[Event]:

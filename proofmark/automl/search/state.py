@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
@@ -23,18 +24,33 @@ class Trial:
 
     Attributes:
         number: counted from 0.
+        parent: the number of its parent, None of a seed.
+        study: its number in the hyper-parameters' study.
         accuracy: on the search's split, of one that is finished.
         flops: that it computed, 0 until it has ended.
     """
 
-    __slots__ = ("_begun", "_ended", "accuracy", "attempt", "flops", "number")
+    __slots__ = ("_begun", "_ended", "_per_image", "accuracy", "attempt", "flops", "number", "parent", "study")
 
     def __init__(self, begun: Event, ended: Event | None = None) -> None:
         self.number, self.attempt = int(begun["trial"]), int(begun["attempt"])
+        self.parent: int | None = begun["parent"]
+        self.study = int(begun["study"])
+        self._per_image = {name: begun["per_image"][name] for name in ("training", "forward")}
+        self._begun = _packed(begun)
+        self._end(ended)
+
+    def end(self, ended: Event) -> Trial:
+        """The same trial, now that it has ended."""
+        trial = copy.copy(self)
+        trial._end(ended)
+        return trial
+
+    def _end(self, ended: Event | None) -> None:
         finished = ended is not None and ended["status"] == "finished"
         self.accuracy: float | None = ended["accuracy"] if ended is not None and finished else None
-        self.flops = flops_of(begun["per_image"], ended["epochs"]) if ended is not None else 0
-        self._begun, self._ended = _packed(begun), None if ended is None else _packed(ended)
+        self.flops = flops_of(self._per_image, ended["epochs"]) if ended is not None else 0
+        self._ended = None if ended is None else _packed(ended)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Trial) and (self.begun, self.ended) == (other.begun, other.ended)
@@ -59,7 +75,7 @@ class Trial:
     @property
     def folder(self) -> str:
         """Where its files are, within the search's folder; a later attempt has one of its own."""
-        return _folder(self.number, self.attempt)
+        return folder_of(self.number, self.attempt)
 
     def left(self, folder: Path) -> Path:
         """What its process left, in the folder of its search."""
@@ -97,7 +113,7 @@ class State:
             elif kind == "trial_begin":
                 state.put(Trial(event))
             elif kind == "trial_end" and event["trial"] in state.trials:
-                state.put(Trial(state.trials[event["trial"]].begun, event))
+                state.put(state.trials[event["trial"]].end(event))
             elif kind == "search_end":
                 state.ended = event["reason"]
         state.seconds, state.drivers = since.seconds, since.drivers
@@ -178,7 +194,7 @@ def flops_of(per_image: Mapping[str, Any], epochs: Iterable[Mapping[str, Any]]) 
 
 def left_of(folder: Path, begun: Event) -> Path:
     """What a trial's process left, in the folder of its search; by the event that it began with."""
-    return folder / _folder(begun["trial"], begun["attempt"]) / NODE
+    return folder / folder_of(begun["trial"], begun["attempt"]) / NODE
 
 
 def hyperparameters(trial: Trial) -> dict[str, Any]:
@@ -186,7 +202,8 @@ def hyperparameters(trial: Trial) -> dict[str, Any]:
     return dict(trial.begun["hyperparameters"])
 
 
-def _folder(number: int, attempt: int) -> str:
+def folder_of(number: int, attempt: int) -> str:
+    """Where the files of a trial's attempt are, within the search's folder."""
     return f"trials/{number:05d}" + (f".{attempt}" if attempt > 1 else "")
 
 

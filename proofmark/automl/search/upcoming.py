@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from proofmark.automl.search.ahead import Made, Networks
 from proofmark.automl.search.running import MODULE, TrialProcess
 from proofmark.automl.search.settings import SearchSettings
-from proofmark.automl.search.state import State, Trial
+from proofmark.automl.search.state import State, Trial, folder_of
 from proofmark.automl.search.study import Study
 from proofmark.automl.trial.spec import Parent, TrialSpec
 from proofmark.launch.job import Launcher
@@ -93,7 +93,7 @@ class Upcoming:
         return dict(own)
 
     def _ready(self, state: State, fields: dict[str, Any]) -> Ready:
-        settings, directory = self._settings, self._folder / Trial(fields).folder
+        settings, directory = self._settings, self._folder / folder_of(fields["trial"], fields["attempt"])
         shutil.rmtree(directory, ignore_errors=True)  # of one that was ready when its driver died, and never began
         directory.mkdir(parents=True)
         spec = self._make_spec(

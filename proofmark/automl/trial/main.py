@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from proofmark.automl.trial.failing import told
 from proofmark.automl.trial.spec import LOG, Begin, TrialSpec
@@ -23,7 +23,11 @@ from proofmark.process.lifetime import end_own_group, leave
 from proofmark.process.wall_clock import now
 from proofmark.process.warm import split_off
 from proofmark.record.events import EventLog
+from proofmark.rules.config import EffectiveConfig
 from proofmark.vendor.environment import declared_of, environment_of, referee_environment_of
+
+if TYPE_CHECKING:
+    from proofmark.automl.trial.work import Prepared
 
 
 def main() -> int:
@@ -74,11 +78,10 @@ class Parent(threading.Thread):
 
 def _run(spec: TrialSpec, parent: Parent, log: EventLog) -> bool:
     """Whether it came to a good end."""
-    from proofmark.automl.trial.work import Prepared
     from proofmark.training.node.node_monitor import NodeMonitor
     from proofmark.training.ranks.heartbeat import HeartbeatWriter
 
-    alone = Prepared.of(spec) if spec.nproc == 1 else None
+    alone = _prepared(spec) if spec.nproc == 1 else None
     begin = parent.allows()
     os.environ |= begin.environment
     deadline = None if begin.seconds is None else time.perf_counter_ns() + round(begin.seconds * 1e9)
@@ -97,6 +100,16 @@ def _run(spec: TrialSpec, parent: Parent, log: EventLog) -> bool:
         monitor.stop()
     log.write("energy", **energy_of(spec.folder, (begun, ended), spec.monitor_interval is not None))
     return good
+
+
+def _prepared(spec: TrialSpec) -> Prepared:
+    """All that needs no device, while another trial may train, which goes first; workers that load data would keep a
+    low priority."""
+    from proofmark.automl.trial.work import Prepared
+    from proofmark.process.threads import in_the_background
+
+    forks = EffectiveConfig.from_dict(spec.config).num_workers > 0
+    return Prepared.of(spec) if forks else in_the_background(lambda: Prepared.of(spec))
 
 
 def energy_of(folder: Path, window: tuple[float, float], watched: bool) -> dict[str, Any]:

@@ -1,0 +1,92 @@
+"""Parts of a record that are too many for its file: they stand in one of their own beside it, one a line."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import secrets
+import stat
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TypeVar
+
+from pydantic import Field, ValidationError
+
+from proofmark.errors import UsageError, harmless
+from proofmark.plain_json import first_of, parse_json
+from proofmark.record.events import lines
+from proofmark.record.parts import Part
+
+LONGEST, LARGEST = 1 << 20, 1 << 30
+"""Bytes of a line, and of a file."""
+
+P = TypeVar("P", bound=Part)
+
+
+class Beside(Part):
+    """What is in such a file."""
+
+    items: int = Field(ge=0, lt=1 << 31)
+    sha256: str = Field(pattern="^[0-9a-f]{64}$", description="of the file")
+
+
+def beside(parts: Iterable[Part]) -> Beside:
+    """What the file of these parts is."""
+    digest, items = hashlib.sha256(), 0
+    for items, line in enumerate(_lines(parts), 1):  # noqa: B007 (how many there were)
+        digest.update(line)
+    return Beside(items=items, sha256=digest.hexdigest())
+
+
+def write_beside(parts: Iterable[Part], path: Path) -> None:
+    """Write them, whole or not at all.
+
+    Raises:
+        OSError: no space, no permission.
+    """
+    draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}")  # nobody can have laid a link there
+    try:
+        with draft.open("xb") as stream:
+            stream.writelines(_lines(parts))
+            stream.flush()
+            os.fsync(stream.fileno())
+        draft.replace(path)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def read_beside(path: Path, known: Beside, kind: type[P]) -> tuple[P, ...]:
+    """The parts that a record's file says are there. Read line by line.
+
+    Raises:
+        UsageError: it can't be read, is no plain file, has another content or a line that is no such part.
+    """
+    try:
+        found = tuple(_read(path, known, kind))
+    except ValidationError as error:
+        raise UsageError(harmless(f"{path}: {first_of(error)}")) from None
+    except (OSError, ValueError, RecursionError) as error:
+        raise UsageError(harmless(f"{path}: {str(error).splitlines()[0]}")) from None
+    return found
+
+
+def _read(path: Path, known: Beside, kind: type[P]) -> Iterator[P]:
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    with os.fdopen(descriptor, "rb") as stream:
+        found = os.fstat(descriptor)
+        if not stat.S_ISREG(found.st_mode):
+            raise ValueError("is no plain file")
+        if found.st_size > LARGEST:
+            raise ValueError(f"is larger than {LARGEST >> 20} MiB")
+        digest, number = hashlib.sha256(), 0
+        for number, line in enumerate(lines(stream, LONGEST), 1):
+            if number > known.items:
+                raise ValueError(f"has more than the {known.items} lines that its record says")
+            digest.update(line)
+            yield kind.model_validate(parse_json(line.decode("utf-8")))
+    if number != known.items or digest.hexdigest() != known.sha256:
+        raise ValueError("is not the file that its record was saved with")
+
+
+def _lines(parts: Iterable[Part]) -> Iterator[bytes]:
+    return (f"{part.model_dump_json()}\n".encode() for part in parts)

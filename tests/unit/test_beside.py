@@ -1,0 +1,82 @@
+"""A record's many parts in a file beside it: read back as they were, or refused in a line."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from proofmark.automl.outcome.record import TRIALS, AutoMLRecord
+from proofmark.errors import UsageError
+from proofmark.record import beside
+from tests.automl.automl_records import record, trial
+
+
+@pytest.fixture
+def saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr("proofmark.automl.outcome.record.MOST", 3)
+    path = tmp_path / "record.json"
+    record(*map(trial, range(5))).save(path)
+    return path
+
+
+def test_a_record_of_many_trials_is_read_back_whole(saved: Path) -> None:
+    text = saved.read_text(encoding="utf-8")
+    assert '"trials": []' in text and len((saved.parent / TRIALS).read_text(encoding="utf-8").splitlines()) == 5
+    whole = AutoMLRecord.load(saved)
+    assert whole == record(*map(trial, range(5))) and whole.text() == text
+
+
+def test_a_record_of_few_trials_has_them_all(saved: Path) -> None:
+    few = saved.parent / "few" / "record.json"
+    few.parent.mkdir()
+    record(trial(0)).save(few)
+    assert [path.name for path in few.parent.iterdir()] == [few.name]
+    assert AutoMLRecord.load(few) == record(trial(0))
+
+
+def link(path: Path) -> None:
+    path.rename(path.with_name("away"))
+    path.symlink_to("away")
+
+
+def pipe(path: Path) -> None:
+    path.unlink()
+    os.mkfifo(path)
+
+
+def edited(old: str, new: str) -> Callable[[Path], None]:
+    return lambda path: (
+        path.write_text(path.read_text(encoding="utf-8").replace(old, new, 1), encoding="utf-8") and None
+    )
+
+
+@pytest.mark.parametrize(
+    ("damage", "reason"),
+    [
+        (Path.unlink, "No such file"),
+        (link, "symbolic link"),
+        (pipe, "is no plain file"),
+        (edited('"accuracy":0.9', '"accuracy":0.8'), "is not the file that its record was saved with"),
+        (lambda path: os.truncate(path, 40), "Invalid|EOF|Unterminated|Expecting"),
+        (lambda path: os.truncate(path, 0), "is not the file that its record was saved with"),
+        (lambda path: path.open("a").write("{}\n"), "has more than the 5 lines that its record says"),
+        (edited('"number":0', '"number":"none"'), "number: Input should be a valid integer"),
+        (edited('"number":0', '"strange":0'), "number: Field required"),
+        (lambda path: path.write_bytes(b"\xff\n"), "can't decode byte"),
+        (lambda path: path.write_text("[" * 100_000 + "\n"), "recursion|nested"),
+    ],
+)
+def test_another_file_than_was_saved_is_refused(saved: Path, damage: Callable[[Path], object], reason: str) -> None:
+    damage(saved.parent / TRIALS)
+    with pytest.raises(UsageError, match=reason) as refused:
+        AutoMLRecord.load(saved)
+    assert TRIALS in str(refused.value) and "\n" not in str(refused.value)
+
+
+def test_a_file_that_is_too_large_is_refused(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(beside, "LARGEST", 100)
+    with pytest.raises(UsageError, match="is larger than"):
+        AutoMLRecord.load(saved)
