@@ -12,13 +12,14 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from proofmark.errors import ConfigurationError
 from proofmark.literal import literal
 from proofmark.record.envelope import CaseRecord
+from proofmark.rules.aims import aims_of
 from proofmark.rules.case_file import CaseFile, CaseLayer, Published, load_case_file, problems_of, read_case
 from proofmark.rules.strict_yaml import load_mapping
 from proofmark.suite import Suite
 from reports.content.variant import variant
 from reports.content.view import View
 
-TOLD = ("metric", "target", "better", "item", "dataset", "model", "flops", "published", "max_noise")
+TOLD = ("metric", "target", "better", "metrics", "item", "dataset", "model", "flops", "published", "max_noise")
 """Parameters that have a line of their own, or none."""
 
 
@@ -95,9 +96,10 @@ def _comment(text: str, pattern: str) -> str:
 def _profile(file: CaseFile, layer: CaseLayer, datasets: Mapping[str, Source]) -> Iterator[str]:
     parameters, guide = file.parameters.model_dump(), layer.profiles[file.profile].guide
     dataset = str(parameters.get("dataset"))
-    reached = "at most" if parameters.get("better") == "lower" else "at least"
+    aims = {name: aim for name, aim in aims_of(parameters).items() if aim.target is not None}
+    reached = [f"`{n}` at {'most' if aim.better == 'lower' else 'least'} {aim.target:g}" for n, aim in aims.items()]
     rows = {
-        "task": f"`{file.parameters.metric}` {reached} {file.parameters.target:g}",
+        "task": ", ".join(reached),
         "FLOPs": f"{file.parameters.flops:.4g} per {file.parameters.item}",
         "dataset": f"`{dataset}`",
         "weights": guide.weights if guide else "",

@@ -36,6 +36,12 @@ class AutoMLParameters(Parameters):
     seed_network: dict[str, Any] = Field(description="which one the search begins with")
 
     @model_validator(mode="after")
+    def _has_one_value(self) -> AutoMLParameters:
+        if self.metrics is not None:
+            raise ValueError("`metrics`: a search is scored by one value; give it as `metric` and `target`")
+        return self
+
+    @model_validator(mode="after")
     def _are_ranges(self) -> AutoMLParameters:
         expected = {"kernel_size", "batch_size", "dropout"}
         if self.hyperparameters.keys() != expected:

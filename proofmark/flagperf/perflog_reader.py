@@ -21,6 +21,7 @@ from proofmark.flagperf.run_folder import RunFolder, one_per_round
 from proofmark.flagperf.token_lines import TokenLines, impossible, token_figures
 from proofmark.plain_json import plain_text
 from proofmark.record.parts import Chip, Utilisation
+from proofmark.rules.aims import Better, shown_only
 from proofmark.training.figures import figures
 from proofmark.training.logs.seed_run import olympic_mean, rates_over
 from proofmark.training.record import SeedRun, TrainingRecord
@@ -175,8 +176,14 @@ def _described(log: PerfLog, run: SeedRun | None, folder: RunFolder) -> dict[str
         "utilisation": Utilisation(reason="not in the log"),
         "seed": run.seed if run else None,
         "metric": metric or UNKNOWN,
-        "better": "lower" if re.search(r"(loss|ppl|perplexity)$", metric or "", re.IGNORECASE) else "higher",
+        "better": _better(metric or ""),
+        "others": shown_only({name: _better(name) for name in (run.metrics if run else {})}),
     }
+
+
+def _better(metric: str) -> Better:
+    """By its name: nothing else in a log says so."""
+    return "lower" if re.search(r"(loss|ppl|perplexity)$", metric, re.IGNORECASE) else "higher"
 
 
 def _figures(runs: Sequence[SeedRun]) -> dict[str, Any]:

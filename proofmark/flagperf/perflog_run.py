@@ -134,7 +134,7 @@ def seed_run(lines: RankLines, submitted: dict[str, Any]) -> SeedRun:
         train_began=lines.times.get("TRAIN_START"),
         train_ended=lines.times.get("TRAIN_END"),
         epochs=lines.epochs.kept(),
-        evaluations=_evaluations(lines, metric),
+        evaluations=_evaluations(lines, metric, finished),
         losses=lines.losses.kept(),
         notes=lines.notes.kept(),
         failure=_BROKE_OFF if lines.finished is None else None,
@@ -147,7 +147,8 @@ def _rates(finished: dict[str, Any]) -> Rates | None:
     return None if raw is None else Rates(raw=raw, **others)
 
 
-def _evaluations(lines: RankLines, metric: str | None) -> tuple[Evaluation, ...]:
+def _evaluations(lines: RankLines, metric: str | None, finished: dict[str, Any]) -> tuple[Evaluation, ...]:
+    """Each with those values that the log ends with, too."""
     began = lines.times.get("TRAIN_START")
     found = []
     for samples, time, value in lines.evaluations.kept():
@@ -155,7 +156,9 @@ def _evaluations(lines: RankLines, metric: str | None) -> tuple[Evaluation, ...]
         if since is None and time is not None:
             since = max(0.0, time - began) if began is not None else 0.0
         score = _first(value, f"{metric}", f"eval_{metric}")
-        found.append(Evaluation(samples=samples, seconds=since, metric=score, ended=time))
+        names = [name for name in _metrics(finished) if name != metric and {name, f"eval_{name}"} & value.keys()]
+        others = {name: _first(value, name, f"eval_{name}") for name in names}
+        found.append(Evaluation(samples=samples, seconds=since, metric=score, others=others, ended=time))
     return tuple(found)
 
 

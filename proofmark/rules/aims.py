@@ -7,10 +7,13 @@ from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     ConfigDict,
     Field,
     SerializerFunctionWrapHandler,
+    TypeAdapter,
+    ValidationError,
     field_validator,
     model_serializer,
     model_validator,
@@ -41,6 +44,20 @@ class Aim(BaseModel):
         return self.target is None or reaches(value, self.target, self.better)
 
 
+def _told_apart(named: dict[str, Aim]) -> dict[str, Aim]:
+    known: dict[str, str] = {}
+    for name in named:
+        if (other := known.setdefault(slug(name), name)) != name:
+            raise ValueError(f"{other} and {name} cannot be told apart in reports; call one of them otherwise")
+    return named
+
+
+Aims = Annotated[dict[Name, Aim], AfterValidator(_told_apart)]
+"""Values of a metric by their names, whose figures have keys of their own."""
+
+_AIMS: TypeAdapter[dict[str, Aim]] = TypeAdapter(Aims)
+
+
 class JudgedBy(BaseModel):
     """The parameters by which a case is judged: `metric`, `target` and `better`, or of several values `metrics`."""
 
@@ -49,7 +66,7 @@ class JudgedBy(BaseModel):
     )
     target: float = Field(allow_inf_nan=False)
     better: Better | None = Field(None, description="null: higher")
-    metrics: dict[Name, Aim] | None = Field(
+    metrics: Aims | None = Field(
         None, description="in the place of metric and target: the values that are judged or shown"
     )
 
@@ -65,15 +82,9 @@ class JudgedBy(BaseModel):
 
     @field_validator("metrics")
     @classmethod
-    def _are_told_apart(cls, metrics: dict[str, Aim] | None) -> dict[str, Aim] | None:
-        if metrics is None:
-            return None
-        if all(aim.target is None for aim in metrics.values()):
+    def _are_judged(cls, metrics: dict[str, Aim] | None) -> dict[str, Aim] | None:
+        if metrics is not None and all(aim.target is None for aim in metrics.values()):
             raise ValueError("none of them has a target; at least one must be judged")
-        known: dict[str, str] = {}
-        for name in metrics:
-            if (other := known.setdefault(slug(name), name)) != name:
-                raise ValueError(f"{other} and {name} cannot be told apart in reports; call one of them otherwise")
         return metrics
 
     @model_serializer(mode="wrap")
@@ -146,6 +157,17 @@ def with_headline(parameters: Mapping[str, Any]) -> dict[str, Any]:
         "target": aim.get("target", 0.0),
         "better": better if better in ("higher", "lower") else "higher",
     }
+
+
+def shown_only(named: Mapping[str, Better]) -> dict[str, Aim]:
+    """Values that somebody else's log has, without targets: as many of them as can be told apart, by their names."""
+    found: dict[str, Aim] = {}
+    for name, better in named.items():
+        try:
+            found = _AIMS.validate_python({**found, name: Aim(target=None, better=better)})
+        except ValidationError:
+            continue
+    return found
 
 
 def slug(name: str) -> str:

@@ -9,7 +9,7 @@ from pydantic import Field
 from proofmark.record.envelope import CaseRecord
 from proofmark.record.parts import Check, Contention, Host, Instances, Launched, Monitoring, Part, Rate
 from proofmark.record.policy import RESTS_ON, RestsOn
-from proofmark.rules.aims import Aim
+from proofmark.rules.aims import Aim, Aims
 from proofmark.training.examined import Examination, Standing
 
 
@@ -205,7 +205,7 @@ class TrainingRecord(CaseRecord):
     metric: str
     target: float | None
     better: str
-    others: dict[str, Aim] = Field(default_factory=dict, description="the metric's other values, judged or shown")
+    others: Aims = Field(default_factory=dict, description="the metric's other values, judged or shown")
     global_batch_size: int | None
     train_batch_size: int | None = Field(description="samples that a process takes at once")
     optimizer: str | None = Field(default=None, description="its class")
@@ -232,7 +232,7 @@ class TrainingRecord(CaseRecord):
     def aims(self) -> dict[str, Aim]:
         """All values of the metric, the headline first."""
         headline = Aim(target=self.target, better="lower" if self.better == "lower" else "higher")
-        return {self.metric: headline, **self.others}
+        return {self.metric: headline, **{name: aim for name, aim in self.others.items() if name != self.metric}}
 
     @property
     def variant(self) -> dict[str, str]:

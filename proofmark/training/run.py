@@ -151,7 +151,8 @@ class ScaleRun(LoggedRun[TrainingRecord]):
             self._on_progress({**progress, "loss": event["losses"][-1], "may_end_early": True})
         elif event["event"] == "evaluation" and event["metric"] is not None:
             seconds = f"{event['train_seconds']:.0f} s"
-            told_metric = f"{self.config.metric} {event['metric']:.4f}, target {self.config.target:g}"
+            others = "".join(f", {n} {v:.4f}" for n, v in event.get("others", {}).items() if v is not None)
+            told_metric = f"{self.config.metric} {event['metric']:.4f}, target {self.config.target:g}{others}"
             self._on_progress({"note": f"{told_metric}, after {event['samples']} samples, {seconds}"})
         elif event["event"] == "resumed":
             self._on_progress({"note": f"goes on from step {event['step']}"})

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from html import escape
 from pathlib import Path
 
 import pytest
 from pydantic import ValidationError
 
 from proofmark.inference.figures import figures
+from proofmark.inference.verdict import judge
 from proofmark.record.envelope import CaseRecord
 from proofmark.record.figures import Figure, FigureKind
 from proofmark.record.parts import Chip, Flops, Peak, VerdictKind
@@ -20,8 +22,8 @@ from reports.terminal import explanations, summary_lines
 from reports.verdict_table import verdict_table
 from tests.reports.records import make_record
 from tests.suites_there import SUITES, page_of
-from tests.training_records import make_training
-from tests.unit.records import record
+from tests.training_records import make_run, make_training
+from tests.unit.records import accuracy, record
 
 OF_SUITES: dict[str, CaseRecord] = {"inference": make_record(), "training": make_training()}
 
@@ -162,3 +164,33 @@ def test_mfu_by_flagperfs_flops_stands_beside_ours_where_it_is_asked_for() -> No
     assert "mfu_published" not in {each.key for each in figures(record(chip=chip))}
     unknown = {each.key: each for each in figures(record(flops=Flops(declared=1e9, convention="flagperf")))}
     assert unknown["mfu_published"].reason == "no FLOPs of FlagPerf's are known for profile embedded"
+
+
+def test_all_values_of_a_metric_are_in_every_report_each_from_its_own_side() -> None:
+    error = {
+        "metric": "error",
+        "target": 0.2,
+        "better": "lower",
+        "framework_fp32": 0.1,
+        "framework": 0.1,
+        "engine": 0.25,
+    }
+    shown_only = {"metric": "map_50", "target": None, "framework_fp32": 0.5, "framework": 0.5, "engine": 0.5}
+    several = record(accuracy=accuracy(better="lower", target=1.0, others=[error, shown_only]))
+    several = several.model_copy(update={"verdict": judge(several)}).with_figures(figures(several))
+    run = make_run(metrics={"ppl": 7.5, "bleu": None})
+    aims = {"ppl": {"target": 8.0, "better": "lower"}, "bleu": {}}
+    training = make_training(run, metric="top1", others=aims)
+    for told in ("\n".join(summary_lines([several, training])), page_of([several, training])):
+        for part in (
+            "top1 0.98000 ≤ 1",
+            "error 0.25000 > 0.2",
+            "map_50 0.50000",
+            "top1 0.95000 ≥ 0.9",
+            "ppl 7.50000 ≤ 8",
+        ):
+            assert part in told or escape(part) in told, part
+    found = dict(properties(several))
+    assert found["value_error_engine"] == "0.25" and found["engine_floor_error"] == "0.101"
+    assert "engine_floor_map_50" not in found and dict(properties(training))["final_metric_ppl"] == "7.5"
+    assert {figure.key: figure.reason for figure in training.figures}["final_metric_bleu"] == "no evaluation"

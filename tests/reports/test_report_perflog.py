@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import math
+from pathlib import Path
 from typing import Any
 
+from proofmark.flagperf.perflog_reader import read_perflog
 from proofmark.record.parts import VerdictKind
 from proofmark.training.record import SeedRun, TrainingRecord
 from suites.training.report.perflog import perflog
@@ -85,3 +87,16 @@ def test_what_has_no_time_has_no_line() -> None:
     nothing = dict.fromkeys(("init_seconds", "train_began", "train_ended", "converged", "rates", "metric"))
     run = make_run(**nothing, epochs=[], evaluations=[], notes=[], losses=[])
     assert [line["event"] for line in lines_of(make_training(run))] == ["SUBMIT_INFO", "INIT_START"]
+
+
+def test_all_values_of_a_metric_are_there_and_read_back(tmp_path: Path) -> None:
+    aims = {"ppl": {"target": 8.0, "better": "lower"}, "bleu": {}}
+    run = make_run(metrics={"ppl": 7.5, "bleu": None})
+    last = run.evaluations[-1].model_copy(update={"others": {"ppl": 7.5, "bleu": None}})
+    record = make_training(run.model_copy(update={"evaluations": (*run.evaluations[:-1], last)}), others=aims)
+    (evaluation,) = (line["value"] for line in lines_of(record)[-6:] if line["event"] == "EVALUATE")
+    assert (evaluation["top1"], evaluation["ppl"], evaluation["bleu"]) == (0.95, 7.5, None)
+    (tmp_path / "rank0.log").write_text(perflog(record, record.runs[0]), encoding="utf-8")
+    read = read_perflog([tmp_path / "rank0.log"])
+    assert read.others == record.others and read.runs[0].metrics == {"ppl": 7.5, "bleu": None}
+    assert read.runs[0].evaluations[-1].others == {"ppl": 7.5, "bleu": None}

@@ -85,3 +85,22 @@ def test_of_an_accuracy_the_share_is_the_product() -> None:
     assert factor_kept(20.0, 0.99, "lower") * 20 == pytest.approx(20.2)
     assert factor_kept(-5.0, 0.99, "higher") * -5 == pytest.approx(-5.05)
     assert factor_kept(-5.0, 0.99, "lower") * -5 == pytest.approx(-4.95)
+
+
+anything = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=3), inner, max_size=2),
+    max_leaves=4,
+)
+entries = st.fixed_dictionaries({}, optional={"target": numbers | st.none() | anything, "better": ways | anything})
+
+
+@given(st.dictionaries(st.sampled_from(["map", "map_50", "MAP", "b.c", ""]), entries | anything, max_size=3) | anything)
+def test_whatever_is_given_is_judged_or_refused(metrics: Any) -> None:
+    try:
+        found = parameters(metrics=metrics, **({"metric": "top1", "target": 0.5} if metrics is None else {}))
+    except ValidationError:
+        return
+    headline, *others = aims_of(found).items()
+    assert headline == (found["metric"], Aim(target=found["target"], better=found.get("better", "higher")))
+    assert all(name != headline[0] for name, _ in others)

@@ -223,3 +223,26 @@ def test_a_step_of_no_finite_numbers_shows_nothing(
     save_file(before, path)
     with pytest.raises(StepError, match=told):
         list(replay.all(folder))
+
+
+def test_every_value_that_is_judged_is_held_against_the_weights() -> None:
+    others = {
+        "perplexity": {"metric": 9.0, "error": 0.0, "weight": 5.0},
+        "shown": {"metric": 1.0, "error": 0.0, "weight": 5.0},
+    }
+    event = {
+        "event": "examined",
+        "metric": 0.95,
+        "error": 0.0,
+        "weight": 50.0,
+        "samples": 50,
+        "of": 50,
+        "others": others,
+    }
+    said = {"metric": 0.95, "others": {"perplexity": 7.0, "shown": 99.0}}
+    found = examination_of([event], said)
+    top1, perplexity = examined(found, ["top1", "perplexity"], "fp32")
+    assert top1.passed and not perplexity.passed
+    assert perplexity.meaning.startswith("its perplexity is said to be 7; its weights have 9")
+    (of_metric,) = (each for each in standing([top1, perplexity], found) if each.what == "metric")
+    assert not of_metric.verified, "one of the two isn't borne out"

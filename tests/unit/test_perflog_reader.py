@@ -274,6 +274,8 @@ def test_a_case_by_its_folder_and_all_its_metrics(tmp_path: Path) -> None:
     assert (record.case, record.scale, record.nnodes, record.nproc) == ("mask_rcnn", "A100x2x8", 2, 8)
     assert (record.metric, record.runs[0].metric) == ("map_bbox", 0.376)
     assert record.runs[0].metrics == {"map_segm": 0.336, "x": None}
+    figures = {figure.key: figure for figure in record.figures}
+    assert figures["final_metric_map_segm"].value == 0.336 and figures["final_metric_x"].reason == "no evaluation"
     (told,) = [figure.value for figure in record.figures if figure.key == "run_1"]
     assert told == f"converged, map_bbox 0.37600, map_segm 0.33600, x {MISSING}, 869632 samples"
     assert kind(record) is VerdictKind.INSUFFICIENT
@@ -330,3 +332,10 @@ def test_logs_of_two_kinds_are_no_one_case(tmp_path: Path) -> None:
     (tmp_path / "two").write_text("Tokens/p/s: 100\n")
     with pytest.raises(UsageError, match="one: has no tokens per second, as other logs have"):
         read_perflog([tmp_path / "one", tmp_path / "two"])
+
+
+def test_what_another_log_calls_alike_is_told_once(tmp_path: Path) -> None:
+    finished = {"final_a": 1.0, "final_b.c": 2.0, "final_B_c": 3.0, "final_\u7cbe": 4.0, "final_val_ppl": 5.0}
+    record = read(tmp_path, *flagperf({"converged": True, **finished}))
+    assert list(record.others) == ["b.c", "val_ppl"] and record.others["val_ppl"].better == "lower"
+    assert record.runs[0].metrics == {"b.c": 2.0, "B_c": 3.0, "\u7cbe": 4.0, "val_ppl": 5.0}

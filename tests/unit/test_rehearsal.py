@@ -10,6 +10,7 @@ import pytest
 import torch
 from torch import nn
 
+from proofmark.case import Case
 from proofmark.inference.engine.engines import Engines
 from proofmark.inference.steps import pipeline, weights
 from proofmark.inference.steps.pipeline import Pipeline
@@ -18,6 +19,7 @@ from proofmark.rules.config import EffectiveConfig, HostSettings
 from proofmark.vendor.contract import Processor
 from proofmark.vendor.engine import Compiler
 from tests.unit.net import Breaks, Net, Points
+from tests.unit.test_metrics import Answering
 
 TRAINING = {"epochs": 1, "batch_size": 8, "learning_rate": 0.1}
 ONNX = Compiler(frozenset({"fp32"}), consumes="onnx")
@@ -105,6 +107,25 @@ def scoring(scored: Any) -> Net:
     return Strange()
 
 
+def judging(metric: Any) -> Net:
+    """A case with a metric of its own."""
+
+    class Strange(Net):
+        def metric(self, config: Any) -> Any:
+            return metric()
+
+    return Strange()
+
+
+ONE = Answering({"metric": 1.0})
+
+
+class Neither(Net):
+    """Says nothing of how it is judged."""
+
+    evaluator = Case.evaluator
+
+
 def losing(loss: Any) -> Net:
     """A case with this loss."""
 
@@ -134,6 +155,14 @@ WRONG = {
     "scores of each": (scoring((torch.ones(2), 2.0)), "evaluator: answers a tuple of 2 (a tensor (2,), a float)"),
     "no score": (scoring((float("nan"), 2.0)), "evaluator: answers (nan, 2); expected finite numbers"),
     "a count below 0": (scoring((1.0, -1.0)), "evaluator: answers (1, -1); expected finite numbers, the second at"),
+    "no evaluator": (Neither(), "Neither has no evaluator and no metric of its own; expected one of them"),
+    "one metric for all": (judging(lambda: ONE), "metric: answers the same object at each call; expected a new one"),
+    "another value": (
+        judging(lambda: Answering({"map": 1.0})),
+        "metric Answering: compute answers map; the case names m",
+    ),
+    "values of each": (judging(lambda: Answering(torch.ones(2))), "metric Answering: metric is a Tensor of shape (2,)"),
+    "no update": (judging(lambda: Answering("update")), "metric Answering: update raises RuntimeError: no such class"),
     "no loss": (Breaks(), "RuntimeError: no loss today"),
     "a loss of each": (losing(lambda y: y.sum(1)), "loss: answers a tensor (2,); expected a tensor without dimensions"),
     "a loss as a number": (losing(lambda y: 1.0), "loss: answers a float; expected a tensor"),
@@ -156,6 +185,10 @@ def test_a_good_case_is_trained_after_its_rehearsal(rehearsed: Rehearsed) -> Non
     assert rehearsed.trained == 1 and rehearsed.counted() == [8.0]
     assert [path.name for path in rehearsed.exported] == ["rehearsal.onnx"]
     assert not rehearsed.exported[0].parent.exists()
+
+
+def test_a_metric_that_two_samples_are_too_few_for_is_not_refused(rehearsed: Rehearsed) -> None:
+    assert rehearsed.run(judging(lambda: Answering("compute")))["status"] == "done"
 
 
 def test_weights_that_are_there_need_no_rehearsed_export(rehearsed: Rehearsed) -> None:

@@ -420,3 +420,46 @@ def test_each_independent_server_is_judged_as_a_run(changes: dict[str, Any], kin
     )
     found, reasons = judged(make_run(instances=served, servers=[make_run(**changes)]))
     assert found == kind and reasons.startswith(f"server 1: {told}"), reasons
+
+
+OTHERS: dict[str, Any] = {"others": {"perplexity": {"target": 8.0, "better": "lower"}, "shown": {}}}
+
+
+def of_two(perplexity: float | None, found: float | None = None, **changes: Any) -> SeedRun:
+    """A run that reached its headline, with another value of the metric as the ranks say it, and as it was found."""
+    last = make_run().evaluations[-1].model_copy(update={"others": {"perplexity": perplexity, "shown": -3.0}})
+    values = {"metrics": {"perplexity": perplexity, "shown": -3.0}, "evaluations": (last,), **changes}
+    if found is not None:
+        of = {"claimed": perplexity, "metric": found, "weight": 5.0}
+        others = {"perplexity": of, "shown": {"claimed": -3.0, "metric": -3.0}}
+        whole = {"claimed": 0.95, "metric": 0.95, "weight": 50.0, "samples": 50, "of": 50}
+        values["examination"] = Examination.model_validate({**whole, "others": others})
+        values["metrics"] = {"perplexity": found, "shown": -3.0}
+    return make_run(**values)
+
+
+@pytest.mark.parametrize(
+    "run, kind, told",
+    [
+        (of_two(7.9), "PASS", ""),
+        (of_two(8.0), "PASS", ""),
+        (of_two(8.1), "ERROR", "said to have converged, but perplexity 8.10000 is above the target 8 after 200"),
+        (of_two(8.1, converged=False), "FAIL_ACCURACY", "perplexity 8.10000 is above the target 8 after 200 samples"),
+        (of_two(None), "ERROR", "the last evaluation has no perplexity"),
+        (of_two(7.9, metrics={}), "ERROR", "the last evaluation has no perplexity, shown"),
+        (of_two(7.9, 8.3), "PASS", ""),  # two samples that are rounded otherwise
+        (of_two(7.9, 8.5), "FAIL_ACCURACY", "perplexity 8.50000 is above the target 8 after 200 samples"),
+    ],
+)
+def test_every_value_that_has_a_target_is_judged(run: SeedRun, kind: str, told: str) -> None:
+    found, why = judged(run, **OTHERS)
+    assert found == kind and told in why
+
+
+def test_a_target_that_one_value_has_before_the_first_step_is_none_of_all() -> None:
+    run = of_two(7.9)
+    before = run.evaluations[-1].model_copy(update={"samples": 0})
+    found, told = judged(run.model_copy(update={"evaluations": (before, *run.evaluations)}), **OTHERS)
+    assert (found, told) == ("AMBIGUOUS", "the model was at the target before it was trained")
+    begun = before.model_copy(update={"others": {"perplexity": 20.0, "shown": -3.0}})
+    assert judged(run.model_copy(update={"evaluations": (begun, *run.evaluations)}), **OTHERS)[0] == "PASS"

@@ -32,6 +32,8 @@ from proofmark.verdict.stages import FLOPS_TOLERANCE
 from tests.unit.records import accuracy, checks, measurement, record, steps
 
 SKIPPED = {name: {"status": "skipped"} for name in ("export", "compile", "engine_inference")}
+OTHER = {"metric": "map_50", "target": 0.4, "framework_fp32": 0.49, "framework": 0.49, "engine": 0.49}
+
 FRAMEWORK_ONLY: dict[str, Any] = {
     "compiler": None,
     "engine": None,
@@ -251,6 +253,31 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str]] = {
         {"chip": Chip(name="c", peak=SCARCE), "utilisation": Utilisation(mfu=0.1)},
         "ERROR",
         "above the chip's measured achievable",
+    ),
+    "a lower one above its target": (
+        {"accuracy": accuracy(better="lower", target=0.5, framework_fp32=0.49, framework=0.49, engine=0.51)},
+        "FAIL_ACCURACY",
+        "engine top1 0.51000 is above the target 0.5",
+    ),
+    "a lower one above the gate": (
+        {"accuracy": accuracy(better="lower", target=30.0, framework_fp32=20.0, framework=20.0, engine=20.3)},
+        "FAIL_ACCURACY",
+        "engine top1 20.30000 is above 101.0% of the fp32 framework's 20.00000 (20.20000)",
+    ),
+    "a negative one below the gate": (
+        {"accuracy": accuracy(target=-6.0, framework_fp32=-5.0, framework=-5.0, engine=-5.1)},
+        "FAIL_ACCURACY",
+        "engine top1 -5.10000 is below 101.0% of the fp32 framework's -5.00000 (-5.05000)",
+    ),
+    "another value below its target": (
+        {"accuracy": accuracy(others=[{**OTHER, "target": 0.5}])},
+        "FAIL_ACCURACY",
+        "engine map_50 0.49000 is below the target 0.5",
+    ),
+    "another value that is missing": (
+        {"accuracy": accuracy(others=[{**OTHER, "engine": None}])},
+        "ERROR",
+        "the engine's map_50 is missing or not a number: null",
     ),
     "engine below target": (
         {"accuracy": accuracy(framework_fp32=0.975, framework=0.975, engine=0.9699)},

@@ -81,7 +81,12 @@ def counted(directory: Path) -> int:
 
 
 def trained(
-    directory: Path, place: Place, task: Mapping[str, Any] | None = None, audited: bool = False, **changes: Any
+    directory: Path,
+    place: Place,
+    task: Mapping[str, Any] | None = None,
+    audited: bool = False,
+    case: Tokens | None = None,
+    **changes: Any,
 ) -> tuple[dict[str, torch.Tensor], list[float]]:
     """Two epochs of three steps, the last of one sample; the weights, and the losses on record."""
     parameters = {
@@ -110,7 +115,7 @@ def trained(
     config = EffectiveConfig("training", "tokens", "embedded", "acme", parameters, settings | changes)
     spec = TrainingSpec(("", ""), "", "", {}, str(directory), (), audited=audited)
     log = EventLog(directory / f"rank{place.rank}.jsonl")
-    case, heartbeat = Tokens(), HeartbeatWriter(directory / f"rank{place.rank}.heartbeat")
+    case, heartbeat = case or Tokens(), HeartbeatWriter(directory / f"rank{place.rank}.heartbeat")
     trainer = Trainer(case, Data.of(case, config, pin=False), config, spec, Processor(), place, log, heartbeat)
     trainer.run()
     compiled = isinstance(unwrapped(trainer.model), torch._dynamo.OptimizedModule)

@@ -36,7 +36,8 @@ class _PerfLog:
     def write(self) -> str:
         record, run = self._record, self._run
         submitted = record.model_dump(mode="json", include=SUBMITTED)
-        self._event("SUBMIT_INFO", run.started, {**submitted, "seed": run.seed})
+        others = record.model_dump(mode="json", include={"others"}) if record.others else {}
+        self._event("SUBMIT_INFO", run.started, {**submitted, **others, "seed": run.seed})
         self._event("INIT_START", run.started)
         if run.init_seconds is not None:
             self._event("INIT_END", run.started + run.init_seconds)
@@ -56,7 +57,7 @@ class _PerfLog:
         seconds = None if self._withheld else evaluation.seconds
         value = {"num_trained_samples": evaluation.samples, "train_time": seconds}
         name = "EVALUATE" if within else "INIT_EVALUATION"
-        self._event(name, ended, {self._record.metric: evaluation.metric, **value})
+        self._event(name, ended, {self._record.metric: evaluation.metric, **evaluation.others, **value})
 
     def _steps_and_epochs(self) -> None:
         for note in self._run.notes:
@@ -93,5 +94,6 @@ def finished(record: TrainingRecord, run: SeedRun) -> dict[str, Any]:
         "throughput(ips)_pure_compute": rates and rates.pure_compute,
         "converged": run.converged,
         f"final_{record.metric}": run.metric,
+        **{f"final_{name}": value for name, value in run.metrics.items()},
         "final_loss": run.losses[-1][1] if run.losses else None,
     }

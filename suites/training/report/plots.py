@@ -37,6 +37,7 @@ def training_plots(view: TrainingView) -> dict[str, str]:
     losses = {seed(run): _by_samples(run) for run in view.record.runs}
     drawn = {
         f"{metric} against target": _curves(metric, unit, metrics, view.record.target),
+        **{f"{name} against target": _other(view, name, unit) for name in view.record.others},
         "loss": _curves("loss", unit, losses, None),
         "where the time went": _splits(view),
     }
@@ -44,6 +45,12 @@ def training_plots(view: TrainingView) -> dict[str, str]:
         title = f"over time, {seed(run)}" if len(view.record.runs) > 1 else "over time"
         drawn[title] = training_timeline(view, run)
     return {title: drawing for title, drawing in drawn.items() if drawing is not None}
+
+
+def _other(view: TrainingView, name: str, unit: str) -> str | None:
+    """A value of the metric but the headline."""
+    lines = {seed(run): [(e.samples, e.others.get(name)) for e in run.evaluations] for run in view.record.runs}
+    return _curves(name, unit, lines, view.record.others[name].target)
 
 
 def _by_samples(run: SeedRun) -> list[tuple[float, float | None]]:

@@ -1,0 +1,210 @@
+"""Metrics that are no mean: torchmetrics' as they are, one's own, of several values, in both suites."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+
+from proofmark.errors import StepError
+from proofmark.inference.timing.bench import Bench
+from proofmark.inference.timing.measure import measure
+from proofmark.inference.timing.short import ShortRounds
+from proofmark.measuring.drawn import drawn_anew
+from proofmark.metric import Mean, Scoring
+from proofmark.record.events import EventLog, read_events
+from proofmark.rules.aims import Aim, aims_of
+from proofmark.rules.config import EffectiveConfig
+from proofmark.training.event_types import RANK_EVENTS
+from proofmark.training.outside import metric
+from proofmark.training.outside.metric import evaluated
+from tests.unit.cheating_engines import Answer, Data
+from tests.unit.corpus import METRICS, TASK, OfOnesOwn
+from tests.unit.test_outside import CONFIG, HERE
+from tests.unit.tokens import trained
+from tests.unit.torchrun import ran_on
+
+LOGITS, KINDS = torch.eye(4)[[0, 1, 2, 2]], torch.tensor([0, 1, 2, 3])
+
+
+class Answering:
+    """A metric that computes this."""
+
+    def __init__(self, computed: Any) -> None:
+        self.computed = computed
+
+    def update(self, outputs: Any, targets: torch.Tensor, /) -> None:
+        if self.computed == "update":
+            raise RuntimeError("no such class")
+
+    def compute(self) -> Any:
+        if self.computed == "compute":
+            raise ValueError("too few samples\nmore")
+        return self.computed
+
+
+def values(computed: Any, *names: str) -> dict[str, float | None]:
+    scoring = Scoring(Answering(computed), {name: Aim() for name in names})
+    scoring.update([LOGITS], KINDS)
+    return scoring.values()
+
+
+@pytest.mark.parametrize(
+    "computed, names, found",
+    [
+        (0.5, ["mse"], {"mse": 0.5}),
+        (torch.tensor([0.5]), ["mse"], {"mse": 0.5}),
+        (3, ["count"], {"count": 3.0}),
+        ({"b": 1, "a": torch.tensor(-2.0), "classes": torch.arange(9)}, ["a", "b"], {"a": -2.0, "b": 1.0}),
+        ({"a": math.nan, "b": torch.tensor(math.inf)}, ["a", "b"], {"a": None, "b": None}),
+    ],
+)
+def test_values_by_the_names_that_the_case_gives(computed: Any, names: list[str], found: dict[str, Any]) -> None:
+    assert values(computed, *names) == found
+
+
+@pytest.mark.parametrize(
+    "computed, names, told",
+    [
+        (0.5, ["a", "b"], "metric Answering: compute answers one value; the case names a, b"),
+        ({"a": 1}, ["a", "b"], "metric Answering: compute answers a; the case names b too"),
+        ({}, ["a"], "metric Answering: compute answers nothing; the case names a too"),
+        ({"a": torch.ones(80)}, ["a"], r"metric Answering: a is a Tensor of shape \(80,\); expected one number"),
+        ({"a": None}, ["a"], "metric Answering: a is a NoneType; expected one number"),
+        ("compute", ["a"], "metric Answering: compute raises ValueError: too few samples$"),
+        ("update", ["a"], "metric Answering: update raises RuntimeError: no such class$"),
+    ],
+)
+def test_what_is_no_value_is_told_in_a_line(computed: Any, names: list[str], told: str) -> None:
+    with pytest.raises(StepError, match=told):
+        values(computed, *names)
+
+
+def test_torchmetrics_fit_as_they_are() -> None:
+    from torchmetrics import MetricCollection
+    from torchmetrics.classification import MulticlassAccuracy, MulticlassAUROC
+
+    known = MetricCollection({"accuracy": MulticlassAccuracy(4, average="micro"), "auroc": MulticlassAUROC(4)})
+    scoring = Scoring(known, {"auroc": Aim(target=0.5), "accuracy": Aim()})  # type: ignore[arg-type]
+    for rows in (slice(0, 1), slice(1, 4)):
+        scoring.update([LOGITS[rows]], KINDS[rows])
+    assert scoring.values() == {"auroc": pytest.approx((1 + 1 + 5 / 6 + 0.5) / 4), "accuracy": 0.75}
+
+
+class Timed:
+    """Rounds of an honest engine, scored by torchmetrics."""
+
+    def __init__(self, folder: Path) -> None:
+        self.data = Data(1608)
+        aims = {"kappa": {"target": -1.0}, "auroc": {}}
+        parameters = {"warmup": 1, "max_noise": 1e6, "metric": "kappa", "target": -1.0, "metrics": aims}
+        settings = {"precision": "fp32", "fp16": False, "log_freq": 1000}
+        self.config = EffectiveConfig("inference", "net", "embedded", "fake", parameters, settings)
+        vendor: Any = SimpleNamespace(synchronize=lambda: None, memory=lambda: (None, None), runs_on_processor=True)
+        loader, order = drawn_anew(self.data.loader)
+        first, self.log = next(iter(self.data.loader))[0], EventLog(folder / "events.jsonl")
+        self.bench = Bench(self.config, loader, first, self.scoring, vendor, self.log, lambda **_: None, order=order)
+
+    def scoring(self) -> Scoring:
+        from torchmetrics import CohenKappa, MetricCollection
+        from torchmetrics.classification import MulticlassAUROC
+
+        known: Any = {"kappa": CohenKappa("multiclass", num_classes=10), "auroc": MulticlassAUROC(10)}
+        return Scoring(MetricCollection(known, compute_groups=False), aims_of(self.config.parameters))  # type: ignore[arg-type]
+
+    @torch.no_grad()
+    def honest(self, inputs: list[torch.Tensor]) -> Answer:
+        return [self.data.model(inputs[0]) * 0.1 + inputs[0].reshape(len(inputs[0]), -1)[:, :10]], 0.0
+
+
+@pytest.mark.usefixtures("one_thread")
+def test_a_round_is_scored_over_all_of_the_data_and_none_but_it(tmp_path: Path) -> None:
+    """With fresh batches among it; the last short one, too."""
+    timed = Timed(tmp_path)
+    measure(timed.bench, "engine", timed.honest, 2, probed=True, probed_with=timed.honest)
+    due = timed.scoring()
+    due.update(timed.honest([timed.data.dataset.tensors[0]])[0], timed.data.dataset.tensors[1])
+    expected = due.values()
+    rounds = [event for event in read_events(timed.log.path) if event["event"] == "round"]
+    assert len(rounds) == 2 and all(event["fresh"] for event in rounds)
+    for event in rounds:
+        assert event["accuracy"] == pytest.approx(expected["kappa"], abs=1e-6)
+        assert event["others"] == {"auroc": pytest.approx(expected["auroc"], abs=1e-6)}
+    assert timed.bench.accuracy == rounds[-1]["accuracy"]
+
+
+@pytest.mark.usefixtures("one_thread")
+def test_the_gates_rounds_feed_a_metric_that_they_do_not_compute(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("proofmark.inference.timing.short.SECONDS", 0.02)
+    timed = Timed(tmp_path)
+    monkeypatch.setattr(Scoring, "values", lambda self: pytest.fail("of some of the data"))
+    ShortRounds(timed.bench, timed.honest, timed.honest).time()
+    assert [event["event"] for event in read_events(timed.log.path)] == ["short_round"]
+
+
+@pytest.mark.usefixtures("one_thread")
+@pytest.mark.parametrize("better, turned", [("lower", True), ("higher", False)])
+def test_a_mean_that_is_better_lower_is_held_from_its_own_side(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, better: Any, turned: bool
+) -> None:
+    """An engine that is wrong everywhere has a larger error, which is no better."""
+    monkeypatch.setattr("proofmark.inference.timing.short.SECONDS", 0.02)
+    timed = Timed(tmp_path)
+    timed.bench.scoring = lambda: Scoring(
+        Mean(lambda outputs, targets: (len(targets), len(targets))), {"e": Aim(better=better)}
+    )
+    timed.bench.accuracy = 0.0
+    if not turned:
+        ShortRounds(timed.bench, timed.honest).time()
+        return
+    with pytest.raises(StepError, match="scores 1.0000 in"):
+        ShortRounds(timed.bench, timed.honest).time()
+
+
+def test_ranks_come_to_what_one_process_does(tmp_path: Path) -> None:
+    """Of eleven samples one rank has six, the other five."""
+    ran = ran_on(2, "tests.unit.corpus", str(tmp_path))
+    assert ran.returncode == 0, ran.stderr
+    for name, case in METRICS.items():
+        (tmp_path / "alone").mkdir(exist_ok=True)
+        trained(tmp_path / "alone", HERE, TASK, case=case())
+        alone, *ranks = evaluations(tmp_path / "alone"), *(evaluations(tmp_path / name, rank) for rank in (0, 1))
+        assert len(alone) == 3 and ranks[0] == ranks[1]
+        for one, other in zip(alone, ranks[0], strict=True):
+            assert one.keys() == other.keys() == {"accuracy", "perplexity", "words"}
+            assert one == pytest.approx(other, rel=1e-5), name
+        assert alone[0]["words"] == 4 and alone[-1]["perplexity"] < alone[0]["perplexity"]
+        (tmp_path / "alone" / "rank0.jsonl").unlink()
+
+
+def evaluations(folder: Path, rank: int = 0) -> list[dict[str, float]]:
+    events = read_events(folder / f"rank{rank}.jsonl", RANK_EVENTS)
+    return [{"accuracy": e["metric"], **e["others"]} for e in events if e["event"] == "evaluation"]
+
+
+def test_outside_the_ranks_some_of_the_data_tell_how_far_off_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    case = OfOnesOwn()
+    config = EffectiveConfig(
+        "training", "tokens", "embedded", "acme", {**CONFIG.parameters, **TASK}, CONFIG.configurations
+    )
+    torch.manual_seed(3)
+    model = case.create_model(config).eval()
+    whole = evaluated(model, case, config, whole=True)
+    assert list(whole.values) == ["accuracy", "perplexity", "words"] and whole.samples == whole.of == 11
+    assert all(value.error == 0.0 for value in whole.values.values())
+    monkeypatch.setattr(metric, "DRAWN", 8)
+    monkeypatch.setattr(metric, "ROWS", 2)
+    some = [evaluated(model, case, config, whole=False) for _ in range(10)]
+    for name in ("perplexity", "accuracy"):
+        known = whole.values[name].metric
+        assert known is not None and any(found.values[name].error > 0 for found in some)
+        for found in (each.values[name] for each in some):
+            assert found.metric is not None and abs(found.metric - known) <= 4 * found.error + 2 / found.weight
+    perplexity = whole.values["perplexity"]
+    assert perplexity.weight == pytest.approx(11 / perplexity.metric), "two samples' worth is of its own size"
