@@ -49,11 +49,20 @@ def test_cases_are_spread_over_devices_and_every_report_has_them_all(two_devices
 def test_tests_of_a_case_stay_together_without_being_told_and_a_failure_loses_only_its_own_case(
     two_devices: House,
 ) -> None:
-    ran = two_devices.run("-n", "2", trouble="second.call=SIGKILL")
+    two_devices.vendor_yaml("third").write_text("repeat: 3\nseed: 7\n")
+    told = ("--summary=told.md", "--annotations=told.txt", "--junitxml=junit.xml")
+    ran = two_devices.run("-n", "2", *told, trouble="second.call=SIGKILL")
     assert sorted(path.name for path in (ran.run_dir / "inference").iterdir()) == ["second", "third", "tiny"]
     assert ran.code == 17, ran.output
     assert ran.verdict("second")[0] == "ERROR"
-    assert (ran.verdict("tiny")[0], ran.verdict("third")[0]) == ("PASS", "PASS")
+    assert (ran.verdict("tiny")[0], ran.verdict("third")[0]) == ("PASS", "FAIL_LEGALITY")
+    summary = (two_devices.root / "told.md").read_text()
+    assert summary.startswith("## Proofmark&#58; 3 runs, exit code 17\n")
+    assert [summary.count(f"&#47;{case} |") for case in ("tiny", "second", "third")] == [1, 1, 1]
+    (annotation,) = (two_devices.root / "told.txt").read_text().splitlines()
+    path = two_devices.vendor_yaml("third").relative_to(two_devices.root).as_posix()
+    assert annotation.startswith(f"::error file={path},line=2,title=not legal::seed: ")
+    assert set(suites(two_devices.root / "junit.xml")) == {f"inference/{case}" for case in ("tiny", "second", "third")}
 
 
 def test_an_interrupt_of_all_processes_keeps_every_record(two_devices: House) -> None:
