@@ -6,7 +6,7 @@ The library initialises at random what a weights directory lacks and only logs i
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -76,12 +76,12 @@ class CandidateScores(torch.nn.Module):
         tokens: torch.Tensor,
         segments: torch.Tensor,
         positions: torch.Tensor,
+        blocks: torch.Tensor,
         expected: torch.Tensor,
         present: torch.Tensor,
     ) -> torch.Tensor:
         """Call the model once, and add up what it gives each candidate's tokens."""
-        mask = blank_infilling_mask(segments).unsqueeze(1)
-        logits = self.model(input_ids=tokens, attention_mask=mask, position_ids=positions, use_cache=False).logits
+        logits = self.model(tokens, segments, positions, blocks)
         # nothing where no token is expected
         losses = torch.nn.functional.cross_entropy(logits.transpose(1, 2).float(), expected, reduction="none")
         scores = losses.new_zeros(present.shape).scatter_add(1, (segments - 1).clamp(min=0), -losses)
@@ -212,9 +212,8 @@ def _load(
         "unexpected": unexpected,
         "of another shape": [key if isinstance(key, str) else key[0] for key in info["mismatched_keys"]],
     }
-    problems = [f"{what}: {_first(keys)}" for what, keys in wrong.items() if keys]
-    if problems:
-        raise StepError(f"The weights in {directory} don't fit {architecture.__name__}; {'; '.join(problems)}.")
+    if problems := misfits(wrong):
+        raise StepError(f"The weights in {directory} don't fit {architecture.__name__}; {problems}.")
     return _evaluating(model)
 
 
@@ -243,6 +242,11 @@ def _quiet() -> Iterator[None]:
         logging.set_verbosity(verbosity)
         if bar:
             logging.enable_progress_bar()
+
+
+def misfits(wrong: Mapping[str, Collection[str]]) -> str:
+    """What is wrong with which tensors, the first of each kind by name; empty where nothing is."""
+    return "; ".join(f"{what}: {_first(keys)}" for what, keys in wrong.items() if keys)
 
 
 def _first(keys: Iterable[str]) -> str:

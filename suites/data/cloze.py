@@ -82,26 +82,28 @@ def lay_out(questions: Sequence[Cloze], length: int, begin: int, end: int) -> Ba
         end: the token that leads it out.
 
     Returns:
-        `[tokens, segments, positions, expected, present]` and targets. The first four have shape
-        (questions, length); `expected` is what a candidate's token predicts, -100 elsewhere. `present` and the
-        targets have shape (questions, candidates): 1 for a right one, 0 for a wrong one, -100 for none.
+        `[tokens, segments, positions, blocks, expected, present]` and targets. The first five have shape
+        (questions, length); `blocks` is a token's place in its candidate, from 1, and 0 elsewhere; `expected` is what
+        a candidate's token predicts, -100 elsewhere. `present` and the targets have shape (questions, candidates): 1
+        for a right one, 0 for a wrong one, -100 for none.
     """
     shape = len(questions), length
-    tokens, positions = torch.zeros(shape, dtype=torch.long), torch.zeros(shape, dtype=torch.long)
+    tokens, positions, blocks = (torch.zeros(shape, dtype=torch.long) for _ in range(3))
     segments, expected = torch.full(shape, PADDING), torch.full(shape, IGNORED)
     targets = torch.full((len(questions), max(len(question.right) for question in questions)), IGNORED)
     for row, question in enumerate(questions):
         laid = torch.tensor(_places(question, begin, end)).T
-        for tensor, values in zip((tokens, segments, positions, expected), laid, strict=True):
+        for tensor, values in zip((tokens, segments, positions, blocks, expected), laid, strict=True):
             tensor[row, : len(values)] = values
         targets[row, : len(question.right)] = torch.tensor(question.right).long()
-    return [tokens, segments, positions, expected, targets != IGNORED], targets
+    return [tokens, segments, positions, blocks, expected, targets != IGNORED], targets
 
 
-def _places(question: Cloze, begin: int, end: int) -> list[tuple[int, int, int, int]]:
-    """Token, segment, position and expected token of each place. A candidate stands where the blank stands."""
-    places = [(token, 0, position, IGNORED) for position, token in enumerate(question.context)]
+def _places(question: Cloze, begin: int, end: int) -> list[tuple[int, int, int, int, int]]:
+    """Token, segment, position, place in the blank, and expected token of each. A candidate stands where the blank
+    stands."""
+    places = [(token, 0, position, 0, IGNORED) for position, token in enumerate(question.context)]
     for number, candidate in enumerate(question.candidates, 1):
         pairs = zip([begin, *candidate], [*candidate, end], strict=True)
-        places += [(token, number, question.blank + i, expected) for i, (token, expected) in enumerate(pairs)]
+        places += [(token, number, question.blank, i, expected) for i, (token, expected) in enumerate(pairs, 1)]
     return places

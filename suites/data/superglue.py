@@ -61,14 +61,14 @@ class ReCoRD(BatchDataset):
         self._questions, digest = _read(path)
         self.identity = Identity(name=path.name, sha256=digest, items=len(self._questions), origin=str(path))
         self._tokenizer, self._length, self._drawn, self._seed = tokenizer, length, drawn, seed
-        self._ends = _ends(tokenizer)
+        self._ends, self._piece = _ends(tokenizer), _piece(tokenizer)
 
     def __len__(self) -> int:
         return len(self._questions)
 
     def batch(self, indices: list[int]) -> Batch:
         """Lay out the questions at `indices`."""
-        return lay_out([self._cloze(index) for index in indices], self._length, *self._ends)
+        return lay_out([self._cloze(index) for index in indices], self._length, *self._piece)
 
     def _cloze(self, index: int) -> Cloze:
         question = self._questions[index]
@@ -110,6 +110,13 @@ def _ends(tokenizer: PreTrainedTokenizerBase) -> tuple[int, int]:
     if None in ends:
         raise StepError("The tokenizer has no token that begins a text (cls or bos) or none that ends it (sep or eos).")
     return ends[0], ends[1]
+
+
+def _piece(tokenizer: PreTrainedTokenizerBase) -> tuple[int, int]:
+    """Ids of the tokens that begin and end what fills a blank: GLM's own, or else those of a text."""
+    words = tokenizer.get_vocab()
+    known = [words.get(name) for name in ("<|startofpiece|>", "<|endofpiece|>")]
+    return (known[0], known[1]) if known[0] is not None and known[1] is not None else _ends(tokenizer)
 
 
 def _read(path: Path) -> tuple[list[Question], str]:

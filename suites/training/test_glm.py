@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 class TestGlm(TrainingContract):
     """Accuracy on blanks in a seeded grammar's clauses (embedded) or on SuperGLUE's ReCoRD (standard)."""
 
-    imports = ("transformers.models.glm.modeling_glm",)
-
     def build_dataset(self, config: EffectiveConfig, split: str) -> TrainingData:
         """Contexts with a blank, each with its candidates in one sequence, and which candidates are right."""
         from suites.data.cloze import cloze_dataset
@@ -26,11 +24,10 @@ class TestGlm(TrainingContract):
 
     def create_model(self, config: EffectiveConfig) -> torch.nn.Module:
         """Sequences to each candidate's log-likelihood, (batch, candidates)."""
-        from transformers import GlmForCausalLM
+        from suites.glm_model import build_glm
+        from suites.models import CandidateScores
 
-        from suites.models import CandidateScores, build_model
-
-        return CandidateScores(build_model(GlmForCausalLM, config))
+        return CandidateScores(build_glm(config))
 
     def loss(self, outputs: list[torch.Tensor], targets: torch.Tensor) -> torch.Tensor:
         """Cross entropy over the candidates; any right one will do."""

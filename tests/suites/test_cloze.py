@@ -24,10 +24,11 @@ QUESTION = Cloze([BEGIN, 10, 3, 11, END], 2, [[20, 21], [22]], [False, True])
 
 
 def test_layout() -> None:
-    [tokens, segments, positions, expected, present], targets = lay_out([QUESTION], 12, BEGIN, END)
+    [tokens, segments, positions, blocks, expected, present], targets = lay_out([QUESTION], 12, BEGIN, END)
     assert tokens.tolist() == [[1, 10, 3, 11, 2, 1, 20, 21, 1, 22, 0, 0]]
     assert segments.tolist() == [[0, 0, 0, 0, 0, 1, 1, 1, 2, 2, -1, -1]]
-    assert positions.tolist() == [[0, 1, 2, 3, 4, 2, 3, 4, 2, 3, 0, 0]], "a candidate stands where the blank stands"
+    assert positions.tolist() == [[0, 1, 2, 3, 4, 2, 2, 2, 2, 2, 0, 0]], "a candidate stands where the blank stands"
+    assert blocks.tolist() == [[0, 0, 0, 0, 0, 1, 2, 3, 1, 2, 0, 0]]
     assert expected.tolist() == [[*[IGNORED] * 5, 20, 21, 2, 22, 2, IGNORED, IGNORED]]
     assert present.tolist() == [[True, True]] and targets.tolist() == [[0, 1]]
 
@@ -83,7 +84,7 @@ def test_the_yaml_states_the_ceiling() -> None:
 def test_grammar_questions_hide_one_word_among_all_of_its_role() -> None:
     config, words = config_of("glm", suite="training"), list(vocabulary())
     data = grammar_cloze("validation", 50, config.max_seq_length, config.seed)
-    [tokens, segments, _, _, present], targets = data.batch(list(range(50)))
+    [tokens, segments, _, _, _, present], targets = data.batch(list(range(50)))
     assert config.model["vocab_size"] == len(words)
     for row, clause in enumerate(islice(grammar.clauses("grammar/validation/0"), 50)):
         context = [words[token] for token in tokens[row][segments[row] == 0]]
@@ -132,7 +133,7 @@ def test_each_query_is_a_question_about_the_entities(tmp_path: Path, tokenizer_f
 
     data = record_of(written(tmp_path, item(), "", item()), tokenizer_files)
     assert len(data) == data.identity.items == 4
-    [tokens, segments, _, expected, present], targets = data.batch([0, 1])
+    [tokens, segments, _, _, expected, present], targets = data.batch([0, 1])
     assert targets.tolist() == [[0, 1, 0]] * 2 and present.all(), "compared as SuperGLUE's scorer does; no entity twice"
     tokenizer = AutoTokenizer.from_pretrained(tokenizer_files)
     context = tokens[0][segments[0] == 0]
@@ -143,9 +144,20 @@ def test_each_query_is_a_question_about_the_entities(tmp_path: Path, tokenizer_f
     assert mask > 10 and "highlight" not in tokenizer.decode(context)
 
 
+def test_a_candidate_lies_between_the_tokenizers_own_pieces(tmp_path: Path, tokenizer_files: Path) -> None:
+    from transformers import AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(tokenizer_files)
+    tokenizer.add_tokens(["<|startofpiece|>", "<|endofpiece|>"])
+    tokenizer.save_pretrained(tokenizer_files)
+    [tokens, segments, _, _, expected, _], _ = record_of(written(tmp_path, item()), tokenizer_files).batch([0])
+    assert tokenizer.decode(tokens[0][segments[0] == 3]) == "<|startofpiece|> bread"
+    assert tokenizer.decode(expected[0][segments[0] == 3]) == "bread <|endofpiece|>"
+
+
 def test_long_passages_lose_their_end_never_the_query(tmp_path: Path, tokenizer_files: Path) -> None:
     long = item(passage={"text": PASSAGE + " the end" * 200, "entities": ENTITIES})
-    [tokens, segments, _, _, present], _ = record_of(written(tmp_path, long), tokenizer_files).batch([0])
+    [tokens, segments, _, _, _, present], _ = record_of(written(tmp_path, long), tokenizer_files).batch([0])
     assert (segments >= 0).all() and present.sum() == 3
     mask = int(record_of(tmp_path, tokenizer_files)._tokenizer.mask_token_id)  # type: ignore[attr-defined]
     assert (tokens == mask).sum() == 1

@@ -28,7 +28,7 @@ SIZES: dict[str, dict[str, Any]] = {
         "max_seq_length": 64,
         "model": {
             "vocab_size": 100, "hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2,
-            "num_key_value_heads": 2, "head_dim": 8, "intermediate_size": 16, "pad_token_id": 0,
+            "max_position_embeddings": 64,
         },
     },
     "cpm": {

@@ -40,7 +40,7 @@ def example(name: str, config: EffectiveConfig) -> list[torch.Tensor | None]:
         return [torch.zeros(1, config.channels, config.image_size, config.image_size)]
     ids = torch.zeros(1, config.max_seq_length, dtype=torch.long)
     if name == "glm":
-        return [ids, ids, ids, ids, torch.ones(1, 10, dtype=torch.bool)]
+        return [ids, ids, ids, ids, ids, torch.ones(1, 10, dtype=torch.bool)]
     # without a mask: it costs no FLOPs, and its content, which is looked at, is not on the meta device
     return [ids, None] if name == "bert" else [ids]
 
