@@ -36,6 +36,19 @@ class ImageLogits(torch.nn.Module):
         return logits
 
 
+class LogitsAndBoxes(torch.nn.Module):
+    """Returns a detector's logits, (batch, queries, classes + 1), and boxes, (batch, queries, 4), of images."""
+
+    def __init__(self, model: torch.nn.Module) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, pixel_values: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Call the model."""
+        output = self.model(pixel_values=pixel_values)
+        return output.logits, output.pred_boxes
+
+
 class TextLogits(torch.nn.Module):
     """Returns the logits, (batch, tokens, words), of token ids and their mask, each (batch, tokens)."""
 
@@ -112,6 +125,17 @@ def resnet50(config: EffectiveConfig) -> ImageLogits:
             if isinstance(module, ResNetBottleNeckLayer):
                 torch.nn.init.zeros_(module.get_parameter("layer.2.normalization.weight"))
     return ImageLogits(model)
+
+
+def yolos(config: EffectiveConfig) -> LogitsAndBoxes:
+    """YOLOS. The tokens of a fresh one differ by more than the library's noughts: it then trains in minutes."""
+    from transformers import YolosForObjectDetection
+
+    model = build_model(YolosForObjectDetection, config, labels=config.classes)
+    if config.host.weights is None:
+        for name in ("position_embeddings", "detection_tokens"):
+            torch.nn.init.normal_(model.get_parameter(f"vit.embeddings.{name}"), std=0.5)
+    return LogitsAndBoxes(model)
 
 
 def build_model(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import Field
 
@@ -25,7 +25,7 @@ class InferenceCase(Case):
 
     parameters_type = InferenceParameters
 
-    packages = ("torch", "transformers", "onnx", "numpy", "pytest", "pytest-benchmark")
+    packages: ClassVar[tuple[str, ...]] = ("torch", "transformers", "onnx", "numpy", "pytest", "pytest-benchmark")
 
     input_names: tuple[str, ...] = ("input",)
     """Names of the model's inputs in the exported ONNX file."""

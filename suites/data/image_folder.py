@@ -69,7 +69,7 @@ class ImageFolder(BatchDataset):
         return _crop(image, self._resize, self._size)
 
     def _identify(self, root: Path) -> Identity:
-        return _identity(root, [path for path, _ in self._files])
+        return files_identity(root, [path for path, _ in self._files])
 
 
 class RandomCrops(ImageFolder):
@@ -158,8 +158,12 @@ def _images(folder: Path) -> list[Path]:
     return sorted(path for path in folder.iterdir() if path.suffix.lower() in _SUFFIXES)
 
 
-def _identity(root: Path, files: list[Path]) -> Identity:
-    """A digest over path, size and content of every file."""
+def files_identity(root: Path, files: list[Path]) -> Identity:
+    """A digest over path, size and content of every file.
+
+    Raises:
+        StepError: one of them cannot be read.
+    """
     digest = hashlib.sha256()
     # hashing lets go of the interpreter's lock
     with ThreadPoolExecutor() as pool:

@@ -35,6 +35,23 @@ def image_dataset(config: EffectiveConfig, split: str) -> BatchDataset:
     return ImageFolder(root, config.classes, config.resize, config.image_size, config.mean, config.std)
 
 
+def detection_loader(config: EffectiveConfig, split: str) -> BatchLoader:
+    """Images and the objects in them, as `suites.detection` has them: `scenes`, or `coco` under `--data-dir`.
+
+    Raises:
+        StepError: there is no data directory, it is not what was expected, or it has no such split.
+    """
+    if config.dataset == "scenes":
+        from suites.data.scenes import Scenes
+
+        made = Scenes(split, config.scenes[split], config.image_size[0], config.seed)
+        return batch_loader(made if split == "train" else made.kept(), config)
+    from suites.data.coco import CocoImages
+
+    root = data_directory(config, split, "val2017 and annotations of COCO")
+    return batch_loader(CocoImages(root, config.classes, config.image_size, config.mean, config.std), config)
+
+
 def data_directory(config: EffectiveConfig, split: str, content: str) -> str:
     """The directory given by `--data-dir`; for a training, the folder `train` or `val` within.
 
