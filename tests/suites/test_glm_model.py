@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from argparse import Namespace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,6 @@ from safetensors.torch import load_file, save_file
 from proofmark.errors import StepError
 from suites.data.cloze import Cloze, lay_out
 from suites.glm_model import Glm, build_glm
-from suites.glm_weights import main
 from tests.suites.conftest import config_of
 
 SMALL = {
@@ -158,49 +156,3 @@ def test_damaged_missing_and_pickled_weights_are_refused(weights: Path) -> None:
     torch.save({}, weights / "mp_rank_00_model_states.pt")
     with pytest.raises(StepError, match="pickled weights only"):
         built(weights)
-
-
-def test_a_published_checkpoint_becomes_weights_that_fit(tmp_path: Path) -> None:
-    state = {name: tensor.half() for name, tensor in built(None).state_dict().items()}
-    checkpoint = tmp_path / "mp_rank_00_model_states.pt"
-    torch.save({"module": state, "args": Namespace(seed=1), "iteration": 200000}, checkpoint)
-    assert main([str(checkpoint), str(tmp_path / "out")]) == 0
-    assert torch.equal(built(tmp_path / "out").word_embeddings.weight, state["word_embeddings.weight"].float())
-
-
-class Harm:
-    """What a pickle may ask to be called."""
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Path.touch, (Path("harmed"),)
-
-
-@pytest.mark.parametrize(
-    ("content", "told"),
-    [
-        ({"module": {"w": Harm()}}, "is no checkpoint of tensors"),
-        ({"module": {"w": 1}}, "has no tensors under `module`"),
-        ({"model": {}}, "has no tensors under `module`"),
-        ([], "has no tensors under `module`"),
-        (b"rubbish", "is no checkpoint of tensors"),
-        (None, "No such file"),
-    ],
-)
-def test_what_is_no_checkpoint_is_refused_in_a_line(
-    content: Any, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    if isinstance(content, bytes):
-        Path("a.pt").write_bytes(content)
-    elif content is not None:
-        torch.save(content, "a.pt")
-    assert main(["a.pt", "out"]) == 4
-    said = capsys.readouterr().err
-    assert told in said and said.count("\n") == 1
-    assert not Path("harmed").exists() and not Path("out").exists()
-
-
-def test_weights_that_are_there_stay(weights: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (weights / "a.safetensors").rename(weights / "model.safetensors")
-    assert main(["a.pt", str(weights)]) == 4
-    assert "is there already" in capsys.readouterr().err
