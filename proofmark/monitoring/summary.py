@@ -39,12 +39,15 @@ def summarise(path: Path, window: Window | None, items: int, failures: Sequence[
     isolation = lines[0].isolation if lines else None
     samples = lines[1:] if isolation else lines
     problems = list(failures)
-    if rubbish:
-        problems.append(f"{rubbish} lines of the monitor's log are no samples")
+    if rubbish.lines:
+        problems.append(f"{rubbish.lines} lines of the monitor's log are no samples ({rubbish.first})")
     problems += dict.fromkeys(f"devices could not be read: {s.failure}" for s in samples if s.failure)
     problems += dict.fromkeys(f"device {d.device} could not be read: {d.error}" for d in devices_of(samples) if d.error)
     inside = [s for s in samples if window and window[0] <= s.time <= window[1]]
     energy, method = _energy(samples, window)
+    if energy is not None and energy <= 0:
+        problems.append(f"devices that computed are said to have used no energy ({method})")
+        energy = method = None
     return Monitoring(
         samples=len(samples),
         window=window,

@@ -11,11 +11,11 @@ import time
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
-from proofmark.errors import UsageError
+from proofmark.errors import UsageError, harmless
 from proofmark.process.answer_pipe import AnswerPipe
 from proofmark.process.child import Child
 from proofmark.process.environment import let_pass
@@ -24,7 +24,7 @@ from proofmark.vendor.contract import Device, Software, Vendor
 from proofmark.vendor.engine import Compiler
 from proofmark.vendor.environment import load_environment
 from proofmark.vendor.isolation import NOT_ASKED_FOR, VendorPlace
-from proofmark.vendor.registry import EVERY_CASE, FoundVendor
+from proofmark.vendor.registry import EVERY_CASE, FoundVendor, target_of
 from proofmark.wall.isolation import Isolation
 
 PATIENCE = 120.0
@@ -32,6 +32,15 @@ PATIENCE = 120.0
 
 LONGEST = 1 << 20
 """Bytes of an answer."""
+
+
+def _is_a_line(text: str) -> str:
+    if not text.isprintable():
+        raise ValueError("expected one line of text")
+    return text
+
+
+Line = Annotated[str, Field(max_length=200), AfterValidator(_is_a_line)]
 
 
 class Answers(BaseModel):
@@ -51,12 +60,12 @@ class Answers(BaseModel):
     distributed_backend: str
     training_scales: tuple[str, ...]
     container_options: tuple[str, ...]
-    chip: str = ""
+    chip: Line = ""
     chip_units: int = 1
     torch_device: str = "cpu"
     training_adapter: tuple[str, ...] = ()
     case_adapters: dict[str, tuple[str, ...]] = {}
-    devices: tuple[tuple[int, str], ...] = ()
+    devices: tuple[tuple[int, Line], ...] = ()
     devices_sought: tuple[str, ...] = ()
     software: Software = Software()
     failures: dict[str, str]
@@ -131,13 +140,15 @@ def introduce(
     let_pass(place.settings.environment)
     orders = {"vendor": name, "vendors_dir": str(vendors_dir), "selected": device, "wall": wall, "suites": list(suites)}
     line, isolation = _ask(name, orders, load_environment(place.directory).variables)
-    answers = _understood(name, line)
+    answers = _understood(name, line, place.directory)
+    _, distribution = target_of(name, vendors_dir)
     # devices are asked for where they are needed
     failures = {what: failure for what, failure in answers.failures.items() if what != "devices"}
     if failures:
         failed = "; ".join(f"{what}() failed: {failure}" for what, failure in failures.items())
         raise UsageError(f"vendor '{name}': {failed} ({answers.file})")
-    return _of(name, answers, vendors_dir, isolation)
+    known = None if distribution is None else distribution.name
+    return _of(name, answers.model_copy(update={"distribution": known}), vendors_dir, isolation)
 
 
 def introduced(name: str, answers: Mapping[str, Any], vendors_dir: Path) -> FoundVendor:
@@ -153,14 +164,25 @@ def _of(name: str, answers: Answers, vendors_dir: Path, isolation: Isolation | N
     return FoundVendor(name, package, vendor, vendors_dir, answers.distribution, adapted, isolation)
 
 
-def _understood(name: str, line: dict[str, Any]) -> Answers:
+def _understood(name: str, line: dict[str, Any], directory: Path) -> Answers:
+    """What it answered, if it says of its package what was known before: chips, configurations and hashes are read
+    where that lies.
+
+    Raises:
+        UsageError: it is not what the contract asks for.
+    """
     if "error" in line:
-        raise UsageError(line["error"])
+        raise UsageError("\n".join(map(harmless, line["error"].splitlines())))
     try:
-        return Answers.model_validate(line["answers"])
-    except ValidationError as error:
-        problems = problems_of(error, f"vendor '{name}' ({line['answers'].get('file')})")
+        answers = Answers.model_validate(line["answers"])
+    except (ValidationError, RecursionError) as error:
+        if isinstance(error, RecursionError):
+            raise UsageError(f"vendor '{name}': its answers are nested too deeply") from None
+        problems = problems_of(error, harmless(f"vendor '{name}' ({line['answers'].get('file')})"))
         raise UsageError("\n".join(map(str, problems))) from None
+    if "\0" in answers.file or Path(answers.file).resolve().parent != directory.resolve():
+        raise UsageError(harmless(f"vendor '{name}': it says that its package is {answers.file}; it is in {directory}"))
+    return answers
 
 
 def _ask(name: str, orders: dict[str, Any], variables: Mapping[str, str]) -> tuple[dict[str, Any], Isolation]:
@@ -190,7 +212,7 @@ def _ask(name: str, orders: dict[str, Any], variables: Mapping[str, str]) -> tup
         raise UsageError(f"vendor '{name}': {asking} {child.cause_of_death()}{_last_words(child)}")
     except TimeoutError:
         raise UsageError(f"vendor '{name}': {asking} did not end within {PATIENCE:g} s") from None
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, RecursionError) as error:
         raise UsageError(f"vendor '{name}': {asking} gave {error}") from None
     finally:
         child.kill()

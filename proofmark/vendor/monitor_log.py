@@ -5,19 +5,41 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from proofmark.errors import UsageError
+from proofmark.errors import UsageError, harmless
+from proofmark.plain_json import first_of
 from proofmark.vendor.readings import Reading
 from proofmark.wall.isolation import Isolation
+
+LONGEST, LARGEST = 1 << 20, 1 << 30
+"""Bytes of a line, and of a log, that are read: of a thousand devices, and of weeks."""
+
+Amount = Annotated[float, Field(ge=0, le=1e15)]
+Bytes = Annotated[int, Field(ge=0, lt=1 << 63)]
+Word = Annotated[str, Field(max_length=300)]
+Ids = Annotated[tuple[Annotated[int, Field(ge=0, lt=1 << 31)], ...], Field(max_length=10_000)]
 
 
 @dataclass(frozen=True)
 class DeviceSample(Reading):
-    """One device in a line of the log; `foreign` are those of its processes that are not the case's."""
+    """One device in a line of the log, in the bounds of what sensors can say; `foreign` are those of its processes
+    that are not the case's."""
 
-    foreign: tuple[int, ...] | None = None
+    device: Annotated[int, Field(ge=0, lt=1 << 16)]
+    temperature_c: Annotated[float, Field(ge=-273.15, le=2000)] | None = None
+    power_w: Annotated[float, Field(ge=0, le=1e6)] | None = None
+    energy_j: Amount | None = None
+    memory_used_bytes: Bytes | None = None
+    memory_total_bytes: Bytes | None = None
+    utilization: Annotated[float, Field(ge=0, le=1)] | None = None
+    clock_mhz: Annotated[float, Field(ge=0, le=1e6)] | None = None
+    throttled: Annotated[tuple[Word, ...], Field(max_length=64)] | None = None
+    processes: Ids | None = None
+    error: str | None = None
+    foreign: Ids | None = None
 
 
 class Sample(BaseModel):
@@ -25,7 +47,7 @@ class Sample(BaseModel):
 
     model_config = ConfigDict(frozen=True, allow_inf_nan=False)
 
-    time: float
+    time: float = Field(ge=0, lt=1e11)
     cpu: float | None = None
     memory: int | None = None
     package_energy_j: float | None = None
@@ -34,16 +56,44 @@ class Sample(BaseModel):
     isolation: Isolation | None = Field(None, description="in the first line, which is no sample of devices")
 
 
-def read_samples(path: Path) -> tuple[list[Sample], int]:
-    """The samples of a monitor's log in order, and how many of its lines were none."""
-    samples, rubbish = [], 0
-    if path.exists():
-        for line in path.read_bytes().splitlines():
-            try:
-                samples.append(Sample.model_validate_json(line))
-            except ValidationError:
-                rubbish += 1
+@dataclass
+class Rubbish:
+    """Lines that are no samples: how many, and what is wrong with the first."""
+
+    lines: int = 0
+    first: str = ""
+
+    def add(self, number: int, what: str) -> None:
+        """One more, the log's line `number`."""
+        self.lines += 1
+        self.first = self.first or harmless(f"line {number}: {what}")
+
+
+def read_samples(path: Path) -> tuple[list[Sample], Rubbish]:
+    """The samples of a monitor's log in order, and which of its lines were none. Time goes forward in it, and nobody
+    says how the monitor is kept but the first line."""
+    samples, rubbish = list[Sample](), Rubbish()
+    for number, line in enumerate(_lines(path), 1):
+        try:
+            sample = Sample.model_validate_json(line)
+        except ValidationError as error:
+            rubbish.add(number, first_of(error))
+            continue
+        if samples and sample.time < samples[-1].time:
+            rubbish.add(number, "its time is before that of the line before")
+        elif sample.isolation is not None and number > 1:
+            rubbish.add(number, "isolation: is told in the first line alone")
+        else:
+            samples.append(sample)
     return samples, rubbish
+
+
+def _lines(path: Path) -> Iterator[bytes]:
+    """Of one that is too long its pieces, which are no samples."""
+    if path.exists():
+        with path.open("rb") as stream:
+            while stream.tell() < LARGEST and (line := stream.readline(LONGEST)):
+                yield line
 
 
 def memory_seen(path: Path) -> tuple[int | None, int | None]:
@@ -59,7 +109,7 @@ def memory_seen(path: Path) -> tuple[int | None, int | None]:
         raise UsageError(f"{path}: cannot be read: {error.strerror or error}; {expected}") from None
     own = [sample for sample in samples if "devices" in sample.model_fields_set]  # other logs have times too
     if not own:
-        lines = len(samples) + rubbish
+        lines = len(samples) + rubbish.lines
         found = (
             f"none of its {lines} lines is a sample" if lines else "it is empty" if path.exists() else "no such file"
         )

@@ -4,44 +4,27 @@ An engine is a compiler's module of the house's vendor. It names its VERDICT, wh
 the SESSION says, where a case is not to blame, and AT_MOST how many items a second it may be said to do, where it would
 seem faster. One with WALL = "none" runs without a wall, which it would not come past. One that succeeds says why
 (STILL), and is a failure here on the day on which it does not.
+
+A training is an adapter, a framework what becomes of torch on the vendor's device, with OPTIONS of its session. What
+needs no session is in `test_refused`.
 """
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 import yaml
 
-from proofmark.errors import ConfigurationError
-from proofmark.launch.cluster.container import container_of
 from proofmark.training.record import TrainingRecord
 from proofmark.vendor.isolation import NOT_ASKED_FOR
+from tests.cheats.corpus import files, named
 from tests.e2e.conftest import House, Ran
 
-HERE = Path(__file__).parent
-ENGINES = sorted((HERE / "engines").glob("*.py"))
-TRAININGS = sorted((HERE / "trainings").glob("*.py"))
+ENGINES, TRAININGS, FRAMEWORKS = map(files, ("engines", "trainings", "frameworks"))
 TOKENS = {"GITHUB_TOKEN": "ghs_a1b2", "CI_JOB_TOKEN": "glcbt-c3d4", "AWS_SECRET_ACCESS_KEY": "wJalr-e5f6"}
 KEPT = ("wraps_the_referee", "appends_rounds")
-CONTAINERS = sorted((HERE / "containers").glob("*.yaml"))
-
-
-def named(path: Path) -> dict[str, str]:
-    """The texts that a cheat's file assigns: it is not imported here."""
-    found: dict[str, str] = {}
-    for node in ast.parse(path.read_text()).body:
-        if isinstance(node, ast.Assign):
-            names = node.targets[0].elts if isinstance(node.targets[0], ast.Tuple) else node.targets
-            values = node.value.elts if isinstance(node.value, ast.Tuple) else [node.value]
-            for name, value in zip(names, values, strict=True):
-                if isinstance(name, ast.Name) and isinstance(value, ast.Constant):
-                    found[name.id] = str(value.value)
-    return found
 
 
 @pytest.fixture(scope="module")
@@ -147,12 +130,32 @@ def test_a_training(ran_trainings: Ran, path: Path, request: pytest.FixtureReque
     assert kind == cheat["VERDICT"] and cheat["TOLD"] in reasons, (kind, reasons)
 
 
-@pytest.mark.parametrize("path", CONTAINERS, ids=lambda path: path.stem)
-def test_a_container(path: Path, tmp_path: Path) -> None:
-    first, _, content = path.read_text().partition("\n")
-    (tmp_path / "container.yaml").write_text(content)
-    vendor: Any = SimpleNamespace(name="any", directory=tmp_path, vendor=SimpleNamespace(container_options=()))
-    with pytest.raises(ConfigurationError) as caught:
-        container_of(vendor, "image", "docker")
-    (problem,) = caught.value.problems
-    assert first.removeprefix("# told: ") in str(problem)
+DEVICES = """
+
+def _torch_device(_):
+    import importlib
+    from pathlib import Path
+    case = Path.cwd().parent.name
+    if (Path(__file__).parent / f"{case}.py").exists():
+        importlib.import_module(f"vendors.fake.{case}").lie()
+    return "cpu:0"
+
+
+Fake.torch_device = _torch_device
+"""
+"""A device that is not the processor by its name. Where the framework runs on it, it lies as its case is called."""
+
+
+@pytest.mark.parametrize("path", FRAMEWORKS, ids=lambda path: path.stem)
+def test_a_framework(tmp_path: Path, path: Path) -> None:
+    house, cheat = House(tmp_path / "house"), named(path)
+    (house.root / "vendors" / "fake" / path.name).write_text(path.read_text())
+    house.add_case(path.stem)
+    house.add_case("upright")
+    with (house.root / "vendors" / "fake" / "__init__.py").open("a") as stream:
+        stream.write(DEVICES)
+    ran = house.run("-k", "not Tiny", *cheat.get("OPTIONS", "").split())
+    assert house.becomes_empty(5)
+    assert ran.verdict("upright") == ("PASS", "") and "framework" in ran.record("upright").isolation
+    kind, reasons = ran.verdict(path.stem)
+    assert kind == cheat["VERDICT"] and cheat["TOLD"] in reasons, (kind, reasons)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from proofmark.errors import ConfigurationError, Problem
+from proofmark.literal import literal
 from proofmark.record.parts import Chip, Peak
 from proofmark.rules.arithmetic import parse_product
 from proofmark.rules.case_file import problems_of
@@ -16,6 +18,9 @@ from proofmark.rules.strict_yaml import load_mapping
 
 MOST = 1e19
 """FLOP/s that no chip of this decade reaches: a peak above it has a unit wrong."""
+
+WIDEST, HOTTEST, UNITS = 1e16, 1e6, 1 << 20
+"""Bytes per second, watts and units of a chip, that none has."""
 
 Precision = Literal["fp64", "fp32", "tf32", "fp16", "bf16", "fp8", "int8", "fp4"]
 
@@ -26,13 +31,19 @@ class PeakEntry(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     flops: float = Field(ge=1, lt=MOST)
-    source: str = Field(min_length=1)
+    source: str = Field(pattern=r"\S")
     achievable: float | None = Field(None, ge=1, lt=MOST, description="measured, FLOP/s")
 
     @field_validator("flops", "achievable", mode="before")
     @classmethod
     def _product(cls, value: Any) -> Any:
         return None if value is None else parse_product(value)
+
+    @model_validator(mode="after")
+    def _is_the_peak(self) -> Self:
+        if self.achievable is not None and self.achievable > self.flops:
+            raise ValueError(f"achievable {self.achievable:.4g} is above the peak, {self.flops:.4g}")
+        return self
 
 
 class ChipEntry(BaseModel):
@@ -43,9 +54,9 @@ class ChipEntry(BaseModel):
     name: str = Field(min_length=1)
     match: str = Field(min_length=1)
     peaks: dict[Precision, PeakEntry]
-    memory_bandwidth: float | None = Field(None, gt=0, description="bytes per second, of the whole chip")
-    link_bandwidth: float | None = Field(None, gt=0, description="bytes per second, all links, both directions")
-    tdp: float | None = Field(None, gt=0, description="watts")
+    memory_bandwidth: float | None = Field(None, gt=0, lt=WIDEST, description="bytes per second, of the whole chip")
+    link_bandwidth: float | None = Field(None, gt=0, lt=WIDEST, description="bytes per second, both directions")
+    tdp: float | None = Field(None, gt=0, lt=HOTTEST, description="watts")
     source: str | None = Field(None, description="of bandwidths and power")
 
     @field_validator("memory_bandwidth", "link_bandwidth", "tdp", mode="before")
@@ -81,11 +92,14 @@ def load_chips(path: Path) -> tuple[ChipEntry, ...]:
         chips = _ChipsFile.model_validate(load_mapping(path, path.parent)).chips
     except ValidationError as error:
         raise ConfigurationError(problems_of(error, str(path))) from None
-    names = [chip.name for chip in chips]
-    twice = sorted({name for name in names if names.count(name) > 1})
+    twice = _doubled([chip.name for chip in chips]) + _doubled([chip.match for chip in chips])
     if twice:
         raise ConfigurationError([Problem(str(path), name, "is there more than once") for name in twice])
     return chips
+
+
+def _doubled(names: Sequence[str]) -> list[str]:
+    return sorted({name for name in names if names.count(name) > 1})
 
 
 def find_chip(detected: str, chips: tuple[ChipEntry, ...]) -> ChipEntry | None:
@@ -99,8 +113,8 @@ def describe_chip(detected: str, units: int, precision: str, path: Path) -> Chip
     Raises:
         ConfigurationError: `path` is wrong.
     """
-    if type(units) is not int or units < 1:
-        what = f"expected a whole number of at least 1 from chip_units(), found {units!r}"
+    if type(units) is not int or not 1 <= units <= UNITS:
+        what = f"expected a whole number of at least 1 from chip_units(), found {literal(units)[:80]}"
         raise ConfigurationError([Problem(str(path.with_name("__init__.py")), "chip_units", what)])
     entry = find_chip(detected, load_chips(path))
     if entry is None:

@@ -1,0 +1,11 @@
+"""Floods the pipe on which it is to introduce itself."""
+
+import contextlib
+import os
+
+TOLD = "more than 1 MiB without an end of line"
+
+for descriptor in range(3, 64):
+    with contextlib.suppress(OSError):
+        while True:
+            os.write(descriptor, b"x" * 65536)

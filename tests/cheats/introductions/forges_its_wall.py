@@ -1,0 +1,10 @@
+"""Says in the introduction's place that it is behind a wall better than there is."""
+
+import contextlib
+import os
+
+TOLD = "its import gave what is no answer"
+
+for descriptor in range(3, 64):
+    with contextlib.suppress(OSError):
+        os.write(descriptor, b'{"isolation": {"kind": "wall", "landlock": 99, "network": "closed"}}\n')

@@ -1,0 +1,146 @@
+"""Cheats of the corpus that need no session: what a vendor's files ask for, what its package does as it introduces
+itself, and what its monitor says.
+
+An introduction and a monitor are what stands after a vendor's own module, and are TOLD why it is refused, if it is. A
+file in YAML says that in its first line, and a configuration which file it is in its second.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import psutil
+import pytest
+
+from proofmark.errors import ConfigurationError, ProofmarkError
+from proofmark.launch.cluster.container import container_of
+from proofmark.monitoring.monitor import MonitorProcess
+from proofmark.monitoring.summary import summarise
+from proofmark.record.parts import Utilisation
+from proofmark.rules.case_file import load_model
+from proofmark.rules.config import resolve
+from proofmark.rules.legality import OverrideLayer
+from proofmark.rules.strict_yaml import load_mapping
+from proofmark.vendor.environment import load_environment
+from proofmark.vendor.hardware.chips import describe_chip
+from proofmark.vendor.introduction import introduce
+from proofmark.vendor.isolation import IsolationSettings
+from proofmark.vendor.monitor_log import read_samples
+from proofmark.vendor.unsupported import load_expected
+from proofmark.verdict.stages import impossible_utilisation
+from tests.cheats.corpus import files, named
+from tests.unit.test_legality import case_file
+from tests.unit.test_registry import GOOD, add, vendors
+from tests.unit.test_wall import behind
+
+__all__ = ["vendors"]
+
+LINES = 6
+"""Of a monitor's log, before it is asked to end."""
+
+CONTAINERS, CHIPS, CONFIGURATIONS, INTRODUCTIONS, MONITORS = map(
+    files, ("containers", "chips", "configurations", "introductions", "monitors")
+)
+
+
+@pytest.mark.parametrize("path", INTRODUCTIONS, ids=lambda path: path.stem)
+def test_an_introduction(path: Path, vendors: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    add(vendors, "acme", f"{GOOD}\n{path.read_text()}")
+    add(vendors, "honest")
+    monkeypatch.setenv("PROOFMARK_CORPUS", str(vendors))
+    told, before = "", sorted(vendors.rglob("*"))
+    try:
+        found = introduce("acme", vendors)
+        describe_chip(found.vendor.chip(), found.vendor.chip_units(), "fp32", found.chips_file)
+        assert found.directory == vendors / "acme"
+    except ProofmarkError as error:
+        told = str(error)
+    assert named(path)["TOLD"] in told and bool(told) == bool(named(path)["TOLD"]), told
+    assert len(told.splitlines()) < 2 and told.isprintable()
+    assert sorted(vendors.rglob("*")) == before
+    assert not [process for process in psutil.process_iter() if _began_with(process, str(vendors))]
+
+
+def _began_with(process: psutil.Process, marker: str) -> bool:
+    try:
+        return process.pid != psutil.Process().pid and process.environ().get("PROOFMARK_CORPUS") == marker
+    except psutil.Error:
+        return False
+
+
+@behind
+@pytest.mark.parametrize("path", MONITORS, ids=lambda path: path.stem)
+def test_a_monitor(path: Path, vendors: Path, tmp_path: Path) -> None:
+    """Its readings are a vendor's word: what can't be is none, and told."""
+    add(vendors, "acme", f"{GOOD}\n{path.read_text()}\nAcme.monitor = lambda self: Monitor()\n")
+    (tmp_path / "events.jsonl").write_text("kept")
+    log, deadline = tmp_path / "monitor.jsonl", time.monotonic() + 30
+    process = MonitorProcess("acme", vendors, os.getpgid(0), None, log, interval=0.02)
+    while not log.exists() or log.read_bytes().count(b"\n") < LINES:
+        assert time.monotonic() < deadline, (tmp_path / "monitor.err").read_text()
+        time.sleep(0.02)
+    assert process.stop() is None
+    times = [sample.time for sample in read_samples(log)[0]]
+    seen = summarise(log, (times[1], times[-1]) if len(times) > 2 else None, 1, [])
+    assert seen is not None and any(named(path)["TOLD"] in failure for failure in seen.failures), seen
+    assert seen.energy_joules is None or seen.energy_joules > 0
+    assert seen.isolation is not None and seen.isolation.landlock < 99
+    assert (tmp_path / "events.jsonl").read_text() == "kept"
+
+
+def told_of(path: Path) -> str:
+    """What a cheat in YAML is told."""
+    return path.read_text().partition("\n")[0].removeprefix("# told: ")
+
+
+@pytest.mark.parametrize("path", CHIPS, ids=lambda path: path.stem)
+def test_a_chip(path: Path, tmp_path: Path) -> None:
+    (tmp_path / "chips.yaml").write_text(path.read_text())
+    try:
+        chip = describe_chip("fake chip", 1, "fp32", tmp_path / "chips.yaml")
+        assert chip.peak is not None
+        told = impossible_utilisation(Utilisation(mfu=1e9 / chip.peak.flops_per_second), chip)
+    except ConfigurationError as error:
+        told = [str(problem) for problem in error.problems]
+    assert any(told_of(path) in line for line in told), told
+
+
+def _overrides(directory: Path) -> None:
+    path = directory / "configs/inference/net.yaml"
+    held = resolve(case_file(), "acme", [OverrideLayer(str(path), load_mapping(path, directory))], "engine")
+    if held.problems:
+        raise ConfigurationError(held.problems)
+
+
+READERS: dict[str, Callable[[Path], object]] = {
+    "environment.yaml": load_environment,
+    "isolation.yaml": lambda directory: load_model(directory / "isolation.yaml", IsolationSettings, directory),
+    "unsupported.yaml": lambda directory: load_expected(directory / "unsupported.yaml"),
+    "configs/inference/net.yaml": _overrides,
+}
+
+
+@pytest.mark.parametrize("path", CONFIGURATIONS, ids=lambda path: path.stem)
+def test_a_configuration(path: Path, tmp_path: Path) -> None:
+    name = path.read_text().splitlines()[1].removeprefix("# file: ")
+    (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / name).write_text(path.read_text())
+    with pytest.raises(ConfigurationError) as refused:
+        READERS[name](tmp_path)
+    (problem,) = refused.value.problems
+    assert told_of(path) in str(problem)
+
+
+@pytest.mark.parametrize("path", CONTAINERS, ids=lambda path: path.stem)
+def test_a_container(path: Path, tmp_path: Path) -> None:
+    (tmp_path / "container.yaml").write_text(path.read_text())
+    vendor: Any = SimpleNamespace(name="any", directory=tmp_path, vendor=SimpleNamespace(container_options=()))
+    with pytest.raises(ConfigurationError) as caught:
+        container_of(vendor, "image", "docker")
+    (problem,) = caught.value.problems
+    assert told_of(path) in str(problem)
