@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from proofmark import __version__
@@ -43,7 +44,8 @@ def collect(events_file: Path, begun: Event | None = None, seal: Seal | None = N
     begin = begin | _of_host(launched, begin) | {"isolation": begin.get("isolation", {}) | isolated}
     config = EffectiveConfig.from_dict(begin["config"])
     engine, framework = _measurement(events, "engine"), _measurement(events, "framework")
-    own, excuses = _own_checks(events, here=not launched)
+    target = "engine" if begin["compiler"] else "framework"
+    own, excuses = _own_checks(events, target, here=not launched)
     flops = Flops(
         declared=config.flops,
         counted=_last(events, "flops").get("counted"),
@@ -63,7 +65,7 @@ def collect(events_file: Path, begun: Event | None = None, seal: Seal | None = N
         accuracy=_accuracy(events, config, begin["gate"]),
         flops=flops,
         memory=_memory(events, begin["compiler"]),
-        dishonest=tuple(dict.fromkeys([*(event["what"] for event in events["dishonest"]), *_accusations(own)])),
+        dishonest=tuple(dict.fromkeys([*(event["what"] for event in events["dishonest"]), *_accusations(own, target)])),
         disturbed=tuple(dict.fromkeys([*(event["what"] for event in events["disturbed"]), *excuses])),
         checks=(*_checks(events), *own),
         partial=bool(events["partial"]),
@@ -125,25 +127,27 @@ def _checks(events: Events) -> tuple[Check, ...]:
     return tuple(Check.read(event) for event in events["check"] if event.get("attempt", 0) == attempt)
 
 
-def _own_checks(events: Events, here: bool) -> tuple[list[Check], list[str]]:
-    """Those that the session makes of what it was told: of time where the case ran `here`, and of fresh batches.
+def _own_checks(events: Events, target: str, here: bool) -> tuple[list[Check], list[str]]:
+    """Those that the session makes of what it was told: of time where the case ran `here`, and of the `target`'s fresh
+    batches.
 
     With what disturbed the machine too much for one of them to accuse.
     """
     checks = list(timed_outside(events["round_begin"], events["round_end"], events["round"])) if here else []
-    rounds = _of(events, "round", "engine")
+    rounds = _of(events, "round", target)
     fresh = fresh_pace([full_batches(event) for event in rounds])
     if fresh is None:
         return checks, []
     others = max((event.get("contention") or {}).get("others", 0.0) for event in rounds)
     fresh, excuses = excused(fresh, others)
-    return [*checks, fresh], excuses
+    name = fresh.name if target == "engine" else f"{fresh.name} ({target})"
+    return [*checks, replace(fresh, name=name)], excuses
 
 
-def _accusations(checks: Sequence[Check]) -> list[str]:
+def _accusations(checks: Sequence[Check], target: str) -> list[str]:
     """Those of checks that failed."""
     return [
-        f"the engine fails '{check.name}': {check.meaning} ({check.figure:.3g}, bound {check.bound:.3g})"
+        f"the {target} fails '{check.name}': {check.meaning} ({check.figure:.3g}, bound {check.bound:.3g})"
         for check in checks
         if not check.passed
     ]

@@ -39,7 +39,9 @@ REQUIRED_CHECKS = frozenset(
 )
 """Honesty checks without which an engine's figures count for nothing."""
 
-TIMED_CHECKS = frozenset({"no slower when fresh", "answers alike when timed"})
+ALIKE = "answers alike when timed"
+
+TIMED_CHECKS = frozenset({"no slower when fresh", ALIKE})
 """Those too, where a timed round has as many batches as there must be for some to be fresh."""
 
 
@@ -126,17 +128,32 @@ def _missing_identity(record: RunRecord) -> list[str]:
     reasons = missing_identity(record.dataset, record.weights, weights_loaded=has_model)
     if has_model and record.measured() is not None:
         reasons += missing_utilisation(record.flops, record.utilisation, record.chip)
-    if record.engine is not None:
-        fresh = any(timed.batches >= ENOUGH for timed in record.engine.rounds)
-        required = REQUIRED_CHECKS | TIMED_CHECKS if fresh else REQUIRED_CHECKS
-        missing = sorted(required - {check.name for check in record.checks})
-        reasons += [f"the honesty check '{name}' is missing" for name in missing]
+    missing = sorted(_required_checks(record) - {check.name for check in record.checks})
+    reasons += [f"the honesty check '{name}' is missing" for name in missing]
     size = record.dataset.items if record.dataset else None
     for name, measurement in (("framework", record.framework), ("engine", record.engine)):
         for number, timed in enumerate(measurement.rounds if measurement else (), 1):
             if size is not None and timed.items != size * timed.passes:
                 reasons.append(f"{name} round {number} ran {timed.items} of {size * timed.passes} samples")
     return reasons
+
+
+def _required_checks(record: RunRecord) -> frozenset[str]:
+    """Those of the engine; and of the framework where it ran in a process with a vendor's code, all where it is what
+    the run is ranked by."""
+    required = frozenset[str]()
+    if record.engine is not None:
+        required |= REQUIRED_CHECKS | (TIMED_CHECKS if _has_fresh(record.engine) else frozenset())
+    if record.framework is not None and "framework" in record.isolation:
+        alone = record.compiler is None
+        own = REQUIRED_CHECKS if alone else frozenset[str]()
+        own |= (TIMED_CHECKS if alone else {ALIKE}) if _has_fresh(record.framework) else frozenset[str]()
+        required |= {f"{name} (framework)" for name in own}
+    return required
+
+
+def _has_fresh(measurement: Measurement) -> bool:
+    return any(timed.batches >= ENOUGH for timed in measurement.rounds)
 
 
 def _impossible_figures(record: RunRecord) -> list[str]:

@@ -76,7 +76,7 @@ class Measured:
         first = next(iter(self.data.loader))[0]
         bench = Bench(config, loader, first, scoring, vendor, log, lambda **_: None, order=order)
         reference = lambda inputs: (self.answer(inputs), 0.0)  # noqa: E731
-        measure(bench, "engine", engine, 3, probed=True, probed_with=reference)
+        measure(bench, "engine", engine, 3, probed=True, reference=reference)
         return list(read_events(log.path))
 
 

@@ -55,7 +55,7 @@ def measured(
     first = next(iter(data.loader))[0]
     bench = Bench(config, data.loader, first, scoring, vendor, log, lambda **_: None)
     measure(bench, "framework", reference, 1)
-    measure(bench, "engine", engine, 3, probed=True, probed_with=reference if with_model else None)
+    measure(bench, "engine", engine, 3, probed=True, reference=reference if with_model else None)
     events = list(read_events(log.path))
     accusations = [event["what"] for event in events if event["event"] == "dishonest"]
     return accusations, [e["accuracy"] for e in events if e["event"] == "round" and e["of"] == "engine"]

@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 from proofmark.errors import Problem
 from proofmark.inference.record import STEPS, Measurement, RunRecord
 from proofmark.inference.timing.rounds import WITHIN
-from proofmark.inference.verdict import REQUIRED_CHECKS, TIMED_CHECKS, judge
+from proofmark.inference.verdict import ALIKE, REQUIRED_CHECKS, TIMED_CHECKS, judge
 from proofmark.measuring.mixed import ENOUGH
 from proofmark.measuring.statistics import rate
 from proofmark.record.parts import (
+    Check,
     Chip,
     Contention,
     Flops,
@@ -29,6 +30,7 @@ from proofmark.record.parts import (
 )
 from proofmark.verdict.engine import exit_code
 from proofmark.verdict.stages import FLOPS_TOLERANCE
+from proofmark.wall.isolation import Isolation
 from tests.unit.records import accuracy, checks, measurement, record, steps
 
 SKIPPED = {name: {"status": "skipped"} for name in ("export", "compile", "engine_inference")}
@@ -337,6 +339,24 @@ def test_the_checks_that_there_must_be() -> None:
         "leaves its inputs alone",
         "no faster when timed",
     } <= REQUIRED_CHECKS
+
+
+def of_framework(name: str) -> Check:
+    return Check(name=f"{name} (framework)", passed=True, figure=1.0, bound=1.1, meaning="something")
+
+
+@pytest.mark.parametrize("alone", [False, True])
+def test_a_framework_on_a_vendors_device_is_held_as_an_engine_is(alone: bool) -> None:
+    """All of an engine's checks where it is what is ranked, otherwise those of its answers."""
+    needed = sorted(REQUIRED_CHECKS | TIMED_CHECKS) if alone else [ALIKE]
+    made = {**(FRAMEWORK_ONLY if alone else {}), "isolation": {"framework": Isolation(kind="wall")}}
+    made |= {"framework": measurement(*[{"batches": ENOUGH}] * 3)}
+    own = () if alone else checks()
+    assert judge(record(**made, checks=(*own, *map(of_framework, needed)))).kind == "PASS"
+    for name in needed:
+        others = [of_framework(other) for other in needed if other != name]
+        verdict = judge(record(**made, checks=(*own, *others)))
+        assert verdict.reasons == (f"the honesty check '{name} (framework)' is missing",)
 
 
 @pytest.mark.parametrize("batches, needed", [(ENOUGH - 1, False), (ENOUGH, True)])

@@ -30,7 +30,7 @@ from proofmark.measuring.drawn import drawn_anew
 from proofmark.measuring.precision import count_flops, framework_compute, perturbed
 from proofmark.measuring.rehearsal import declared_and_counted, first_batch, rehearse, rehearse_training
 from proofmark.measuring.statistics import samples_needed
-from proofmark.measuring.window import Compute
+from proofmark.measuring.window import Apart, Compute
 from proofmark.metric import Scoring
 from proofmark.record.events import Log
 from proofmark.record.identity import identify
@@ -173,10 +173,17 @@ class Pipeline:
         if self.compiler is None and tested != precision:
             raise _Unsupported(f"the framework runs no {precision} on vendor {self.found.name}, and compiler is null")
         if tested != "fp32":
-            measure(self.bench, "framework_fp32", self._framework("fp32"), rounds=1)
-            self.engines.close()
+            self._measure_framework("framework_fp32", "fp32", rounds=1)
         self.log.write("framework_precision", precision=tested)
-        measure(self.bench, "framework", self._framework(tested), rounds=self.config.repeat, ranked=not self.compiler)
+        self._measure_framework("framework", tested, rounds=self.config.repeat, ranked=not self.compiler)
+
+    def _measure_framework(self, name: str, precision: str, rounds: int, ranked: bool = False) -> None:
+        """A vendor's device is held to the processor's answers; where the case is ranked by it, probed like an engine."""
+        assert self.model is not None
+        compute = self._framework(precision)
+        reference = self._reference(self.model) if isinstance(compute, Apart) else None
+        how: dict[str, Any] = {"ranked": ranked, "probed": ranked and reference is not None, "reference": reference}
+        measure(self.bench, name, compute, rounds, precision=precision, **how)
         self.engines.close()
 
     def _framework(self, precision: str) -> Compute:
@@ -222,7 +229,7 @@ class Pipeline:
             self._load_engine()
         assert self.engine is not None
         rounds = self._rounds()
-        measure(self.bench, "engine", self.engine, rounds, ranked=True, probed=True, probed_with=self._engines_like())
+        measure(self.bench, "engine", self.engine, rounds, ranked=True, probed=True, reference=self._engines_like())
         if self._undeclared():
             raise _Undeclared(
                 f"compiler {self.config.compiler} does not declare {self._undeclared()}, yet it ran: "
@@ -245,8 +252,8 @@ class Pipeline:
     def short_round(self) -> None:
         """Beyond the seven steps, as often as asked: what was measured last, for a fraction of a second more."""
         if self.short is None:
-            reference = self._engines_like() if self.engine is not None else None
             target = self.engine or self._framework(str(self.config.effective_precision))
+            reference = self._engines_like() if isinstance(target, Apart) else None
             self.short = ShortRounds(self.bench, target, reference)
         self.short.time()
 

@@ -31,7 +31,8 @@ def measure(
     *,
     ranked: bool = False,
     probed: bool = False,
-    probed_with: Compute | None = None,
+    reference: Compute | None = None,
+    precision: str | None = None,
 ) -> None:
     """Measure `compute`, called `name` in the log.
 
@@ -40,7 +41,9 @@ def measure(
         rounds: timed rounds, each of as many passes over the data as last `min_seconds` of compute.
         ranked: whether a measurement that was disturbed is repeated.
         probed: whether a honesty round is slipped in.
-        probed_with: what its answers are compared with, the framework in float32, if there is a model.
+        reference: what its answers are compared with, the framework in float32 on the processor; None where there is
+            no model, or nothing to compare: those of a target that isn't probed are looked at only with one.
+        precision: that it computes in; None for the tested one.
 
     Raises:
         StepError: an answer that is none, or a round that lost samples.
@@ -51,17 +54,17 @@ def measure(
     timing.warm_up()
     for bench.attempt in range(REPETITIONS + 1):
         # all of it anew, the honesty round too: it is held against rounds of the same minute
-        timing.fastest, timing.answers = float("inf"), Answers(LOOKED_AT) if probed else None
-        trial = Trial(bench, name, compute, probed_with) if probed else None
-        noise = _rounds(bench, timing, rounds, trial)
+        timing.fastest, timing.answers = float("inf"), Answers(LOOKED_AT) if probed or reference else None
+        trial = Trial(bench, name, compute, reference, precision)
+        noise = _rounds(bench, timing, rounds, trial if probed else None)
         if not noise or not ranked or bench.accused or bench.attempt == REPETITIONS:
             break
         bench.log.write("repeated", of=name, what=noise)
         bench.report(note=f"measuring again: {'; '.join(noise)}")
     timing.time_alone()
-    if trial is not None:
+    if probed:
         trial.hold_pace(timing)
-    if trial is not None and timing.answers is not None:
+    if timing.answers is not None:
         trial.hold_answers_timed(timing.answers)
     used, total = _device_memory(compute)
     peak = compute.peak_resident_bytes() if isinstance(compute, Apart) else peak_resident_bytes()

@@ -24,9 +24,13 @@ APPEALS = 3
 class Trial:
     """Probes the target called `name`, and writes the checks that it is held to to the log."""
 
-    def __init__(self, bench: Bench, name: str, compute: Compute, reference: Compute | None) -> None:
-        """`reference` is what answers are compared with: the framework in float32, if there is a model."""
+    def __init__(
+        self, bench: Bench, name: str, compute: Compute, reference: Compute | None, precision: str | None = None
+    ) -> None:
+        """`reference` is what answers are compared with: the framework in float32, if there is a model. `precision` is
+        the target's, where that is not the tested one."""
         self._bench, self._name, self._compute, self._reference = bench, name, compute, reference
+        self._precision = precision or str(bench.config.effective_precision)
         self._fastest_new = float("inf")
 
     def probe(self) -> None:
@@ -56,8 +60,8 @@ class Trial:
         """Rows of the timed rounds' answers, against the reference."""
         bench = self._bench
         if answers.taken:
-            precision, synchronize = str(bench.config.effective_precision), bench.vendor.synchronize
-            self._hold([timed_answers(answers, self._reference, self._compute, synchronize, precision, bench.loader)])
+            asked = self._reference, self._compute, bench.vendor.synchronize, self._precision
+            self._hold([timed_answers(answers, *asked, bench.loader)])
 
     def audit(self, other: Compute, reference: Compute) -> None:
         """Compare the target with the same compiler's engine for a model with other weights."""
@@ -74,8 +78,8 @@ class Trial:
     def _probed(self, remainder: int | None = None) -> list[Check]:
         bench = self._bench
         short = bench.remainder if remainder is None else remainder
-        precision = str(bench.config.effective_precision)
-        checks, a_pass = probe(bench.loader, self._compute, bench.vendor.synchronize, self._reference, precision, short)
+        asked = bench.vendor.synchronize, self._reference, self._precision
+        checks, a_pass = probe(bench.loader, self._compute, *asked, short)
         self._fastest_new = min(self._fastest_new, a_pass)
         return checks
 
