@@ -178,7 +178,7 @@ class Pipeline:
         self._measure_framework("framework", tested, rounds=self.config.repeat, ranked=not self.compiler)
 
     def _measure_framework(self, name: str, precision: str, rounds: int, ranked: bool = False) -> None:
-        """A vendor's device is held to the processor's answers; where the case is ranked by it, probed like an engine."""
+        """A device is held to the processor's answers; where the case is ranked by it, it is probed like an engine."""
         assert self.model is not None
         compute = self._framework(precision)
         reference = self._reference(self.model) if isinstance(compute, Apart) else None
