@@ -10,6 +10,7 @@ import yaml
 
 from tests.cluster.cell import until
 from tests.cluster.conftest import Campus
+from tests.cluster.declared import declare, reached
 from tests.cluster.engines import Engine, Podman
 from tests.cluster.site import Site, failure, recorded
 from tests.e2e.conftest import House, Ran, clean, one_line_answer
@@ -59,7 +60,8 @@ def refused(ran: Ran, *told: str) -> None:
         assert words in ran.output, ran.output
 
 
-def test_a_training_in_a_container(contained: Contained, engine: Engine) -> None:
+def test_a_training_in_a_container(contained: Contained, engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    declare(contained.house, monkeypatch)
     contained.give(shm_size="64m")
     ran = contained.run("--container", engine.image, scale="1x2")
     assert ran.code == 0, ran.output
@@ -74,6 +76,8 @@ def test_a_training_in_a_container(contained: Contained, engine: Engine) -> None
     assert {"--pull=never", "--shm-size=64m", f"--volume={contained.house.root}:{contained.house.root}"} <= {
         *container.command
     }
+    folder = ran.run_dir / "training/tiny/1x2/round1/noderank0"
+    reached(ran, record, *(folder / f"rank{rank}.log" for rank in (0, 1)))
     nothing_is_left(engine)
     assert list((contained.work / "runs").iterdir()) == []
 
@@ -145,7 +149,10 @@ def test_no_container_outlives_its_session(contained: Contained, engine: Engine)
     assert contained.house.becomes_empty(5)
 
 
-def test_inference_in_the_vendors_container(contained: Contained, engine: Engine) -> None:
+def test_inference_in_the_vendors_container(
+    contained: Contained, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    declare(contained.house, monkeypatch)
     (contained.house.root / "vendors/fake/Containerfile").write_text("FROM scratch\nLABEL made=here\n")
     ran = contained.infer("--container", "vendor")
     assert ran.code == 0, ran.output
@@ -154,6 +161,7 @@ def test_inference_in_the_vendors_container(contained: Contained, engine: Engine
     (host,) = record.launched
     assert host.container is not None and host.container.image.startswith("proofmark-fake:")
     assert record.monitoring is not None and record.monitoring.samples and record.device == 0
+    reached(ran, record, ran.case_dir() / "noderank0/worker.log")
     nothing_is_left(engine)
     assert list((contained.work / "runs").iterdir()) == []
 

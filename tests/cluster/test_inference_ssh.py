@@ -11,6 +11,7 @@ import pytest
 
 from proofmark.inference.node import remote
 from tests.cluster.conftest import Campus
+from tests.cluster.declared import declare, reached
 from tests.cluster.site import Ask
 from tests.cluster.test_ssh import COUNTING, cut_link, one_line_table, rebooted
 from tests.e2e.conftest import Ran, clean
@@ -31,7 +32,8 @@ def nothing_is_left(campus: Campus) -> None:
     assert [list((host.work / "runs").iterdir()) for host in campus.hosts.hosts] == [[], []]
 
 
-def test_two_cases_on_the_first_host(campus: Campus, tmp_path: Path) -> None:
+def test_two_cases_on_the_first_host(campus: Campus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    declare(campus.house, monkeypatch)
     campus.house.add_case("other", {"compiler": "onnx"})
     python, counted = tmp_path / "counting", tmp_path / "started"
     python.write_text(COUNTING.format(file=counted, python=sys.executable))
@@ -51,6 +53,7 @@ def test_two_cases_on_the_first_host(campus: Campus, tmp_path: Path) -> None:
         assert record.corrupt_lines == 0 and set(ran.steps(case).values()) <= {"done", "skipped"}
         assert {path.name for path in (ran.case_dir(case) / "noderank0").iterdir()} == {*remote.LEAVES, "monitor.csv"}
         assert record.kept == ()
+        reached(ran, record, ran.case_dir(case) / "noderank0/worker.log")
     nothing_is_left(campus)
     assert any((first.work / "cache" / "weights").rglob("*.safetensors")), "trained there once"
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.cluster.cell import until
+from tests.cluster.declared import declare, reached
 from tests.cluster.site import MIDWAY, Ask, Site, failure, known_as_lost, recorded
 from tests.cluster.slurm import Slurm
 from tests.e2e.conftest import House, one_line_answer
@@ -30,7 +31,10 @@ def nothing_is_left(slurm: Slurm) -> None:
     until(lambda: not slurm.jobs() and not slurm.processes(), "nodes without jobs and processes", 15)
 
 
-def test_a_training_on_two_nodes_that_were_waited_for(site: Site, slurm: Slurm) -> None:
+def test_a_training_on_two_nodes_that_were_waited_for(
+    site: Site, slurm: Slurm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    declare(site.house, monkeypatch)
     for node in slurm.nodes:
         slurm.drain(node)
     session = site.start()
@@ -45,6 +49,7 @@ def test_a_training_on_two_nodes_that_were_waited_for(site: Site, slurm: Slurm) 
     for node in (0, 1):
         names = {path.name for path in (folder / f"noderank{node}").iterdir()}
         assert names >= {"agent.jsonl", "monitor.jsonl", f"rank{node}.jsonl"}
+    reached(ran, record, *(folder / f"noderank{rank}/rank{rank}.log" for rank in (0, 1)))
     nothing_is_left(slurm)
     assert list((site.work / "runs").iterdir()) == []
 
@@ -127,7 +132,8 @@ def test_what_slurm_refuses_is_told(site: Site, slurm: Slurm, tmp_path: Path, mo
         one_line_answer(site.run(), "salloc, srun", "not found in PATH")
 
 
-def test_inference_on_a_node_that_was_waited_for(site: Site, slurm: Slurm) -> None:
+def test_inference_on_a_node_that_was_waited_for(site: Site, slurm: Slurm, monkeypatch: pytest.MonkeyPatch) -> None:
+    declare(site.house, monkeypatch)
     for node in slurm.nodes:
         slurm.drain(node)
     session = site.start_inference()
@@ -138,6 +144,7 @@ def test_inference_on_a_node_that_was_waited_for(site: Site, slurm: Slurm) -> No
     record = ran.record()
     assert record.verdict is not None and record.verdict.kind == "PASS"
     assert [host.name for host in record.launched] == ["n1"] and record.monitoring is not None
+    reached(ran, record, ran.case_dir() / "noderank0/worker.log")
     nothing_is_left(slurm)
     assert list((site.work / "runs").iterdir()) == []
 

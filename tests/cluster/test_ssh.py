@@ -16,6 +16,7 @@ import pytest
 
 from tests.cluster.cell import until
 from tests.cluster.conftest import Campus
+from tests.cluster.declared import declare, reached
 from tests.cluster.netns import Hosts
 from tests.cluster.site import MIDWAY, Ask, failure, known_as_lost, recorded
 from tests.e2e.conftest import House, Ran, clean, one_line_answer
@@ -34,7 +35,10 @@ def counting_far_ends(folder: Path) -> tuple[Path, Callable[[], int]]:
     return python, lambda: len(file.read_text().splitlines())
 
 
-def test_trainings_on_hosts_that_stay_connected(campus: Campus, tmp_path: Path) -> None:
+def test_trainings_on_hosts_that_stay_connected(
+    campus: Campus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    declare(campus.house, monkeypatch)
     python, started = counting_far_ends(tmp_path)
     ran = campus.run("--scale", "1x1", "-k", "1x1 or 2x1", python=str(python))
     assert ran.code == 0 and started() == 2, ran.output
@@ -46,6 +50,7 @@ def test_trainings_on_hosts_that_stay_connected(campus: Campus, tmp_path: Path) 
     for node in (0, 1):
         names = {path.name for path in (folder / f"noderank{node}").iterdir()}
         assert names >= {"agent.log", "agent.jsonl", "monitor.jsonl", f"rank{node}.jsonl", f"rank{node}.log"}
+    reached(ran, record, *(folder / f"noderank{rank}/rank{rank}.log" for rank in (0, 1)))
     launched = record.runs[0].launched
     assert [host.name for host in launched] == [host.name for host in campus.hosts.hosts]
     assert all(host.skew is not None and abs(host.skew) < 0.5 for host in launched)
