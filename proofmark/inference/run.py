@@ -275,7 +275,7 @@ class CaseRun(Run[RunRecord]):
         declared = self._found.vendor.compilers.get(compiler) if compiler else None
         packages = [*PACKAGES, *([declared.package] if declared and declared.package else [])]
         return {
-            **run_facts(self._found, self.config, self.config.effective_precision, compiler, packages, {}),
+            **run_facts(self._found, self.config, self.config.effective_precision, compiler, packages),
             "policy": self._options.policy.model_dump(mode="json"),
             "compiler": compiler,
             "gate": self._options.policy.accuracy_ratio,

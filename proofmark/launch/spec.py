@@ -35,6 +35,10 @@ class RunSpec:
         """Where a node leaves its files."""
         return Path(self.directory) / f"noderank{node}"
 
+    def own_directory(self, node: int, local_rank: int) -> Path:
+        """The directory of a process there that runs a vendor's code: what it may write, as long as it runs."""
+        return self.node_directory(node) / f"own{local_rank}"
+
     def save(self, path: Path) -> None:
         """Write it down.
 

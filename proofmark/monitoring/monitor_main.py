@@ -26,6 +26,7 @@ from proofmark.vendor.isolation import NOT_ASKED_FOR, VendorPlace
 from proofmark.vendor.readings import Monitor
 from proofmark.vendor.registry import find_vendor
 from proofmark.wall.isolation import Isolation
+from proofmark.wall.wall import Wall
 
 POWERCAP = Path("/sys/class/powercap")
 
@@ -55,8 +56,9 @@ def _close_in(orders: dict[str, Any]) -> Isolation:
     """Put the wall on, before any of the vendor's code runs. What is wrong with the vendor is found after it."""
     if not orders["wall"]:
         return Isolation.none(NOT_ASKED_FOR)
+    own = Wall(writable=(Path(tempfile.gettempdir()),))
     try:
-        return VendorPlace.of(orders["vendor"], Path(orders["vendors_dir"])).enter(Path(tempfile.gettempdir()))
+        return VendorPlace.of(orders["vendor"], Path(orders["vendors_dir"])).enter(own)
     except (ProofmarkError, ImportError) as error:
         return Isolation.none(f"the vendor can't be found: {error}")
 

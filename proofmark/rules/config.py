@@ -22,10 +22,11 @@ class HostSettings:
     """Where things are on this machine. Not part of the task: kept out of the hash.
 
     `artifact_dir` is where a compiler may leave its compiled engine, `device` what --device asked of the vendor,
-    `isolation` whether vendors' code runs behind a wall where the kernel has one, `environment` the variables that the
-    vendor declares for the case's processes, `flops_convention` by whose FLOPs MFU is shown too, `log_level` from which
-    level on those processes print what is logged in them, `validated_onnx` the SHA-256 of the ONNX file whose model an
-    earlier run vouches for.
+    `isolation` whether vendors' code runs behind a wall where the kernel has one, `own_directory` how many GiB each of
+    its processes may keep in a directory of its own, `environment` the variables that the vendor declares for the
+    case's processes, `flops_convention` by whose FLOPs MFU is shown too, `log_level` from which level on those
+    processes print what is logged in them, `validated_onnx` the SHA-256 of the ONNX file whose model an earlier run
+    vouches for.
     """
 
     data_dir: str | None = None
@@ -34,6 +35,7 @@ class HostSettings:
     artifact_dir: str | None = None
     device: str | None = None
     isolation: Literal["wall", "process"] = "wall"
+    own_directory: float = 256.0
     environment: Mapping[str, str] = field(default_factory=dict)
     flops_convention: Literal["counted", "flagperf"] = "counted"
     log_level: LogLevel | None = None

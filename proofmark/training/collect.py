@@ -21,6 +21,7 @@ from proofmark.training.logs.rank_log import RankLog
 from proofmark.training.logs.seed_run import collect_run, olympic_mean, rates_over, tokens_over
 from proofmark.training.record import SeedRun, TrainingRecord
 from proofmark.training.verdict import judge
+from proofmark.wall.isolation import Isolation, weakest
 
 ALONE: Event = {"hosts": [], "instances": None}
 """What of a run's end is not an independent server's."""
@@ -44,7 +45,9 @@ def collect(run_dir: Path, begun: Event | None = None, seal: Seal | None = None)
         raise ValueError(f"{run_dir / 'events.jsonl'} does not say what was run")
     begin = begin | _of_hosts(events)  # first: the chip there decides over utilisation
     config = EffectiveConfig.from_dict(begin["config"])
-    runs, firsts, damaged = _rounds(run_dir, events, begin["nnodes"], config)
+    runs, firsts, kept, damaged = _rounds(run_dir, events, begin["nnodes"], config)
+    ranks = weakest(kept)
+    begin |= {"isolation": begin.get("isolation", {}) | ({"ranks": ranks.model_dump()} if ranks else {})}
     damaged = [*(event["what"] for event in read if event["event"] == CORRUPT), *damaged, *_damaged_agents(run_dir)]
     first = firsts[0] if firsts else RankLog(0)
     task: dict[str, Any] = {name: getattr(config, name) for name in ("metric", "target", "better")}
@@ -90,26 +93,28 @@ def _changed(run_dir: Path, events: Sequence[Event], seal: Seal | None) -> list[
 
 def _rounds(
     run_dir: Path, events: Sequence[Event], nnodes: int, config: EffectiveConfig
-) -> tuple[list[SeedRun], list[RankLog], list[str]]:
-    """Each seed's run, the logs of those runs' first ranks, and the damaged lines of any rank's.
+) -> tuple[list[SeedRun], list[RankLog], list[Isolation], list[str]]:
+    """Each seed's run, the logs of those runs' first ranks, how ranks were kept, and the damaged lines of any's log.
 
     A run that was cut off has no end, and may have no rank 0: its other ranks say why, and it is a run all the same.
     """
-    runs, firsts, damaged = list[SeedRun](), list[RankLog](), list[str]()
+    runs, firsts, kept, damaged = list[SeedRun](), list[RankLog](), list[Isolation](), list[str]()
     for event in (event for event in events if event["event"] == "round_begin"):
         number = event["round"]
         end = next((e for e in events if e["event"] == "round_end" and e["round"] == number), None)
         run, ranks = collect_run(run_dir / f"round{number}", event, end, nnodes, config)
         firsts += [log for log in ranks[:1] if log.rank == 0]
+        kept += [log.isolation for log in ranks if log.isolation]
         damaged += _damaged(f"round{number}", ranks)
         servers = []
         for home in _further_servers(run):
             own = {**(end or {}), **ALONE}
             server, logs = collect_run(run_dir / f"round{number}" / home, event, own, nnodes, config)
             servers.append(server)
+            kept += [log.isolation for log in logs if log.isolation]
             damaged += _damaged(f"round{number}/{home}", logs)
         runs.append(run.model_copy(update={"servers": tuple(servers)}))
-    return runs, firsts, damaged
+    return runs, firsts, kept, damaged
 
 
 def _damaged(home: str, ranks: Iterable[RankLog]) -> Iterator[str]:

@@ -26,6 +26,7 @@ from proofmark.record.event_types import (
 )
 from proofmark.record.event_types import Configuration as _Configuration
 from proofmark.record.parts import Check, Contention, Host, Identity, Instances, Launched
+from proofmark.wall.isolation import Isolation
 
 Code = Annotated[int, Field(gt=-(1 << 31), lt=1 << 31)]
 
@@ -95,6 +96,11 @@ class _Died(Typed):
     died: Moment
 
 
+class _Ended(Typed):
+    rank: Count
+    reason: Text
+
+
 class _Hang(Typed):
     rank: Count
     step: Count
@@ -147,6 +153,7 @@ AGENT_EVENTS = EventReader(
     {
         "agent_begin": Annotated[Typed, fits(Host)],
         "rank_died": _Died,
+        "rank_ended": _Ended,
         "hang": _Hang,
         "stopped": Typed,
         "monitor_failed": Reason,
@@ -159,6 +166,12 @@ AGENT_EVENTS = EventReader(
 
 class _Rank(Typed):
     rank: Count
+
+
+class Isolated(Typed):
+    """How a process is kept from the rest."""
+
+    isolation: Annotated[dict[str, Any], part(Isolation)]
 
 
 class _RankFailed(_Rank):
@@ -249,6 +262,7 @@ class _Memory(Typed):
 RANK_EVENTS = EventReader(
     {
         "rank_begin": _Rank,
+        "isolated": Isolated,
         "init_begin": Typed,
         "dataset": Annotated[_Dataset, fits(Identity)],
         "model": _Model,

@@ -17,9 +17,6 @@ from proofmark.suite import R, Run
 from proofmark.vendor.hardware.provenance import run_facts
 from proofmark.vendor.registry import FoundVendor
 
-UNWALLED = {"ranks": "they read data, write checkpoints, and talk to one another"}
-"""Processes with a vendor's code that no wall is around."""
-
 
 class LoggedRun(Run[R]):
     """Nothing is trained of an illegal configuration, nor at a precision that the vendor does not declare."""
@@ -57,7 +54,7 @@ class LoggedRun(Run[R]):
     def begin(self) -> None:
         """Write down what is to be run."""
         if self._begun is None:
-            shared = run_facts(self._found, self.config, self.config.precision, None, self._packages, UNWALLED)
+            shared = run_facts(self._found, self.config, self.config.precision, None, self._packages)
             case = f"{self.config.suite}/{self.config.case}"
             problems = [vars(problem) for problem in self.problems]
             shared["policy"] = self._policy.model_dump(mode="json")

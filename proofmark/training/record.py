@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 from pydantic import Field
 
@@ -89,6 +90,7 @@ class Rank(Part):
     rank: int
     node: int | None = None
     steps: int | None = Field(default=None, description="at its end; null: its log has no end")
+    isolation: Literal["wall", "process"] | None = Field(default=None, description="null: it came to none")
     compute_seconds: float | None = None
     data_seconds: float | None = None
     communication: Communication | None = Field(default=None, description="null at one process")

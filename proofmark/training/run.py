@@ -181,6 +181,7 @@ class ScaleRun(LoggedRun[TrainingRecord]):
             monitor_interval=self._options.monitor_interval,
             setup_timeout=self._options.setup_timeout,
             audited=self._options.audited,
+            backend=self._found.vendor.distributed_backend,
         )
 
     def _facts(self) -> dict[str, Any]:

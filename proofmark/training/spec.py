@@ -12,12 +12,12 @@ from proofmark.launch.spec import RunSpec
 AGENT = "PROOFMARK_AGENT"
 """Variable with the agent's process id, in the environment of its ranks: they end with it."""
 
-OUTPUTS = "PROOFMARK_OUTPUTS"
-"""Variable with what a node's ranks print to, by local rank: descriptors of the agent's pipes."""
+OUTPUTS, EVENTS = "PROOFMARK_OUTPUTS", "PROOFMARK_EVENTS"
+"""Variables with what a node's ranks print to, and tell events by: the agent's pipes, in the order of local ranks."""
 
 
 WEIGHTS = "final.safetensors"
-"""The weights with which rank 0 says that it reached the target, in its node's folder until they were looked at."""
+"""The weights with which rank 0 says that it reached the target, in its own directory until they were looked at."""
 
 STEP, WHICH = "recorded-{}", "which.json"
 BEFORE, GRADIENTS, AFTER = "before.safetensors", "gradients.safetensors", "after.safetensors"
@@ -38,6 +38,7 @@ class TrainingSpec(RunSpec):
         setup_timeout: the same while a rank sets up, and in its first step.
         audited: record some steps, which are done again outside the ranks.
         until_converged: end at the target; otherwise train for as long as the limits allow.
+        backend: of the ranks' process group.
     """
 
     nnodes: int = 1
@@ -51,6 +52,7 @@ class TrainingSpec(RunSpec):
     setup_timeout: float = 1800.0
     until_converged: bool = True
     audited: bool = False
+    backend: str = "gloo"
 
     @property
     def checkpoint_directory(self) -> Path:

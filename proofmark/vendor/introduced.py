@@ -23,6 +23,7 @@ from proofmark.vendor.contract import Software, Vendor
 from proofmark.vendor.hardware.provenance import device_software
 from proofmark.vendor.isolation import VendorPlace
 from proofmark.vendor.registry import FoundVendor, find_vendor
+from proofmark.wall.wall import Wall
 
 Note = Callable[[str], None]
 
@@ -43,7 +44,8 @@ def main() -> None:
     try:
         place = VendorPlace.of(orders["vendor"], Path(orders["vendors_dir"]))
         if orders["wall"]:
-            send(isolation=place.enter(Path(tempfile.gettempdir())).model_dump(mode="json"))
+            own = Wall(writable=(Path(tempfile.gettempdir()),))
+            send(isolation=place.enter(own).model_dump(mode="json"))
         threading.Thread(target=_watch_parent, daemon=True).start()
         note("its import")
         found = find_vendor(orders["vendor"], Path(orders["vendors_dir"]), orders["selected"])

@@ -12,7 +12,7 @@ import os
 import posixpath
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
@@ -32,6 +32,9 @@ FILE = "isolation.yaml"
 
 KERNELS = ("/dev/dri/renderD*", "/dev/accel/accel*")
 """Where the kernel itself puts accelerators, whoever made them: no file need name these."""
+
+COMPILED = ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")
+"""Variables with where compilers keep what they have compiled: others' can't be seen behind the wall."""
 
 NOT_ASKED_FOR = "none was put on: --isolation process"
 
@@ -129,25 +132,22 @@ class VendorPlace:
         """Variables of this process that its code reads."""
         return {name: value for name, value in os.environ.items() if passes(name, self.settings.environment)}
 
-    def enter(self, own: Path | None, readable: Sequence[Path] = (), hidden: Sequence[Path] = ()) -> Isolation:
+    def enter(self, wall: Wall) -> Isolation:
         """Close this process in for good, so that it can import this vendor and run its code.
 
         Args:
-            own: the one directory that can be written.
-            readable: what can be read beside the vendor's own code.
-            hidden: what must not be.
+            wall: what it may reach beside what the vendor needs.
 
         Raises:
             RuntimeError: this process has several threads already.
         """
         sys.meta_path.insert(0, _Known(self.top))
         return put_on(
-            Wall(
-                readable=(*self.readable, *map(Path, self.settings.readable), *readable),
-                writable=() if own is None else (own,),
+            replace(
+                wall,
+                readable=(*self.readable, *map(Path, self.settings.readable), *wall.readable),
                 devices=tuple(self.settings.device_files()),
                 network=self.settings.network,
-                hidden=tuple(hidden),
             )
         )
 

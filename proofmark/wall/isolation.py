@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-Network = Literal["closed", "asked for", "open"]
+Network = Literal["closed", "asked for", "between ranks", "open"]
 
 
 class Isolation(BaseModel):
@@ -20,7 +21,10 @@ class Isolation(BaseModel):
 
     kind: Literal["wall", "process"] = "process"
     landlock: int = Field(default=0, ge=0, description="version of the kernel's Landlock interface; 0: not used")
-    network: Network = Field(default="open", description="`asked for`: the vendor's own file wants it")
+    network: Network = Field(
+        default="open",
+        description="`asked for`: the vendor's own file wants it; `between ranks`: TCP, which they need to be several",
+    )
     devices: tuple[str, ...] = Field(default=(), description="device files that can be used")
     gaps: tuple[str, ...] = Field(default=(), description="what is not closed, each with its reason")
 
@@ -28,3 +32,8 @@ class Isolation(BaseModel):
     def none(cls, reason: str) -> Isolation:
         """A process of its own and nothing else."""
         return cls(gaps=(reason,))
+
+
+def weakest(kept: Iterable[Isolation]) -> Isolation | None:
+    """That of several processes which holds least; None of none."""
+    return min(kept, key=lambda each: (each.kind == "wall", each.network == "closed", -len(each.gaps)), default=None)

@@ -17,7 +17,7 @@ CREATE_RULESET, ADD_RULE, RESTRICT_SELF = 444, 445, 446
 VERSION = 1 << 0
 """The flag by which CREATE_RULESET answers with its version."""
 
-PATH_BENEATH = 1
+PATH_BENEATH, NET_PORT = 1, 2
 PR_SET_NO_NEW_PRIVS = 38
 
 
@@ -45,21 +45,29 @@ class Access(IntFlag):
 NOTHING = Access(0)
 READ = Access.EXECUTE | Access.READ_FILE | Access.READ_DIR
 USE = Access.READ_FILE | Access.WRITE_FILE | Access.IOCTL_DEV
-WRITE = ~(Access.MAKE_CHAR | Access.MAKE_BLOCK | Access.IOCTL_DEV)
+SHARE = Access.READ_FILE | Access.WRITE_FILE | Access.TRUNCATE | Access.MAKE_REG | Access.REMOVE_FILE
+"""A directory of shared memory: what is there can't be listed."""
+WRITE = ~(Access.MAKE_CHAR | Access.MAKE_BLOCK | Access.MAKE_SYM | Access.IOCTL_DEV)
+"""No symbolic links: the referee reads what is left there, and must not be led elsewhere."""
 OF_A_FILE = Access.EXECUTE | Access.WRITE_FILE | Access.READ_FILE | Access.TRUNCATE | Access.IOCTL_DEV
 
 _FILES = {1: Access.REFER, 2: Access.TRUNCATE, 3: Access.IOCTL_DEV, 4: Access.IOCTL_DEV}
 """By version: the first right that it doesn't handle yet."""
 
-TCP = 0b11
-"""Binding and connecting, from version 4 on."""
+BIND_TCP, CONNECT_TCP = 1 << 0, 1 << 1
+TCP = BIND_TCP | CONNECT_TCP
+"""From version 4 on."""
 
-SCOPES = 0b11
-"""Abstract sockets and signals, from version 6 on."""
+ABSTRACT_SOCKETS, SIGNALS = 1 << 0, 1 << 1
+"""From version 6 on."""
 
 
 class _Ruleset(ctypes.Structure):
     _fields_ = [("files", ctypes.c_uint64), ("network", ctypes.c_uint64), ("scoped", ctypes.c_uint64)]
+
+
+class _Port(ctypes.Structure):
+    _fields_ = [("allowed", ctypes.c_uint64), ("port", ctypes.c_uint64)]
 
 
 class _Beneath(ctypes.Structure):
@@ -76,12 +84,14 @@ def version() -> int:
     return _call(CREATE_RULESET, None, ctypes.c_size_t(0), VERSION)
 
 
-def restrict(rules: dict[Path, Access], network: bool) -> int:
+def restrict(rules: dict[Path, Access], network: bool, listening: bool = False, abstract: bool = False) -> int:
     """Refuse this thread, and all that it starts, what no rule allows.
 
     Args:
         rules: what may be done with a file, or a directory and all below it. One that is not there is left out.
         network: whether TCP stays open.
+        listening: whether a TCP port may be listened at that the kernel chooses, where it does not.
+        abstract: whether abstract sockets of others stay.
 
     Returns:
         The version in use.
@@ -91,12 +101,15 @@ def restrict(rules: dict[Path, Access], network: bool) -> int:
     """
     found = version()
     handled = Access((_FILES.get(found) or Access.IOCTL_DEV << 1) - 1)
-    ruleset = _Ruleset(handled, TCP if found >= 4 and not network else 0, SCOPES if found >= 6 else 0)
+    tcp, scopes = 0 if network or found < 4 else TCP, SIGNALS | (0 if abstract else ABSTRACT_SOCKETS)
+    ruleset = _Ruleset(handled, tcp, scopes if found >= 6 else 0)
     size = 24 if found >= 6 else 16 if found >= 4 else 8
     descriptor = _call(CREATE_RULESET, ctypes.byref(ruleset), ctypes.c_size_t(size), 0)
     try:
         for path, access in rules.items():
             _allow(descriptor, path, access & handled)
+        if tcp and listening:
+            _call(ADD_RULE, descriptor, NET_PORT, ctypes.byref(_Port(BIND_TCP, 0)), 0)
         if ctypes.CDLL(None, use_errno=True).prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0):
             raise OSError(ctypes.get_errno(), "no_new_privs")
         _call(RESTRICT_SELF, descriptor, 0)

@@ -16,7 +16,7 @@ REFUSE = 0x00050000
 UNKNOWN = -1
 """What libseccomp answers for a name that it doesn't know."""
 
-NOT_EQUAL, EQUAL, GREATER = 1, 4, 6
+NOT_EQUAL, EQUAL, GREATER, MASKED = 1, 4, 6, 7
 
 ATTRIBUTES = (
     *("chmod", "fchmod", "fchmodat", "fchmodat2", "chown", "fchown", "lchown", "fchownat"),
@@ -49,6 +49,12 @@ SINCE = {"fchmodat2": 452, "setxattrat": 463, "removexattrat": 466, "file_setatt
 FAMILIES = 64
 """Above all socket families that there are."""
 
+KINDS, FASTOPEN = 0xF, 0x20000000
+"""The bits of a socket's type that say its kind; what has a send connect, past Landlock."""
+
+SENDS = {"sendto": 3, "sendmsg": 2, "sendmmsg": 3}
+"""Which argument of theirs has the flags."""
+
 
 class _Argument(ctypes.Structure):
     _fields_ = [
@@ -59,11 +65,12 @@ class _Argument(ctypes.Structure):
     ]
 
 
-def restrict(network: bool, sockets_in_files: bool) -> None:
+def restrict(network: bool, sockets_in_files: bool, streams: bool = False) -> None:
     """Refuse this thread, and all that it starts, those calls; calls of another architecture end it.
 
     Args:
         network: whether sockets of the Internet stay.
+        streams: whether TCP's alone do, which Landlock knows.
         sockets_in_files: whether those stay that have a place in the file system, behind which a daemon may listen
             (Landlock knows none of them). Pairs of sockets without a name always stay.
 
@@ -80,13 +87,30 @@ def restrict(network: bool, sockets_in_files: bool) -> None:
     for name, process in PRIORITY_OF_A_PROCESS.items():
         rules.refuse(name, errno.EPERM, _Argument(0, NOT_EQUAL, process))
         rules.refuse(name, errno.EPERM, _Argument(1, NOT_EQUAL, 0))
-    kept = {socket.AF_INET, socket.AF_INET6, socket.AF_NETLINK} if network else set()
+    kept = {socket.AF_INET, socket.AF_INET6, socket.AF_NETLINK} if network or streams else set()
     kept |= {socket.AF_UNIX} if sockets_in_files else set()
+    if streams and not network:
+        _leave_streams(rules)
     for family in range(FAMILIES):
         if family not in kept:
             rules.refuse("socket", errno.EACCES, _Argument(0, EQUAL, family))
     rules.refuse("socket", errno.EACCES, _Argument(0, GREATER, FAMILIES - 1))
     rules.load()
+
+
+def _leave_streams(rules: _Filter) -> None:
+    """Of the Internet's sockets TCP's, and the kernel's own answers on what interfaces there are."""
+    for family in (socket.AF_INET, socket.AF_INET6):
+        of_it = _Argument(0, EQUAL, family)
+        for kind in range(KINDS + 1):
+            if kind != socket.SOCK_STREAM:
+                rules.refuse("socket", errno.EACCES, of_it, _Argument(1, MASKED, KINDS, kind))
+        for protocol in range(1, socket.IPPROTO_TCP):
+            rules.refuse("socket", errno.EACCES, of_it, _Argument(2, EQUAL, protocol))
+        rules.refuse("socket", errno.EACCES, of_it, _Argument(2, GREATER, socket.IPPROTO_TCP))
+    rules.refuse("socket", errno.EACCES, _Argument(0, EQUAL, socket.AF_NETLINK), _Argument(2, NOT_EQUAL, 0))
+    for name, flags in SENDS.items():
+        rules.refuse(name, errno.EACCES, _Argument(flags, MASKED, FASTOPEN, FASTOPEN))
 
 
 class _Filter:

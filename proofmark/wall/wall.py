@@ -9,12 +9,16 @@ import stat
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from proofmark.wall import landlock, privileges, python, system_calls
 from proofmark.wall.isolation import Isolation, Network
 
-SIGNALS, TRUNCATION = 6, 3
+SIGNALS, TCP, TRUNCATION = 6, 4, 3
 """Versions of Landlock before which it knows nothing of them."""
+
+
+SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 (it is the system's)
 
 
 @dataclass(frozen=True)
@@ -26,7 +30,11 @@ class Wall:
         writable: likewise; the process's own. It can remove one when it is empty, and what else is empty beside it.
         devices: character devices that it may use.
         network: whether it may use that.
+        streams: whether it may use TCP: "own" to listen at a port of the kernel's choice, and connect to nobody (a
+            process group of one needs that), "all" to connect as well, to be one of several ranks.
         sockets_in_files: whether it may use sockets that lie in the file system (a loader's processes need some).
+        abstract_sockets: whether it may use those of others that lie nowhere (ranks on devices of one host may).
+        shared_memory: whether it may make some under a name of its own choice, and use others' whose name it knows.
         hidden: what it must not see, whatever the others say: tried, and a gap where it can be seen.
         largest_file: bytes that a file which it writes may have.
     """
@@ -35,7 +43,10 @@ class Wall:
     writable: tuple[Path, ...] = ()
     devices: tuple[Path, ...] = ()
     network: bool = False
+    streams: Literal["none", "own", "all"] = "none"
     sockets_in_files: bool = False
+    abstract_sockets: bool = False
+    shared_memory: bool = False
     hidden: tuple[Path, ...] = ()
     largest_file: int = privileges.LARGEST_FILE
 
@@ -53,12 +64,14 @@ def put_on(wall: Wall) -> Isolation:
     version, without = _close_files(wall, devices)
     gaps += without
     try:
-        system_calls.restrict(wall.network, wall.sockets_in_files)
+        system_calls.restrict(wall.network, wall.sockets_in_files, wall.streams != "none")
     except OSError as error:
         gaps.append(f"network, modes and owners of files, keys: no filter of system calls: {error.strerror or error}")
     outside = _outside(wall)
     gaps += outside
-    network: Network = "asked for" if wall.network else "open" if _opens_a_socket() else "closed"
+    if wall.sockets_in_files:
+        gaps.append("sockets in files: whoever listens there can be spoken to, since processes here speak so")
+    network = _network(wall, version)
     return Isolation(
         kind="wall" if version and network != "open" and not outside else "process",
         landlock=version,
@@ -77,14 +90,27 @@ def _close_files(wall: Wall, devices: Collection[Path]) -> tuple[int, list[str]]
         path.parent: landlock.Access.REMOVE_DIR | rules.get(path.parent, landlock.NOTHING) for path in wall.writable
     }
     rules |= dict.fromkeys(wall.writable, landlock.WRITE)
+    rules |= {SHARED_MEMORY: landlock.SHARE} if wall.shared_memory else {}
     try:
-        version = landlock.restrict(rules, wall.network)
+        tcp = wall.network or wall.streams == "all"
+        version = landlock.restrict(rules, tcp, wall.streams == "own", wall.abstract_sockets)
     except OSError as error:
         return 0, [f"files, signals, memory of other processes: no Landlock: {_why(error)}"]
     gaps = [f"signals to other processes: Landlock {version} knows nothing of them"] if version < SIGNALS else []
     if version < TRUNCATION:
         gaps.append(f"cutting off files: Landlock {version} knows nothing of it")
+    if version < TCP and wall.streams == "own":
+        gaps.append(f"network: Landlock {version} knows nothing of it, and one rank's process group needs TCP")
     return version, gaps
+
+
+def _network(wall: Wall, version: int) -> Network:
+    """What of it can be reached."""
+    if wall.network:
+        return "asked for"
+    if _opens_a_socket() or (wall.streams == "own" and version < TCP):
+        return "open"
+    return "between ranks" if wall.streams == "all" else "closed"
 
 
 def _why(error: OSError) -> str:

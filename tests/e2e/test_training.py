@@ -41,6 +41,10 @@ def test_passes_at_both_scales(session: tuple[House, Ran]) -> None:
         assert kind(record) == "PASS" and run.converged, ran.output
         assert run.metric is not None and run.metric >= record.target
         assert record.world == world == len(run.ranks)
+        kept = record.isolation["ranks"]
+        assert kept.kind == "process" or kept.network == ("closed" if world == 1 else "between ranks")
+        assert {rank.isolation for rank in run.ranks} == {kept.kind}
+        assert not list(ran.run_dir.rglob("own[0-9]"))
         assert run.samples == run.samples_to_target and run.samples % 203 == 0  # whole epochs, short batches too
         assert run.rates and run.rates.pure_compute >= run.rates.no_eval >= run.rates.raw
         assert [host and host.cores for host in run.nodes] == [usable_cores()] and {r.node for r in run.ranks} == {0}

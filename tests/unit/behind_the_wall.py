@@ -45,6 +45,18 @@ def connected(family: int, kind: int, address: Any) -> None:
         one.send(b"x")
 
 
+def listened() -> None:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        one.listen()
+
+
+def sent_at_once(address: tuple[str, int]) -> None:
+    """Without a call that connects."""
+    with socket.socket() as one:
+        one.sendto(b"x", socket.MSG_FASTOPEN, address)
+
+
 def begin_other() -> tuple[int, int]:
     """A process outside with no more capabilities than one behind the wall, which may be slowed where nothing else
     forbids it, and a descriptor with whose end it ends too."""
@@ -79,6 +91,11 @@ def attempts(orders: dict[str, Any]) -> dict[str, Callable[[], Any]]:
         if os.sched_getaffinity(other) == before:  # what is asked for is answered as if it were done
             raise PermissionError(errno.EPERM, "not moved")
 
+    def shared() -> None:
+        path = Path("/dev/shm") / f"proofmark-{os.getpid()}"
+        path.write_bytes(b"x")
+        path.unlink()
+
     return {
         "read outside": lambda: secret.read_bytes() and None,
         "list outside": lambda: os.listdir(outside) and None,
@@ -103,9 +120,13 @@ def attempts(orders: dict[str, Any]) -> dict[str, Callable[[], Any]]:
         "read own": lambda: (own / "new").read_bytes() and None,
         "null": lambda: Path("/dev/null").write_bytes(b"x") and None,
         "random": lambda: Path("/dev/urandom").open("rb").read(1) and None,
-        "shared memory": lambda: Path("/dev/shm/proofmark-test").touch(),
+        "shared memory": shared,
+        "list shared memory": lambda: os.listdir("/dev/shm") and None,
         "import": lambda: __import__("xml.dom.minidom") and None,
         "tcp": lambda: connected(socket.AF_INET, socket.SOCK_STREAM, tuple(orders["tcp"])),
+        "listen": lambda: listened(),
+        "fast open": lambda: sent_at_once(tuple(orders["tcp"])),
+        "another protocol": lambda: socket.socket(socket.AF_INET, socket.SOCK_STREAM, 262).close(),
         "udp": lambda: connected(socket.AF_INET, socket.SOCK_DGRAM, tuple(orders["udp"])),
         "abstract": lambda: connected(socket.AF_UNIX, socket.SOCK_STREAM, orders["abstract"].encode()),
         "socket in a file": lambda: connected(socket.AF_UNIX, socket.SOCK_STREAM, orders["socket"]),
@@ -167,6 +188,9 @@ def main() -> None:
         writable=(Path(orders["own"]),),
         network=orders.get("network", False),
         sockets_in_files=orders.get("sockets_in_files", False),
+        streams=orders.get("streams", "none"),
+        abstract_sockets=orders.get("abstract_sockets", False),
+        shared_memory=orders.get("shared_memory", False),
         largest_file=1 << 20,
     )
     orders["other"], kept = begin_other()

@@ -93,11 +93,11 @@ def test_a_process_of_its_own_examines_what_was_left(tmp_path: Path) -> None:
     config = CONFIG.as_dict()
     spec = TrainingSpec(("tests.unit.tokens", "Tokens"), "nobody", "", config, str(tmp_path), ())
     spec.save(tmp_path / "spec.json")
-    folder = spec.node_directory(0)
-    folder.mkdir()
+    folder, own = spec.node_directory(0), spec.own_directory(0, 0)
+    own.mkdir(parents=True)
     log = EventLog(folder / "agent.jsonl")
     weights = Tokens().create_model(CONFIG)
-    leave_weights(weights, HERE, folder)
+    leave_weights(weights, HERE, own)
     examine(tmp_path / "spec.json", spec, 0, log)
     examine(tmp_path / "spec.json", spec, 0, log)  # nothing is left to look at
     (first,) = read_events(folder / "agent.jsonl", AGENT_EVENTS)
@@ -115,9 +115,9 @@ def test_a_process_of_its_own_examines_what_was_left(tmp_path: Path) -> None:
 def test_what_could_not_be_looked_at_accuses_nobody(tmp_path: Path) -> None:
     spec = TrainingSpec(("tests.unit.tokens", "Tokens"), "nobody", "", CONFIG.as_dict(), str(tmp_path), ())
     spec.save(tmp_path / "spec.json")
-    folder = spec.node_directory(0)
-    folder.mkdir()
-    (folder / WEIGHTS).write_bytes(b"rubbish")
+    folder, own = spec.node_directory(0), spec.own_directory(0, 0)
+    own.mkdir(parents=True)
+    (own / WEIGHTS).write_bytes(b"rubbish")
     examine(tmp_path / "spec.json", spec, 0, EventLog(folder / "agent.jsonl"))
     (event,) = read_events(folder / "agent.jsonl", AGENT_EVENTS)
     assert "can't be read" in event["reason"]
@@ -184,8 +184,7 @@ def recorded(folder: Path) -> Replay:
 
 def test_recorded_steps_are_done_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recording, "SHARE", 1.0)
-    folder = tmp_path / "noderank0"
-    folder.mkdir()
+    folder = tmp_path / "noderank0" / "own0"
     replay = recorded(tmp_path)
     found = list(replay.all(folder))
     assert [each.step for each in found] == [1, 2, 3, 4], "the first, and as many as may be drawn"
@@ -214,8 +213,7 @@ def test_a_step_of_no_finite_numbers_shows_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: slice | None, told: str
 ) -> None:
     monkeypatch.setattr(recording, "SHARE", 1.0)
-    folder = tmp_path / "noderank0"
-    folder.mkdir()
+    folder = tmp_path / "noderank0" / "own0"
     replay = recorded(tmp_path)
     path = folder / STEP.format(2) / BEFORE
     before = read_left(path)

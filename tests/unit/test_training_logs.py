@@ -195,7 +195,7 @@ def test_logs_of_further_servers_are_read(tmp_path: Path) -> None:
     session.close()
     config = EffectiveConfig("training", "tiny", "embedded", "acme", {"metric": "top1"}, {"precision": "fp32"})
     events = list(read_events(tmp_path / "events.jsonl", SESSION_EVENTS))
-    (run,), firsts, damaged = _rounds(tmp_path, events, 1, config)
+    (run,), firsts, _, damaged = _rounds(tmp_path, events, 1, config)
     assert [check.passed for check in run.checks] == [True] and len(firsts) == 1
     assert [[check.passed for check in server.checks] for server in run.servers] == [[True], [False]]
     assert all(server.converged is None and server.failure is None for server in run.servers)

@@ -117,6 +117,33 @@ def test_only_what_is_asked_for_is_open(place: dict[str, Any]) -> None:
 
 
 @behind
+@pytest.mark.parametrize(
+    "asked, opened, network",
+    [
+        ({"streams": "own"}, {"listen"}, "closed"),
+        ({"streams": "all"}, {"listen", "tcp"}, "between ranks"),
+        ({"abstract_sockets": True, "sockets_in_files": True}, {"abstract", "socket in a file"}, "closed"),
+        ({"shared_memory": True}, {"shared memory"}, "closed"),
+    ],
+)
+def test_ranks_have_what_they_need_to_speak(
+    place: dict[str, Any], asked: dict[str, Any], opened: set[str], network: str
+) -> None:
+    tried_here = ["listen", "tcp", "udp", "fast open", "another protocol", "vsock", "abstract", "socket in a file"]
+    tried_here += ["shared memory", "list shared memory", "read outside"]
+    isolation, tried = behind_a_wall({**place, **asked, "only": tried_here})
+    assert {name for name, what in tried.items() if what == "done"} == opened, tried
+    assert (isolation.kind, isolation.network) == ("wall", network)
+    assert bool(isolation.gaps) == ("sockets_in_files" in asked)
+
+
+@behind
+def test_no_link_leads_the_referee_elsewhere(place: dict[str, Any]) -> None:
+    _, tried = behind_a_wall({**place, "readable": [place["outside"]], "only": ["through a symbolic link"]})
+    assert tried == {"through a symbolic link": "EACCES"}
+
+
+@behind
 def test_what_is_hidden_and_can_be_seen_is_a_gap(place: dict[str, Any]) -> None:
     isolation, _ = behind_a_wall(
         {**place, "readable": [place["outside"]], "hidden": [place["outside"] + "/secret"], "only": []}

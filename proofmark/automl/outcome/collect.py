@@ -21,6 +21,9 @@ from proofmark.record.chain import changes
 from proofmark.record.events import CORRUPT, NAMED, Event, read_events, seconds_between
 from proofmark.record.parts import FIRST, Chip, Contention, Flops, Identity, Seal, Utilisation
 from proofmark.rules.config import EffectiveConfig
+from proofmark.wall.isolation import Isolation
+
+UNWALLED = Isolation.none("no wall is around them yet: they compute in the process that writes their log")
 
 FOLDER = "search"
 """Of a session's folder of the case: the journal, the study, the trials."""
@@ -69,6 +72,7 @@ def collect(
         corrupt_lines=len(damaged) + (journal.damaged if journal else 0),
         damaged=(*damaged, *(journal.named if journal else ()))[:NAMED],
     )
+    record = record.model_copy(update={"isolation": record.isolation | {"trials": UNWALLED}})
     if journal and told:
         found = _of_journal(journal, config, Chip.model_validate(begin["chip"])) | {"journal": str(told / FILE)}
         record = record.model_copy(update={**found, "ended": found["ended"] and "run_end" in last})

@@ -33,15 +33,13 @@ from proofmark.process.threads import one_thread
 from proofmark.process.warm_main import is_alone
 from proofmark.rules.config import EffectiveConfig
 from proofmark.vendor.contract import Vendor
-from proofmark.vendor.isolation import NOT_ASKED_FOR, VendorPlace
+from proofmark.vendor.isolation import COMPILED, NOT_ASKED_FOR, VendorPlace
 from proofmark.vendor.registry import find_vendor
 from proofmark.wall.isolation import Isolation
+from proofmark.wall.wall import Wall
 
 if TYPE_CHECKING:
     import torch
-
-CACHES = ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")
-"""Where compilers keep what they have compiled: others' can't be seen behind the wall."""
 
 SPINS = 40
 """So often the next message is looked for without sleeping, some 20 microseconds: to be woken takes as long."""
@@ -193,13 +191,15 @@ class Server:
         if config.host.isolation != "wall":
             return Isolation.none(NOT_ASKED_FOR)
         is_alone()  # what it asks with ends the threads that an import has left
-        os.environ.update({name: str(self._directory / "compiled") for name in CACHES})
+        os.environ.update(dict.fromkeys(COMPILED, str(self._directory / "compiled")))
         files = [order["onnx"], config.exist_compiler_path]
         place = VendorPlace.of(order["vendor"], Path(order["vendors_dir"]))
         return place.enter(
-            self._directory,
-            readable=[part for file in files if file for part in _parts(Path(file))],
-            hidden=[Path(path) for path in order["hidden"]],
+            Wall(
+                writable=(self._directory,),
+                readable=tuple(part for file in files if file for part in _parts(Path(file))),
+                hidden=tuple(Path(path) for path in order["hidden"]),
+            )
         )
 
 

@@ -19,12 +19,17 @@ from typing import Any, NoReturn
 from proofmark.process.answer_pipe import AnswerPipe
 from proofmark.process.answers import LONGEST, read_answer
 from proofmark.process.child import Child
+from proofmark.process.quota import Quota
 from proofmark.process.silence import Listener, Patience
+from proofmark.rules.config import HostSettings
 
 DETAIL = 20_000
 """Bytes of its stacks that are kept."""
 
 Progress = Callable[[dict[str, Any]], None]
+
+LOOK = 1.0
+"""Seconds after which this process looks at what the engine keeps, though nobody says anything."""
 
 SILENCE = 5.0
 """Seconds after which a child that says nothing is told to be still at its step."""
@@ -67,6 +72,8 @@ class CaseWorker:
         imports: Sequence[str] = (),
     ) -> None:
         self._listener = Listener(patience or Patience())
+        most = spec.config.get("host", {}).get("own_directory", HostSettings.own_directory) * (1 << 30)
+        self._quota = Quota([Path(spec.run_dir) / "engine"], most)
         self._answers = AnswerPipe(LONGEST)
         with self._answers.given_away() as descriptor:
             self.child = Child(
@@ -89,20 +96,25 @@ class CaseWorker:
             WorkerLost: the child died, or was killed, since it outlasted `timeout` seconds, was silent for too long or
                 answered rubbish.
         """
-        begun = time.monotonic()
+        begun = told = time.monotonic()
         deadline = float("inf") if timeout is None else begun + timeout
         self._send({"step": step})
         self._listener.begin()
         while True:
             left = self._listener.limit - self._listener.silence
+            if full := self._quota.exceeded():
+                self.kill()
+                raise WorkerLost(f"the engine's process {full}, and was ended")
             try:
-                answer = self._receive(min(deadline, time.monotonic() + min(SILENCE, max(0.0, left))))
+                answer = self._receive(min(deadline, time.monotonic() + min(LOOK, SILENCE, max(0.0, left))))
             except TimeoutError:
                 if time.monotonic() >= deadline:
                     self._end_hung(f"took longer than the {timeout:g} s of --step-timeout and was ended")
                 if left <= 0:
                     self._end_hung(self._listener.verdict())
-                on_progress({"silent": step, "seconds": time.monotonic() - begun})
+                if time.monotonic() - told >= SILENCE:
+                    told = time.monotonic()
+                    on_progress({"silent": step, "seconds": told - begun})
                 continue
             except ValueError as error:
                 self.kill()
@@ -112,6 +124,7 @@ class CaseWorker:
             if "outcome" in answer:
                 return dict(answer["outcome"])
             self._listener.hear(answer)
+            told = time.monotonic()
             if time.monotonic() >= deadline:
                 self._end_hung(f"took longer than the {timeout:g} s of --step-timeout and was ended")
             on_progress(answer)

@@ -29,6 +29,7 @@ class Described:
         device: as --device says; empty for nothing.
         scale: that a host must have the chip for, and the devices, if `devices` are the vendor's own.
         devices: whether there are any but the processor: then every host is asked, and not the first one alone.
+        isolation: as --isolation says.
     """
 
     vendor: str
@@ -36,6 +37,7 @@ class Described:
     device: str
     scale: Scale | None
     devices: bool
+    isolation: str = "wall"
 
     def problems(self, facts: dict[str, Any]) -> list[str]:
         """What of a host's description does not do for the scale."""

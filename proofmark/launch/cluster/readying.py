@@ -205,7 +205,7 @@ async def _send_code(code: CodeTree, link: HostLink) -> None:
 async def _describe(setup: HostSetup, link: HostLink) -> None:
     """The vendor's words on the host's chip and devices."""
     asked, report = setup.described, link.report
-    arguments = [asked.vendor, f"{link.code}/vendors", asked.precision, asked.device]
+    arguments = [asked.vendor, f"{link.code}/vendors", asked.precision, asked.device, asked.isolation]
     command = [link.python, "-m", "proofmark.launch.hosts.describe", *arguments]
     try:
         ran = await _command_on(setup, link, command, 55.0)

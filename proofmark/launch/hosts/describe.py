@@ -1,18 +1,27 @@
-"""What a host is, in the vendor's words, as JSON: `python -m proofmark.launch.hosts.describe VENDOR VENDORS DEVICE`."""
+"""What a host is, in the vendor's words, as JSON.
+
+`python -m proofmark.launch.hosts.describe VENDOR VENDORS PRECISION DEVICE ISOLATION` closes itself in, if it is to,
+before it asks the vendor.
+"""
 
 from __future__ import annotations
 
 import json
+import os
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
+from proofmark.record.parts import Host
 from proofmark.vendor.contract import Vendor
 from proofmark.vendor.hardware.chips import describe_chip
 from proofmark.vendor.hardware.machine import describe_host
 from proofmark.vendor.hardware.provenance import device_software, vendor_package
+from proofmark.vendor.isolation import VendorPlace
 from proofmark.vendor.readings import Reading
-from proofmark.vendor.registry import find_vendor
+from proofmark.vendor.registry import FoundVendor, find_vendor
+from proofmark.wall.wall import Wall
 
 BUSY = 0.2
 """Share of its time that an idle device may compute."""
@@ -20,18 +29,27 @@ BUSY = 0.2
 
 def main() -> None:
     """Chip, devices and host of this machine."""
-    name, vendors_dir, precision, device = sys.argv[1:5]
-    found = find_vendor(name, Path(vendors_dir), device or None)
+    name, vendors_dir, precision, device, isolation = sys.argv[1:6]
+    host = describe_host()  # the vendor can't see all of that
+    with tempfile.TemporaryDirectory() as own:
+        os.environ |= {"HOME": own, "TMPDIR": own}
+        tempfile.tempdir = None
+        if isolation == "wall":
+            VendorPlace.of(name, Path(vendors_dir)).enter(Wall(writable=(Path(own),)))
+        described = _in_its_words(find_vendor(name, Path(vendors_dir), device or None), precision, host)
+    print(json.dumps(described))
+
+
+def _in_its_words(found: FoundVendor, precision: str, host: Host) -> dict[str, Any]:
     vendor = found.vendor
     chip = describe_chip(vendor.chip(), vendor.chip_units(), precision, found.chips_file)
-    facts_here = {
+    return {
         "chip": chip.model_dump(),
-        "host": describe_host(device_software(vendor)).model_dump(),
+        "host": host.model_copy(update=device_software(vendor)).model_dump(),
         "devices": len(vendor.devices()),
         "busy": busy(vendor),
         "package": {name: known.model_dump() for name, known in vendor_package(found).items()},
     }
-    print(json.dumps(facts_here))
 
 
 def busy(vendor: Vendor) -> list[str]:

@@ -117,7 +117,7 @@ class Node:
         if not asked.devices and self._number:
             return facts
         command = [sys.executable, "-m", "proofmark.launch.hosts.describe"]
-        command += [asked.vendor, str(self._code / "vendors"), asked.precision, asked.device]
+        command += [asked.vendor, str(self._code / "vendors"), asked.precision, asked.device, asked.isolation]
         done = subprocess.run(command, cwd=self._code, capture_output=True, text=True, timeout=300)
         if done.returncode:
             why = done.stderr.strip().splitlines()[-1:] or [f"exit code {done.returncode}"]

@@ -34,6 +34,7 @@ class Described(_Told):
     device: str
     scale: str
     devices: bool
+    isolation: str = "wall"
 
 
 class Ticket(_Told):

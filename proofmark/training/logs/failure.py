@@ -27,8 +27,9 @@ def failure_of(directory: Path, ranks: Sequence[RankLog], agents: Sequence[Event
     """Who brought the run down: a rank that hung, that raised first, that died first; or whoever stopped it.
 
     When a rank dies the others fail after it: their exchange breaks, so they raise, or torchrun ends them by SIGTERM.
-    So causes are sought from what can be nobody's consequence to what mostly is one: a lost host, a hang (its agent has
-    killed the ranks), a loss that is no number, a death by another signal, the earliest exception, a silent exit.
+    So causes are sought from what can be nobody's consequence to what mostly is one: a lost host, a hang, or a
+    directory or a log that is full (its agent has ended the ranks), a loss that is no number, a death by another
+    signal, the earliest exception, a silent exit.
     """
     if end is not None and end["status"] == "succeeded":
         return None
@@ -38,6 +39,10 @@ def failure_of(directory: Path, ranks: Sequence[RankLog], agents: Sequence[Event
     hung = [event for event in agents if event["event"] == "hang"]
     if hung:
         return _hang(directory, hung, names)
+    ended = [event for event in agents if event["event"] == "rank_ended"]
+    if ended:
+        who, why = ended[0]["rank"], ended[0]["reason"]
+        return Failure(ranks=(who,), cause=f"{names(who)}: {why}", last_lines=_tail(directory, who))
     raised = sorted((log.last["rank_failed"] for log in ranks if "rank_failed" in log.last), key=lambda e: e["time"])
     died = [event for event in agents if event["event"] == "rank_died" and event["code"] != 1]
     killed = [event for event in died if event["rank"] not in {e["rank"] for e in raised}]

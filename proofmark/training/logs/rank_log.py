@@ -13,6 +13,10 @@ from proofmark.record.parts import Check
 from proofmark.training.checks import EVENT as CHECK
 from proofmark.training.logs.downsampled import Downsampled
 from proofmark.training.record import Epoch
+from proofmark.wall.isolation import Isolation, weakest
+
+ISOLATED = "isolated"
+"""The event by which a rank says how it is kept from the rest, before others' code runs in it."""
 
 _noted = itemgetter("step", "epoch", "samples", "time", "learning_rate")
 """What is noted of a step, but for its loss, in the order of a NotedStep."""
@@ -31,6 +35,7 @@ class RankLog:
     epochs: Downsampled[Epoch] = field(default_factory=Downsampled)
     checkpoints: Downsampled[int] = field(default_factory=Downsampled)
     checks: dict[str, Check] = field(default_factory=dict)
+    isolation: Isolation | None = None
     corrupt: int = 0
     _epoch: Event | None = None
     _damaged: list[str] = field(default_factory=list)
@@ -43,6 +48,9 @@ class RankLog:
                 self.corrupt += 1
                 self._damaged += [event["what"]] if self.corrupt <= NAMED else []
                 continue
+            if kind == ISOLATED:
+                told = Isolation.model_validate(event["isolation"])
+                self.isolation = weakest(filter(None, (self.isolation, told)))
             self.last[kind] = event
             if kind == CHECK:
                 self._hold(event)

@@ -231,6 +231,7 @@ def _figures(log: RankLog) -> Rank:
     return Rank(
         rank=log.rank,
         node=log.node,
+        isolation=log.isolation.kind if log.isolation else None,
         steps=log.last["train_end"]["step"] if {"train_end", "rank_end"} <= log.last.keys() else None,
         compute_seconds=compute,
         data_seconds=data,

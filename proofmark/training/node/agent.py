@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import signal
 import sys
 import threading
@@ -17,8 +18,10 @@ from pathlib import Path
 import psutil
 
 from proofmark.process.capped_log import CappedLog
+from proofmark.process.dictation import Dictation
 from proofmark.process.environment import let_pass
 from proofmark.process.lifetime import leave, remove_own_temporary_directory
+from proofmark.process.quota import Quota
 from proofmark.record.events import EventLog
 from proofmark.training.node.agent_forks import ALONE, fork_ranks
 from proofmark.training.node.node_monitor import NodeMonitor
@@ -26,7 +29,7 @@ from proofmark.training.node.rank_results import leave_results
 from proofmark.training.node.stopwatch import Stopwatch
 from proofmark.training.outside.examination import examine
 from proofmark.training.ranks.heartbeat import PHASES, SETUP, Heartbeat, read_heartbeat
-from proofmark.training.spec import AGENT, OUTPUTS, TrainingSpec
+from proofmark.training.spec import AGENT, EVENTS, OUTPUTS, TrainingSpec
 from proofmark.vendor.environment import declared_of, referee_environment_of
 from proofmark.vendor.hardware.machine import describe_host, usable_cores
 
@@ -51,11 +54,19 @@ def main() -> int:
     fork_ranks(declared_of(spec.config["host"]))
     watch = Watch(spec, node)
     watch.log.write("agent_begin", **describe_host().model_dump())
-    os.environ[OUTPUTS] = ",".join(str(output.descriptor) for output in watch.outputs.values())
+    for name, pipes in ((OUTPUTS, watch.outputs), (EVENTS, watch.events)):
+        os.environ[name] = ",".join(str(pipe.descriptor) for pipe in pipes.values())
     threading.Thread(target=watch.parent, daemon=True).start()
     threading.Thread(target=watch.heartbeats, daemon=True).start()
     if node == 0:
         threading.Thread(target=watch.stopwatch.run, daemon=True).start()
+    try:
+        return _run(spec, node, watch)
+    finally:
+        watch.clear()
+
+
+def _run(spec: TrainingSpec, node: int, watch: Watch) -> int:
     from torch.distributed import run as torchrun
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
 
@@ -68,9 +79,9 @@ def main() -> int:
         return 1
     finally:
         watch.end_ranks()
+        watch.end_outputs()
         watch.stopwatch.look()
         watch.monitor.stop()
-        watch.end_outputs()
     if node == 0:
         examine(Path(sys.argv[1]), spec, node, watch.log)
     first = node * spec.nproc
@@ -104,6 +115,10 @@ class Watch:
         self._nnodes, self._timeout, self._setup_timeout = spec.nnodes, spec.hang_timeout, spec.setup_timeout
         self._longest: dict[str, float] = {}
         self.outputs = {rank: CappedLog(self._directory / f"rank{rank}.log") for rank in self._ranks}
+        self.events = {rank: Dictation(self._directory / f"rank{rank}.jsonl") for rank in self._ranks}
+        self._own = [spec.own_directory(node, local) for local in range(spec.nproc)]
+        most = spec.config["host"]["own_directory"] * (1 << 30)
+        self._quotas = {rank: Quota([own], most) for rank, own in zip(self._ranks, self._own, strict=True)}
         self._open = [output.descriptor for output in self.outputs.values()]
         self._closing = threading.Lock()
         self.log = EventLog(self._directory / "agent.jsonl")
@@ -119,6 +134,7 @@ class Watch:
         self.end_ranks()
         self.monitor.stop()
         self.end_outputs()
+        self.clear()
         remove_own_temporary_directory()
         os.killpg(0, signal.SIGKILL)
 
@@ -127,6 +143,8 @@ class Watch:
         before: dict[int, Heartbeat] = {}
         while True:
             time.sleep(min(1.0, self._timeout / 4, self._setup_timeout / 4))
+            if self._is_full():
+                return
             found = {rank: heartbeat for rank in self._ranks if (heartbeat := self._heartbeat(rank)) is not None}
             now = time.monotonic()
             for rank, heartbeat in before.items():
@@ -137,6 +155,15 @@ class Watch:
             if watched and all(now - heartbeat.since > self._patience(heartbeat) for heartbeat in watched.values()):
                 self._end_hung(watched, now)
                 return
+
+    def _is_full(self) -> bool:
+        """Whether a rank keeps more than it may: it is named, and all are ended."""
+        full = {rank: what for rank, quota in self._quotas.items() if (what := quota.exceeded())}
+        for rank, what in full.items():
+            self.log.write("rank_ended", rank=rank, reason=f"{what}, and was ended")
+        if full:
+            self.end_ranks()
+        return bool(full)
 
     def _patience(self, heartbeat: Heartbeat) -> float:
         """Seconds of silence that mean a hang in a phase: more than it has taken so far."""
@@ -149,8 +176,9 @@ class Watch:
         be; then the other nodes' agents come first, since their ranks are not to die of these ones' end."""
         before = {rank: self.outputs[rank].received for rank in heartbeats}
         for heartbeat in heartbeats.values():
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(heartbeat.pid, signal.SIGUSR1)
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                if _is_ours(heartbeat.pid):  # the rank's own word
+                    os.kill(heartbeat.pid, signal.SIGUSR1)
         time.sleep(1)
         stacks = {rank: self.outputs[rank].since(before[rank]).decode("utf-8", "replace") for rank in heartbeats}
         position = {
@@ -173,12 +201,20 @@ class Watch:
                     os.killpg(heartbeat.pid, signal.SIGKILL)
 
     def end_outputs(self) -> None:
-        """Put the end of what each rank has printed into its log."""
+        """Put the end of what each rank has printed and told into its logs."""
         with self._closing:
             while self._open:
                 os.close(self._open.pop())
+            for rank, events in self.events.items():
+                if events.finish():
+                    self.log.write("rank_ended", rank=rank, reason=f"OSError: {events.failure}")
         for output in self.outputs.values():
             output.finish()
+
+    def clear(self) -> None:
+        """Remove what the ranks have left in their own directories."""
+        for own in self._own:
+            shutil.rmtree(own, ignore_errors=True)
 
     def _heartbeat(self, rank: int) -> Heartbeat | None:
         return read_heartbeat(self._directory / f"rank{rank}.heartbeat")

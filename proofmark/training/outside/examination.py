@@ -34,13 +34,13 @@ def examine(path: Path, spec: TrainingSpec, node: int, log: EventLog) -> None:
     Raises:
         OSError: no space, no permission.
     """
-    directory = spec.node_directory(node)
+    directory = spec.own_directory(node, 0)
     if not (directory / WEIGHTS).exists() and not _steps(directory):
         return
     pipe = AnswerPipe(LONGEST)
     with pipe.given_away() as descriptor:
-        arguments = [str(path), str(node)]
-        child = Child("proofmark.training.outside.examiner", arguments, log=directory / LOG, passed=[descriptor])
+        arguments, printed = [str(path), str(node)], spec.node_directory(node) / LOG
+        child = Child("proofmark.training.outside.examiner", arguments, log=printed, passed=[descriptor])
     try:
         answer = pipe.receive(child, time.monotonic() + spec.setup_timeout)
         child.has_ended(within=5)

@@ -32,7 +32,7 @@ def main() -> None:
     os.set_inheritable(descriptor, False)
     began = time.monotonic()
     try:
-        answer = _examined(spec, spec.node_directory(int(sys.argv[2])), began + spec.setup_timeout * SHARE)
+        answer = _examined(spec, spec.own_directory(int(sys.argv[2]), 0), began + spec.setup_timeout * SHARE)
     except Exception as error:  # noqa: BLE001 (a case's code may raise anything; the agent goes on)
         if not isinstance(error, ProofmarkError):
             traceback.print_exc()

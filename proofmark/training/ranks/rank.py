@@ -10,18 +10,22 @@ import resource
 import signal
 import sys
 import traceback
+from dataclasses import replace
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from proofmark.errors import ProofmarkError
 from proofmark.process.lifetime import end_with
 from proofmark.process.log_level import log_from
 from proofmark.record.events import EventLog
 from proofmark.rules.config import EffectiveConfig
+from proofmark.training.logs.rank_log import ISOLATED
 from proofmark.training.ranks.heartbeat import HeartbeatWriter
-from proofmark.training.spec import AGENT, OUTPUTS, TrainingSpec
+from proofmark.training.ranks.walled import close_in, dictated, wall_of_rank
+from proofmark.training.spec import AGENT, EVENTS, OUTPUTS, TrainingSpec
 from proofmark.vendor.environment import require
 from proofmark.vendor.registry import find_vendor
+from proofmark.wall.isolation import Isolation
 
 
 def main() -> None:
@@ -30,14 +34,15 @@ def main() -> None:
     spec, rank = TrainingSpec.load(Path(sys.argv[1])), int(os.environ["RANK"])
     node = spec.node_directory(int(sys.argv[2]))
     sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
-    _write_output_to(os.environ[OUTPUTS].split(",")[int(os.environ["LOCAL_RANK"])])
+    local_rank = int(os.environ["LOCAL_RANK"])
+    _write_output_to(dictated(OUTPUTS, local_rank))
     faulthandler.enable()
     faulthandler.register(signal.SIGUSR1, all_threads=True)
     heartbeat = HeartbeatWriter(node / f"rank{rank}.heartbeat")
-    log = EventLog(node / f"rank{rank}.jsonl")
+    log = EventLog(dictated(EVENTS, local_rank))
     log.write("rank_begin", rank=rank, pid=os.getpid())
     try:
-        _train(spec, rank, log, heartbeat)
+        _train(spec, rank, log, heartbeat, spec.own_directory(int(sys.argv[2]), local_rank))
     except BaseException as error:  # noqa: BLE001 (written down, then torchrun ends the others)
         if not isinstance(error, ProofmarkError):
             traceback.print_exc()
@@ -48,7 +53,22 @@ def main() -> None:
     _leave(0)
 
 
-def _train(spec: TrainingSpec, rank: int, log: EventLog, heartbeat: HeartbeatWriter) -> None:
+def _close_in(spec: TrainingSpec, config: EffectiveConfig, own: Path) -> Isolation:
+    """With what a training needs beside: its checkpoints."""
+    wall = wall_of_rank(spec.backend, spec.nnodes * spec.nproc, spec.nproc, config.num_workers)
+    kept = [spec.checkpoint_directory] if config.checkpoint_steps else []
+    for directory in kept:
+        directory.mkdir(parents=True, exist_ok=True)
+    before = (Path(spec.resume_from),) if spec.resume_from else ()
+    return close_in(spec, own, replace(wall, writable=tuple(kept), readable=before))
+
+
+def _train(spec: TrainingSpec, rank: int, log: EventLog, heartbeat: HeartbeatWriter, own: Path) -> None:
+    config = EffectiveConfig.from_dict(spec.config)
+    log_from(config.host.log_level)
+    heartbeat(0, "init")
+    isolation = _close_in(spec, config, own)
+    log.write(ISOLATED, isolation=isolation.model_dump(mode="json"))
     import torch
     import torch.distributed as dist
 
@@ -59,9 +79,6 @@ def _train(spec: TrainingSpec, rank: int, log: EventLog, heartbeat: HeartbeatWri
     from proofmark.training.ranks.model.strategy import Place
     from proofmark.training.ranks.trainer import Trainer
 
-    config = EffectiveConfig.from_dict(spec.config)
-    log_from(config.host.log_level)
-    heartbeat(0, "init")
     case = getattr(importlib.import_module(spec.case[0]), spec.case[1])()
     fresh = make_fresh(case, config, spec.seed)  # no vendor's code has run here yet
     found = find_vendor(spec.vendor, Path(spec.vendors_dir), config.host.device)
@@ -75,11 +92,14 @@ def _train(spec: TrainingSpec, rank: int, log: EventLog, heartbeat: HeartbeatWri
         torch.accelerator.set_device_index(local_rank)
     use_tf32(config.precision == "tf32")
     data = Data.of(case, config, pin=device.type != "cpu")
-    dist.init_process_group(vendor.distributed_backend, device_id=None if device.type == "cpu" else device)
+    alone: dict[str, Any] = {}
+    if spec.nnodes * spec.nproc == 1:  # it needs to meet nobody
+        alone = {"store": dist.HashStore(), "rank": 0, "world_size": 1}  # type: ignore[attr-defined]
+    dist.init_process_group(spec.backend, device_id=None if device.type == "cpu" else device, **alone)
     place = Place(rank, local_rank, dist.get_world_size(), device)
     trainer = Trainer(case, data, config, spec, vendor, place, log, heartbeat, fresh, adapter=adapter)
     if trainer.run():
-        leave_weights(trainer.model, place, spec.node_directory(0))
+        leave_weights(trainer.model, place, spec.own_directory(0, 0))
     used, total = vendor.memory()
     host = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     log.write("memory", host_peak_bytes=host, device_peak_bytes=used, device_total_bytes=total)
@@ -95,16 +115,12 @@ def _leave(code: int) -> NoReturn:
     os._exit(code)
 
 
-def _write_output_to(pipe: str) -> None:
-    """Linux: all that this process and its libraries print goes to the agent, which keeps the rank's log.
-
-    torchrun hands no descriptors on: the agent's own is opened once more. Elsewhere the output stays in agent.log.
-    """
-    if sys.platform == "linux":
-        descriptor = os.open(f"/proc/{os.environ[AGENT]}/fd/{pipe}", os.O_WRONLY)
-        os.dup2(descriptor, 1)
-        os.dup2(descriptor, 2)
-        os.close(descriptor)
+def _write_output_to(pipe: Path) -> None:
+    """All that this process and its libraries print goes there."""
+    descriptor = os.open(pipe, os.O_WRONLY)
+    os.dup2(descriptor, 1)
+    os.dup2(descriptor, 2)
+    os.close(descriptor)
 
 
 if __name__ == "__main__":

@@ -85,7 +85,7 @@ class Trainer:
             lambda: self._account.alive("evaluation"),
         )
         self.honest, self.position = True, Position()
-        self._recorder = Recorder(spec.node_directory(0), place) if spec.audited else None
+        self._recorder = Recorder(spec.own_directory(0, 0), place) if spec.audited else None
 
     def run(self) -> bool:
         """Train; whether it came to its goal before its limits."""

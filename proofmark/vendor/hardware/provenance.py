@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import subprocess
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from functools import cache, partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -18,7 +18,6 @@ from proofmark.vendor.environment import installed
 from proofmark.vendor.hardware.chips import describe_chip
 from proofmark.vendor.hardware.machine import describe_host, installed_versions
 from proofmark.vendor.registry import FoundVendor
-from proofmark.wall.isolation import Isolation
 
 SUITE = Path(__file__).resolve().parents[3]
 
@@ -46,7 +45,6 @@ def run_facts(
     precision: str,
     compiler: str | None,
     packages: Iterable[str],
-    unwalled: Mapping[str, str],
 ) -> dict[str, Any]:
     """What the event that a run begins with says whatever the suite: its configuration, versions, machine and chip.
 
@@ -54,7 +52,6 @@ def run_facts(
         precision: at which it is run.
         compiler: None where nothing is compiled.
         packages: whose versions matter.
-        unwalled: processes with the vendor's code that no wall is around, and why not.
 
     Raises:
         ConfigurationError: a file of the vendor's is wrong.
@@ -62,8 +59,7 @@ def run_facts(
     vendor = found.vendor
     case = f"{config.suite}/{config.case}"
     declared = {"environment": dict(config.host.environment), "requirements": installed(found.directory, case)}
-    isolation = {name: Isolation.none(why) for name, why in unwalled.items()}
-    isolation |= {"introduction": found.isolation} if found.isolation else {}
+    isolation = {"introduction": found.isolation} if found.isolation else {}
     chip = describe_chip(vendor.chip(), vendor.chip_units(), precision, found.chips_file)
     return {
         "config": config.as_dict(),

@@ -1,0 +1,71 @@
+"""A log that others' code dictates: what was written down it can neither change nor take back."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import threading
+from pathlib import Path
+
+MOST = 4 << 30
+"""Bytes of such a log."""
+
+LONGEST = 8 << 20
+"""Bytes that wait for the end of their line; what is longer is cut, and is no event."""
+
+
+class Dictation(threading.Thread):
+    """Adds what is written to `descriptor` to a file, line by line, until nobody holds it any more.
+
+    Several may share a file: lines stay whole.
+
+    Attributes:
+        failure: why no more is written down; whoever writes then finds the descriptor closed.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Start at once.
+
+        Raises:
+            OSError: the file can't be made.
+        """
+        super().__init__(daemon=True)
+        self._path, self._file = path, path.open("ab", buffering=0)
+        self._read, self.descriptor = os.pipe()
+        self._open, self._written = True, 0
+        self.failure: OSError | None = None
+        self.start()
+
+    def run(self) -> None:
+        """Read to the end."""
+        waiting = bytearray()
+        with self._file, contextlib.closing(os.fdopen(self._read, "rb", buffering=0)) as source:
+            try:
+                while chunk := source.read(65536):
+                    waiting += chunk
+                    if b"\n" in chunk or len(waiting) > LONGEST:
+                        whole = waiting.rfind(b"\n") + 1 or len(waiting)
+                        self._write(waiting[:whole])
+                        del waiting[:whole]
+                self._write(waiting)  # a torn line: its writer died
+            except OSError as error:
+                self.failure = OSError(error.errno, error.strerror, str(self._path))
+
+    def finish(self) -> bool:
+        """Wait until all is in the file; a writer that nobody could end is left behind after five seconds.
+
+        Returns whether that was the first time, and something is not in it.
+        """
+        first, self._open = self._open, False
+        if first:
+            os.close(self.descriptor)
+            self.join(timeout=5)
+        return first and self.failure is not None
+
+    def _write(self, lines: bytearray) -> None:
+        self._written += len(lines)
+        if self._written > MOST:
+            raise OSError(errno.EFBIG, os.strerror(errno.EFBIG), str(self._path))
+        if self._file.write(lines) != len(lines):  # a disk that fills up takes a part, without a complaint
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self._path))

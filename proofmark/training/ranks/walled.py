@@ -1,0 +1,98 @@
+"""A rank behind its wall: closed in before any code of a vendor's runs in it."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+import tempfile
+from dataclasses import replace
+from importlib.metadata import entry_points
+from pathlib import Path
+
+from proofmark.launch.spec import RunSpec
+from proofmark.process.warm_main import is_alone
+from proofmark.training.spec import AGENT
+from proofmark.vendor.isolation import COMPILED, NOT_ASKED_FOR, VendorPlace
+from proofmark.wall.isolation import Isolation
+from proofmark.wall.wall import Wall
+
+AUTOLOAD = "TORCH_DEVICE_BACKEND_AUTOLOAD"
+"""Variable that says whether torch's import brings extensions along."""
+
+GLOO = "gloo"
+"""The back end that needs TCP alone: others' ranks share memory, and hand one another descriptors."""
+
+
+def dictated(variable: str, local_rank: int) -> Path:
+    """A rank's pipe among those of its agent, which keeps its logs: no other process writes them (Linux).
+
+    torchrun hands no descriptors on: the agent's own is opened once more.
+    """
+    return Path(f"/proc/{os.environ[AGENT]}/fd/{os.environ[variable].split(',')[local_rank]}")
+
+
+def wall_of_rank(backend: str, world: int, beside: int, loaders: int) -> Wall:
+    """What a rank needs to speak to others, and to its own loader's processes; its network is for more than one.
+
+    Args:
+        backend: of its process group.
+        world: how many ranks there are.
+        beside: how many of them on its host.
+        loaders: processes that load its data.
+    """
+    devices = beside > 1 and backend != GLOO
+    return Wall(
+        streams="own" if world == 1 and backend == GLOO else "all",
+        sockets_in_files=loaders > 0 or devices,
+        abstract_sockets=devices,
+        shared_memory=loaders > 0 or devices,
+    )
+
+
+def close_in(spec: RunSpec, own: Path, wall: Wall) -> Isolation:
+    """Import the case, and close this process in, if it is to be: it reads the case's code and data, and writes its own
+    directory.
+
+    Args:
+        spec: what is run.
+        own: that directory, made if it is not there; its home. What it puts down for a moment lies in its agent's own
+            directory for that, since sockets have short names.
+        wall: what it needs beside.
+
+    Raises:
+        UsageError: its vendor can't be found.
+        ConfigurationError: the vendor's isolation.yaml is wrong.
+        OSError: its directories can't be made.
+    """
+    host, module = spec.config["host"], spec.case[0]
+    os.environ[AUTOLOAD] = "0"  # extensions are vendors' code
+    importlib.import_module(module)
+    temporary = Path(tempfile.mkdtemp(prefix="r", dir=os.environ.get("TMPDIR")))
+    own.mkdir(parents=True, exist_ok=True)
+    os.environ |= {"HOME": str(own), "TMPDIR": str(temporary)}
+    tempfile.tempdir = None
+    if host["isolation"] != "wall":
+        _load_extensions()
+        return Isolation.none(NOT_ASKED_FOR)
+    is_alone()  # what it asks with ends the threads that an import has left
+    os.environ.update(dict.fromkeys(COMPILED, str(own / "compiled")))
+    code = map(Path, sys.modules[module.partition(".")[0]].__path__)
+    data = (Path(host[name]) for name in ("data_dir", "weights") if host[name])
+    wall = replace(
+        wall,
+        readable=(*code, *data, *wall.readable),
+        writable=(own, temporary, *wall.writable),
+        hidden=tuple(map(Path, (host["cache_dir"], spec.directory, spec.vendors_dir))),
+    )
+    isolation = VendorPlace.of(spec.vendor, Path(spec.vendors_dir)).enter(wall)
+    _load_extensions()
+    return isolation
+
+
+def _load_extensions() -> None:
+    """What torch would have loaded when it was imported, where there is any."""
+    if entry_points(group="torch.backends"):
+        import torch
+
+        torch._import_device_backends()  # type: ignore[no-untyped-call]

@@ -1,0 +1,50 @@
+"""Logs that others' code dictates."""
+
+from __future__ import annotations
+
+import os
+import threading
+from pathlib import Path
+
+import pytest
+
+from proofmark.process import dictation
+from proofmark.process.dictation import Dictation
+
+
+def test_lines_of_several_stay_whole(tmp_path: Path) -> None:
+    path, line = tmp_path / "log", b"x" * 99_999 + b"\n"
+    both = [Dictation(path) for _ in range(2)]
+    writers = [threading.Thread(target=os.write, args=(each.descriptor, line * 20)) for each in both]
+    for each in writers:
+        each.start()
+    for each in writers:
+        each.join()
+    assert not any(each.finish() for each in both)
+    assert path.read_bytes() == line * 40
+
+
+def test_a_torn_line_is_kept_and_a_second_end_does_nothing(tmp_path: Path) -> None:
+    taken = Dictation(tmp_path / "log")
+    os.write(taken.descriptor, b"one\ntw")
+    assert not taken.finish() and not taken.finish()
+    assert (tmp_path / "log").read_bytes() == b"one\ntw"
+
+
+def test_what_has_no_room_is_said_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dictation, "MOST", 5)
+    taken = Dictation(tmp_path / "log")
+    os.write(taken.descriptor, b"one\n")
+    os.write(taken.descriptor, b"two\n")
+    taken.join(timeout=5)
+    with pytest.raises(BrokenPipeError):
+        os.write(taken.descriptor, b"three\n")
+    assert taken.finish() and not taken.finish()
+    assert "File too large" in str(taken.failure) and str(tmp_path / "log") in str(taken.failure)
+
+
+def test_a_line_without_end_fills_no_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dictation, "LONGEST", 10)
+    taken = Dictation(tmp_path / "log")
+    os.write(taken.descriptor, b"y" * 1000)
+    assert not taken.finish() and (tmp_path / "log").stat().st_size == 1000
