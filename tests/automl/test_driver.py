@@ -177,7 +177,7 @@ def test_time_that_is_over_begins_no_trial(tmp_path: Path) -> None:
 
 
 def test_a_driver_that_is_killed_is_followed_by_another(tmp_path: Path) -> None:
-    """No trial is lost, and none that has ended is done twice."""
+    """No trial is lost, and none that has ended is done twice; the machine may have lost what the study is."""
     folder = tmp_path / "search"
     command = [sys.executable, "-m", "tests.automl.searches", str(folder), "kill the driver"]
     died = subprocess.run(command, cwd=ROOT, timeout=120, capture_output=True)
@@ -185,8 +185,10 @@ def test_a_driver_that_is_killed_is_followed_by_another(tmp_path: Path) -> None:
     before = State.of(read_journal(folder / FILE))
     assert [trial.number for trial in before.open()] == [2]
     ended = {number: trial.ended for number, trial in before.trials.items() if trial.ended is not None}
+    (folder / "study.jsonl").unlink()
     after = search(folder, settings(4))
     assert ends(after) == dict.fromkeys(range(4))
+    assert len({trial.study for trial in after.trials.values()}) == 4
     assert after.trials[2].begun["attempt"] == 2 and after.drivers == 2
     assert {number: after.trials[number].ended for number in ended} == ended
     assert after.trials[2].begun["hyperparameters"] == before.trials[2].begun["hyperparameters"]

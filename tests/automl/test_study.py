@@ -2,15 +2,30 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from proofmark.automl.search.state import Trial
 from proofmark.automl.search.study import FILE, Study
 from proofmark.errors import UsageError
-from tests.automl.searches import RANGES
+from tests.automl.searches import PER_IMAGE, RANGES
 
 PLAIN = {"kernel_size": 3, "batch_size": 8, "dropout": 0.0}
+
+
+def begun(study: int, chosen: dict[str, Any] = PLAIN, accuracy: float | None = None, over: bool = True) -> Trial:
+    """A trial as the search's journal has it."""
+    begin = {"trial": study, "attempt": 1, "parent": None, "study": study, "per_image": PER_IMAGE}
+    status = "failed" if accuracy is None else "finished"
+    end = {"status": status, "accuracy": accuracy, "epochs": []} if over else None
+    return Trial(begin | {"hyperparameters": chosen}, end)
+
+
+def results(study: Study) -> dict[int, float | None]:
+    return {number: trial.value for number, trial in study._estimator.results().items()}
 
 
 def test_what_is_fixed_is_taken_and_what_is_not_is_chosen(tmp_path: Path) -> None:
@@ -110,3 +125,83 @@ def test_a_line_that_did_not_fit_on_the_disk_is_no_damage(tmp_path: Path) -> Non
     (tmp_path / FILE).write_bytes(whole + b'{"op_code": 4, "wor')
     (tmp_path / f"{FILE}.lock").touch()  # of a driver that was killed while it wrote
     assert Study(tmp_path, RANGES, seed=0).ask(1, PLAIN)[0] == 1
+
+
+def test_what_the_disk_lost_of_a_study_is_brought_back_from_the_journal(tmp_path: Path) -> None:
+    """New trials have new numbers, and each result is its own trial's, whatever end of the file is gone."""
+    first = Study(tmp_path, RANGES, seed=0)
+    chosen = []
+    for number in range(6):
+        chosen.append(first.ask(number, None)[1])
+        if number < 4:
+            first.tell(number, number / 10)
+    trials = [begun(number, chosen[number], number / 10, over=number < 4) for number in (0, 1, 3, 4)]
+    lines = (tmp_path / FILE).read_bytes().splitlines(keepends=True)
+    for kept in range(len(lines) + 1):
+        (tmp_path / FILE).write_bytes(b"".join(lines[:kept]))
+        for _ in range(2):  # the second time there is nothing to bring back
+            study = Study(tmp_path, RANGES, seed=0)
+            study.restore(trials)
+            known = {trial.study: trial.accuracy for trial in trials if trial.over}
+            assert {number: value for number, value in results(study).items() if number in known} == known
+            assert study._estimator.open.keys() == {4} and study._estimator.open[4].params == chosen[4]
+        number, _ = study.ask(5, PLAIN)
+        assert number in (5, 6)
+        study.tell(3, 0.99)
+        study.tell(number, 0.9)
+        study.tell(4, 0.4)
+        assert results(Study(tmp_path, RANGES, seed=0)).items() >= (known | {4: 0.4, number: 0.9}).items()
+
+
+def test_a_lost_end_goes_over_several_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("proofmark.automl.search.study.MOST", 2)
+    study = Study(tmp_path, RANGES, seed=0)
+    study.ask(0, PLAIN)
+    study.restore([begun(number, accuracy=number / 10) for number in (5, 4, 2, 0)])
+    for _ in range(2):
+        assert results(study) == {0: 0.0, 2: 0.2, 4: 0.4, 5: 0.5} and not study._estimator.open
+        study = Study(tmp_path, RANGES, seed=0)
+    assert study.ask(6, PLAIN)[0] == 6
+
+
+def test_what_was_asked_for_and_never_began_is_not_kept_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of drivers that were killed while a network was ready."""
+    monkeypatch.setattr("proofmark.automl.search.study.MOST", 2)
+    first = Study(tmp_path, RANGES, seed=0)
+    for number in range(5):
+        first.ask(number, PLAIN)
+    second = Study(tmp_path, RANGES, seed=0)
+    assert second._files.keys() == {0, 1, 2}
+    second.restore([begun(0, accuracy=0.1), begun(3, accuracy=None), begun(4, over=False)])
+    for study in (second, Study(tmp_path, RANGES, seed=0)):
+        assert study._files.keys() == {2} and study._estimator.open.keys() == {4} and results(study) == {0: 0.1}
+
+
+@pytest.mark.parametrize(("trials", "reason"), [(1, "it has 1 trials, and must have 2"), (3, "it has 3 trials")])
+def test_a_file_with_another_number_of_trials_than_it_was_left_with_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, trials: int, reason: str
+) -> None:
+    """Numbers of all that follow would be others'."""
+    study = Study(tmp_path, RANGES, seed=0)
+    for number in range(trials):
+        study.ask(number, PLAIN)
+    monkeypatch.setattr("proofmark.automl.search.study.MOST", 2)
+    (tmp_path / "study.1.jsonl").touch()
+    with pytest.raises(UsageError, match=rf"study\.jsonl: {reason}.* bring it back") as refused:
+        Study(tmp_path, RANGES, seed=0)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_file_is_on_the_disk_before_the_next_is_begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("proofmark.automl.search.study.MOST", 2)
+    synced = list[tuple[str, bool]]()
+
+    def sync(file: int) -> None:
+        path = Path(os.readlink(f"/proc/self/fd/{file}"))
+        synced.append((path.name, (tmp_path / f"study.{len(synced) + 1}.jsonl").exists()))
+
+    monkeypatch.setattr("os.fsync", sync)
+    study = Study(tmp_path, RANGES, seed=0)
+    for number in range(5):
+        study.ask(number, PLAIN)
+    assert synced == [(FILE, False), ("study.1.jsonl", False)]

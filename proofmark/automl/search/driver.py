@@ -84,8 +84,7 @@ class Driver:
         self._end: str | None = None
         self._row = [str(trial.ended["reason"]) for trial in reversed(self._state.failed_in_a_row()) if trial.ended]
         self._tell_at = 0.0
-        for trial in self._state.over:
-            study.tell(trial.study, trial.accuracy)
+        study.restore(self._state.trials.values())
 
     def run(self, host: Mapping[str, Any], config_hash: str) -> State:
         """Search until it is over; trials that run when something goes wrong are ended, and have no end in the journal.

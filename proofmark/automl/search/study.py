@@ -1,20 +1,21 @@
 """The hyper-parameters' study: one for all trials, by Optuna's tree-structured Parzen estimator, maximising accuracy.
 
 Its storage is Optuna's own journal of JSON lines, of which a search of many trials has several: Optuna holds in memory
-what a file has. What the search's journal says goes before it: a result that it has and the study has not, because the
-driver died in between, is told to the study again.
+what a file has. What the search's journal says goes before it: whatever that has and the study has not, because the
+driver died in between or the machine lost what it had not written yet, is taken from it (`Study.restore`).
 """
 
 from __future__ import annotations
 
 import json
-from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from proofmark.automl.search.estimator import Estimator
 from proofmark.automl.search.journal import cut_torn_line
+from proofmark.automl.search.state import Trial, hyperparameters
 from proofmark.errors import UsageError, harmless
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ FILE = "study.jsonl"
 """The first of its files; `study.1.jsonl` is the second."""
 
 MOST = 10_000
-"""Trials of one of them."""
+"""Trials of one of them; each but the last has so many, so that a trial's number says which file it is in."""
 
 NAME = "hyper-parameters"
 
@@ -43,7 +44,7 @@ class Study:
             sign: -1 minimises: for a test that shows that it is not indifferent.
 
         Raises:
-            UsageError: a file of it is damaged.
+            UsageError: a file of it is damaged, or has fewer or more trials than it was left with.
         """
         import optuna
         from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
@@ -58,58 +59,87 @@ class Study:
             "batch_size": IntDistribution(low, high),
             "dropout": FloatDistribution(least, most),
         }
-        self._asked, self._begins = 0, list[int]()
+        self._asked = 0
         self._files, self._open = dict[int, optuna.Study](), dict[int, set[int]]()
         self._estimator = Estimator(space, self._direction, startup, self._read())
 
     def ask(self, trial: int, fixed: Mapping[str, Any] | None) -> tuple[int, dict[str, Any]]:
         """The study's own number for a trial, and its hyper-parameters: the `fixed` ones, else what the study says."""
-        number = self._asked
-        asked = self._estimator.ask(number, self._seed * 1_000_003 + trial, fixed)
-        if number - self._begins[-1] >= MOST:
-            self._begin()
-        last = len(self._begins) - 1
-        self._files[last].add_trial(asked)
-        self._open[last].add(number)
-        self._asked += 1
-        return number, dict(asked.params)
+        asked = self._estimator.ask(self._asked, self._seed * 1_000_003 + trial, fixed)
+        return self._add(asked), dict(asked.params)
 
     def tell(self, number: int, accuracy: float | None) -> None:
         """What came of it, None for a trial that failed. Said twice, the first counts."""
         from optuna.trial import TrialState
 
-        file = bisect_right(self._begins, number) - 1
+        file, own = divmod(number, MOST)
         if number not in self._open.get(file, ()):
             return
         state = TrialState.FAIL if accuracy is None else None
-        told = self._files[file].tell(number - self._begins[file], accuracy, state=state)
+        told = self._files[file].tell(own, accuracy, state=state)
         self._estimator.tell(number, told)
         self._open[file].remove(number)
         self._forget(file)
 
+    def restore(self, trials: Iterable[Trial]) -> None:
+        """Bring it to what the search's journal says, before anything more is asked.
+
+        Trials that the study has lost are added again, by their numbers, and results that it lacks are told. A number
+        that was asked for and that no trial has will never be one: its driver died before it began.
+        """
+        import optuna
+
+        known = {trial.study: trial for trial in trials}
+        for number in range(self._asked, max(known, default=-1) + 1):
+            if number in known:
+                self._add(self._estimator.ask(number, self._seed, hyperparameters(known[number])))
+            else:
+                self._add(optuna.trial.create_trial(state=optuna.trial.TrialState.FAIL))
+        for number in sorted(self._estimator.open):
+            if number not in known or known[number].over:
+                self.tell(number, known[number].accuracy if number in known else None)
+
+    def _add(self, trial: optuna.trial.FrozenTrial) -> int:
+        """Write a trial down, as that of the next number."""
+        number = self._asked
+        file = number // MOST
+        if file not in self._files:
+            _sync(self._path(file - 1))  # what it would lose from now on would be none of the last trials
+            self._begin(file)
+        self._files[file].add_trial(trial)
+        if not trial.state.is_finished():
+            self._open[file].add(number)
+        self._asked += 1
+        self._forget(file)
+        return number
+
     def _read(self) -> Iterator[tuple[int, optuna.trial.FrozenTrial]]:
         """All trials so far, file by file."""
-        while not self._begins or self._path(len(self._begins)).exists():
-            file, begins = len(self._begins), self._asked
-            self._begin()
-            for own, trial in enumerate(self._files[file].get_trials(deepcopy=False)):
-                if not trial.state.is_finished():
-                    self._open[file].add(begins + own)
-                self._asked += 1
-                yield begins + own, trial
+        file = 0
+        while not file or self._path(file).exists():
+            self._begin(file)
+            trials = self._files[file].get_trials(deepcopy=False)
+            self._hold_to_most(file, len(trials))
+            self._open[file] = {self._asked + own for own, trial in enumerate(trials) if not trial.state.is_finished()}
+            yield from enumerate(trials, self._asked)
+            self._asked += len(trials)
+            self._forget(file)
+            file += 1
 
-    def _begin(self) -> None:
-        """Open the next file."""
-        file = len(self._begins)
+    def _hold_to_most(self, file: int, trials: int) -> None:
+        following = self._path(file + 1)
+        if trials > MOST or (trials < MOST and following.exists()):
+            what = f"it has {trials} trials, and must have {MOST} where there is {following.name}, never more"
+            raise UsageError(harmless(f"{self._path(file)}: {what}: bring it back from a copy, or begin a new search"))
+
+    def _begin(self, file: int) -> None:
+        """Open a file, made if it is not there."""
         self._files[file], self._open[file] = self._opened(self._path(file)), set()
-        self._begins.append(self._asked)
-        self._forget(file - 1)
 
     def _forget(self, file: int) -> None:
-        """Whatever nothing more is to be written to."""
-        if file < len(self._begins) - 1 and not self._open.get(file):
-            self._files.pop(file, None)
-            self._open.pop(file, None)
+        """Let go of what nothing more is to be written to."""
+        if file < self._asked // MOST and not self._open[file]:
+            del self._files[file], self._open[file]
 
     def _path(self, file: int) -> Path:
         return self._folder / (FILE if not file else f"study.{file}.jsonl")
@@ -120,7 +150,9 @@ class Study:
         from optuna.storages.journal import JournalFileBackend
 
         class Backend(JournalFileBackend):
-            """Writes without waiting for the disk: what is lost is told again. The journal's lock is for this too."""
+            """Writes without waiting for the disk: what is lost of the last file, and what any was told, the search's
+            journal has too. Its lock is for this as well.
+            """
 
             def append_logs(self, logs: list[dict[str, Any]]) -> None:
                 with path.open("ab") as stream:
@@ -133,3 +165,9 @@ class Study:
         except Exception as error:  # noqa: BLE001 (whatever a damaged line leads to)
             told = str(error).splitlines()[0] if str(error) else type(error).__name__
             raise UsageError(harmless(f"{path}: no study can be read from it: {told}")) from None
+
+
+def _sync(path: Path) -> None:
+    """Wait until a file is on the disk, whoever wrote it."""
+    with path.open("rb") as stream:
+        os.fsync(stream.fileno())
