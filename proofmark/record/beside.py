@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import secrets
@@ -18,7 +19,7 @@ from proofmark.record.events import lines
 from proofmark.record.parts import Part
 
 LONGEST, LARGEST = 1 << 20, 1 << 30
-"""Bytes of a line, and of a file."""
+"""Bytes of a line, and of a file: no more is written, and no more is read."""
 
 P = TypeVar("P", bound=Part)
 
@@ -31,7 +32,11 @@ class Beside(Part):
 
 
 def beside(parts: Iterable[Part]) -> Beside:
-    """What the file of these parts is."""
+    """What the file of these parts is.
+
+    Raises:
+        OSError: nobody could read it: it or one of them is too large.
+    """
     digest, items = hashlib.sha256(), 0
     for items, line in enumerate(_lines(parts), 1):  # noqa: B007 (how many there were)
         digest.update(line)
@@ -42,7 +47,7 @@ def write_beside(parts: Iterable[Part], path: Path) -> None:
     """Write them, whole or not at all.
 
     Raises:
-        OSError: no space, no permission.
+        OSError: no space, no permission, or more than a file may have.
     """
     draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}")  # nobody can have laid a link there
     try:
@@ -89,4 +94,16 @@ def _read(path: Path, known: Beside, kind: type[P]) -> Iterator[P]:
 
 
 def _lines(parts: Iterable[Part]) -> Iterator[bytes]:
-    return (f"{part.model_dump_json()}\n".encode() for part in parts)
+    size = 0
+    for number, part in enumerate(parts, 1):
+        line = f"{part.model_dump_json()}\n".encode()
+        size += len(line)
+        if len(line) > LONGEST:
+            raise _too_large(f"line {number} would have {len(line)} bytes, at most {LONGEST} are read")
+        if size > LARGEST:
+            raise _too_large(f"it would be larger than {LARGEST >> 20} MiB from line {number} on, and no more is read")
+        yield line
+
+
+def _too_large(what: str) -> OSError:
+    return OSError(errno.EFBIG, f"the file beside the record cannot be written: {what}")

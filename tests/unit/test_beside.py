@@ -76,6 +76,24 @@ def test_another_file_than_was_saved_is_refused(saved: Path, damage: Callable[[P
     assert TRIALS in str(refused.value) and "\n" not in str(refused.value)
 
 
+@pytest.mark.parametrize(
+    ("bound", "reason"),
+    [
+        ("LONGEST", r"line 1 would have \d+ bytes, at most 100 are read"),
+        ("LARGEST", "larger than 0 MiB from line 1"),
+    ],
+)
+def test_what_could_not_be_read_back_is_not_written(
+    saved: Path, monkeypatch: pytest.MonkeyPatch, bound: str, reason: str
+) -> None:
+    """The record that was there stays, with all that is beside it."""
+    before = {path.name: path.read_bytes() for path in saved.parent.iterdir()}
+    monkeypatch.setattr(beside, bound, 100)
+    with pytest.raises(OSError, match=reason):
+        record(*map(trial, range(6))).save(saved)
+    assert {path.name: path.read_bytes() for path in saved.parent.iterdir()} == before
+
+
 def test_a_file_that_is_too_large_is_refused(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(beside, "LARGEST", 100)
     with pytest.raises(UsageError, match="is larger than"):
