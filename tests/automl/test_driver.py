@@ -139,6 +139,7 @@ class Unruly(LocalLauncher):
     """Whose first job complains when it is ended."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.handles = list[LocalHandle]()
 
     def submit(self, job: Job) -> LocalHandle:
