@@ -7,7 +7,7 @@ import hashlib
 import os
 import secrets
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TypeVar
 
@@ -21,6 +21,9 @@ from proofmark.record.parts import Part
 LONGEST, LARGEST = 1 << 20, 1 << 30
 """Bytes of a line, and of a file: no more is written, and no more is read."""
 
+DIGITS = 16
+"""Of its digest, in a file's name."""
+
 P = TypeVar("P", bound=Part)
 
 
@@ -30,9 +33,16 @@ class Beside(Part):
     items: int = Field(ge=0, lt=1 << 31)
     sha256: str = Field(pattern="^[0-9a-f]{64}$", description="of the file")
 
+    def file(self, name: str) -> str:
+        """What its file is called: one of another content is another file."""
+        return f"{name}.{self.sha256[:DIGITS]}.jsonl"
 
-def beside(parts: Iterable[Part]) -> Beside:
+
+def beside(parts: Iterable[Part], write: Callable[[bytes], object] = len) -> Beside:
     """What the file of these parts is.
+
+    Args:
+        write: takes each of its lines.
 
     Raises:
         OSError: nobody could read it: it or one of them is too large.
@@ -40,24 +50,39 @@ def beside(parts: Iterable[Part]) -> Beside:
     digest, items = hashlib.sha256(), 0
     for items, line in enumerate(_lines(parts), 1):  # noqa: B007 (how many there were)
         digest.update(line)
+        write(line)
     return Beside(items=items, sha256=digest.hexdigest())
 
 
-def write_beside(parts: Iterable[Part], path: Path) -> None:
-    """Write them, whole or not at all.
+def write_beside(parts: Iterable[Part], folder: Path, name: str) -> Path:
+    """Write them, whole or not at all, into a file of their own: another record's stays as it is.
+
+    Returns:
+        That file, see `Beside.file`.
 
     Raises:
         OSError: no space, no permission, or more than a file may have.
     """
-    draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}")  # nobody can have laid a link there
+    draft = folder / f".{name}.{secrets.token_hex(8)}"  # nobody can have laid a link there
     try:
         with draft.open("xb") as stream:
-            stream.writelines(_lines(parts))
+            written = beside(parts, stream.write)
             stream.flush()
             os.fsync(stream.fileno())
-        draft.replace(path)
+        return draft.replace(folder / written.file(name))
     finally:
         draft.unlink(missing_ok=True)
+
+
+def remove_others(folder: Path, name: str, kept: Path | None) -> None:
+    """Remove what earlier records left, now that none speaks of it.
+
+    Raises:
+        OSError: no permission.
+    """
+    for path in folder.glob(f"{name}.{'[0-9a-f]' * DIGITS}.jsonl"):
+        if path != kept:
+            path.unlink()
 
 
 def read_beside(path: Path, known: Beside, kind: type[P]) -> tuple[P, ...]:

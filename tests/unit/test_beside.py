@@ -22,9 +22,14 @@ def saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
+def file_of(saved: Path) -> Path:
+    (path,) = saved.parent.glob(f"{TRIALS}.*.jsonl")
+    return path
+
+
 def test_a_record_of_many_trials_is_read_back_whole(saved: Path) -> None:
     text = saved.read_text(encoding="utf-8")
-    assert '"trials": []' in text and len((saved.parent / TRIALS).read_text(encoding="utf-8").splitlines()) == 5
+    assert '"trials": []' in text and len(file_of(saved).read_text(encoding="utf-8").splitlines()) == 5
     whole = AutoMLRecord.load(saved)
     assert whole == record(*map(trial, range(5))) and whole.text() == text
 
@@ -70,10 +75,10 @@ def edited(old: str, new: str) -> Callable[[Path], None]:
     ],
 )
 def test_another_file_than_was_saved_is_refused(saved: Path, damage: Callable[[Path], object], reason: str) -> None:
-    damage(saved.parent / TRIALS)
+    damage(file_of(saved))
     with pytest.raises(UsageError, match=reason) as refused:
         AutoMLRecord.load(saved)
-    assert TRIALS in str(refused.value) and "\n" not in str(refused.value)
+    assert f"{TRIALS}." in str(refused.value) and "\n" not in str(refused.value)
 
 
 @pytest.mark.parametrize(
@@ -98,3 +103,22 @@ def test_a_file_that_is_too_large_is_refused(saved: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(beside, "LARGEST", 100)
     with pytest.raises(UsageError, match="is larger than"):
         AutoMLRecord.load(saved)
+
+
+def test_a_record_that_is_not_written_to_its_end_leaves_the_one_before(
+    saved: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever its process dies of, in between; the next one that is saved leaves nothing of either."""
+    more = record(*map(trial, range(6)))
+    with monkeypatch.context() as patched:
+        patched.setattr(AutoMLRecord, "text", lambda _: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            more.save(saved)
+    assert AutoMLRecord.load(saved) == record(*map(trial, range(5)))
+    others = saved.with_name("trials.jsonl"), saved.with_name("trials.of_somebody.jsonl")
+    for path in others:
+        path.touch()
+    more.save(saved)
+    assert AutoMLRecord.load(saved) == more and len(list(saved.parent.iterdir())) == 4
+    record(trial(0)).save(saved)
+    assert {path.name for path in saved.parent.iterdir()} == {saved.name, *(path.name for path in others)}

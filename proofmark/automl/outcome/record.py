@@ -7,12 +7,12 @@ from typing import Any, Self
 
 from pydantic import Field
 
-from proofmark.record.beside import Beside, beside, read_beside, write_beside
+from proofmark.record.beside import Beside, beside, read_beside, remove_others, write_beside
 from proofmark.record.envelope import CaseRecord
 from proofmark.record.parts import Check, Contention, Identity, Part
 
-TRIALS = "trials.jsonl"
-"""The file beside a record's with its trials, where they are many."""
+TRIALS = "trials"
+"""What the file beside a record's is called that has its trials, where they are many: `trials.<digest>.jsonl`."""
 
 MOST = 10_000
 """Trials that a record's own file has room for."""
@@ -148,14 +148,14 @@ class AutoMLRecord(CaseRecord):
         """See `CaseRecord`: with its trials."""
         if self.trials_beside is None:
             return self
-        trials = read_beside(folder / TRIALS, self.trials_beside, TrialRecord)
+        trials = read_beside(folder / self.trials_beside.file(TRIALS), self.trials_beside, TrialRecord)
         return self.model_copy(update={"trials": trials, "trials_beside": None})
 
     def save(self, path: Path) -> None:
-        """See `CaseRecord`: first the trials, which its file has the digest of."""
-        if len(self.trials) > MOST:
-            write_beside(self.trials, path.with_name(TRIALS))
+        """See `CaseRecord`: first the trials, then its file, and what an earlier one had last."""
+        written = write_beside(self.trials, path.parent, TRIALS) if len(self.trials) > MOST else None
         super().save(path)
+        remove_others(path.parent, TRIALS, written)
 
     @property
     def variant(self) -> dict[str, str]:
