@@ -19,6 +19,8 @@ SETTINGS = (
 )
 """In /etc: nothing of it is secret."""
 
+INSTALLED = ("site-packages", "dist-packages")
+
 USABLE = ("/dev/null", "/dev/zero", "/dev/full")
 """They can be written, and keep nothing."""
 
@@ -34,5 +36,6 @@ def needed() -> tuple[Path, ...]:
     bases = [sys.base_prefix, sys.base_exec_prefix, sys.executable]
     environment = [f"{sys.prefix}/pyvenv.cfg", f"{sys.prefix}/bin"]
     settings = [f"/etc/{name}" for name in SETTINGS]
-    places = (*SYSTEM, *settings, *site.getsitepackages(), *users, *paths, *bases, *environment, own)
+    installed = [path for path in sys.path if Path(path).name in INSTALLED]  # an environment may be on top of another
+    places = (*SYSTEM, *settings, *site.getsitepackages(), *users, *paths, *installed, *bases, *environment, own)
     return tuple(dict.fromkeys(Path(str(place)) for place in places))

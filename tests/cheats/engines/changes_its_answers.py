@@ -1,4 +1,5 @@
-"""Finds the memory in which its answers cross, and changes them when the clock has been stopped."""
+"""Finds the memory in which its answers cross, and changes them when the clock has been stopped: to no effect, since
+under the clock they were copied."""
 
 import gc
 import threading
@@ -6,7 +7,7 @@ from typing import Any
 
 from vendors.fake import honest
 
-VERDICT, TOLD = "FAIL_HONESTY", "waits for its device"
+VERDICT, TOLD = "PASS", ""
 
 
 class InferModel(honest.InferModel):
