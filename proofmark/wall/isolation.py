@@ -14,7 +14,8 @@ class Isolation(BaseModel):
     """What held when the wall was put on, by real attempts where one costs nothing.
 
     Attributes:
-        kind: `wall` where neither foreign files nor the network can be reached, unless asked for; else `process`.
+        kind: `wall` where neither foreign files nor the network can be reached, unless asked for, and no daemon by its
+            socket in a file; else `process`.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")

@@ -33,6 +33,7 @@ class Wall:
         streams: whether it may use TCP: "own" to listen at a port of the kernel's choice, and connect to nobody (a
             process group of one needs that), "all" to connect as well, to be one of several ranks.
         sockets_in_files: whether it may use sockets that lie in the file system (a loader's processes need some).
+            Any daemon of its user's may listen at one: that is no wall.
         abstract_sockets: whether it may use those of others that lie nowhere (ranks on devices of one host may).
         shared_memory: whether it may make some under a name of its own choice, and use others' whose name it knows.
         hidden: what it must not see, whatever the others say: tried, and a gap where it can be seen.
@@ -70,10 +71,11 @@ def put_on(wall: Wall) -> Isolation:
     outside = _outside(wall)
     gaps += outside
     if wall.sockets_in_files:
-        gaps.append("sockets in files: whoever listens there can be spoken to, since processes here speak so")
+        gaps.append("sockets in files: every daemon that listens at one can be spoken to, as processes here speak so")
     network = _network(wall, version)
+    holds = version and network != "open" and not outside and not wall.sockets_in_files
     return Isolation(
-        kind="wall" if version and network != "open" and not outside else "process",
+        kind="wall" if holds else "process",
         landlock=version,
         network=network,
         devices=tuple(map(str, devices)),
