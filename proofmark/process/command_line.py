@@ -45,6 +45,8 @@ def command(main: Callable[[], int]) -> NoReturn:
     """
     for name in ("stdout", "stderr"):
         old = getattr(sys, name)
+        if old is None:  # closed by who started it
+            continue
         raw = io.BufferedWriter(_Output(old.fileno(), "w", closefd=False))
         buffering = old.line_buffering or name == "stderr"
         setattr(sys, name, io.TextIOWrapper(raw, old.encoding, old.errors, line_buffering=buffering))
@@ -53,5 +55,6 @@ def command(main: Callable[[], int]) -> NoReturn:
         code = main()
     except SystemExit as leaving:
         code = leaving.code
-    sys.stdout.flush()  # here, where it can still end the program
+    if sys.stdout is not None:
+        sys.stdout.flush()  # here, where it can still end the program
     sys.exit(code)

@@ -41,6 +41,13 @@ def test_a_reader_that_has_gone_is_no_error(program: str) -> None:
     assert ran("-m", program, "--help", unread=("stdout",)) == (128 + signal.SIGPIPE, "")
 
 
+@pytest.mark.parametrize("closed", [1, 2])
+def test_an_output_that_is_closed_is_no_error(closed: int) -> None:
+    program = "import sys\nfrom proofmark.process.command_line import command\ncommand(lambda: print('a line') or 3)"
+    start = f"import os, sys; os.close({closed}); os.execv(sys.executable, [sys.executable, '-c', {program!r}])"
+    assert ran("-c", start) == (3, "")
+
+
 @pytest.mark.parametrize("lines", [1, 20_000], ids=["what is buffered", "more than a buffer"])
 def test_nor_is_it_where_an_error_would_be_told(lines: int) -> None:
     """The program tells of what the system refuses, as ours do, and must not take the pipe for that."""
