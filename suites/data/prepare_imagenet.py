@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import argparse
 import io
+import lzma
 import re
 import sys
 import tarfile
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -25,6 +27,9 @@ LARGEST = 1 << 26
 
 MOST = 100_000
 """Images."""
+
+DAMAGED = (tarfile.TarError, EOFError, zlib.error, lzma.LZMAError)
+"""What reading an archive raises that is cut off or damaged, whichever way it is compressed."""
 
 _IMAGE = re.compile(r"(?:.*/)?(ILSVRC2012_val_(\d{8})\.JPEG)")
 _WORDNET = re.compile(r"n\d{8}")
@@ -69,6 +74,7 @@ def of_devkit(path: Path) -> list[str]:
         OSError: it can't be read.
     """
     from scipy.io import loadmat
+    from scipy.io.matlab import MatReadError
 
     try:
         with tarfile.open(path) as kit:
@@ -76,7 +82,7 @@ def of_devkit(path: Path) -> list[str]:
         rows = loadmat(io.BytesIO(meta), squeeze_me=True)["synsets"]
         names = {int(row[0]): str(row[1]) for row in rows}
         return _checked([names[int(number)] for number in truth.decode("ascii").split()], path)
-    except (tarfile.TarError, EOFError, ValueError, LookupError, TypeError, NotImplementedError) as error:
+    except (*DAMAGED, MatReadError, ValueError, LookupError, TypeError, NotImplementedError) as error:
         first = next(iter(str(error).splitlines()), type(error).__name__)
         raise UsageError(f"{path}: no development kit of ImageNet's: expected {TRUTH} and {META}: {first}") from None
 
@@ -119,7 +125,7 @@ def prepare(archive: Path, synsets: Sequence[str], out: Path) -> int:
                 if not (target.is_file() and target.stat().st_size == member.size):
                     _write(images, member, target)
                     written += 1
-    except (tarfile.TarError, EOFError) as error:
+    except DAMAGED as error:
         raise UsageError(f"{archive}: no whole tar archive: {error}") from None
     if missing := [number for number in range(1, len(synsets) + 1) if number not in seen]:
         more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
 import io
+import lzma
 import tarfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -128,3 +130,32 @@ def test_what_is_no_archive_and_what_is_no_devkit(
         assert main([str(first), *second, "--out", str(tmp_path / "out")]) == 4
         error = capsys.readouterr().err
         assert told in error and error.count("\n") == 1, error
+
+
+@pytest.mark.parametrize("bad", ["damaged", "empty", "short"])
+def test_a_devkit_whose_meta_file_is_damaged(
+    tmp_path: Path, devkit: Path, capsys: pytest.CaptureFixture[str], bad: str
+) -> None:
+    meta = io.BytesIO()
+    savemat(meta, {"synsets": np.arange(1000.0)}, do_compression=True)
+    whole = meta.getvalue()
+    damaged = whole[:160] + bytes(each ^ 0xFF for each in whole[160:])
+    files = {TRUTH: b"1\n", META: {"damaged": damaged, "empty": b"", "short": whole[:60]}[bad]}
+    archive, kit = tar(tmp_path / "val.tar", IMAGES), tar(tmp_path / "bad.tar", files)
+    assert main([str(archive), "--devkit", str(kit), "--out", str(tmp_path / "out")]) == 4
+    error = capsys.readouterr().err
+    assert "no development kit of ImageNet's" in error and error.count("\n") == 1, error
+
+
+@pytest.mark.parametrize("compress", [gzip.compress, lzma.compress], ids=["gz", "xz"])
+def test_a_compressed_archive_that_is_damaged_within_an_image(
+    tmp_path: Path, devkit: Path, capsys: pytest.CaptureFixture[str], compress: Callable[[bytes], bytes]
+) -> None:
+    noise = np.random.default_rng(0).bytes(1 << 20)  # so that nothing else is damaged
+    packed = compress(tar(tmp_path / "val.tar", {image(1): noise}).read_bytes())
+    middle = len(packed) // 2
+    bad = tmp_path / "bad.tar"
+    bad.write_bytes(packed[:middle] + b"\x06" * 4096 + packed[middle + 4096 :])
+    assert main([str(bad), "--devkit", str(devkit), "--out", str(tmp_path / "out")]) == 4
+    error = capsys.readouterr().err
+    assert "no whole tar archive" in error and error.count("\n") == 1, error
