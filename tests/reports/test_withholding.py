@@ -176,6 +176,8 @@ NO_SPEEDS = {
     ("RunRecord", "started"),
     ("TrainingRecord", "started"),
     ("SeedRun", "started"),  # of a run only its beginning is known
+    ("Validated", "started"),
+    ("Measurement", "foo_time_reason"),  # the vendor's words, from before anything was timed
     ("Monitoring", "energy_method"),
     ("RunRecord", "disturbed"),  # says what made it an ERROR
     ("Check", "bound"),
