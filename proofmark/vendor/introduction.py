@@ -30,8 +30,14 @@ from proofmark.wall.isolation import Isolation
 PATIENCE = 120.0
 """Seconds that a vendor may take for its import, and for each answer."""
 
+ALTOGETHER = 600.0
+"""Seconds that all of it may take: the vendor's code has the pipe too, and could ask for patience without end."""
+
 LONGEST = 1 << 20
 """Bytes of an answer."""
+
+MOST = 64
+"""Steps, each told of once."""
 
 
 def _is_a_line(text: str) -> str:
@@ -195,28 +201,42 @@ def _ask(name: str, orders: dict[str, Any], variables: Mapping[str, str]) -> tup
     with pipe.given_away() as descriptor:
         child = Child("proofmark.vendor.introduced", passed=[descriptor], environment=variables)
     asking, isolation = "its import", Isolation.none(NOT_ASKED_FOR)
+    first, asked, until = True, set[str](), time.monotonic() + ALTOGETHER
     try:
-        first = True
         child.say(json.dumps(orders))
-        while (answer := pipe.receive(child, time.monotonic() + PATIENCE)) is not None:
+        while (answer := pipe.receive(child, min(until, time.monotonic() + PATIENCE))) is not None:
             line: dict[str, Any] = dict(json.loads(answer))
             if "isolation" in line and first and orders["wall"]:
                 isolation = Isolation.model_validate_json(json.dumps(line["isolation"]))
             elif isinstance(line.get("answers"), dict) or isinstance(line.get("error"), str):
                 return line, isolation
-            elif not isinstance(line.get("asking"), str):
-                raise ValueError("what is no answer")
-            first, asking = False, line.get("asking", asking)
+            else:
+                asking = _next_step(line, asked)
+            first = False
         child.has_ended(within=5)
         child.kill()
         raise UsageError(f"vendor '{name}': {asking} {child.cause_of_death()}{_last_words(child)}")
     except TimeoutError:
-        raise UsageError(f"vendor '{name}': {asking} did not end within {PATIENCE:g} s") from None
+        what, seconds = (asking, PATIENCE) if time.monotonic() < until else ("its introduction", ALTOGETHER)
+        raise UsageError(f"vendor '{name}': {what} did not end within {seconds:g} s") from None
     except (TypeError, ValueError, RecursionError) as error:
         raise UsageError(f"vendor '{name}': {asking} gave {error}") from None
     finally:
         child.kill()
         pipe.close()
+
+
+def _next_step(line: Mapping[str, Any], asked: set[str]) -> str:
+    """What is asked from here on. What vendor's code writes here shall not renew anybody's patience for ever."""
+    step = line.get("asking")
+    if not isinstance(step, str):
+        raise ValueError("what is no answer")
+    if step in asked:
+        raise ValueError("a step that was asked before")
+    if len(asked) == MOST:
+        raise ValueError(f"more than {MOST} steps")
+    asked.add(step)
+    return harmless(step[:200])
 
 
 def _last_words(child: Child) -> str:

@@ -85,6 +85,12 @@ def test_a_vendor_that_hangs_is_ended(vendors: Path, monkeypatch: pytest.MonkeyP
     assert line == "vendor 'acme': chip() did not end within 3 s"
 
 
+def test_all_of_it_ends_however_often_patience_is_renewed(vendors: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(introduction, "ALTOGETHER", 3.0)
+    line = told(vendors, GOOD.replace('return "a"', "import time; time.sleep(600)"))
+    assert line == "vendor 'acme': its introduction did not end within 3 s"
+
+
 def test_devices_that_cannot_be_counted_are_told_where_they_are_needed(vendors: Path) -> None:
     add(vendors, "acme", GOOD.replace('return [Device(0, "a")]', "raise OSError('no driver')"))
     found = introduce("acme", vendors)
