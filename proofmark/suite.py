@@ -144,6 +144,10 @@ class Suite(ABC):
         """
         return None
 
+    def held_logs(self, run_dir: Path) -> Iterable[Path]:
+        """The logs of which `collect` holds all events in memory; it may read others of any length, line by line."""
+        return run_dir.rglob("*.jsonl")
+
     def charts(self, record: Any) -> Mapping[str, str]:
         """Charts of a record by title, each an SVG that stands in a page or alone. They keep what is withheld."""
         return {}

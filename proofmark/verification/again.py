@@ -17,7 +17,7 @@ from proofmark.verification.made_up import UNREADABLE, reason
 LOG = "events.jsonl"
 
 LARGEST = 1 << 30
-"""Bytes of a run's logs that are read anew: all events of one are held in memory."""
+"""Bytes of a run's logs that are held in memory, with all their events, where they are read anew."""
 
 NAMED = 8
 """Differences that are named; of more, how many there are."""
@@ -49,7 +49,7 @@ def _faults(suite: Suite, record: CaseRecord, folder: Path) -> Iterator[str]:
 
 
 def _not_remade(suite: Suite, record: CaseRecord, folder: Path) -> Iterator[str]:
-    if (size := sum(path.lstat().st_size for path in folder.rglob("*.jsonl"))) > LARGEST:
+    if (size := sum(path.lstat().st_size for path in suite.held_logs(folder))) > LARGEST:
         yield f"its logs are too large to be read anew: {size >> 20} MiB, at most {LARGEST >> 20}"
         return
     try:

@@ -78,6 +78,10 @@ class AutoMLSuite(Suite):
 
         return collect(run_dir, seal=record.log)
 
+    def held_logs(self, run_dir: Path) -> Iterable[Path]:
+        """The session's own. The journal is read line by line, as are the trials beside the record."""
+        return run_dir.glob("events.jsonl")
+
     def charts(self, record: AutoMLRecord) -> Mapping[str, str]:
         """Error and scores over time, and the tree of networks."""
         from suites.automl.report.section import charts

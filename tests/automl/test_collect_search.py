@@ -9,6 +9,8 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
+
 from proofmark.automl.outcome.collect import collect
 from proofmark.automl.outcome.record import AutoMLRecord
 from proofmark.automl.outcome.scoring import marks_of, score_of
@@ -43,7 +45,7 @@ def test_the_evaluation_before_the_first_step_has_its_own_seconds() -> None:
     assert [epoch["seconds"] for epoch in epochs_of(events, 0.0)] == [0.4, 3.0, 2.0]
 
 
-def test_the_suite_searches_and_no_edit_goes_unseen(tmp_path: Path) -> None:
+def test_the_suite_searches_and_no_edit_goes_unseen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     few = ["--max-trials", "2", "--set", "warmup_1=3", "--set", "warmup_2=3"]
     options = [*few, "--max-duration", "600", "--results-dir", str(tmp_path / "results")]
     command = [sys.executable, "-m", "pytest", "suites/automl", "--vendor", "cpu", "-p", "no:cacheprovider", *options]
@@ -69,7 +71,7 @@ def test_the_suite_searches_and_no_edit_goes_unseen(tmp_path: Path) -> None:
     assert child[0].images == 0 and child[0].accuracy == record.trials[0].accuracy  # before training, its parent's
     again = collect(run_dir)
     assert (again.score, again.marks, again.verdict) == (record.score, record.marks, record.verdict)
-    _is_verified_elsewhere(run_dir, tmp_path / "brought")
+    _is_verified_elsewhere(run_dir, tmp_path / "brought", monkeypatch)
     journal = Path(record.journal)
     text = journal.read_text(encoding="utf-8")
     journal.write_text(text.replace('"images":1', '"images":9', 1), encoding="utf-8")
@@ -78,14 +80,20 @@ def test_the_suite_searches_and_no_edit_goes_unseen(tmp_path: Path) -> None:
     assert "it was edited" in edited.verdict.reasons[0]
 
 
-def _is_verified_elsewhere(run_dir: Path, brought: Path) -> None:
-    """Its session's folder, where that of the search itself is not."""
+def _is_verified_elsewhere(run_dir: Path, brought: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its session's folder, where that of the search itself is not. Only the session's own log is bounded."""
     away = run_dir.rename(run_dir.with_name("away"))
     shutil.copytree(run_dir.parents[1], brought, ignore=shutil.ignore_patterns("automl"))
     copied = brought / "automl" / run_dir.name
     shutil.copytree(away, copied)
     away.rename(run_dir)
     suites = find_suites(ROOT / "suites")
+    room = (copied / "events.jsonl").stat().st_size
+    with monkeypatch.context() as patched:
+        patched.setattr("proofmark.verification.again.LARGEST", room - 1)
+        assert "its logs are too large to be read anew" in str(verify(brought, suites).findings)
+    assert (copied / "search" / FILE).stat().st_size > room
+    monkeypatch.setattr("proofmark.verification.again.LARGEST", room)
     verified = verify(brought, suites)
     assert verified.holds and not verified.notes, (verified.findings, verified.notes)
     journal = copied / "search" / FILE
