@@ -277,7 +277,6 @@ RANK_EVENTS = EventReader(
         "steps": _Steps,
         "evaluation": _Evaluation,
         "check": Annotated[Typed, fits(Check)],
-        "confirmation_begin": _Step,
         "confirmation": _Confirmation,
         "checkpoint": _Step,
         "resumed": _Step,

@@ -68,7 +68,7 @@ class Split(Part):
     evaluation: float
     checkpoint: float
     other: float
-    confirmation: float | None = Field(default=None, description="as `init` no part of training; null: there was none")
+    confirmation: float | None = Field(default=None, description="the referee's own, left out of training; null: none")
 
 
 class Communication(Part):

@@ -27,7 +27,7 @@ def test_only_the_cases_own_model_in_its_own_time_passes(house: House) -> None:
     assert run.examination and run.examination.whole and run.examination.metric == run.examination.claimed
     assert not list(ran.run_dir.rglob("*.safetensors")), "what was looked at is removed"
     assert run.confirmation and run.metric == run.confirmation.metric and run.metric >= 0.9
-    assert run.split and run.split.confirmation == run.confirmation.seconds
+    assert run.split and run.split.evaluation > run.confirmation.seconds > 0
 
     assert "its clock says that training took" in ran.output and "withheld: FAIL_HONESTY" in ran.output
     assert "its model does not have the parameters of the case's" in ran.output

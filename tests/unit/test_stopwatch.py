@@ -16,12 +16,11 @@ TOTALS = {"epoch": 0, "step": 4, "samples": 64, "communication": None, "train_se
 TOTALS |= dict.fromkeys(("data_seconds", "compute_seconds", "evaluation_seconds", "checkpoint_seconds"), 0.0)
 FIELDS = {
     "train_begin": {"steps": 0, "samples": 0},
-    "confirmation_begin": {"step": 4},
     "confirmation": {"step": 4, "samples": 64, "metric": 0.5, "took_seconds": 1.0},
     "train_end": {**TOTALS, "converged": True},
 }
 
-BEGIN, PAUSE, RESUME, END = "train_begin", "confirmation_begin", "confirmation", "train_end"
+BEGIN, CONFIRMED, END = "train_begin", "confirmation", "train_end"
 
 
 class Played:
@@ -63,14 +62,25 @@ def test_between_two_looks(tmp_path: Path) -> None:
     assert len(played.seen()) == 1
 
 
-def test_what_the_referee_does_meanwhile_is_left_out(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "told",
+    [
+        ((0.1, "confirmation_begin"), (99.9, CONFIRMED), (100.0, END)),
+        ((0.2, END), (100.0, END)),
+        ((99.8, BEGIN), (100.0, END)),
+        ((0.1, END), (99.8, BEGIN), (100.0, END)),
+    ],
+    ids=["says that it is looked at", "ends twice", "begins twice", "ends and begins anew"],
+)
+def test_no_rank_stops_the_clock(tmp_path: Path, told: tuple[tuple[float, str], ...]) -> None:
     played = Played(tmp_path)
-    for at, kinds in ((1.0, (BEGIN,)), (3.0, (PAUSE,)), (8.0, (RESUME,)), (9.0, (PAUSE,)), (12.0, (RESUME, END))):
+    for at, kind in ((0.0, BEGIN), *told):
         played.look(at - 0.01)
-        played.write(*kinds)
+        played.write(kind)
         played.look(at)
-    ((least, most),) = played.seen()
-    assert (least, most) == pytest.approx((2.98, 3.03))
+    least, most = played.seen()[-1]
+    assert (least, most) == pytest.approx((99.99, 100.01))
+    assert not keeps_time(0.2, least, most).passed
 
 
 def test_an_agent_that_looks_once_knows_next_to_nothing(tmp_path: Path) -> None:

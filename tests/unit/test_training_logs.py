@@ -120,7 +120,7 @@ def test_a_log_without_its_end_has_no_steps(cut: int, steps: int | None) -> None
 
 
 def finished(**changes: Any) -> list[dict[str, Any]]:
-    """A rank's log of a training whose last weights were confirmed three seconds after it had ended."""
+    """A rank's log of a training whose last weights took three seconds to be confirmed."""
     total = {"step": 8, "samples": 64, "train_seconds": 20.0, "metric": 0.95, "converged": True}
     check = {"name": "keeps", "passed": True, "figure": 0.0, "bound": 0.0, "meaning": "m"}
     written: list[dict[str, Any]] = [
@@ -130,17 +130,16 @@ def finished(**changes: Any) -> list[dict[str, Any]]:
         {"event": "train_begin", "time": 10.0, "train_seconds": 0.0},
         {"event": "epoch_begin", "time": 10.0, "epoch": 0},
         {"event": "evaluation", "time": 30.0, **total},
-        {"event": "confirmation_begin", "time": 30.5, "step": 8},
         {"event": "confirmation", "time": 33.5, "step": 8, "samples": 64, "metric": 0.94, "took_seconds": 3.0},
         {"event": "train_end", "time": 33.6, **total},
     ]
     return [{"clock": number, **event} for number, event in enumerate(written)]
 
 
-def test_what_the_referee_does_after_the_last_step_is_no_training() -> None:
+def test_the_evaluation_in_the_cases_own_model_ends_a_training() -> None:
     log = RankLog(0).take(finished())
-    assert log.window() == (10.0, 30.5) and log.ended() == 30.5
-    assert [epoch.ended for epoch in log.epochs.kept()] == [30.5]
+    assert log.window() == (10.0, 33.6) and log.ended() == 33.6
+    assert [epoch.ended for epoch in log.epochs.kept()] == [33.6]
     assert _reached(log)["metric"] == 0.94, "the case's own model decides"
 
 
@@ -168,6 +167,16 @@ def test_a_ranks_seconds_are_held_against_its_sessions(least: float, passes: boo
     """What comes late over a connection shows less; a tenth of the time does not pass."""
     (check,) = clock_checks(RankLog(0).take(finished()), [], {"watched": {"least": least}})
     assert (check.name, check.passed) == (SESSION_CLOCK, passes)
+
+
+@pytest.mark.parametrize("kind", ["steps", "evaluation", "train_end"])
+def test_the_seconds_that_are_reported_are_the_ones_that_are_held(kind: str) -> None:
+    """Whatever a rank tells last, true or not, before it."""
+    later = {**finished()[-1], "event": kind, "clock": 99, "train_seconds": 0.2, "losses": [1.0], "first": 8}
+    later |= {"epoch": 0, "learning_rate": 0.1}
+    log = RankLog(0).take([*finished(), later])
+    (check,) = clock_checks(log, [{"event": "watched", "least": 19.9, "most": 20.2}], None)
+    assert log.seconds("train") == 0.2 and not check.passed
 
 
 def test_without_the_agents_seconds_there_is_no_check() -> None:

@@ -43,11 +43,10 @@ def outside_checks(
 
 
 def clock_checks(first: RankLog, agent: Sequence[Event], end: Event | None) -> Iterator[Check]:
-    """Rank 0's clock up to the evaluation at the target, or to the end, against the agent's and the session's."""
-    begun, ended = (first.last.get(kind) for kind in ("train_begin", "train_end"))
-    if not begun or not ended or "train_seconds" not in begun:
+    """Rank 0's clock at the end, which is the one that its speed is of, against the agent's and the session's."""
+    begun, last = first.last.get("train_begin"), first.totals()
+    if not begun or not last or "train_end" not in first.last or "train_seconds" not in begun:
         return
-    last = first.last.get("evaluation", ended) if ended["converged"] else ended
     said = last["train_seconds"] - begun["train_seconds"]
     if seen := _last(agent, WATCHED):
         yield keeps_time(said, seen["least"], seen["most"])

@@ -79,8 +79,8 @@ class RankLog:
     def _turn_epoch(self, event: Event) -> None:
         """An epoch lasts until the next begins or training ends."""
         if self._epoch is not None:
-            ended = (self.ended() if event["event"] == "train_end" else None) or event["time"]
-            self.epochs.extend([Epoch(number=self._epoch["epoch"], began=self._epoch["time"], ended=ended)])
+            began, ended = self._epoch["time"], event["time"]
+            self.epochs.extend([Epoch(number=self._epoch["epoch"], began=began, ended=ended)])
         self._epoch = event if event["event"] == "epoch_begin" else None
 
     def damaged(self) -> Iterator[str]:
@@ -99,10 +99,8 @@ class RankLog:
         return (begin["time"], end) if begin and end is not None else None
 
     def ended(self) -> float | None:
-        """When training ended, seconds since the epoch: what the referee did after the last step is none of it."""
-        end, confirmation = self.last.get("train_end"), self.last.get("confirmation_begin")
-        if end and confirmation and confirmation["step"] == end["step"]:
-            return float(confirmation["time"])
+        """When training ended, seconds since the epoch."""
+        end = self.last.get("train_end")
         return float(end["time"]) if end else None
 
     def trained(self) -> int:

@@ -80,7 +80,7 @@ def _run(spec: TrainingSpec, node: int, watch: Watch) -> int:
     finally:
         watch.end_ranks()
         watch.end_outputs()
-        watch.stopwatch.look()
+        watch.stopwatch.stop()
         watch.monitor.stop()
     if node == 0:
         examine(Path(sys.argv[1]), spec, node, watch.log)

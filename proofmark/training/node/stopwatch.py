@@ -5,19 +5,17 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from time import monotonic, sleep  # by name, before a vendor's monitor code is there: a changed module changes nothing
+from time import monotonic  # by name, before a vendor's monitor code is there: a changed module changes nothing
 
 from proofmark.record.events import EventLog
 from proofmark.training.logs.tail import Tail
 
 EVENT = "watched"
-"""The event of the agent's log with the least and the most seconds that rank 0's training can have taken."""
+"""The event of the agent's log with the least and the most seconds that rank 0's training can have taken; the last one
+counts."""
 
 EVERY = 0.1
 """Seconds between two looks: between two a training may have begun or ended."""
-
-_GOES_ON = {"train_begin": True, "confirmation_begin": False, "confirmation": True, "train_end": False}
-"""Events of a rank's log with which training's time begins to pass, or stops."""
 
 _Window = tuple[float, float]
 
@@ -25,41 +23,38 @@ _Window = tuple[float, float]
 class Stopwatch:
     """Looks at a rank's log now and then, and notes when training began and ended: between this look and the last.
 
-    However late a look comes on a busy machine, the seconds that training took lie between `least` and `most`.
+    However late a look comes on a busy machine, the seconds that training took lie between `least` and `most`. They
+    last from the first beginning that the rank tells of to the last end, and nothing that it tells stops them.
     """
 
     def __init__(self, path: Path, log: EventLog | None = None, clock: Callable[[], float] = monotonic) -> None:
         self._tail, self._log, self._clock = Tail(path), log, clock
-        self._lock = threading.Lock()
+        self._lock, self._stopped = threading.Lock(), threading.Event()
         self._looked = clock()
-        self._since: _Window | None = None
+        self._began: _Window | None = None
         self.least = self.most = 0.0
         self.ended = False
 
     def run(self) -> None:
-        """Look until training has ended."""
-        while not self.ended:
-            sleep(EVERY)
+        """Look until it is stopped."""
+        while not self._stopped.wait(EVERY):
             self.look()
 
+    def stop(self) -> None:
+        """Look a last time."""
+        self._stopped.set()
+        self.look()
+
     def look(self) -> None:
-        """Take note of what happened since the last look; when training has ended, write down how long it took."""
+        """Take note of what happened since the last look; where training has ended, write down how long it took."""
         with self._lock:
-            if self.ended:
-                return
             before, self._looked = self._looked, self._clock()
-            events = [event["event"] for event in self._tail.events()]
+            events = {event["event"] for event in self._tail.events()}
             window = (before, self._clock())
-            for event in events:
-                if event in _GOES_ON:
-                    self._turn(_GOES_ON[event], window)
-            if "train_end" in events:
+            if "train_begin" in events and self._began is None:
+                self._began = window
+            if "train_end" in events and self._began is not None:
                 self.ended = True
+                self.least, self.most = max(0.0, window[0] - self._began[1]), window[1] - self._began[0]
                 if self._log is not None:
                     self._log.write(EVENT, least=self.least, most=self.most)
-
-    def _turn(self, goes_on: bool, window: _Window) -> None:
-        if self._since is not None:
-            self.least += max(0.0, window[0] - self._since[1])
-            self.most += window[1] - self._since[0]
-        self._since = window if goes_on else None

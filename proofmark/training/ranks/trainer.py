@@ -113,14 +113,12 @@ class Trainer:
 
     def confirmed(self, found: Evaluated) -> Evaluated | None:
         """The metric of the weights in the case's own model, where that of the vendor's is what was `found`; None where
-        they don't fit it. `honest` says whether the two agree. That is no part of training: its clock stands
-        meanwhile."""
-        at = self.position
-        self.log.write("confirmation_begin", step=at.steps)
-        before = self._clock.seconds()["confirmation_seconds"]
-        with self._clock.paused():
+        they don't fit it. `honest` says whether the two agree. It is an evaluation as any: no clock stands for what
+        only the rank could tell the length of."""
+        at, before = self.position, self._clock.parts["evaluation"]
+        with self._account.part("evaluation"):
             own, self.honest = self._referee.confirm(self.model, found)
-        took = self._clock.seconds()["confirmation_seconds"] - before
+        took = (self._clock.parts["evaluation"] - before) / 1e9
         fields = {"step": at.steps, "samples": at.samples, "took_seconds": took}
         self.log.write("confirmation", **(told(own) if own else {"metric": None}), **fields)
         return own
