@@ -75,9 +75,16 @@ def test_of_a_training_ranks_and_monitor_have_them(tmp_path: Path, monkeypatch: 
 @pytest.mark.parametrize("can_be_forked", [True, False])
 def test_a_rank_has_them_forked_or_begun(can_be_forked: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: dict[str, Any] = {}
-    forked = object() if can_be_forked else None
+    forked = SimpleNamespace(pid=7) if can_be_forked else None
     monkeypatch.setattr(agent_forks, "fork_module", given_to(forked, seen, "forked"))
-    monkeypatch.setattr(agent_forks.subprocess, "Popen", lambda *_, env, **__: seen.update(begun=env))
+
+    def begin(*_: Any, env: dict[str, str], **__: Any) -> Any:
+        seen["begun"] = env
+        return SimpleNamespace(pid=8)
+
+    monkeypatch.setattr(agent_forks.subprocess, "Popen", begin)
     arguments = [agent_forks.sys.executable, "-u", "-m", "rank"]
-    agent_forks._begin(DECLARED, arguments, {"RANK": "0"}, start_new_session=True)
+    started: dict[int, int] = {}
+    agent_forks._begin(DECLARED, started, arguments, {"RANK": "0"}, start_new_session=True)
+    assert started == {0: 7 if can_be_forked else 8}, "the agent need not believe the rank's own word"
     assert seen["forked"][3] == {**DECLARED, "RANK": "0"} and seen.get("begun", seen["forked"][3]) == seen["forked"][3]

@@ -16,6 +16,26 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
     assert beat is not None and (beat.step, beat.phase) == (7, "compute") and beat.since > 0
 
 
+@pytest.mark.parametrize(
+    "pid, first, step, phase, since",
+    [
+        (99, 0, 0, 99, 1.0),
+        (99, 0, 0, -1, 1.0),
+        (-5, 0, 0, 0, 1.0),
+        (1 << 40, 0, 0, 0, 1.0),
+        (99, -1, 0, 0, 1.0),
+        (99, 0, -1, 0, 1.0),
+        (99, 0, 1 << 62, 0, 1.0),
+        (99, 0, 0, 0, float("nan")),
+        (99, 0, 0, 0, float("-inf")),
+        (99, 0, 0, 0, float("inf")),
+    ],
+)
+def test_what_can_be_no_sign_is_none(pid: int, first: int, step: int, phase: int, since: float, tmp_path: Path) -> None:
+    (tmp_path / "beat").write_bytes(struct.pack("=qqqqd", pid, first, step, phase, since))
+    assert read_heartbeat(tmp_path / "beat") is None
+
+
 @pytest.mark.parametrize("content", [b"", bytes(40), struct.pack("=qqqqd", 99, 0, 0, 0, 0.0), b"short"])
 def test_a_first_sign_that_is_not_whole_is_none(content: bytes, tmp_path: Path) -> None:
     (tmp_path / "beat").write_bytes(content)

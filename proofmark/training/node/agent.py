@@ -13,6 +13,7 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 import psutil
@@ -51,8 +52,7 @@ def main() -> int:
     spec, node = TrainingSpec.load(Path(sys.argv[1])), int(sys.argv[2])
     os.environ |= {AGENT: str(os.getpid()), **(given := _environment(spec))}
     let_pass(given)
-    fork_ranks(declared_of(spec.config["host"]))
-    watch = Watch(spec, node)
+    watch = Watch(spec, node, fork_ranks(declared_of(spec.config["host"])))
     watch.log.write("agent_begin", **describe_host().model_dump())
     for name, pipes in ((OUTPUTS, watch.outputs), (EVENTS, watch.events)):
         os.environ[name] = ",".join(str(pipe.descriptor) for pipe in pipes.values())
@@ -107,9 +107,14 @@ def _arguments(spec: TrainingSpec, node: int) -> list[str]:
 
 
 class Watch:
-    """The agent's eyes on its parent and its ranks."""
+    """The agent's eyes on its parent and its ranks.
 
-    def __init__(self, spec: TrainingSpec, node: int) -> None:
+    Args:
+        started: the process of each rank, as far as it was this one that started it.
+    """
+
+    def __init__(self, spec: TrainingSpec, node: int, started: Mapping[int, int]) -> None:
+        self._started = started
         self._directory = spec.node_directory(node)
         self._ranks = range(node * spec.nproc, (node + 1) * spec.nproc)
         self._nnodes, self._timeout, self._setup_timeout = spec.nnodes, spec.hang_timeout, spec.setup_timeout
@@ -175,10 +180,10 @@ class Watch:
         """Note how far each rank came and whether it waits: those behind the others are at fault. On this node none may
         be; then the other nodes' agents come first, since their ranks are not to die of these ones' end."""
         before = {rank: self.outputs[rank].received for rank in heartbeats}
-        for heartbeat in heartbeats.values():
+        for rank in heartbeats:
             with contextlib.suppress(ProcessLookupError, PermissionError):
-                if _is_ours(heartbeat.pid):  # the rank's own word
-                    os.kill(heartbeat.pid, signal.SIGUSR1)
+                if pid := self._process(rank):
+                    os.kill(pid, signal.SIGUSR1)
         time.sleep(1)
         stacks = {rank: self.outputs[rank].since(before[rank]).decode("utf-8", "replace") for rank in heartbeats}
         position = {
@@ -195,10 +200,9 @@ class Watch:
     def end_ranks(self) -> None:
         """Kill each rank's process group: its loader workers are in it."""
         for rank in self._ranks:
-            heartbeat = self._heartbeat(rank)
-            if heartbeat is not None and _is_ours(heartbeat.pid):
+            if pid := self._process(rank):
                 with contextlib.suppress(ProcessLookupError, PermissionError):
-                    os.killpg(heartbeat.pid, signal.SIGKILL)
+                    os.killpg(pid, signal.SIGKILL)
 
     def end_outputs(self) -> None:
         """Put the end of what each rank has printed and told into its logs."""
@@ -215,6 +219,11 @@ class Watch:
         """Remove what the ranks have left in their own directories."""
         for own in self._own:
             shutil.rmtree(own, ignore_errors=True)
+
+    def _process(self, rank: int) -> int | None:
+        """A rank's, which leads its group. Only of one that torchrun has started its own way is it the rank's word."""
+        pid = self._started.get(rank) or ((heartbeat := self._heartbeat(rank)) and heartbeat.pid)
+        return pid if pid and _is_ours(pid) else None
 
     def _heartbeat(self, rank: int) -> Heartbeat | None:
         return read_heartbeat(self._directory / f"rank{rank}.heartbeat")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import mmap
 import os
 import struct
@@ -16,6 +17,9 @@ SETUP = PHASES[:2]
 """Those before its first step."""
 
 _LAYOUT = struct.Struct("=qqqqd")
+
+_PIDS, _STEPS = 1 << 22, 1 << 48
+"""More than Linux has ids for processes, and than a training has steps."""
 
 
 @dataclass(frozen=True)
@@ -49,9 +53,12 @@ class HeartbeatWriter:
 
 
 def read_heartbeat(path: Path) -> Heartbeat | None:
-    """The last sign of a rank, None before its first."""
+    """The last sign of a rank, None before its first; and of a rank whose code has put there what can be no sign."""
     try:
         pid, first, step, phase, since = _LAYOUT.unpack(path.read_bytes())
     except (OSError, struct.error):
         return None
-    return Heartbeat(pid, first, step, PHASES[phase], since) if pid and since else None  # its first one half written
+    whole = 0 < pid <= _PIDS and 0.0 < since < math.inf  # and not half written
+    if whole and 0 <= first < _STEPS and 0 <= step < _STEPS and 0 <= phase < len(PHASES):
+        return Heartbeat(pid, first, step, PHASES[phase], since)
+    return None

@@ -1,0 +1,72 @@
+"""A node's agent ends its ranks, whatever they have put where their signs of life are."""
+
+from __future__ import annotations
+
+import os
+import signal
+import struct
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from proofmark.record.events import read_events
+from proofmark.training.node.agent import Watch
+from proofmark.training.ranks.heartbeat import PHASES
+from proofmark.training.spec import TrainingSpec
+
+HOST = {"own_directory": 1.0}
+
+
+@pytest.fixture
+def rank() -> Iterator[subprocess.Popen[bytes]]:
+    """A process that leads its group, as a rank does."""
+    process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"], start_new_session=True)
+    yield process
+    process.kill()
+    process.wait()
+
+
+def watch_over(folder: Path, pid: int, sign: bytes) -> Watch:
+    """An agent's eyes on a rank that it has started, and that has put `sign` where its heartbeat is."""
+    spec = TrainingSpec(("m", "C"), "nobody", "", {"host": HOST}, str(folder), (), hang_timeout=0.2, setup_timeout=0.2)
+    spec.node_directory(0).mkdir(parents=True)
+    (spec.node_directory(0) / "rank0.heartbeat").write_bytes(sign)
+    return Watch(spec, 0, {0: pid})
+
+
+SIGNS = [(99, 0), (3, -5), (3, 1 << 40), (3, os.getpid())]
+
+
+@pytest.mark.parametrize("phase, pid", SIGNS, ids=["phase", "negative", "huge", "another's"])
+def test_a_rank_that_lies_of_itself_is_ended(
+    tmp_path: Path, rank: subprocess.Popen[bytes], phase: int, pid: int
+) -> None:
+    watch = watch_over(tmp_path, rank.pid, struct.pack("=qqqqd", pid, 0, 1, phase, 1.0))
+    watch.end_ranks()
+    assert rank.wait(10) == -signal.SIGKILL
+    watch.end_outputs()
+
+
+def test_a_full_directory_is_seen_whatever_the_heartbeat_is(tmp_path: Path, rank: subprocess.Popen[bytes]) -> None:
+    watch = watch_over(tmp_path, rank.pid, struct.pack("=qqqqd", -5, 0, 1, 99, 1.0))
+    full = iter([None, "filled its own directory"])
+    watch._quotas[0].exceeded = lambda: next(full)  # type: ignore[method-assign]
+    watch.heartbeats()
+    assert rank.wait(10) == -signal.SIGKILL
+    watch.end_outputs()
+    (event,) = read_events(watch.log.path)
+    assert event["event"] == "rank_ended" and event["reason"] == "filled its own directory, and was ended"
+
+
+def test_of_ranks_that_torchrun_began_its_own_way_their_word_is_taken(
+    tmp_path: Path, rank: subprocess.Popen[bytes]
+) -> None:
+    sign = struct.pack("=qqqqd", rank.pid, 0, 1, PHASES.index("compute"), time.monotonic())
+    watch = watch_over(tmp_path, 0, sign)
+    watch.end_ranks()
+    assert rank.wait(10) == -signal.SIGKILL
+    watch.end_outputs()
