@@ -55,7 +55,7 @@ class AnswerPipe:
                 if not chunk:
                     return None
                 self._buffer += chunk
-                if len(self._buffer) > self._longest and b"\n" not in self._buffer:
+                if len(self._buffer) > self._longest and b"\n" not in self._buffer[: self._longest + 1]:
                     raise ValueError(f"more than {self._longest >> 20} MiB without an end of line")
         line, self._buffer = self._buffer.split(b"\n", 1)
         return line

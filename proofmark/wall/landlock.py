@@ -47,8 +47,9 @@ READ = Access.EXECUTE | Access.READ_FILE | Access.READ_DIR
 USE = Access.READ_FILE | Access.WRITE_FILE | Access.IOCTL_DEV
 SHARE = Access.READ_FILE | Access.WRITE_FILE | Access.TRUNCATE | Access.MAKE_REG | Access.REMOVE_FILE
 """A directory of shared memory: what is there can't be listed."""
-WRITE = ~(Access.MAKE_CHAR | Access.MAKE_BLOCK | Access.MAKE_SYM | Access.IOCTL_DEV)
-"""No symbolic links: the referee reads what is left there, and must not be led elsewhere."""
+_SPECIAL = Access.MAKE_CHAR | Access.MAKE_BLOCK | Access.MAKE_FIFO | Access.MAKE_SOCK | Access.MAKE_SYM
+WRITE = ~(_SPECIAL | Access.IOCTL_DEV)
+"""Files and directories alone: the referee reads what is left there, and must neither be led elsewhere nor wait."""
 OF_A_FILE = Access.EXECUTE | Access.WRITE_FILE | Access.READ_FILE | Access.TRUNCATE | Access.IOCTL_DEV
 
 _FILES = {1: Access.REFER, 2: Access.TRUNCATE, 3: Access.IOCTL_DEV, 4: Access.IOCTL_DEV}

@@ -91,7 +91,8 @@ def _close_files(wall: Wall, devices: Collection[Path]) -> tuple[int, list[str]]
     rules |= {
         path.parent: landlock.Access.REMOVE_DIR | rules.get(path.parent, landlock.NOTHING) for path in wall.writable
     }
-    rules |= dict.fromkeys(wall.writable, landlock.WRITE)
+    sockets = landlock.Access.MAKE_SOCK if wall.sockets_in_files else landlock.NOTHING
+    rules |= dict.fromkeys(wall.writable, landlock.WRITE | sockets)
     rules |= {SHARED_MEMORY: landlock.SHARE} if wall.shared_memory else {}
     try:
         tcp = wall.network or wall.streams == "all"

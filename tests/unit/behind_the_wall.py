@@ -45,6 +45,11 @@ def connected(family: int, kind: int, address: Any) -> None:
         one.send(b"x")
 
 
+def bound(path: str) -> None:
+    with socket.socket(socket.AF_UNIX) as one:
+        one.bind(path)
+
+
 def listened() -> None:
     with socket.socket() as one:
         one.bind(("127.0.0.1", 0))
@@ -118,6 +123,8 @@ def attempts(orders: dict[str, Any]) -> dict[str, Callable[[], Any]]:
         )[0],
         "write own": lambda: (own / "new").write_bytes(b"x") and None,
         "read own": lambda: (own / "new").read_bytes() and None,
+        "make a pipe": lambda: os.mkfifo(own / f"pipe{os.getpid()}"),
+        "make a socket": lambda: bound(str(own / f"s{os.getpid()}")),
         "null": lambda: Path("/dev/null").write_bytes(b"x") and None,
         "random": lambda: Path("/dev/urandom").open("rb").read(1) and None,
         "shared memory": shared,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +13,13 @@ import torch
 from safetensors.torch import save_file
 
 from proofmark.errors import StepError
-from proofmark.record.events import EventLog, read_events
+from proofmark.record.events import Event, EventLog, read_events
 from proofmark.rules.config import EffectiveConfig
 from proofmark.training.checks import CLOCK, OUTSIDE, PLAN, REPLAYED, SEEDED, as_good, keeps_the_plan, takes_steps
 from proofmark.training.event_types import AGENT_EVENTS
 from proofmark.training.examined import Examination
 from proofmark.training.logs.outside import examination_of, examined, standing
-from proofmark.training.outside import metric
+from proofmark.training.outside import examination, metric
 from proofmark.training.outside.examination import examine
 from proofmark.training.outside.left import leave_weights, read_left
 from proofmark.training.outside.metric import evaluated, filled
@@ -87,6 +88,42 @@ def test_what_is_not_there_or_no_weights_is_said(tmp_path: Path, content: bytes 
         (tmp_path / WEIGHTS).write_bytes(content)
     with pytest.raises(StepError, match=told):
         read_left(tmp_path / WEIGHTS)
+
+
+def test_what_is_no_plain_file_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    os.mkfifo(tmp_path / WEIGHTS)
+    with pytest.raises(StepError, match="final.safetensors, which rank 0 left, is no plain file"):
+        read_left(tmp_path / WEIGHTS)
+    monkeypatch.setattr(recording, "SHARE", 1.0)
+    replay, which = recorded(tmp_path), tmp_path / "noderank0" / "own0" / STEP.format(2) / WHICH
+    which.unlink()
+    os.mkfifo(which)
+    with pytest.raises(StepError, match="recorded-2/which.json is no plain file"):
+        list(replay.all(which.parents[1]))
+
+
+def left(folder: Path, tensors: dict[str, torch.Tensor]) -> Event:
+    """What the agent notes of weights that rank 0 left."""
+    spec = TrainingSpec(("tests.unit.tokens", "Tokens"), "nobody", "", CONFIG.as_dict(), str(folder), ())
+    spec.save(folder / "spec.json")
+    own = spec.own_directory(0, 0)
+    own.mkdir(parents=True)
+    save_file(tensors, own / WEIGHTS)
+    examine(folder / "spec.json", spec, 0, EventLog(spec.node_directory(0) / "agent.jsonl"))
+    (event,) = read_events(spec.node_directory(0) / "agent.jsonl", AGENT_EVENTS)
+    return event
+
+
+def test_names_without_end_are_told_cut(tmp_path: Path) -> None:
+    event = left(tmp_path, {f"{number}" * (1 << 16): torch.zeros(1) for number in range(8)})
+    assert len(event["misfits"]) == 8 and max(map(len, event["misfits"])) == 200
+    (check,) = examined(examination_of([event], {"metric": 0.9}), ["top1"], "fp32")
+    assert (check.name, check.passed) == (OUTSIDE, False)
+
+
+def test_an_answer_that_is_too_long_accuses_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(examination, "LONGEST", 16)
+    assert "its process gave no answer: more than" in left(tmp_path, {"few": torch.zeros(1)})["reason"]
 
 
 def test_a_process_of_its_own_examines_what_was_left(tmp_path: Path) -> None:

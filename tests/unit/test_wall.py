@@ -31,7 +31,18 @@ HARMLESS = {"own user namespace"}
 
 CONTROLS = [
     *("read outside", "list outside", "list home", "list root", "list temporary", "open to public", "date back"),
-    *("tcp", "udp", "abstract", "socket in a file", "signal", "child's signal", "its limits", "exec"),
+    *(
+        "make a pipe",
+        "make a socket",
+        "tcp",
+        "udp",
+        "abstract",
+        "socket in a file",
+        "signal",
+        "child's signal",
+        "its limits",
+        "exec",
+    ),
     *("its turns", "its turns by attributes", "its turns' order", "its priority", "its disk's priority"),
 ]
 """What succeeds where nothing holds: that it fails behind the wall is the wall's doing."""
@@ -122,7 +133,11 @@ def test_only_what_is_asked_for_is_open(place: dict[str, Any]) -> None:
     [
         ({"streams": "own"}, {"listen"}, "closed"),
         ({"streams": "all"}, {"listen", "tcp"}, "between ranks"),
-        ({"abstract_sockets": True, "sockets_in_files": True}, {"abstract", "socket in a file"}, "closed"),
+        (
+            {"abstract_sockets": True, "sockets_in_files": True},
+            {"abstract", "socket in a file", "make a socket"},
+            "closed",
+        ),
         ({"shared_memory": True}, {"shared memory"}, "closed"),
     ],
 )
@@ -130,7 +145,7 @@ def test_ranks_have_what_they_need_to_speak(
     place: dict[str, Any], asked: dict[str, Any], opened: set[str], network: str
 ) -> None:
     tried_here = ["listen", "tcp", "udp", "fast open", "another protocol", "vsock", "abstract", "socket in a file"]
-    tried_here += ["shared memory", "list shared memory", "read outside"]
+    tried_here += ["shared memory", "list shared memory", "read outside", "make a pipe", "make a socket"]
     isolation, tried = behind_a_wall({**place, **asked, "only": tried_here})
     assert {name for name, what in tried.items() if what == "done"} == opened, tried
     reached = "sockets_in_files" in asked

@@ -18,7 +18,7 @@ EVENT = "examined"
 LOG = "examiner.log"
 """What the process printed."""
 
-LONGEST = 1 << 16
+LONGEST = 1 << 20
 """Bytes of its answer."""
 
 
@@ -46,6 +46,8 @@ def examine(path: Path, spec: TrainingSpec, node: int, log: EventLog) -> None:
         child.has_ended(within=5)
         child.kill()
         found = json.loads(answer) if answer is not None else {"reason": f"its process {child.cause_of_death()}"}
+    except ValueError as error:
+        found = {"reason": f"its process gave no answer: {error}"}
     except TimeoutError:
         found = {"reason": f"it took longer than the {spec.setup_timeout:g} s of --setup-timeout"}
     finally:

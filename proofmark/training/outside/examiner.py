@@ -53,7 +53,7 @@ def _examined(spec: TrainingSpec, directory: Path, until: float) -> dict[str, An
         StepError: what was left is not whole, or the data isn't there.
     """
     from proofmark.training.outside.left import read_left
-    from proofmark.training.outside.metric import evaluated, filled
+    from proofmark.training.outside.metric import evaluated, filled, shown
     from proofmark.training.outside.replay import Replay
 
     config = EffectiveConfig.from_dict(spec.config)
@@ -65,7 +65,7 @@ def _examined(spec: TrainingSpec, directory: Path, until: float) -> dict[str, An
         return answer | {"reason": f"rank 0 left no {WEIGHTS}"}
     model, wrong = filled(case, config, read_left(directory / WEIGHTS))
     if wrong:
-        return answer | {"misfits": wrong[:8]}
+        return answer | {"misfits": shown(wrong)}
     found = evaluated(model, case, config, config.profile == "embedded", until)
     (_, headline), *others = ((name, asdict(value)) for name, value in found.values.items())
     answer |= {**headline, "samples": found.samples, "of": found.of}

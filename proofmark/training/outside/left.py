@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import stat
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -46,8 +48,19 @@ def read_left(path: Path) -> dict[str, torch.Tensor]:
         StepError: it is not there, or no file of tensors.
     """
     try:
+        if not is_plain(path):
+            raise StepError(f"{path.name}, which rank 0 left, is no plain file")
         return load_file(path)
     except FileNotFoundError:
         raise StepError(f"rank 0 left no {path.name}") from None
     except (OSError, SafetensorError) as error:
         raise StepError(f"{path.name}, which rank 0 left, can't be read: {error}") from None
+
+
+def is_plain(path: Path) -> bool:
+    """Whether it is a file, by its own name: what is opened as a pipe waits for whoever writes there.
+
+    Raises:
+        OSError: it isn't there.
+    """
+    return stat.S_ISREG(os.lstat(path).st_mode)

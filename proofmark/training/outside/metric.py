@@ -55,6 +55,10 @@ class Found:
         return next(iter(self.values.values()))
 
 
+MOST_SHOWN, LONGEST_SHOWN = 8, 200
+"""Tensors that are named where they don't fit, and characters of a name: a rank may have made it up."""
+
+
 def filled(
     case: TrainingCase, config: EffectiveConfig, weights: Mapping[str, torch.Tensor]
 ) -> tuple[torch.nn.Module, list[str]]:
@@ -68,6 +72,11 @@ def filled(
             for name, tensor in own.items():
                 tensor.copy_(weights[name])
     return model.eval(), wrong
+
+
+def shown(names: Sequence[str]) -> tuple[str, ...]:
+    """So many names of tensors, and so much of each, that it can be told."""
+    return tuple(name[:LONGEST_SHOWN] for name in names[:MOST_SHOWN])
 
 
 def evaluated(

@@ -11,7 +11,8 @@ import torch
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from proofmark.errors import StepError
-from proofmark.training.outside.left import read_left
+from proofmark.training.outside.left import is_plain, read_left
+from proofmark.training.outside.metric import shown
 from proofmark.training.ranks.batches import GlobalBatches, Share
 from proofmark.training.ranks.loading import RankLoader
 from proofmark.training.ranks.model.own import LOWER, make_fresh, named_gradients, named_weights, print_of
@@ -97,7 +98,7 @@ class Replay:
         shapes = {name: parameter.shape for name, parameter in model.named_parameters() if parameter.requires_grad}
         wrong += [name for name, tensor in recorded.items() if shapes.get(name) != tensor.shape]
         if wrong or not after.keys() >= shapes.keys():
-            return Replayed(which.step, misfits=tuple(wrong[:8]) or ("after the step",))
+            return Replayed(which.step, misfits=shown(wrong) or ("after the step",))
         first = which.step == 1
         if not _finite({name: before[name] for name in shapes}):
             raise StepError(f"{folder.name}: the weights that it begins with are no finite numbers")
@@ -115,6 +116,8 @@ class Replay:
 
     def _which(self, path: Path) -> _Which:
         try:
+            if not is_plain(path):
+                raise StepError(f"{path.parent.name}/{path.name} is no plain file")
             which = _Which.model_validate_json(path.read_bytes())
         except (OSError, ValidationError) as error:
             raise StepError(f"{path.parent.name}/{path.name} does not say which step it is: {error}") from None
