@@ -125,7 +125,7 @@ class Timed:
 def test_a_round_is_scored_over_all_of_the_data_and_none_but_it(tmp_path: Path) -> None:
     """With fresh batches among it; the last short one, too."""
     timed = Timed(tmp_path)
-    measure(timed.bench, "engine", timed.honest, 2, probed=True, probed_with=timed.honest)
+    measure(timed.bench, "engine", timed.honest, 2, probed=True, reference=timed.honest)
     due = timed.scoring()
     due.update(timed.honest([timed.data.dataset.tensors[0]])[0], timed.data.dataset.tensors[1])
     expected = due.values()
