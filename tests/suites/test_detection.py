@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from suites.detection import MeanAveragePrecision, matching_loss
+from suites.inference import test_yolos
 
 CLASSES = 4
 
@@ -137,3 +138,4 @@ def test_the_loss_is_least_where_each_object_has_its_query_in_whatever_order() -
     crowd = targets.clone()
     crowd[0, 1] = torch.tensor([1, 0.5, 0.5, 0.9, 0.9, 1])
     assert matching_loss([right, boxes], crowd) == pytest.approx(least)
+    assert test_yolos.TestYolos().loss_weight(crowd) == test_yolos.TestYolos().loss_weight(targets) == 1
