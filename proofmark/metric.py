@@ -153,15 +153,5 @@ class _Judged(Protocol):
     def metric(self, config: EffectiveConfig) -> Metric: ...
 
 
-def weight_of(scoring: Scoring, value: float | None, samples: float) -> float:
-    """Over how many things a value is a mean, by which a sample or two may change it.
-
-    Of a metric that is no mean it is taken for one of `samples` things of the value's own size.
-    """
-    if scoring.mean is not None:
-        return scoring.mean.weight
-    return samples / abs(value) if value else samples
-
-
 def _alone() -> bool:
     return False

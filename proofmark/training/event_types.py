@@ -132,7 +132,7 @@ class _Replayed(Fields):
 class _Value(Fields):
     metric: float | None
     error: Seconds
-    weight: Seconds
+    weight: Seconds | None
 
 
 class _Examined(Typed):
@@ -141,7 +141,7 @@ class _Examined(Typed):
     misfits: NotRequired[list[Text]]
     metric: NotRequired[float | None]
     error: NotRequired[Seconds]
-    weight: NotRequired[Seconds]
+    weight: NotRequired[Seconds | None]
     samples: NotRequired[Count]
     of: NotRequired[Count]
     others: NotRequired[dict[Text, _Value]]

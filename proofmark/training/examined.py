@@ -14,7 +14,7 @@ class Examined(Part):
     claimed: float | None = Field(description="the metric as the ranks say it")
     metric: float | None = Field(default=None, description="null: no finite number, or the examination's `reason`")
     error: float = Field(default=0.0, description="one standard error of it, where it is of some of the samples")
-    weight: float = Field(default=0.0, description="over how many things it is a mean")
+    weight: float | None = Field(default=None, description="over how many things it is a mean; null: it is none")
 
 
 class Examination(Examined):

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from proofmark.rules.aims import Aim, wrong_side
+from proofmark.training.checks import METRICS, ROUNDING
 from proofmark.training.examined import Examination
 from proofmark.training.record import SeedRun, TrainingRecord
-
-ROUNDING = 2
-"""Samples by which two processors may differ in a metric of the same weights."""
 
 MISSED = 3.0
 """Standard errors by which the metric of some of the samples must be below the target to be a miss."""
@@ -18,24 +16,25 @@ MISSED = 3.0
 def is_short(record: TrainingRecord, run: SeedRun) -> bool:
     """Whether a run missed the target, by what its weights have where they were examined.
 
-    Another processor rounds otherwise: up to ROUNDING samples below what a rank saw at the target is no miss; nor is,
-    on some of the data, what MISSED standard errors may make up for.
+    Another processor rounds otherwise: up to ROUNDING samples below the target, or the share METRICS where the metric
+    is no mean, is no miss; nor is, on some of the data, what MISSED standard errors may make up for.
     """
     if not run.converged or run.failure is not None:
         return True
     found = run.examination
     if found is None:
         return False
-    best = {name: _at_best(name, aim, found, record.metric) for name, aim in record.aims.items()}
+    best = {name: _at_best(record, name, aim, found) for name, aim in record.aims.items()}
     return bool(missed(record, best))
 
 
-def _at_best(name: str, aim: Aim, found: Examination, headline: str) -> float | None:
+def _at_best(record: TrainingRecord, name: str, aim: Aim, found: Examination) -> float | None:
     """What a value may be for all that its examination tells."""
-    each = found if name == headline else found.others.get(name)
+    each = found if name == record.metric else found.others.get(name)
     if each is None or each.metric is None:
         return None
-    slack = ROUNDING / max(each.weight, 1.0) + MISSED * each.error
+    share = METRICS.get(record.precision, 0.0) * abs(each.metric)
+    slack = (share if each.weight is None else ROUNDING / max(each.weight, 1.0)) + MISSED * each.error
     return each.metric + (slack if aim.better == "higher" else -slack)
 
 

@@ -45,10 +45,13 @@ CONFIG = EffectiveConfig("training", "tokens", "embedded", "acme", {"schedule": 
         (0.5, 0.99, 100, 0.0, False),  # better weights than those that were trained
         (0.95, 0.9, 100, 0.01, True),  # of some of the data
         (0.95, math.nan, 100, 0.0, False),
+        (30.05, 30.0, None, 0.0, True),  # no mean: a share of the value alone
+        (30.1, 30.0, None, 0.0, False),
+        (1e-3, 0.0, None, 0.0, False),
     ],
 )
 def test_a_claimed_metric_is_held_against_the_weights(
-    claimed: float, found: float, weight: float, error: float, passes: bool
+    claimed: float, found: float, weight: float | None, error: float, passes: bool
 ) -> None:
     check = as_good("top1", claimed, found, weight, error, "fp32")
     assert (check.name, check.passed) == (OUTSIDE, passes)
@@ -72,7 +75,7 @@ def test_weights_are_evaluated_on_all_data_or_on_some(tmp_path: Path, monkeypatc
     assert evaluated(model, case, CONFIG, whole=False, until=-math.inf).samples == 4, "as many as there must be"
     assert evaluated(model, case, CONFIG, whole=True, until=-math.inf).samples == 11
     for one in (found.headline for found in some):
-        assert one.metric is not None and abs(one.metric - known.metric) <= 4 * one.error + 2 / one.weight
+        assert one.metric is not None and abs(one.metric - known.metric) <= 4 * one.error + 2 / (one.weight or 1)
 
 
 def test_weights_that_do_not_fit_are_named() -> None:

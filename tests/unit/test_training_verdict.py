@@ -372,6 +372,8 @@ def found_outside(metric: float | None, **changes: Any) -> SeedRun:
         (found_outside(0.85), "FAIL_ACCURACY", "top1 0.85000 is below the target"),
         (found_outside(0.85, samples=40, error=0.01), "PASS", ""),  # of some samples, which may be short by chance
         (found_outside(0.82, samples=40, error=0.01), "FAIL_ACCURACY", "on 40 samples drawn, top1 0.82000 is below"),
+        (found_outside(0.899, weight=None), "PASS", ""),  # no mean: as much as the precision's share
+        (found_outside(0.89, weight=None), "FAIL_ACCURACY", "top1 0.89000 is below the target"),
         (found_outside(None, reason="no space"), "ERROR", "not evaluated outside the ranks: no space"),
         (found_outside(0.95, claimed=0.5), "ERROR", "it is said to have converged, but top1 0.50000 is below"),
     ],

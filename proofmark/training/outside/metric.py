@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import torch
 
-from proofmark.metric import Scoring, weight_of
+from proofmark.metric import Scoring
 from proofmark.rules.config import EffectiveConfig
 from proofmark.training.case import TrainingCase, TrainingData
 from proofmark.training.ranks.loading import RankLoader
@@ -33,12 +33,12 @@ class Value:
     Attributes:
         metric: what it comes to; None for no finite number.
         error: how far it may be from that of all the data, one standard error.
-        weight: over how many things it is a mean, as `weight_of` has it.
+        weight: over how many things it is a mean; None where it is none.
     """
 
     metric: float | None
     error: float
-    weight: float
+    weight: float | None
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ def evaluated(
         for each in (scoring, *(other for number, other in enumerate(apart) if count % len(apart) != number)):
             each.update(outputs, targets)
     samples = sum(map(len, lists[:count]))
-    return Found(_values(scoring, apart, samples, 1 - samples / len(data)), samples, len(data))
+    return Found(_values(scoring, apart, 1 - samples / len(data)), samples, len(data))
 
 
 def _mean(scores: Sequence[tuple[float, float]], left: float) -> Value:
@@ -116,12 +116,11 @@ def _mean(scores: Sequence[tuple[float, float]], left: float) -> Value:
     return Value(metric if math.isfinite(metric) else None, error, weight)
 
 
-def _values(scoring: Scoring, apart: Sequence[Scoring], samples: int, left: float) -> dict[str, Value]:
+def _values(scoring: Scoring, apart: Sequence[Scoring], left: float) -> dict[str, Value]:
     """All values, with the jackknife's standard error: by how they differ where a group of batches is left out."""
     found, without = scoring.values(), [each.values() for each in apart] if left else []
     return {
-        name: Value(value, _jackknife([each[name] for each in without], left), weight_of(scoring, value, samples))
-        for name, value in found.items()
+        name: Value(value, _jackknife([each[name] for each in without], left), None) for name, value in found.items()
     }
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from proofmark.metric import Scoring, weight_of
+from proofmark.metric import Scoring
 from proofmark.training.ranks.batches import evaluation_batches
 from proofmark.training.ranks.model.gathering import from_rank_0, gathered
 from proofmark.training.ranks.model.strategy import Place, on_device, summed
@@ -30,13 +30,13 @@ class Evaluated:
 
     Attributes:
         values: of the metric by name, the headline first; None for what is no finite number.
-        weights: over how many things each is a mean, as `weight_of` has it.
+        weight: over how many things the metric is a mean; None where it is none.
         items: what was scored, in the unit of a mean's weight; of a metric that is no mean, samples.
         aims: what the values are to come to.
     """
 
     values: Mapping[str, float | None]
-    weights: Mapping[str, float]
+    weight: float | None
     items: float
     aims: Mapping[str, Aim]
 
@@ -107,9 +107,8 @@ def _evaluated(scoring: Scoring, samples: int, place: Place) -> Evaluated:
         found = scoring.values() if place.rank == 0 else {}
         told = from_rank_0([math.nan if (own := found.get(n)) is None else own for n in scoring.aims], place)
         values = {name: value if math.isfinite(value) else None for name, value in zip(scoring.aims, told, strict=True)}
-    weights = {name: weight_of(scoring, value, samples) for name, value in values.items()}
-    items = samples if scoring.mean is None else scoring.mean.weight
-    return Evaluated(values, weights, items, scoring.aims)
+    weight = None if scoring.mean is None else scoring.mean.weight
+    return Evaluated(values, weight, samples if weight is None else weight, scoring.aims)
 
 
 def told(found: Evaluated) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from proofmark.errors import StepError
 from proofmark.measuring.agreement import distance
 from proofmark.record.parts import Check
 from proofmark.rules.aims import judged
-from proofmark.training.checks import EVENT, FUNCTION, METRIC, METRICS, PARAMETERS, WEIGHTS
+from proofmark.training.checks import EVENT, FUNCTION, METRIC, PARAMETERS, WEIGHTS, metric_bound
 from proofmark.training.ranks.batches import evaluation_batches
 from proofmark.training.ranks.model.evaluation import Autocast, Evaluated, answers, evaluate
 from proofmark.training.ranks.model.own import Print, named_weights, own_model, print_of, trainable
@@ -106,7 +106,7 @@ class Referee:
     def _as_good(self, name: str, said: Evaluated, found: Evaluated) -> Check:
         """One value of the two models'."""
         theirs, own = (math.nan if (value := each.values[name]) is None else value for each in (said, found))
-        bound = METRICS[self._config.precision] * abs(own) + 2 / max(found.weights[name], 1.0)
+        bound = metric_bound(own, found.weight, self._config.precision)
         off = abs(own - theirs)
         what = f"with these weights its {name} is {theirs:.5g}, and that of the case's own model {own:.5g}"
         return Check(METRIC, off <= bound, off, bound, what)
