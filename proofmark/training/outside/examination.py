@@ -49,7 +49,7 @@ def examine(path: Path, spec: TrainingSpec, node: int, log: EventLog) -> None:
     except ValueError as error:
         found = {"reason": f"its process gave no answer: {error}"}
     except TimeoutError:
-        found = {"reason": f"it took longer than the {spec.setup_timeout:g} s of --setup-timeout"}
+        found = {"reason": f"it took longer than --setup-timeout {spec.setup_timeout:g}: give it more"}
     finally:
         child.kill()
         pipe.close()

@@ -22,10 +22,6 @@ DRAWN, LEAST, ROWS = 10_000, 512, 16
 how many are at once: by how their batches differ it is told how far the metric of all may be."""
 
 
-GROUPS = 10
-"""Into which batches are dealt, each left out once, to tell how far a metric that is no mean may be off."""
-
-
 @dataclass(frozen=True)
 class Value:
     """One of a metric's.
@@ -85,26 +81,24 @@ def evaluated(
     """A model's metric over the `whole` validation set, or over DRAWN of its samples or, from LEAST on, those that are
     evaluated `until` then, in seconds of the monotonic clock.
 
+    A metric that is no mean is always of all: that of a part is another figure, larger or smaller by nobody knows what.
+
     Raises:
         StepError: the data is not there, a sample can't be read, or the metric can't be computed.
     """
-    data = case.build_dataset(config, "validation")
+    data, scoring = case.build_dataset(config, "validation"), Scoring.of(case, config)
+    whole = whole or scoring.mean is None
     chosen = range(len(data)) if whole else _drawn(len(data))
     rows = config.eval_batch_size if whole else ROWS
     lists = [list(chosen[start : start + rows]) for start in range(0, len(chosen), rows)]
     batches = _answered(model, data, lists, math.inf if whole else until)
-    scoring = Scoring.of(case, config)
     if scoring.mean is not None:
         scores = [scoring.mean.evaluator(outputs, targets) for outputs, targets in batches]
         samples = sum(map(len, lists[: len(scores)]))
         return Found({scoring.headline: _mean(scores, 1 - samples / len(data))}, samples, len(data))
-    apart = [] if whole else [Scoring.of(case, config) for _ in range(min(GROUPS, len(lists)))]
-    count = 0
-    for count, (outputs, targets) in enumerate(batches, 1):
-        for each in (scoring, *(other for number, other in enumerate(apart) if count % len(apart) != number)):
-            each.update(outputs, targets)
-    samples = sum(map(len, lists[:count]))
-    return Found(_values(scoring, apart, 1 - samples / len(data)), samples, len(data))
+    for outputs, targets in batches:
+        scoring.update(outputs, targets)
+    return Found({name: Value(value, 0.0, None) for name, value in scoring.values().items()}, len(data), len(data))
 
 
 def _mean(scores: Sequence[tuple[float, float]], left: float) -> Value:
@@ -114,22 +108,6 @@ def _mean(scores: Sequence[tuple[float, float]], left: float) -> Value:
     squares, many = sum((score - metric * part) ** 2 for score, part in scores), len(scores)
     error = math.sqrt(left * squares * many / (many - 1)) / weight if left and many > 1 and weight else 0.0
     return Value(metric if math.isfinite(metric) else None, error, weight)
-
-
-def _values(scoring: Scoring, apart: Sequence[Scoring], left: float) -> dict[str, Value]:
-    """All values, with the jackknife's standard error: by how they differ where a group of batches is left out."""
-    found, without = scoring.values(), [each.values() for each in apart] if left else []
-    return {
-        name: Value(value, _jackknife([each[name] for each in without], left), None) for name, value in found.items()
-    }
-
-
-def _jackknife(values: Sequence[float | None], left: float) -> float:
-    known = [value for value in values if value is not None]
-    if len(known) < 2:
-        return 0.0
-    mean, many = sum(known) / len(known), len(known)
-    return math.sqrt(left * (many - 1) / many * sum((value - mean) ** 2 for value in known))
 
 
 def _drawn(items: int) -> list[int]:
