@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from pydantic import Field
 
 from proofmark.record.parts import Part
@@ -38,6 +40,6 @@ class Examination(Examined):
 class Standing(Part):
     """What a figure of a training rests on."""
 
-    what: RestsOn
+    what: RestsOn | Literal["tokens"]  # tokens are a claim always: no policy can ask that they are none
     verified: bool = Field(description="in a process that runs no vendor's code; otherwise it is claimed by the ranks")
     by: str = Field(description="who says so")

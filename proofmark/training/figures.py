@@ -66,7 +66,9 @@ def _speeds(record: TrainingRecord) -> Iterator[Figure]:
 def _tokens(record: TrainingRecord) -> Iterator[Figure]:
     """Of text. What others' logs say counts as they do."""
     each = tokens_over(record.runs)
-    counted = "padding counted too" if each is None else f"{each:.4g} per {record.item}, padding left out"
+    counted = (
+        "padding counted too" if each is None else f"{each:.4g} per {record.item}, as the ranks claim, padding left out"
+    )
     note = None if record.read_from else counted
     for key, label, tokens in (
         ("tokens_per_second", "tokens", record.tokens_per_second),

@@ -35,13 +35,24 @@ def test_tokens_are_of_all_ranks(tmp_path: Path) -> None:
     assert collected(tmp_path, 300, 200).tokens_per_item == 5.0
 
 
+def test_ranks_that_count_too_many_only_claim_them(tmp_path: Path) -> None:
+    """Nobody else counts tokens: the record, and the figure, say so."""
+    run = collected(tmp_path, 10**6)
+    assert run.tokens_per_item == 1e4
+    assert [(each.verified, each.by) for each in run.standing if each.what == "tokens"] == [(False, "the ranks")]
+    (rests_on,) = (each.value for each in make_training(run).figures if each.key == "run_1_standing")
+    assert "claimed by the ranks: " in str(rests_on) and "tokens" in str(rests_on).partition("claimed")[2]
+
+
 def test_a_resumed_run_is_counted_from_there_on(tmp_path: Path) -> None:
     assert collected(tmp_path, 300, before=75).tokens_per_item == 12.0
 
 
 @pytest.mark.parametrize("tokens", [(None,), (300, None)])
 def test_samples_that_are_no_text_have_none(tmp_path: Path, tokens: tuple[int | None, ...]) -> None:
-    assert collected(tmp_path, *tokens).tokens_per_item is None
+    run = collected(tmp_path, *tokens)
+    assert run.tokens_per_item is None and run.standing
+    assert not any(each.what == "tokens" for each in run.standing)
 
 
 def test_a_count_that_is_none_is_refused(tmp_path: Path) -> None:
@@ -59,7 +70,7 @@ def test_of_several_runs_all_tokens_over_all_samples() -> None:
 @pytest.mark.parametrize(
     "each, read_from, note",
     [
-        (12.5, (), "12.5 per point, padding left out"),
+        (12.5, (), "12.5 per point, as the ranks claim, padding left out"),
         (None, (), "padding counted too"),
         (None, ("a.log",), None),
     ],

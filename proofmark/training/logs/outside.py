@@ -107,14 +107,15 @@ def replayed(agent: Sequence[Event], precision: str) -> Iterator[Check]:
     yield from takes_steps(event.get("steps", ()), precision)
 
 
-def standing(checks: Iterable[Check], found: Examination | None) -> tuple[Standing, ...]:
-    """What of a run was verified outside of its ranks, and what is only claimed."""
+def standing(checks: Iterable[Check], found: Examination | None, text: bool = False) -> tuple[Standing, ...]:
+    """What of a run was verified outside of its ranks, and what is only claimed: of `text` its tokens too."""
     made = list(checks)
     held = {check.name for check in made} - {check.name for check in made if not check.passed}
     of = "on all validation data" if found and found.whole else f"on {found.samples if found else 0} samples drawn"
     verified = {
         "time": (CLOCK in held, "the agent's clock"),
         "samples": (False, "the ranks, as the plan has it for their steps" if PLAN in held else "the ranks"),
+        **({"tokens": (False, "the ranks")} if text else {}),
         "metric": (OUTSIDE in held, f"the referee's process, from the last weights, {of}"),
         "initial weights": (SEEDED in held, "the referee's process, from the seed"),
         "steps": (REPLAYED in held, "the referee's process, by some that were recorded"),

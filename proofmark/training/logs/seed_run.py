@@ -57,6 +57,7 @@ def collect_run(
     claimed = _reached(first)
     examination = examination_of(agents.get(0, ()), claimed) if finished and finished["converged"] else None
     checks = (*first.checks.values(), *outside_checks(first, agents.get(0, ()), end, examination, config))
+    tokens = _tokens_per_item(first, ranks)
     run = SeedRun(
         seed=begin["seed"],
         started=begin["time"],
@@ -67,7 +68,7 @@ def collect_run(
         e2e_seconds=since.end(event for log in ranks for event in log.last.values()),
         **times,
         rates=_rates(first, times),
-        tokens_per_item=_tokens_per_item(first, ranks),
+        tokens_per_item=tokens,
         parameters=first.last.get("model", {}).get("parameters"),
         train_began=first.last.get("train_begin", {}).get("time"),
         train_ended=first.ended(),
@@ -82,7 +83,7 @@ def collect_run(
         contention=_contention(ranks),
         monitoring=_monitoring(directory, ranks, agents, [host["skew"] or 0.0 for host in launched]),
         checks=checks,
-        standing=standing(checks, examination) if finished else (),
+        standing=standing(checks, examination, tokens is not None) if finished else (),
         confirmation=_confirmation(first),
         examination=examination,
     )
