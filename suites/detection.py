@@ -35,7 +35,7 @@ class MeanAveragePrecision:
     """
 
     def __init__(self) -> None:
-        self._images = self._classes = 0
+        self._images = 0
         self._objects: list[np.ndarray] = []
         self._found: list[np.ndarray] = []
 
@@ -44,44 +44,48 @@ class MeanAveragePrecision:
         logits, boxes = (output.detach().float() for output in outputs)
         scores, classes = logits.softmax(-1)[..., :-1].max(-1)
         found = torch.cat([classes.unsqueeze(-1), boxes, scores.unsqueeze(-1)], -1)
-        self._classes = logits.shape[-1] - 1
         self._found.append(self._numbered(found, found.isfinite().all(-1)))
         self._objects.append(self._numbered(targets.float(), targets[..., 0] != NOTHING))
         self._images += len(targets)
 
     def compute(self) -> Mapping[str, float]:
         """The three values; no number where there was no object."""
-        from faster_coco_eval import COCO, COCOeval_faster
-
         objects, found = _concatenated(self._objects), _concatenated(self._found)
-        truth = COCO(
-            {
-                "images": [{"id": image} for image in range(self._images)],
-                "categories": [{"id": category} for category in range(self._classes)],
-                "annotations": [
-                    {**_annotation(row), "id": number, "area": row[4] * row[5], "iscrowd": int(row[6])}
-                    for number, row in enumerate(objects.tolist(), 1)
-                ],
-            }
-        )
-        detections = truth.loadRes([{**_annotation(row), "score": row[6]} for row in found.tolist()])
-        evaluation = COCOeval_faster(truth, detections, "bbox")
-        evaluation.print_function = _silent
-        evaluation.params.maxDets, evaluation.params.areaRng, evaluation.params.areaRngLbl = (
-            [MOST],
-            [[0, 1e10]],
-            ["all"],
-        )
-        evaluation.evaluate()
-        evaluation.accumulate()
-        # (overlaps, recalls, classes, 1, 1); -1 for a class without objects
-        precision = np.asarray(evaluation.eval["precision"])
+        classes = np.unique(objects[:, 1])
+        each = [_precision(objects[objects[:, 1] == one], found[found[:, 1] == one]) for one in classes]
+        precision = np.concatenate(each, 2) if each else np.full((10, 1, 1), -1.0)
         return {"map": _mean(precision), "map_50": _mean(precision[0]), "map_75": _mean(precision[5])}
 
     def _numbered(self, rows: torch.Tensor, kept: torch.Tensor) -> np.ndarray:
         """Rows of a batch that are kept, the number of their image before each."""
         numbers = torch.arange(self._images, self._images + len(rows)).view(-1, 1, 1).expand(-1, rows.shape[1], 1)
         return torch.cat([numbers.double(), rows.double()], -1)[kept].numpy()
+
+
+def _precision(objects: np.ndarray, found: np.ndarray) -> np.ndarray:
+    """Of one class, (overlaps, recalls, 1, 1, 1); -1 where all of its objects are crowds.
+
+    One class after the other: the library wants a dict of each detection, dozens of times as large as its row.
+    """
+    from faster_coco_eval import COCO, COCOeval_faster
+
+    truth = COCO(
+        {
+            "images": [{"id": int(image)} for image in np.union1d(objects[:, 0], found[:, 0])],
+            "categories": [{"id": int(objects[0, 1])}],
+            "annotations": [
+                {**_annotation(row), "id": number, "area": row[4] * row[5], "iscrowd": int(row[6])}
+                for number, row in enumerate(objects.tolist(), 1)
+            ],
+        }
+    )
+    detections = truth.loadRes([{**_annotation(row), "score": row[6]} for row in found.tolist()])
+    evaluation = COCOeval_faster(truth, detections, "bbox")
+    evaluation.print_function = _silent
+    evaluation.params.maxDets, evaluation.params.areaRng, evaluation.params.areaRngLbl = [MOST], [[0, 1e10]], ["all"]
+    evaluation.evaluate()
+    evaluation.accumulate()
+    return np.asarray(evaluation.eval["precision"])
 
 
 def matching_loss(outputs: list[torch.Tensor], targets: torch.Tensor) -> torch.Tensor:

@@ -6,7 +6,9 @@ import contextlib
 import io
 import itertools
 import math
+from typing import Any
 
+import faster_coco_eval
 import pytest
 import torch
 
@@ -85,6 +87,26 @@ def test_it_is_what_coco_computes(seed: int, capsys: pytest.CaptureFixture[str])
     assert found == pytest.approx(by_pycocotools(outputs, targets), abs=1e-6)
     assert 0.1 < found["map"] < found["map_50"] < 0.99
     assert capsys.readouterr() == ("", "")
+
+
+def test_passes_of_a_round_never_become_dicts_all_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A dict is dozens of times as large as a row: there are never more than one class's."""
+    given = []
+
+    class Noted(faster_coco_eval.COCO):
+        def loadRes(self, found: list[dict[str, Any]]) -> Any:
+            given.append({each["category_id"] for each in found})
+            return super().loadRes(found)
+
+    outputs, targets = example(10)
+    once, often = MeanAveragePrecision(), MeanAveragePrecision()
+    once.update(outputs, targets)
+    for _ in range(20):
+        often.update(outputs, targets)
+    expected = once.compute()
+    monkeypatch.setattr(faster_coco_eval, "COCO", Noted)
+    assert often.compute() == pytest.approx(expected, abs=0.01)
+    assert given == [{0}, {1}, {2}, {3}]
 
 
 def test_one_of_two_is_found_and_one_is_invented() -> None:
