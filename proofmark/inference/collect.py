@@ -23,6 +23,7 @@ from proofmark.record.events import CORRUPT, NAMED, Event, read_events, seconds_
 from proofmark.record.parts import Check, Flops, Identity, Launched, Memory, Monitoring, Seal, Utilisation
 from proofmark.rules.aims import Better, aims_of, worst
 from proofmark.rules.config import EffectiveConfig
+from proofmark.wall.isolation import Isolation, weakest
 
 Events = dict[str, list[Event]]
 
@@ -40,7 +41,7 @@ def collect(events_file: Path, begun: Event | None = None, seal: Seal | None = N
     """
     events, begin, last = _read(events_file, begun)
     launched = _last(events, "launched")
-    isolated = {event["of"]: event["isolation"] for event in events["isolated"]}
+    isolated = _isolated(events["isolated"])
     begin = begin | _of_host(launched, begin) | {"isolation": begin.get("isolation", {}) | isolated}
     config = EffectiveConfig.from_dict(begin["config"])
     engine, framework = _measurement(events, "engine"), _measurement(events, "framework")
@@ -97,6 +98,14 @@ def _read(events_file: Path, begun: Event | None) -> tuple[Events, Event, Event]
     if begin is None or last is None:
         raise ValueError(f"{events_file}: no run_begin event")
     return events, begin, last
+
+
+def _isolated(events: Sequence[Event]) -> dict[str, Event]:
+    """The weakest of each kind of process: one that is measured or audited again is made again."""
+    kept = defaultdict[str, list[Isolation]](list)
+    for event in events:
+        kept[event["of"]].append(Isolation.model_validate(event["isolation"]))
+    return {of: found.model_dump(mode="json") for of, told in kept.items() if (found := weakest(told))}
 
 
 def _launched(host: Event) -> Launched:

@@ -84,6 +84,11 @@ def test_records_say_how_engines_were_kept(sessions: dict[bool, Ran]) -> None:
     assert walled.kind == "wall" or walled.gaps
 
 
+def test_no_engine_says_that_it_was_kept_better(sessions: dict[bool, Ran]) -> None:
+    told = sessions[False].record("forges_its_wall").isolation["engine"]
+    assert (told.kind, told.gaps) == ("process", (NOT_ASKED_FOR,))
+
+
 def test_no_session_is_a_success(sessions: dict[bool, Ran]) -> None:
     assert [ran.code for ran in sessions.values()] == [17, 17]
 

@@ -22,6 +22,7 @@ from proofmark.record.parts import Chip, Host, Peak, VerdictKind
 from proofmark.rules.config import EffectiveConfig, HostSettings
 from proofmark.rules.legality import Override
 from proofmark.training.event_types import AGENT_EVENTS, RANK_EVENTS, SESSION_EVENTS
+from proofmark.wall.isolation import Isolation
 
 ROOT = Path(__file__).parents[2]
 
@@ -132,6 +133,12 @@ def test_whole_log(log: Path) -> None:
     assert record.accuracy.engine == 0.951, "the worst round counts"
     assert record.utilisation.mfu == pytest.approx(1e3 * 100 / 0.03 / 1e9)
     assert record.dataset is not None and record.dataset.name == "digits"
+
+
+def test_of_engines_made_again_the_weakest_wall_is_recorded(log: Path) -> None:
+    wall, none = Isolation(kind="wall", landlock=7, network="closed"), Isolation.none("no wall")
+    told = [("isolated", {"of": "engine", "isolation": kept.model_dump()}) for kept in (wall, none, wall)]
+    assert collect(written(log, [*good_events(), *told])).isolation == {"engine": none}
 
 
 WHOLE = b"".join(

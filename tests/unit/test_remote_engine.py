@@ -26,13 +26,14 @@ from proofmark.inference.engine.remote_engine import Placed, RemoteEngine
 from proofmark.inference.engine.slots import Pool, Slot
 from proofmark.measuring.window import run_window
 from proofmark.rules.config import EffectiveConfig
+from proofmark.vendor.isolation import NOT_ASKED_FOR
 from proofmark.wall.isolation import Isolation
 
 ACME = """
 from proofmark.vendor import Compiler, Device, Vendor
 
 class Acme(Vendor):
-    compilers = {"moody": Compiler(frozenset({"fp32"}), consumes="model")}
+    compilers = dict.fromkeys(("moody", "forger"), Compiler(frozenset({"fp32"}), consumes="model"))
     default_compiler = "moody"
     def devices(self): return [Device(0, "anvil")]
     def chip(self): return "anvil"
@@ -64,6 +65,16 @@ class InferModel:
             raise StepError(f"{sorted(listed)} in {os.getcwd()}, waited {bool(waited)}")
         if mood == 8: os._exit(3)
         return [self.model(inputs[0])], 0.0
+"""
+
+FORGER = """
+from proofmark.wall.isolation import Isolation
+Isolation.model_dump = lambda *given, **more: {"kind": "wall", "landlock": 99, "network": "closed"}
+
+class InferModel:
+    foo_time_reason = "it ran"
+    def __init__(self, config, onnx_path, model): pass
+    def __call__(self, inputs): return inputs, 0.0
 """
 
 CASE = """
@@ -105,6 +116,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "vendors/__init__.py").write_text("")
     (folder / "vendors/acme/__init__.py").write_text(ACME)
     (folder / "vendors/acme/moody.py").write_text(MOODY)
+    (folder / "vendors/acme/forger.py").write_text(FORGER)
     (folder / "anvil_case.py").write_text(CASE)
     (folder / "own").mkdir()
     return folder
@@ -269,6 +281,13 @@ def test_a_word_that_nobody_asked_for() -> None:
         engine.device_memory()
 
 
+KEPT = Isolation().model_dump(mode="json")
+
+
+def tells(**content: Any) -> Callable[[bytes], bytes]:
+    return lambda _: protocol.as_json(protocol.TOLD, content)
+
+
 @pytest.mark.parametrize(
     "said, told",
     [
@@ -281,11 +300,37 @@ def test_a_word_that_nobody_asked_for() -> None:
     ],
 )
 def test_a_reason_for_foo_time_that_is_none(said: dict[str, Any], told: str) -> None:
-    made = {"done": {"isolation": Isolation().model_dump(mode="json"), **said}}
-    engine = RemoteEngine(Peer(lambda _: protocol.as_json(protocol.TOLD, made)))  # type: ignore[arg-type]
+    engine = RemoteEngine(Peer(tells(isolation=KEPT), tells(done=said)))  # type: ignore[arg-type]
     with pytest.raises(EngineFailed, match=told) as caught:
         engine.make({})
     assert len(str(caught.value).splitlines()) == 1 and engine.foo_time_reason is None
+
+
+@pytest.mark.parametrize(
+    "said, told",
+    [
+        ([tells(done={"foo_time_reason": None})], "does not begin with how it is kept"),
+        ([tells(isolation={"kind": "fortress"})], "isolation"),
+        ([tells(isolation=KEPT), tells(isolation={**KEPT, "kind": "wall"})], "a second time"),
+        ([tells(isolation=KEPT), tells(done={"foo_time_reason": None, "isolation": KEPT})], "isolation"),
+    ],
+)
+def test_how_it_is_kept_is_its_first_word_and_no_other(said: list[Callable[[bytes], bytes]], told: str) -> None:
+    engine = RemoteEngine(Peer(*said))  # type: ignore[arg-type]
+    with pytest.raises(EngineFailed, match=told) as caught:
+        engine.make({})
+    assert len(str(caught.value).splitlines()) == 1 and engine.isolation.kind == "process"
+
+
+def test_its_vendor_does_not_change_how_it_is_said_to_be_kept(root: Path) -> None:
+    engine = RemoteEngine(process(root))
+    asked = orders(root, compiler="forger")
+    asked["config"]["host"]["isolation"] = "process"
+    try:
+        engine.make(asked)
+    finally:
+        engine.close()
+    assert engine.isolation == Isolation.none(NOT_ASKED_FOR) and engine.foo_time_reason == "it ran"
 
 
 def test_what_cannot_cross() -> None:

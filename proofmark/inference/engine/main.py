@@ -167,11 +167,14 @@ class Server:
         return self._make(order)
 
     def _make(self, order: dict[str, Any]) -> dict[str, Any]:
-        """The model, then, behind the wall, the vendor's package and its engine; how that wall holds."""
+        """The model, then, behind the wall, the vendor's package and its engine.
+
+        How that wall holds is told in a message of its own, before code of the vendor's could change what is said.
+        """
         config = EffectiveConfig.from_dict(order["config"])
         log_from(config.host.log_level)
         model = _model(order, config) if order["weights"] else None
-        isolation = self._close_in(order, config)
+        self._tell(isolation=self._close_in(order, config).model_dump(mode="json"))
         config = replace(config, host=replace(config.host, weights=None, data_dir=None, cache_dir=str(self._directory)))
         found = find_vendor(order["vendor"], Path(order["vendors_dir"]), config.host.device)
         self._own.append(found.directory)
@@ -184,7 +187,7 @@ class Server:
             make: Callable[..., Compute] = found.infer_model(order["compiler"])
             self._compute = make(config, order["onnx"] and Path(order["onnx"]), model)
             declared = _foo_time_reason(make)
-        return {"isolation": isolation.model_dump(mode="json"), "foo_time_reason": declared}
+        return {"foo_time_reason": declared}
 
     def _close_in(self, order: dict[str, Any], config: EffectiveConfig) -> Isolation:
         """Put on the wall, if there is to be one: the process has one thread, and has run no code of the vendor's."""

@@ -38,6 +38,7 @@ AHEAD = 8
 
 
 class _Told(TypedDict, total=False):
+    isolation: Isolation
     done: Any
     failed: Annotated[str, Field(max_length=4 * LONGEST["reason"])]
     detail: Annotated[str, Field(max_length=2 * LONGEST["detail"])] | None
@@ -57,7 +58,6 @@ class _Made(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    isolation: Isolation
     foo_time_reason: Annotated[str, Field(max_length=LONGEST["message"]), AfterValidator(_is_a_line)] | None
 
 
@@ -99,12 +99,14 @@ class RemoteEngine:
         Raises:
             EngineFailed: it can't be.
         """
-        told = self._ask({"do": "make", **orders})
+        self._process.send(protocol.as_json(protocol.ORDER, {"do": "make", **orders}))
+        self.isolation = self._closed_in()
+        told = self._done(self._told())
         try:
             made = _Made.model_validate_json(json.dumps(told))
         except ValidationError as error:
             raise EngineFailed(f"the engine's process answered what is no answer: {first_of(error)}") from None
-        self.isolation, self.foo_time_reason = made.isolation, made.foo_time_reason
+        self.foo_time_reason = made.foo_time_reason
 
     @property
     def pid(self) -> int:
@@ -231,17 +233,38 @@ class RemoteEngine:
 
     def _ask(self, order: Mapping[str, Any]) -> Any:
         self._process.send(protocol.as_json(protocol.ORDER, order))
+        return self._done(self._told())
+
+    def _told(self) -> bytes:
         message = self._process.receive()
         if message[0] != protocol.TOLD:
             raise EngineFailed("the engine's process spoke without being asked")
-        return self._done(message)
+        return message
+
+    def _closed_in(self) -> Isolation:
+        """Its first word, the only one that none of the vendor's code can have had a hand in.
+
+        Raises:
+            EngineFailed: it failed before, or says something else.
+        """
+        content = self._content(self._told())
+        if "isolation" not in content:
+            raise EngineFailed("the engine's process does not begin with how it is kept from the rest")
+        return content["isolation"]
 
     def _done(self, message: bytes) -> Any:
         """What came of an order.
 
         Raises:
-            EngineFailed: it failed.
+            EngineFailed: it failed, or says once more how it is kept.
         """
+        content = self._content(message)
+        if "isolation" in content:
+            raise EngineFailed("the engine's process says a second time how it is kept from the rest")
+        return content.get("done")
+
+    @staticmethod
+    def _content(message: bytes) -> _Told:
         try:
             content = _TOLD.validate_python(json.loads(message[1:]))
         except ValidationError as error:
@@ -250,4 +273,4 @@ class RemoteEngine:
             raise EngineFailed("the engine's process answered what is no answer: not JSON") from None
         if "failed" in content:
             raise EngineFailed(content["failed"][: LONGEST["reason"]], content.get("detail"))
-        return content.get("done")
+        return content
