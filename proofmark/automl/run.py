@@ -159,6 +159,7 @@ class SearchRun(LoggedRun[AutoMLRecord]):
             sys_path=tuple(sys.path),
             monitor_interval=self._options.monitor_interval,
             accelerated=self._found.vendor.torch_device() != "cpu",
+            backend=self._found.vendor.distributed_backend,
             **trial,
         )
 

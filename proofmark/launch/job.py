@@ -56,7 +56,6 @@ class Job:
         index: the folder in which it is remembered, None for nowhere.
         imports: modules that its processes need; on this machine, all jobs of a session share their import.
         environment: what that import may look at: part of its agents' own.
-        declared: what an agent on this machine is given beside, and that import is not.
         held: keep the hosts when all agents have ended, so that files can be fetched, until it is stopped.
     """
 
@@ -70,7 +69,6 @@ class Job:
     index: Path | None = None
     imports: Sequence[str] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
-    declared: Mapping[str, str] = field(default_factory=dict)
     held: bool = False
     results: Sequence[str] = ()
     beats: Sequence[str] = ()
@@ -194,8 +192,8 @@ class LocalHandle(Handle):
         if job.imports:
             warm_up(job.imports, job.environment)
         log = job.node_directory(0) / "agent.log"
-        given = {**job.environment, **job.declared}
-        self._agent = Child(job.module, [str(path), "0"], log=log, environment=given, sys_path=job.sys_path)
+        arguments = [str(path), "0"]
+        self._agent = Child(job.module, arguments, log=log, environment=job.environment, sys_path=job.sys_path)
         known_by = {"agent": self._agent.identity, "mark": self._agent.mark}
         super().__init__(JobFile.begin(job.index, job.name, "local", job.directory, **known_by))
 

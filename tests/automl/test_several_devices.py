@@ -32,16 +32,19 @@ from tests.automl.searches import ROOT
 GRAPH = small_network(size=8, channels=1, width=4)
 
 
-def process(folder: Path, epochs: int) -> TrialProcess:
-    """A trial of the suite's own case on two processes, begun."""
+def process(
+    folder: Path, epochs: int, nproc: int = 2, vendors: Path = ROOT / "vendors", **host_settings: Any
+) -> TrialProcess:
+    """A trial of the suite's own case, begun."""
     path, case = ROOT / "suites/automl/image_search.yaml", test_image_search.TestImageSearch
     file = load_case_file(path, "automl", "embedded", case.common_file, case.parameters_type)
-    config = resolve(file, "cpu", [], None, HostSettings(None, None, str(folder / "cache"), None, None)).config
-    common: tuple[Any, ...] = ((case.__module__, case.__qualname__), "cpu", str(ROOT / "vendors"), config.as_dict())
+    host = HostSettings(None, None, str(folder / "cache"), None, None, **host_settings)
+    config = resolve(file, "cpu", [], None, host).config
+    common: tuple[Any, ...] = ((case.__module__, case.__qualname__), "cpu", str(vendors), config.as_dict())
     spec = TrialSpec(
         *common,
         str(folder),
-        (str(ROOT),),
+        tuple(dict.fromkeys((str(vendors.parent), str(ROOT)))),
         trial=0,
         graph=GRAPH.model_dump(mode="json"),
         parent=None,
@@ -49,7 +52,7 @@ def process(folder: Path, epochs: int) -> TrialProcess:
         epochs=epochs,
         patience=None,
         seed=0,
-        nproc=2,
+        nproc=nproc,
     )
     begun = TrialProcess(spec, LocalLauncher(), 60.0, 300.0, MODULE)
     begun.begin({}, None)
@@ -72,6 +75,7 @@ def test_every_image_counts_once_and_the_weights_are_one_networks(tmp_path: Path
     steps = next(event["total_steps"] for event in own if event["event"] == "steps")
     assert steps == -(-data["items"] // 128), "64 on each of two"
     assert all(check["passed"] for check in end["checks"]) and end["counted"] is not None
+    assert end["isolation"]["network"] == "between ranks" or end["isolation"]["gaps"]
     weights = read_weights(tmp_path / "noderank0" / WEIGHTS)
     assert weights.keys() == fresh_weights(GRAPH, 0).keys()
 

@@ -65,7 +65,7 @@ def test_of_a_training_ranks_and_monitor_have_them(tmp_path: Path, monkeypatch: 
     spec.vendors_dir = "vendors"
     launcher: Any = SimpleNamespace(submit=lambda each: each)
     submitted: Any = job.submit(spec, launcher)
-    assert not DECLARED.keys() & submitted.environment.keys() and not submitted.declared
+    assert not DECLARED.keys() & submitted.environment.keys()
     seen: dict[str, Any] = {}
     monkeypatch.setattr(node_monitor, "MonitorProcess", given_to(None, seen, "monitor"))
     node_monitor._start(spec, 1.0, tmp_path)

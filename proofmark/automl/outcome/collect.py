@@ -21,9 +21,9 @@ from proofmark.record.chain import changes
 from proofmark.record.events import CORRUPT, NAMED, Event, read_events, seconds_between
 from proofmark.record.parts import FIRST, Chip, Contention, Flops, Identity, Seal, Utilisation
 from proofmark.rules.config import EffectiveConfig
-from proofmark.wall.isolation import Isolation
+from proofmark.wall.isolation import Isolation, weakest
 
-UNWALLED = Isolation.none("no wall is around them yet: they compute in the process that writes their log")
+UNTOLD = Isolation.none("a trial that trained to its end did not say what is around it")
 
 FOLDER = "search"
 """Of a session's folder of the case: the journal, the study, the trials."""
@@ -72,9 +72,10 @@ def collect(
         corrupt_lines=len(damaged) + (journal.damaged if journal else 0),
         damaged=(*damaged, *(journal.named if journal else ()))[:NAMED],
     )
-    record = record.model_copy(update={"isolation": record.isolation | {"trials": UNWALLED}})
     if journal and told:
         found = _of_journal(journal, config, Chip.model_validate(begin["chip"])) | {"journal": str(told / FILE)}
+        if journal.isolation:
+            found["isolation"] = record.isolation | {"trials": journal.isolation}
         record = record.model_copy(update={**found, "ended": found["ended"] and "run_end" in last})
     verdict = judged_so_far(record) if going_on else judge(record)
     return record.model_copy(update={"verdict": verdict}).with_figures(figures(record))
@@ -93,6 +94,7 @@ class _Journal:
         last: of each kind of event the last one.
         devices, places: the most that a driver had, and trials at a time.
         damaged: lines; `named` are the first of them.
+        isolation: the weakest that a trial had, None where no trial has told yet.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -101,6 +103,7 @@ class _Journal:
         self.last = dict[str, Event]()
         self.devices = self.places = 1
         self.damaged, self.named = 0, list[str]()
+        self.isolation: Isolation | None = None
         for event in read_journal(self.path):
             self._take(event)
 
@@ -117,10 +120,18 @@ class _Journal:
             return
         self.trials.take(event)
         self.last[event["event"]] = event
+        if event["event"] == "trial_end":
+            self._isolated(event)
         if event["event"] == "driver_begin":
             self.last.pop("search_end", None)
             self.devices = max(self.devices, event["devices"])
             self.places = max(self.places, event["places"] if "places" in event else event["devices"])
+
+    def _isolated(self, event: Event) -> None:
+        """The weakest of what trials told; one that failed may not have come to that."""
+        told = event.get("isolation")
+        kept = Isolation.model_validate(told) if told else UNTOLD if event["status"] == "finished" else None
+        self.isolation = weakest(filter(None, (self.isolation, kept)))
 
 
 def _contention(event: Event | None) -> Contention | None:

@@ -20,10 +20,12 @@ from proofmark.record.event_types import (
     Typed,
     configured,
     fits,
+    part,
 )
 from proofmark.record.event_types import Configuration as _Configuration
 from proofmark.record.parts import Check, Contention, Host, Identity
 from proofmark.training.event_types import RANK_EVENTS, Reason, TrainedBegin
+from proofmark.wall.isolation import Isolation
 
 Number = Annotated[int, Field(ge=0, lt=1 << 31)]
 Share = Annotated[float, Field(ge=0, le=1)]
@@ -139,6 +141,7 @@ class _TrialEnd(_Linked):
     dtypes: list[Text]
     checks: list[Annotated[dict[str, Any], fits(Check)]]
     energy: Energy
+    isolation: NotRequired[Annotated[dict[str, Any], part(Isolation)] | None]
     log_sha256: Digest | None
     train_seconds: Seconds
 

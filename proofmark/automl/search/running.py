@@ -14,8 +14,10 @@ from proofmark.automl.trial.spec import LOG, MOMENTUM, WEIGHTS, Begin, TrialSpec
 from proofmark.launch.job import Handle, Job, Launcher
 from proofmark.launch.job_file import index_in
 from proofmark.record.events import CORRUPT, Event, read_events
+from proofmark.training.logs.rank_log import ISOLATED
 from proofmark.training.ranks.heartbeat import SETUP, read_heartbeat
-from proofmark.vendor.environment import declared_of, referee_environment_of
+from proofmark.vendor.environment import referee_environment_of
+from proofmark.wall.isolation import Isolation, weakest
 
 BEAT = "rank0.heartbeat"
 
@@ -28,11 +30,13 @@ IMPORTED = (
     "torch.utils.flop_counter",
     "torch._dynamo",  # an optimizer's first step imports it
     "safetensors.torch",
+    "proofmark.automl.trial.alone",
     "proofmark.automl.trial.work",
     "proofmark.monitoring.monitor_main",
     "proofmark.monitoring.summary",
+    "proofmark.training.ranks.walled",
 )
-"""What a trial's process imports, beside what its case does."""
+"""What a trial's process and its rank import, beside what its case does."""
 
 
 EVERY = 1.0
@@ -73,7 +77,6 @@ class TrialProcess:
                 begins="the trial starts",
                 imports=imports,
                 environment=referee_environment_of(spec.config["host"]),
-                declared=declared_of(spec.config["host"]) if spec.nproc == 1 else {},
             )
         )
 
@@ -147,6 +150,7 @@ def outcome(folder: Path, succeeded: bool, hung: str | None, ahead: float = 0.0)
     events = [event for event in read if event["event"] != CORRUPT]
     last = {event["event"]: event for event in events}
     checks = [event for event in events if event["event"] == "check"]
+    isolation = weakest(Isolation.model_validate(event["isolation"]) for event in events if event["event"] == ISOLATED)
     reason = hung or _failure(folder, succeeded, read, last)
     chosen = last.get("chosen", {})
     energy = last.get("energy", {"joules": None, "reason": "the trial left no reading"})
@@ -160,6 +164,7 @@ def outcome(folder: Path, succeeded: bool, hung: str | None, ahead: float = 0.0)
         "counted": _only(last.get("counted"), ("forward", "training")),
         "dtypes": last.get("computed", {}).get("dtypes", []),
         "checks": [_only(check, ("name", "passed", "figure", "bound", "meaning")) for check in checks],
+        "isolation": isolation.model_dump(mode="json") if isolation else None,
         "energy": {key: energy.get(key) for key in ("joules", "reason", "method")},
         "log_sha256": digest_of_log(folder),
         "train_seconds": max((event.get("train_seconds", 0.0) for event in events), default=0.0),

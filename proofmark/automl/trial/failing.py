@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from proofmark.errors import ProofmarkError
+from proofmark.process.dictation import Dictation
 from proofmark.record.events import EventLog
 
 
@@ -31,6 +32,14 @@ def told(log: EventLog, rank: int | None = None) -> Iterator[Outcome]:
         with contextlib.suppress(OSError):  # a full disk may be what failed
             whose = {} if rank is None else {"rank": rank}
             log.write("trial_failed", reason=why(error), **whose)
+
+
+def heard(told: Iterable[Dictation], log: EventLog) -> bool:
+    """Whether all that ranks told is in their logs, now that they have ended; why not, if not."""
+    lost = [events for events in told if events.finish()]
+    for events in lost:
+        log.write("trial_failed", reason=f"OSError: {events.failure}")
+    return not lost
 
 
 def why(error: BaseException) -> str:

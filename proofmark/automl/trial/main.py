@@ -1,7 +1,7 @@
 """A trial's process: `python -m proofmark.automl.trial.main SPEC NODE`. It ends when its standard input closes.
 
-It makes ready what needs no device, then waits for a line that says which one it has, and trains: by itself, or where
-it has several by a process on each, under torchrun.
+It runs none of the vendor's code. Its rank makes ready what needs no device, and trains when a line says which one it
+has; where it has several, a rank on each does, under torchrun.
 """
 
 from __future__ import annotations
@@ -10,43 +10,41 @@ import contextlib
 import faulthandler
 import os
 import queue
+import shutil
 import sys
 import threading
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, NoReturn
 
 from proofmark.automl.trial.failing import told
-from proofmark.automl.trial.spec import LOG, Begin, TrialSpec
+from proofmark.automl.trial.spec import LOG, MOMENTUM, WEIGHTS, Begin, TrialSpec
 from proofmark.process.environment import let_pass
-from proofmark.process.lifetime import end_own_group, leave
+from proofmark.process.lifetime import MARK, end_marked, end_own_group, leave
+from proofmark.process.quota import EVERY, Quota
 from proofmark.process.wall_clock import now
 from proofmark.process.warm import split_off
 from proofmark.record.events import EventLog
-from proofmark.rules.config import EffectiveConfig
-from proofmark.vendor.environment import declared_of, environment_of, referee_environment_of
-
-if TYPE_CHECKING:
-    from proofmark.automl.trial.work import Prepared
+from proofmark.vendor.environment import declared_of, referee_environment_of
 
 
 def main() -> int:
     """Run the trial, and leave behind why not, if not."""
     spec = TrialSpec.load(Path(sys.argv[1]))
     host = spec.config["host"]
-    # by itself it runs the vendor's code; of several its ranks do
-    os.environ |= (given := environment_of(host) if spec.nproc == 1 else referee_environment_of(host))
+    os.environ |= (given := referee_environment_of(host))
     let_pass(given)
     if spec.nproc == 1:
-        split_off(())  # its monitor needs no imports
+        split_off(())  # this process has what its rank and its monitor import
     else:
         from proofmark.training.node.agent_forks import fork_ranks
 
         fork_ranks(declared_of(host))
-    parent = Parent()
+    parent = Parent(spec)
     faulthandler.enable()
     log = EventLog(spec.folder / LOG)
     log.write("trial_begin", trial=spec.trial, pid=os.getpid())
+    threading.Thread(target=_watch_over, args=(spec, log), daemon=True).start()
     with told(log) as outcome:
         if not _run(spec, parent, log):
             return 1
@@ -58,9 +56,9 @@ class Parent(threading.Thread):
     """Standard input: its first line says that the trial may begin; when it closes the driver is gone, or wants it to
     end."""
 
-    def __init__(self) -> None:
+    def __init__(self, spec: TrialSpec) -> None:
         super().__init__(daemon=True)
-        self._lines: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+        self._spec, self._lines = spec, queue.SimpleQueue[bytes]()
         self.start()
 
     def run(self) -> None:
@@ -69,47 +67,69 @@ class Parent(threading.Thread):
             self._lines.put(sys.stdin.buffer.readline())
             while os.read(0, 4096):
                 pass
-        end_own_group()
+        _end_all(self._spec)
 
     def allows(self) -> Begin:
         """Wait for its word."""
         return Begin.of(self._lines.get())
 
 
+def _watch_over(spec: TrialSpec, log: EventLog) -> None:
+    """End all of it where a rank keeps more than it may."""
+    quota = Quota(_own_directories(spec), spec.config["host"]["own_directory"] * (1 << 30))
+    while not (full := quota.exceeded()):
+        time.sleep(EVERY)
+    log.write("trial_failed", reason=f"it {full}, and was ended")
+    _end_all(spec)
+
+
+def _end_all(spec: TrialSpec) -> NoReturn:
+    """End this process and all that it has started; nothing of a rank's own stays."""
+    end_marked(os.environ.get(MARK, ""))
+    _clear(spec)
+    end_own_group()
+
+
 def _run(spec: TrialSpec, parent: Parent, log: EventLog) -> bool:
     """Whether it came to a good end."""
+    from proofmark.automl.trial.alone import RankAlone
     from proofmark.training.node.node_monitor import NodeMonitor
-    from proofmark.training.ranks.heartbeat import HeartbeatWriter
 
-    alone = _prepared(spec) if spec.nproc == 1 else None
+    alone = RankAlone(spec, sys.argv[1]) if spec.nproc == 1 else None
     begin = parent.allows()
     os.environ |= begin.environment
-    deadline = None if begin.seconds is None else time.perf_counter_ns() + round(begin.seconds * 1e9)
     monitor = NodeMonitor(spec.training(), spec.folder, log)
     begun, good = now(), True
     try:
         if alone is not None:
-            heartbeat = HeartbeatWriter(spec.folder / "rank0.heartbeat")
-            alone.compute(0, log, heartbeat, deadline)
+            good = alone.run(begin, log)
         else:
             from proofmark.automl.trial.several import run_ranks
 
-            good = run_ranks(spec, deadline, log)
+            good = run_ranks(spec, begin.deadline(), log)
     finally:
         ended = now()
         monitor.stop()
+        _take(spec)
     log.write("energy", **energy_of(spec.folder, (begun, ended), spec.monitor_interval is not None))
     return good
 
 
-def _prepared(spec: TrialSpec) -> Prepared:
-    """All that needs no device, while another trial may train, which goes first; workers that load data would keep a
-    low priority."""
-    from proofmark.automl.trial.work import Prepared
-    from proofmark.process.threads import in_the_background
+def _take(spec: TrialSpec) -> None:
+    """What the trial leaves its children, out of its rank's own directory, of which nothing stays."""
+    for path in (spec.own_directory(0, 0) / name for name in (WEIGHTS, MOMENTUM)):
+        if path.is_file() and not path.is_symlink():
+            path.replace(spec.folder / path.name)
+    _clear(spec)
 
-    forks = EffectiveConfig.from_dict(spec.config).num_workers > 0
-    return Prepared.of(spec) if forks else in_the_background(lambda: Prepared.of(spec))
+
+def _own_directories(spec: TrialSpec) -> list[Path]:
+    return [spec.own_directory(0, rank) for rank in range(spec.nproc)]
+
+
+def _clear(spec: TrialSpec) -> None:
+    for directory in _own_directories(spec):
+        shutil.rmtree(directory, ignore_errors=True)
 
 
 def energy_of(folder: Path, window: tuple[float, float], watched: bool) -> dict[str, Any]:

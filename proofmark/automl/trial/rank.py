@@ -1,36 +1,83 @@
-"""One rank of a trial on several devices: `python -m proofmark.automl.trial.rank SPEC`, started by torchrun."""
+"""One rank of a trial: `python -m proofmark.automl.trial.rank SPEC`.
+
+The only one is started by the trial's own process: it makes itself ready, and begins when a line on standard input says
+on which device. Several are started by torchrun when they may begin.
+"""
 
 from __future__ import annotations
 
 import faulthandler
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from proofmark.automl.trial.failing import told
-from proofmark.automl.trial.several import DEADLINE
-from proofmark.automl.trial.spec import LOG, TrialSpec
+from proofmark.automl.trial.spec import MOMENTUM, WEIGHTS, Begin, TrialSpec
 from proofmark.process.lifetime import end_with
 from proofmark.record.events import EventLog
-from proofmark.training.spec import AGENT
+from proofmark.rules.config import EffectiveConfig
+from proofmark.training.logs.rank_log import ISOLATED
+from proofmark.training.ranks.heartbeat import HeartbeatWriter
+from proofmark.training.ranks.walled import close_in, dictated, wall_of_rank
+from proofmark.training.spec import AGENT, EVENTS
+from proofmark.wall.isolation import Isolation
+
+if TYPE_CHECKING:
+    from proofmark.automl.trial.work import Prepared
+
+OWN_EVENTS = "PROOFMARK_OWN_EVENTS"
+"""Variable with descriptors of the pipes to the ranks' own logs; EVENTS has those to the trial's."""
+
+DEADLINE = "PROOFMARK_TRIAL_DEADLINE"
+"""Variable with the deadline of several ranks, in ns of the machine's monotonic clock; empty for none."""
 
 
 def main() -> int:
     """Train; what a rank has to say of a failure stands in the trial's own log."""
     end_with(int(os.environ[AGENT]))
     faulthandler.enable()
-    spec, rank = TrialSpec.load(Path(sys.argv[1])), int(os.environ["RANK"])
-    trial_log = EventLog(spec.folder / LOG)
-    with told(trial_log, rank) as outcome:
-        from proofmark.automl.trial.work import Prepared
-        from proofmark.training.ranks.heartbeat import HeartbeatWriter
-
+    spec, rank = TrialSpec.load(Path(sys.argv[1])), int(os.environ.get("RANK", "0"))
+    trial_log = EventLog(dictated(EVENTS, rank))
+    log = EventLog(dictated(OWN_EVENTS, rank)) if rank else trial_log
+    with told(trial_log, rank if spec.nproc > 1 else None) as outcome:
         heartbeat = HeartbeatWriter(spec.folder / f"rank{rank}.heartbeat")
         heartbeat(0, "init")
-        log = EventLog(spec.folder / f"rank{rank}.jsonl") if rank else trial_log
-        deadline = os.environ[DEADLINE]
-        Prepared.of(spec).compute(rank, log, heartbeat, int(deadline) if deadline else None)
+        trial_log.write(ISOLATED, isolation=_close_in(spec, rank).model_dump(mode="json"))
+        prepared = _prepared(spec)
+        prepared.compute(rank, log, heartbeat, _deadline() if spec.nproc > 1 else _told_to_begin())
     return outcome.code
+
+
+def _close_in(spec: TrialSpec, rank: int) -> Isolation:
+    """A rank alone has no process group."""
+    config = EffectiveConfig.from_dict(spec.config)
+    wall = wall_of_rank(spec.backend, spec.nproc, spec.nproc, config.num_workers)
+    inherited = [Path(spec.parent.folder) / name for name in (WEIGHTS, MOMENTUM)] if spec.parent else []
+    wall = replace(wall, readable=tuple(inherited), streams=wall.streams if spec.nproc > 1 else "none")
+    return close_in(spec, spec.own_directory(0, rank), wall)
+
+
+def _prepared(spec: TrialSpec) -> Prepared:
+    """All that needs no device: of a rank alone while another trial may train, which goes first. Workers that load data
+    would keep a low priority."""
+    from proofmark.automl.trial.work import Prepared
+    from proofmark.process.threads import in_the_background
+
+    first = spec.nproc > 1 or EffectiveConfig.from_dict(spec.config).num_workers > 0
+    return Prepared.of(spec) if first else in_the_background(lambda: Prepared.of(spec))
+
+
+def _deadline() -> int | None:
+    return int(os.environ[DEADLINE]) if os.environ[DEADLINE] else None
+
+
+def _told_to_begin() -> int | None:
+    """Wait for the word, with a device; the deadline that it sets."""
+    begin = Begin.of(sys.stdin.buffer.readline())
+    os.environ |= begin.environment
+    return begin.deadline()
 
 
 if __name__ == "__main__":

@@ -8,8 +8,12 @@ import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from proofmark.automl.trial.failing import heard
+from proofmark.automl.trial.rank import DEADLINE, OWN_EVENTS
+from proofmark.automl.trial.spec import LOG
+from proofmark.process.dictation import Dictation
 from proofmark.training.node.agent_forks import ALONE
-from proofmark.training.spec import AGENT
+from proofmark.training.spec import AGENT, EVENTS
 from proofmark.vendor.hardware.machine import usable_cores
 
 if TYPE_CHECKING:
@@ -17,9 +21,6 @@ if TYPE_CHECKING:
 
     from proofmark.automl.trial.spec import TrialSpec
     from proofmark.record.events import EventLog
-
-DEADLINE = "PROOFMARK_TRIAL_DEADLINE"
-"""Variable with the ranks' deadline, in ns of the machine's monotonic clock; empty for none."""
 
 AT_ONCE = 15
 """Seconds within which ranks that died did so by themselves; torchrun kills the others only after twice as many."""
@@ -30,8 +31,14 @@ def run_ranks(spec: TrialSpec, deadline: int | None, log: EventLog) -> bool:
     from torch.distributed import run as torchrun
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
 
+    folder, ranks = spec.folder, range(spec.nproc)
+    trial_events = [Dictation(folder / LOG) for _ in ranks]
+    own_events = [Dictation(folder / f"rank{rank}.jsonl") for rank in ranks[1:]]
+    own_events.insert(0, trial_events[0])
     os.environ |= {
         AGENT: str(os.getpid()),
+        EVENTS: ",".join(str(each.descriptor) for each in trial_events),
+        OWN_EVENTS: ",".join(str(each.descriptor) for each in own_events),
         DEADLINE: "" if deadline is None else str(deadline),
         "OMP_NUM_THREADS": threads_of_rank(os.environ.get("OMP_NUM_THREADS", ""), usable_cores(), spec.nproc),
     }
@@ -42,8 +49,10 @@ def run_ranks(spec: TrialSpec, deadline: int | None, log: EventLog) -> bool:
         killed = first_killed(error.failures)
         if killed is not None:
             log.write("trial_failed", reason=f"rank {killed[0]} died of signal {killed[1]}")
-        return False
-    return True
+        good = False
+    else:
+        good = True
+    return heard((*trial_events, *own_events), log) and good
 
 
 def threads_of_rank(given: str, cores: int, ranks: int) -> str:

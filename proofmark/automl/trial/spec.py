@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Self
@@ -54,6 +55,10 @@ class Begin:
     environment: dict[str, str]
     seconds: float | None
 
+    def deadline(self) -> int | None:
+        """That moment, by this machine's monotonic clock, in ns."""
+        return None if self.seconds is None else time.perf_counter_ns() + round(self.seconds * 1e9)
+
     @property
     def line(self) -> str:
         """As it is sent."""
@@ -83,6 +88,7 @@ class TrialSpec(RunSpec):
         accelerated: whether those are others than the processor.
         split: what it is evaluated on.
         monitor_interval: seconds between two readings of its monitor, None for no monitor.
+        backend: of its ranks' process group, where it has several.
     """
 
     trial: int
@@ -96,6 +102,7 @@ class TrialSpec(RunSpec):
     accelerated: bool = False
     split: str = SEARCH
     monitor_interval: float | None = None
+    backend: str = "gloo"
 
     @property
     def folder(self) -> Path:

@@ -68,7 +68,7 @@ class Prepared:
             torch.accelerator.set_device_index(rank)
         use_tf32(self.config.precision == "tf32")
         if world > 1:
-            dist.init_process_group(vendor.distributed_backend, device_id=None if device.type == "cpu" else device)
+            dist.init_process_group(spec.backend, device_id=None if device.type == "cpu" else device)
         goal = BestWeights(spec, self.counted, self.case.momentum, deadline)
         place = Place(rank, rank, world, device)
         begun = now()
@@ -78,7 +78,7 @@ class Prepared:
         trainer.run()
         if rank == 0:
             window = (begun, now())
-            goal.save(spec.folder)
+            goal.save(spec.own_directory(0, 0))
             goal.tell(log, window)
             if not trainer.honest:
                 log.write("dishonest")

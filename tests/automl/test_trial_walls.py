@@ -1,0 +1,78 @@
+"""A trial of others' code: what it can reach of what is not its own."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from proofmark.automl.network import fresh_weights
+from proofmark.automl.trial.spec import WEIGHTS
+from proofmark.automl.trial.tensors import read_weights
+from proofmark.record.events import read_events
+from tests.automl.searches import ROOT
+from tests.automl.test_several_devices import GRAPH, ended, pid_of, process
+
+FULL = "it filled its own directory with more than the 0.01 GiB of --own-directory, and was ended"
+
+CHEAT = ROOT / "tests/cheats/trainings"
+
+ADAPTED = """
+
+def _adapter():
+    from vendors.cpu.cheat import Adapter
+
+    return Adapter()
+
+
+vendor.training_adapter = _adapter
+"""
+
+
+@pytest.mark.parametrize(
+    "cheat, told",
+    [("reaches_out", "RuntimeError: came past nothing of 14"), ("fills_its_directory", FULL)],
+)
+def test_it_is_refused_and_its_trial_fails(tmp_path: Path, cheat: str, told: str) -> None:
+    vendors, folder = tmp_path / "vendors", tmp_path / "search"
+    shutil.copytree(ROOT / "vendors/cpu", vendors / "cpu")
+    (vendors / "__init__.py").touch()
+    shutil.copy(CHEAT / f"{cheat}.py", vendors / "cpu" / "cheat.py")
+    with (vendors / "cpu" / "__init__.py").open("a") as stream:
+        stream.write(ADAPTED)
+    for made in (tmp_path / ".cache", folder):
+        made.mkdir()
+    (tmp_path / ".cache" / "own.key").touch()
+    end = ended(process(folder, epochs=1, nproc=1, vendors=vendors, own_directory=0.01))
+    assert (end["status"], end["reason"]) == ("failed", told)
+    assert (end["isolation"]["kind"], end["isolation"]["network"]) == ("wall", "closed")
+    assert not (folder / "noderank0" / "own0").exists()
+
+
+def test_an_honest_one_trains_behind_it_and_leaves_its_weights(tmp_path: Path) -> None:
+    end = ended(process(tmp_path, epochs=1, nproc=1))
+    assert (end["status"], end["reason"]) == ("finished", None)
+    assert (end["isolation"]["kind"], end["isolation"]["network"]) == ("wall", "closed")
+    node = tmp_path / "noderank0"
+    assert read_weights(node / WEIGHTS).keys() == fresh_weights(GRAPH, 0).keys()
+    assert not (node / "own0").exists()
+
+
+@pytest.mark.parametrize("killed, told", [("rank", "it died of signal 9"), ("trial", "its process died")])
+def test_one_that_is_killed_ends_and_nothing_of_it_runs_on(tmp_path: Path, killed: str, told: str) -> None:
+    begun, node = process(tmp_path, epochs=1000, nproc=1), tmp_path / "noderank0"
+    while not any(event["event"] == "epoch_begin" for event in read_events(node / "trial.jsonl")):
+        assert begun.poll() is None
+        time.sleep(0.1)
+    (first,) = (event for event in read_events(node / "trial.jsonl") if event["event"] == "trial_begin")
+    rank = pid_of(node / "rank0.heartbeat")
+    os.kill(rank if killed == "rank" else first["pid"], signal.SIGKILL)
+    end = ended(begun)
+    assert end["status"] == "failed" and end["reason"].startswith(told)
+    psutil.wait_procs([psutil.Process(rank)] if psutil.pid_exists(rank) else [], timeout=10)
+    assert not psutil.pid_exists(rank)
