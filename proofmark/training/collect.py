@@ -58,7 +58,7 @@ def collect(run_dir: Path, begun: Event | None = None, seal: Seal | None = None)
         **task,
         **{name: begin[name] for name in ("scale", "nnodes", "nproc")},
         repeats=config.repeat,
-        **_figures(runs, begin, config, first),
+        **_figures(runs, begin, config, firsts),
         adapted=tuple(dict.fromkeys([*begin["adapted"], *_adapted(firsts)])),
         seconds=seconds_between(begin, [begin, *events][-1]),
         dataset=_identity(first, "dataset"),
@@ -147,15 +147,20 @@ def _damaged_agents(run_dir: Path) -> Iterator[str]:
                 yield f"{path.parent.relative_to(run_dir)}/{event['what']}"
 
 
-def _figures(runs: list[SeedRun], begin: Event, config: EffectiveConfig, first: RankLog) -> dict[str, Any]:
-    """Rates over the runs that came to their end, and what follows from them."""
+def _figures(runs: list[SeedRun], begin: Event, config: EffectiveConfig, firsts: Sequence[RankLog]) -> dict[str, Any]:
+    """Rates over the runs that came to their end, and what follows from them.
+
+    Logs of before tokens were counted say nothing of them, not even that there are none: padding counts there.
+    """
+    first = firsts[0] if firsts else RankLog(0)
+    counted = any("tokens" in log.last.get("train_end", ()) for log in firsts)
     flops = Flops(declared=config.flops, counted=first.last.get("flops", {}).get("counted"))
     rates = rates_over(runs)
     if not rates:
         return {"flops": flops, "utilisation": Utilisation(reason="nothing was measured")}
     times = [math.inf if run.seconds_to_target is None else run.seconds_to_target for run in runs]
     whole = rates["raw"].value
-    tokens = tokens_over(runs)
+    tokens = tokens_over(runs) if counted else config.parameters.get("max_seq_length")
     return {
         "flops": flops,
         "rates": rates,

@@ -64,12 +64,10 @@ def _speeds(record: TrainingRecord) -> Iterator[Figure]:
 
 
 def _tokens(record: TrainingRecord) -> Iterator[Figure]:
-    """Of text. What others' logs say counts as they do."""
+    """Of text. What others' logs say counts as they do; of before there was a count, padding counts too."""
     each = tokens_over(record.runs)
-    counted = (
-        "padding counted too" if each is None else f"{each:.4g} per {record.item}, as the ranks claim, padding left out"
-    )
-    note = None if record.read_from else counted
+    claimed = f"{each:.4g} per {record.item}, as the ranks claim, padding left out" if each is not None else None
+    note = None if record.read_from else claimed
     for key, label, tokens in (
         ("tokens_per_second", "tokens", record.tokens_per_second),
         ("tokens_per_second_per_device", "tokens per device", record.tokens_per_second_per_device),

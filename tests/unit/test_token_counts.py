@@ -8,8 +8,11 @@ from typing import Any
 
 import pytest
 
+from proofmark.rules.config import EffectiveConfig
+from proofmark.training.collect import _figures
+from proofmark.training.logs.rank_log import RankLog
 from proofmark.training.logs.seed_run import collect_run, tokens_over
-from proofmark.training.record import SeedRun
+from proofmark.training.record import Rates, SeedRun
 from tests.training_records import make_run, make_training
 from tests.unit.test_run_durations import TOTALS
 
@@ -60,6 +63,28 @@ def test_a_count_that_is_none_is_refused(tmp_path: Path) -> None:
     assert run.tokens_per_item is None and run.converged is None, "its line is no event"
 
 
+@pytest.mark.parametrize(
+    "end, length, expected",
+    [
+        ({}, 64, 640.0),
+        ({}, None, None),
+        ({"tokens": None}, 64, None),
+        ({"tokens": 500}, 64, 50.0),
+    ],
+)
+def test_a_log_of_before_there_was_a_count_has_its_padded_rate(
+    end: dict[str, Any], length: int | None, expected: float | None
+) -> None:
+    log = RankLog(0)
+    log.last["train_end"] = {"event": "train_end", **end}
+    run = make_run(
+        rates=Rates(raw=10.0, no_eval=11.0, pure_compute=12.0), tokens_per_item=5.0 if end.get("tokens") else None
+    )
+    config = EffectiveConfig("training", "net", "embedded", "acme", {"max_seq_length": length, "flops": 1.0}, {})
+    begun = {"chip": {"name": "chip"}, "devices": 1}
+    assert _figures([run], begun, config, [log])["tokens_per_second"] == expected
+
+
 def test_of_several_runs_all_tokens_over_all_samples() -> None:
     runs = [make_run(tokens_per_item=10.0), make_run(passes=6, tokens_per_item=20.0)]
     assert tokens_over(runs) == (200 * 10 + 600 * 20) / 800
@@ -71,7 +96,7 @@ def test_of_several_runs_all_tokens_over_all_samples() -> None:
     "each, read_from, note",
     [
         (12.5, (), "12.5 per point, as the ranks claim, padding left out"),
-        (None, (), "padding counted too"),
+        (None, (), None),
         (None, ("a.log",), None),
     ],
 )
