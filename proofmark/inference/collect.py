@@ -69,6 +69,7 @@ def collect(events_file: Path, begun: Event | None = None, seal: Seal | None = N
         dishonest=tuple(dict.fromkeys([*(event["what"] for event in events["dishonest"]), *_accusations(own, target)])),
         disturbed=tuple(dict.fromkeys([*(event["what"] for event in events["disturbed"]), *excuses])),
         checks=(*_checks(events), *own),
+        framework_held=begin.get("framework_held", False),
         partial=bool(events["partial"]),
         corrupt_lines=len(events[CORRUPT]),
         damaged=tuple(event["what"] for event in events[CORRUPT][:NAMED]),

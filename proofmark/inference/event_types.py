@@ -33,6 +33,7 @@ class _CaseBegin(RunBegin):
     compiler: Text | None
     device: Count | None
     gate: float
+    framework_held: NotRequired[bool]
 
 
 class _StepEnd(InStep):

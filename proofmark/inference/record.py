@@ -193,6 +193,7 @@ class RunRecord(CaseRecord):
     dishonest: tuple[str, ...] = Field((), description="what an engine did that an honest one does not")
     disturbed: tuple[str, ...] = Field((), description="what shows that the machine changed while it was timed")
     checks: tuple[Check, ...] = ()
+    framework_held: bool = Field(False, description="whether checks of a framework on the vendor's device were due")
     monitoring: Monitoring | None = None
     onnx: Digest | None = Field(None, description="SHA-256 of the ONNX file that was exported, or else given")
     validated: Validated | None = Field(None, description="of `no_validation`: what --validated named")

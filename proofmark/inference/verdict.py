@@ -144,7 +144,7 @@ def _required_checks(record: RunRecord) -> frozenset[str]:
     required = frozenset[str]()
     if record.engine is not None:
         required |= REQUIRED_CHECKS | (TIMED_CHECKS if _has_fresh(record.engine) else frozenset())
-    if record.framework is not None and "framework" in record.isolation:
+    if record.framework is not None and record.framework_held and "framework" in record.isolation:
         alone = record.compiler is None
         own = REQUIRED_CHECKS if alone else frozenset[str]()
         own |= (TIMED_CHECKS if alone else {ALIKE}) if _has_fresh(record.framework) else frozenset[str]()

@@ -119,11 +119,24 @@ def log(tmp_path: Path) -> Path:
     return tmp_path / "events.jsonl"
 
 
+@pytest.mark.parametrize("held, kind", [({}, VerdictKind.PASS), ({"framework_held": True}, VerdictKind.ERROR)])
+def test_a_run_is_held_to_the_checks_of_its_framework_by_what_it_began_with(
+    log: Path, held: dict[str, bool], kind: VerdictKind
+) -> None:
+    """One of before there were such checks says nothing of them, and is judged as it was."""
+    (name, fields), *others = good_events()
+    isolation = {"of": "framework", "isolation": Isolation(kind="wall").model_dump(mode="json")}
+    verdict = collect(written(log, [(name, {**fields, **held}), ("isolated", isolation), *others])).verdict
+    assert verdict is not None and verdict.kind is kind, verdict
+    assert not held or verdict.reasons == ("the honesty check 'answers alike when timed (framework)' is missing",)
+
+
 def test_whole_log(log: Path) -> None:
     record = collect(written(log, good_events()))
     assert record.verdict is not None and record.verdict.kind is VerdictKind.PASS, record.verdict
     assert record.config_hash == CONFIG.hash and record.seed == 7
     assert [override.key for override in record.overrides] == ["batch_size"]
+
     assert record.engine is not None
     assert record.engine.whole.value == pytest.approx(2500)
     assert record.engine.core.value == pytest.approx(100 / 0.03)

@@ -350,13 +350,15 @@ def test_a_framework_on_a_vendors_device_is_held_as_an_engine_is(alone: bool) ->
     """All of an engine's checks where it is what is ranked, otherwise those of its answers."""
     needed = sorted(REQUIRED_CHECKS | TIMED_CHECKS) if alone else [ALIKE]
     made = {**(FRAMEWORK_ONLY if alone else {}), "isolation": {"framework": Isolation(kind="wall")}}
-    made |= {"framework": measurement(*[{"batches": ENOUGH}] * 3)}
+    made |= {"framework": measurement(*[{"batches": ENOUGH}] * 3), "framework_held": True}
     own = () if alone else checks()
     assert judge(record(**made, checks=(*own, *map(of_framework, needed)))).kind == "PASS"
     for name in needed:
         others = [of_framework(other) for other in needed if other != name]
         verdict = judge(record(**made, checks=(*own, *others)))
         assert verdict.reasons == (f"the honesty check '{name} (framework)' is missing",)
+    old = {**made, "framework_held": False}
+    assert judge(record(**old, checks=own)).kind == "PASS", "of before there were such checks"
 
 
 @pytest.mark.parametrize("batches, needed", [(ENOUGH - 1, False), (ENOUGH, True)])
