@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections.abc import Iterator, Sequence
@@ -31,11 +32,13 @@ class Quota:
         began = time.monotonic()
         if began < self._next:
             return None
-        full = held(self._directories, self._most) > self._most
+        size = held(self._directories, self._most)
         ended = time.monotonic()
         self._next = ended + max(EVERY, (ended - began) / SHARE)
-        if not full:
+        if size <= self._most:
             return None
+        if math.isinf(size):
+            return "hid a folder in its own directory from whoever looks how much is there"
         return f"filled its own directory with more than the {self._most / (1 << 30):.3g} GiB of --own-directory"
 
 
@@ -49,13 +52,16 @@ def held(directories: Sequence[Path], enough: float) -> float:
     return total
 
 
-def _sizes(directory: Path) -> Iterator[int]:
-    """Of each entry; what goes meanwhile counts for nothing."""
+def _sizes(directory: Path) -> Iterator[float]:
+    """Of each entry; what goes meanwhile counts for nothing, and a folder that can't be looked into for any size."""
     folders = [str(directory)]
     while folders:
         try:
             entries = os.scandir(folders.pop())
+        except (FileNotFoundError, NotADirectoryError):
+            continue
         except OSError:
+            yield math.inf
             continue
         with entries:
             for entry in entries:

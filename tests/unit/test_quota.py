@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from proofmark.process import quota
+from proofmark.process.own_directory import lay_open, remove
 from proofmark.process.quota import LEAST, Quota, held
 
 
@@ -34,3 +35,29 @@ def test_more_than_allowed_is_said_with_the_option(tmp_path: Path, monkeypatch: 
     assert watched.exceeded() is None, "too early to look again"
     monkeypatch.setattr(quota.time, "monotonic", lambda now=quota.time.monotonic: now() + 10)
     assert watched.exceeded() == "filled its own directory with more than the 0.000977 GiB of --own-directory"
+
+
+def test_a_folder_that_hides_what_it_holds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever runs the tests may be allowed to look into any: then the kernel's refusal is played."""
+    hidden = tmp_path / "hidden"
+    (hidden / "below").mkdir(parents=True)
+    (hidden / "below" / "file").write_bytes(b"x" * LEAST)
+    hidden.chmod(0o300)
+    look = os.scandir
+
+    def refused(path: str | Path) -> object:
+        if str(path) == str(hidden) and not hidden.stat().st_mode & 0o400:
+            raise PermissionError(13, "Permission denied", str(path))
+        return look(path)
+
+    monkeypatch.setattr(os, "scandir", refused)
+    assert (
+        Quota([tmp_path], 1 << 30).exceeded()
+        == "hid a folder in its own directory from whoever looks how much is there"
+    )
+    lay_open(tmp_path)
+    assert [path.name for path in (hidden / "below").iterdir()] == ["file"]
+    assert Quota([tmp_path], 1 << 30).exceeded() is None
+    hidden.chmod(0o300)
+    remove(tmp_path / "hidden")
+    assert not hidden.exists()

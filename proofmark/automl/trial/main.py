@@ -10,7 +10,6 @@ import contextlib
 import faulthandler
 import os
 import queue
-import shutil
 import sys
 import threading
 import time
@@ -21,6 +20,7 @@ from proofmark.automl.trial.failing import told
 from proofmark.automl.trial.spec import LOG, MOMENTUM, WEIGHTS, Begin, TrialSpec
 from proofmark.process.environment import let_pass
 from proofmark.process.lifetime import MARK, end_marked, end_own_group, leave
+from proofmark.process.own_directory import remove
 from proofmark.process.quota import EVERY, Quota
 from proofmark.process.wall_clock import now
 from proofmark.process.warm import split_off
@@ -129,7 +129,7 @@ def _own_directories(spec: TrialSpec) -> list[Path]:
 
 def _clear(spec: TrialSpec) -> None:
     for directory in _own_directories(spec):
-        shutil.rmtree(directory, ignore_errors=True)
+        remove(directory)
 
 
 def energy_of(folder: Path, window: tuple[float, float], watched: bool) -> dict[str, Any]:

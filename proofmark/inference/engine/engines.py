@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from proofmark.inference.engine.engine_process import EngineProcess
 from proofmark.inference.engine.remote_engine import RemoteEngine
 from proofmark.process.lifetime import keep_memory_private
+from proofmark.process.own_directory import lay_open
 from proofmark.rules.config import EffectiveConfig
 from proofmark.vendor.registry import FoundVendor
 
@@ -58,6 +59,7 @@ class Engines:
         """End all."""
         while self.running:
             self.running.pop().close()
+        lay_open(self.directory)
 
     def stacks(self) -> None:
         """Have all print where they are."""

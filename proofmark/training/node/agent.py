@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import signal
 import sys
 import threading
@@ -22,6 +21,7 @@ from proofmark.process.capped_log import CappedLog
 from proofmark.process.dictation import Dictation
 from proofmark.process.environment import let_pass
 from proofmark.process.lifetime import leave, remove_own_temporary_directory
+from proofmark.process.own_directory import remove
 from proofmark.process.quota import Quota
 from proofmark.record.events import EventLog
 from proofmark.training.node.agent_forks import ALONE, fork_ranks
@@ -218,7 +218,7 @@ class Watch:
     def clear(self) -> None:
         """Remove what the ranks have left in their own directories."""
         for own in self._own:
-            shutil.rmtree(own, ignore_errors=True)
+            remove(own)
 
     def _process(self, rank: int) -> int | None:
         """A rank's, which leads its group. Only of one that torchrun has started its own way is it the rank's word."""
