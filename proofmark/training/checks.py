@@ -45,23 +45,25 @@ def required(adapted: bool, converged: bool, audited: bool = False, resumed: boo
 
 
 METRICS = {"fp32": 0.002, "tf32": 0.005, "fp16": 0.005, "bf16": 0.02}
-"""By which share a metric may differ between two ways of computing the same weights', beside two samples' worth of a
-mean. What a sample is worth to another metric nobody knows."""
+"""By which share a metric may differ between two ways of computing the same weights', beside two samples' worth."""
 
 ROUNDING = 2
-"""Samples by which two processors may differ in a mean of the same weights."""
+"""Samples that two processors may answer otherwise with the same weights. In a mean each is worth one of its things;
+in another metric, the samples' equal share of the value."""
 
 DEVIATIONS = 4.0
 """Standard errors by which the metric of some of the samples may be off that of all."""
 
 
-def metric_bound(value: float, weight: float | None, precision: str) -> float:
+def metric_bound(value: float, weight: float | None, samples: float, precision: str) -> float:
     """How far a metric may be from this value of the same weights', which is a mean over `weight` things or none."""
-    samples = 0.0 if weight is None else ROUNDING / max(weight, 1.0)
-    return METRICS[precision] * abs(value) + samples
+    worth = abs(value) / max(samples, 1.0) if weight is None else 1 / max(weight, 1.0)
+    return METRICS[precision] * abs(value) + ROUNDING * worth
 
 
-def as_good(metric: str, claimed: float, found: float, weight: float | None, error: float, precision: str) -> Check:
+def as_good(
+    metric: str, claimed: float, found: float, weight: float | None, samples: float, error: float, precision: str
+) -> Check:
     """Hold what a rank says that it reached against the same weights' metric in the referee's own process.
 
     Args:
@@ -69,10 +71,11 @@ def as_good(metric: str, claimed: float, found: float, weight: float | None, err
         claimed: by the rank.
         found: by the referee, in the case's own model on the processor.
         weight: over how many things that is a mean; None where it is none.
+        samples: of how many it is.
         error: how far it is from the metric of all the data, one standard error.
         precision: that of the training.
     """
-    off, bound = abs(found - claimed), metric_bound(found, weight, precision) + DEVIATIONS * error
+    off, bound = abs(found - claimed), metric_bound(found, weight, samples, precision) + DEVIATIONS * error
     what = f"its {metric} is said to be {claimed:.5g}; its weights have {found:.5g} in a process without vendor's code"
     passed = off <= bound  # no number is not
     return Check(OUTSIDE, passed, off if math.isfinite(off) else None, bound if math.isfinite(bound) else None, what)

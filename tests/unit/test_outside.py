@@ -45,15 +45,15 @@ CONFIG = EffectiveConfig("training", "tokens", "embedded", "acme", {"schedule": 
         (0.5, 0.99, 100, 0.0, False),  # better weights than those that were trained
         (0.95, 0.9, 100, 0.01, True),  # of some of the data
         (0.95, math.nan, 100, 0.0, False),
-        (30.05, 30.0, None, 0.0, True),  # no mean: a share of the value alone
-        (30.1, 30.0, None, 0.0, False),
+        (30.6, 30.0, None, 0.0, True),  # no mean: two samples' share of the value
+        (30.7, 30.0, None, 0.0, False),
         (1e-3, 0.0, None, 0.0, False),
     ],
 )
 def test_a_claimed_metric_is_held_against_the_weights(
     claimed: float, found: float, weight: float | None, error: float, passes: bool
 ) -> None:
-    check = as_good("top1", claimed, found, weight, error, "fp32")
+    check = as_good("top1", claimed, found, weight, 100, error, "fp32")
     assert (check.name, check.passed) == (OUTSIDE, passes)
 
 

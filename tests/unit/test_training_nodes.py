@@ -41,11 +41,14 @@ def children() -> list[psutil.Process]:
 
 
 def command(process: psutil.Process) -> list[str]:
-    """Its command line, which for a moment after the process began is empty."""
+    """Its command line, which for a moment after the process began is empty, and of one that has ended."""
     deadline = time.monotonic() + 10
-    while not (found := process.cmdline()) and process.status() != psutil.STATUS_ZOMBIE:
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    try:
+        while not (found := process.cmdline()) and process.status() != psutil.STATUS_ZOMBIE:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+    except psutil.ZombieProcess:
+        return []
     return found
 
 

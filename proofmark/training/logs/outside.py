@@ -91,7 +91,7 @@ def examined(examination: Examination | None, judged: Sequence[str], precision: 
     for name, each in {judged[0]: found, **found.others}.items():
         if name in judged and each.claimed is not None:
             own = math.nan if each.metric is None else each.metric
-            yield as_good(name, each.claimed, own, each.weight, each.error, precision)
+            yield as_good(name, each.claimed, own, each.weight, found.samples or 0, each.error, precision)
 
 
 def planned(agent: Sequence[Event], first: RankLog, config: EffectiveConfig) -> Iterator[Check]:

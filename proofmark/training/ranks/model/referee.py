@@ -106,7 +106,7 @@ class Referee:
     def _as_good(self, name: str, said: Evaluated, found: Evaluated) -> Check:
         """One value of the two models'."""
         theirs, own = (math.nan if (value := each.values[name]) is None else value for each in (said, found))
-        bound = metric_bound(own, found.weight, self._config.precision)
+        bound = metric_bound(own, found.weight, found.items, self._config.precision)
         off = abs(own - theirs)
         what = f"with these weights its {name} is {theirs:.5g}, and that of the case's own model {own:.5g}"
         return Check(METRIC, off <= bound, off, bound, what)
