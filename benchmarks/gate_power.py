@@ -107,6 +107,7 @@ def _rounds(name: str, slower: float, log: _Last) -> Any:
     from proofmark.inference.timing.bench import Bench
     from proofmark.inference.timing.short import ShortRounds
     from proofmark.measuring.precision import framework_compute
+    from proofmark.metric import Scoring
     from proofmark.rules.case_file import load_case_file
     from proofmark.rules.config import HostSettings, resolve
     from proofmark.vendor.registry import find_vendor
@@ -121,7 +122,7 @@ def _rounds(name: str, slower: float, log: _Last) -> Any:
     model, loader = case.create_model(config).eval(), case.build_dataloader(config)
     first = next(iter(loader))[0]
     compute = planted(framework_compute(model, "cpu", "fp32"), slower)
-    bench = Bench(config, loader, first, case.evaluator, found.vendor, log, lambda **_: None)
+    bench = Bench(config, loader, first, lambda: Scoring.of(case, config), found.vendor, log, lambda **_: None)
     return ShortRounds(bench, compute)
 
 
