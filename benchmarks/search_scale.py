@@ -1,15 +1,14 @@
 """`make scale`: a search of 100,000 trials on 4,096 workers, whose trials are simulated and whose rest is not.
 
-Driver, journal, study, the next network's preparation, collector, score and page are the real ones. A simulated trial
-computes nothing: it lasts a while and leaves the log of a real one, with an accuracy that depends on its
-hyper-parameters. Networks are drawn from a few that were grown before: what it costs to generate one is measured by
-itself, for ResNet-50, with as many finished trials as there are.
+Driver, journal, study, the next network's preparation, collector, score and page are the real ones; time goes on as the
+driver computes, and as it sleeps. Networks are drawn from a few that were grown before: what it costs to generate one
+is measured by itself, for ResNet-50, with as many finished trials as there are.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
+import contextlib
 import random
 import resource
 import tempfile
@@ -18,88 +17,36 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import psutil
 
-from proofmark.automl.graph import Graph
+from benchmarks.simulated_trials import Clock, Drawn, Workers
 from proofmark.automl.morphism.grow import random_growth
 from proofmark.automl.outcome.record import TrialRecord
 from proofmark.automl.outcome.scoring import marks_of, score_of
 from proofmark.automl.outcome.trials import trials_of
-from proofmark.automl.search import driver
-from proofmark.automl.search.ahead import Made
+from proofmark.automl.search import driver, running
 from proofmark.automl.search.journal import FILE, Journal, faults, read_journal
 from proofmark.automl.search.networks import Morphisms
 from proofmark.automl.search.settings import SearchSettings
 from proofmark.automl.search.state import Trial
 from proofmark.automl.search.study import Study
 from proofmark.automl.seed_networks import bottleneck_network, small_network
-from proofmark.automl.trial.spec import LOG, TrialSpec
-from proofmark.launch.job import Handle, Job
-from proofmark.launch.job_file import Status
+from proofmark.automl.trial.spec import TrialSpec
+from proofmark.record import events
 from proofmark.vendor.hardware.machine import describe_host
 
-WORKERS, TRIALS = 4096, 100_000
-KNOWN = (100, 1_000, 10_000)
+WORKERS, TRIALS, LASTS = 4096, 100_000, 20.0
+"""Trials last so many seconds: fewer than it takes the driver to go once around, so that it never waits."""
+
+KNOWN = (100, 1_000, 10_000, 100_000)
 """Finished trials with which a network like ResNet-50 is generated."""
 
-LOOK = 0.001
-"""Seconds between two looks at the trials: simulated ones last seconds, not an hour."""
+TOLD = (1, 2, 5)
+"""Trials of which what they took is told: these, and a power of ten of them."""
 
 RANGES = {"kernel_size": (3.0, 5.0), "batch_size": (32.0, 128.0), "dropout": (0.0, 0.2)}
-EPOCHS, IMAGES, EVALUATED = 4, 1149, 287
-
-
-class SimulatedHandle(Handle):
-    """A trial that lasts a while and leaves a log."""
-
-    def __init__(self, job: Job, lasts: float) -> None:
-        self._job, self._ends, self._left = job, time.monotonic() + lasts, False
-
-    def status(self) -> Status:
-        """It succeeds in the end."""
-        if time.monotonic() < self._ends:
-            return "running"
-        if not self._left:
-            self._left = True
-            (self._job.node_directory(0) / LOG).write_text(_log(self._job.spec))
-        return "succeeded"
-
-    def fetch(self, leaves: Sequence[str]) -> str | None:
-        """All is here."""
-        return None
-
-    def stop(self) -> None:
-        """There is nothing to stop."""
-
-
-class Workers:
-    """As a launcher takes jobs."""
-
-    def __init__(self, lasts: float) -> None:
-        self._lasts, self._chance = lasts, random.Random(0)
-
-    def submit(self, job: Job) -> SimulatedHandle:
-        """Trials last unequally long."""
-        return SimulatedHandle(job, self._lasts * self._chance.uniform(0.5, 1.5))
-
-
-class Drawn(Morphisms):
-    """Networks of a pool that was grown before."""
-
-    def __init__(self, seed: Graph) -> None:
-        super().__init__([seed], 0, 4.0)
-        chance = random.Random(0)
-        steps = [step for _ in range(64) if (step := random_growth(seed, chance))]
-        self._pool = [
-            ([operation.model_dump(mode="json")], graph.model_dump(mode="json")) for operation, graph in steps
-        ]
-        self._chance = chance
-
-    def propose(self, finished: Sequence[Trial], taken: Sequence[Trial], number: int) -> Made | None:
-        """A child of any of the finished."""
-        operations, graph = self._chance.choice(self._pool)
-        return Made(self._chance.choice(finished).number, operations, graph)
 
 
 class Spent:
@@ -116,79 +63,83 @@ class Spent:
 
     def _timed(self, call: Callable[..., Any], part: str) -> Callable[..., Any]:
         def timed(*args: Any, **more: Any) -> Any:
-            begun = time.perf_counter()
+            begun = time.thread_time()
             try:
                 return call(*args, **more)
             finally:
-                self.seconds[part] += time.perf_counter() - begun  # type: ignore[assignment]
+                self.seconds[part] += time.thread_time() - begun  # type: ignore[assignment]
 
         return timed
 
 
-def measure(workers: int, trials: int, seconds: float, folder: Path) -> None:
+def measure(workers: int, trials: int, lasts: float, folder: Path) -> None:
     """A search from its first trial to its score, and what it took."""
-    driver.LOOK = LOOK
+    clock = Clock()
     settings = SearchSettings(
         environments=({},) * workers,
         devices=workers,
-        epochs=(EPOCHS,),
+        epochs=(4,),
         study_from=3,
         ranges=RANGES,
         startup=10,
         defaults={"kernel_size": 3, "batch_size": 64, "dropout": 0.0},
         patience=None,
         most_trials=trials,
-        most_seconds=seconds,
+        most_seconds=1e9,
         seed=0,
-        hang=1e6,
-        setup=1e6,
+        hang=1e9,
+        setup=1e9,
     )
     spent, search = Spent(), folder / "search"
     journal = spent.watch(Journal(search), write="journal")
     study = spent.watch(Study(search, RANGES, 0), ask="study: ask", tell="study: tell")
     networks = spent.watch(Drawn(small_network(size=8, channels=1)), settled="network", per_image="network")
-    telling = Telling(trials)
-    lasts = workers * SECONDS_PER_TRIAL
+    placed, telling = Workers(clock, lasts), Telling()
 
     def spec(directory: Path, **trial: Any) -> TrialSpec:
         config = {"suite": "simulated", "case": "search", "host": {"cache_dir": str(folder / "cache")}}
         return TrialSpec(("", ""), "none", "", config, str(directory), (), **trial)
 
-    searching = driver.Driver(search, journal, settings, networks, study, Workers(lasts), spec, telling)
+    searching = driver.Driver(search, journal, settings, networks, study, placed, spec, telling)
     spent.watch(searching, _collect="looking at trials, with journal and study: tell", _tell="telling")
-    begun, busy = time.monotonic(), time.process_time()
-    state = searching.run(describe_host().model_dump(), "0")
-    took, busy = time.monotonic() - begun, time.process_time() - busy
+    busy = time.process_time()
+    with contextlib.ExitStack() as virtual:
+        for module in (driver, running, events):
+            virtual.enter_context(patch.object(module, "time", clock))
+        state = searching.run(describe_host().model_dump(), "0")
+    busy = time.process_time() - busy
     journal.close()
-    over = len(state.over)
-    print(f"{over} trials on {workers} workers in {took:.0f} s: {over / took:.1f} a second", flush=True)
-    print(f"driver: {1e3 * busy / over:.2f} ms of a core per trial; of its time:")
-    for part, part_seconds in spent.seconds.most_common():
-        print(f"  {part}: {part_seconds / took:.0%}, {1e3 * part_seconds / over:.2f} ms per trial")
+    over, took = len(state.over), state.seconds
+    print(f"{over} trials of {lasts:g} s on {workers} workers in {took:.0f} s: {over / took:.1f} a second")
+    print(f"workers were busy {placed.seconds / took / workers:.0%} of that time, the driver {busy / took:.0%}")
+    print(f"driver: {1e3 * busy / over:.2f} ms of a core per trial; of that:")
+    for part, seconds in spent.seconds.most_common():
+        print(f"  {part}: {seconds / busy:.0%}, {1e3 * seconds / over:.2f} ms per trial")
     _sizes(search)
     _score(search, took)
     print(f"peak memory: driver {telling.peak:.0f} MB, with collecting and scoring {_peak_mb():.0f} MB")
 
 
-SECONDS_PER_TRIAL = 0.02
-"""How long a simulated trial lasts, for each worker: about what the driver takes for one, so that all are busy."""
-
-
 class Telling:
-    """Prints how far a search is, and sees its memory."""
+    """Prints what trials took since it did so before, and sees the driver's memory."""
 
-    def __init__(self, trials: int) -> None:
-        self._next, self._step, self._begun = 0, max(1, trials // 20), time.monotonic()
+    def __init__(self) -> None:
+        self._marks = (mark * 10**power for power in range(3, 9) for mark in TOLD)
+        self._next, self._before, self._busy = next(self._marks), 0, time.process_time()
         self.peak = 0.0
 
     def __call__(self, progress: driver.Progress) -> None:
         """One moment of a search."""
         self.peak = _peak_mb()
-        done = progress.done + progress.failed
-        if done >= self._next:
-            self._next += self._step
-            memory = psutil.Process().memory_info().rss / 1e6
-            print(f"  {done} trials, {progress.running} running: {progress.seconds:.0f} s, {memory:.0f} MB", flush=True)
+        done, busy = progress.done + progress.failed, time.process_time()
+        if done < self._next and done < progress.most:
+            return
+        while self._next <= done:
+            self._next = next(self._marks)
+        memory, trials = psutil.Process().memory_info().rss / 1e6, max(1, done - self._before)
+        each = 1e3 * (busy - self._busy) / trials
+        print(f"  {done} trials, {progress.running} running: {each:.2f} ms each, {memory:.0f} MB", flush=True)
+        self._before, self._busy = done, busy
 
 
 def _sizes(search: Path) -> None:
@@ -235,25 +186,6 @@ def _finished(number: int, graph: dict[str, Any], chance: random.Random) -> Tria
     return Trial(begun, {"status": "finished", "accuracy": chance.random(), "epochs": []})
 
 
-def _log(spec: Any) -> str:
-    """What a real trial leaves, to the fields that are read."""
-    chosen = spec.hyperparameters
-    accuracy = 0.9 - abs(chosen["dropout"] - 0.05) - abs(chosen["batch_size"] - 96) / 1000
-    times = ("train", "data", "compute", "evaluation", "checkpoint")
-    totals = {"epoch": 0, "step": 1, "communication": None, **{f"{name}_seconds": 1.0 for name in times}}
-    evaluation = {"metric": accuracy, "samples_evaluated": EVALUATED, "took_seconds": 0.1}
-    events = [
-        ("trial_begin", {"trial": spec.trial}),
-        *(("evaluation", {**totals, **evaluation, "samples": IMAGES * epoch}) for epoch in range(1 + EPOCHS)),
-        ("counted", {"forward": 1, "training": 3}),
-        ("computed", {"dtypes": ["float32"], "window": [0.0, 1.0]}),
-        ("chosen", {"metric": accuracy, "epoch": EPOCHS}),
-        ("trial_end", {"trial": spec.trial}),
-    ]
-    clock = time.perf_counter_ns()
-    return "".join(json.dumps({"event": kind, "time": 0.0, "clock": clock, **fields}) + "\n" for kind, fields in events)
-
-
 def _peak_mb() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
 
@@ -263,11 +195,11 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--workers", type=int, default=WORKERS)
     parser.add_argument("--trials", type=int, default=TRIALS)
-    parser.add_argument("--seconds", type=float, default=1e6, help="after which no trial is begun")
+    parser.add_argument("--lasts", type=float, default=LASTS, help="seconds of a trial")
     parser.add_argument("--known", type=int, nargs="*", default=KNOWN)
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        measure(asked.workers, asked.trials, asked.seconds, Path(folder))
+        measure(asked.workers, asked.trials, asked.lasts, Path(folder))
     generation(asked.known)
 
 

@@ -35,11 +35,13 @@ class AutoMLParameters(Parameters):
     growth: float = Field(gt=1, description="how many times the seed network's operations a child's may be")
     seed_network: dict[str, Any] = Field(description="which one the search begins with")
 
-    @model_validator(mode="after")
-    def _has_one_value(self) -> AutoMLParameters:
-        if self.metrics is not None:
+    @model_validator(mode="before")
+    @classmethod
+    def _has_one_value(cls, values: Any) -> Any:
+        """Before anything else is said of several: the suite's common base has `metric`."""
+        if isinstance(values, dict) and values.get("metrics") is not None:
             raise ValueError("`metrics`: a search is scored by one value; give it as `metric` and `target`")
-        return self
+        return values
 
     @model_validator(mode="after")
     def _are_ranges(self) -> AutoMLParameters:

@@ -15,6 +15,9 @@ from proofmark.process.warm import warm_up
 
 S = TypeVar("S", bound="Spec")
 
+SPEC = "spec.json"
+"""What a job's specification is called in its directory, while its agent runs here."""
+
 
 @dataclass(frozen=True)
 class HostLayout:
@@ -187,7 +190,7 @@ class LocalHandle(Handle):
     def __init__(self, job: Job, caches: CachesCleared | None = None) -> None:
         self._caches = caches
         self._news = [caches.warning] if caches and caches.warning else []
-        path = job.directory / "spec.json"
+        path = job.directory / SPEC
         job.spec.save(path)
         if job.imports:
             warm_up(job.imports, job.environment)

@@ -117,11 +117,12 @@ def differences(manifest: Manifest, folder: Path) -> Iterator[Difference]:
     Raises:
         OSError: something can't be read.
     """
-    found = dict(artifacts(folder))
-    for name in sorted(manifest.files.keys() | found.keys()):
-        said, there = manifest.files.get(name), found.get(name)
-        if said != there:
-            yield Difference(file=name, what=_difference(said, there))
+    left, wrong = dict(manifest.files), list[Difference]()
+    for name, there in artifacts(folder):  # there may be very many
+        if (said := left.pop(name, None)) != there:
+            wrong.append(Difference(file=name, what=_difference(said, there)))
+    wrong += [Difference(file=name, what=_difference(said, None)) for name, said in left.items()]
+    yield from sorted(wrong, key=lambda each: each.file)
 
 
 def _difference(said: Artifact | None, there: Artifact | None) -> str:

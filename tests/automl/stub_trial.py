@@ -46,6 +46,8 @@ def main() -> int:
         accuracy = 0.5 + 0.01 * number
         for epoch in range(1 + spec["epochs"]):
             if epoch == 1 and does == "killed":
+                (folder / "own0").mkdir()
+                (folder / "own0" / "weights").touch()
                 os.kill(os.getpid(), signal.SIGKILL)
             if epoch == 1 and does == "kill the driver":
                 os.kill(os.getppid(), signal.SIGKILL)

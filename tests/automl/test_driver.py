@@ -65,6 +65,8 @@ def test_whatever_a_trial_dies_of_is_told_and_the_search_goes_on(tmp_path: Path)
     }
     killed = state.trials[2].ended
     assert killed is not None and [epoch["images"] for epoch in killed["epochs"]] == [0]
+    left = {path.name for path in (tmp_path / "search/trials").rglob("*")}
+    assert "trial.jsonl" in left and not {"spec.json", "own0", "weights"} & left
 
 
 def test_a_device_is_the_next_trials_when_the_one_before_has_let_go(tmp_path: Path) -> None:

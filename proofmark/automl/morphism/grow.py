@@ -40,11 +40,6 @@ def grown(graph: Graph, *operations: Operation) -> Graph:
     return graph
 
 
-def legal_operations(graph: Graph) -> list[Operation]:
-    """All that `grown` takes: costly for large graphs, where `random_growth` is not."""
-    return [op for kind in KINDS for place in _PLACES[kind](graph) if _is_legal(graph, op := _at(kind, place))]
-
-
 def random_growth(
     graph: Graph, chance: random.Random, kinds: Sequence[type[Operation]] = KINDS, attempts: int = 16
 ) -> tuple[Operation, Graph] | None:
@@ -73,11 +68,3 @@ def _grown(graph: Graph, operation: Operation) -> Graph:
             return widened(graph, operation)
         case AddSkip() | ConcatSkip():
             return skipped(graph, operation)
-
-
-def _is_legal(graph: Graph, operation: Operation) -> bool:
-    try:
-        grown(graph, operation)
-    except IllegalOperation:
-        return False
-    return True

@@ -146,7 +146,7 @@ class Driver:
             return f"{len(self._row)} trials in a row have failed, the last one: {self._row[-1]}"
         if self._seconds >= settings.most_seconds:
             return f"{settings.most_seconds:g} s are over"
-        if not (waiting or self._running) and self._ahead.exhausted(len(state.finished())):
+        if not (waiting or self._running) and self._ahead.exhausted(state.parents):
             return "no operation leads to another network"
         if len(state.trials) >= settings.most_trials and not waiting:
             return f"{settings.most_trials} trials were begun"
@@ -195,20 +195,23 @@ class Driver:
         if self._again:
             return self._upcoming.again(self._state, self._again.pop(0))
         number = len(self._state.trials)
-        of_seed = self._settings.round(number) == 0 or not (self._state.finished() or self._running)
+        of_seed = self._settings.round(number) == 0 or not (self._state.parents or self._running)
         made = Made(None, [], self._networks.seed(number)) if of_seed else self._ahead.take()
         return self._upcoming.new(self._state, made) if made is not None else None
 
     def _generate(self) -> None:
         """Make the next network, if one is needed that is none of the first round's, of all that have trained."""
-        number = len(self._state.trials)
+        number, parents = len(self._state.trials), self._state.parents
         needed = number < self._settings.most_trials and self._settings.round(number) > 0 and not self._end
         leaving = any(map(self._has_let_go, self._running))  # its result is to be known
-        idle = self._ahead.idle and self._ready is None and not leaving
-        finished = self._state.finished() if needed and idle else ()
-        taken = self._state.without_result() if finished else ()
-        while finished and self._ahead.idle and not self._ahead.childless(len(finished)):
-            self._ahead.begin(lambda: self._networks.propose(finished, taken, number), len(finished))
+        if not (needed and parents) or leaving or self._ready is not None or self._ahead.childless(parents):
+            return
+        while self._ahead.idle:
+            self._ahead.begin(lambda: self._proposed(number), parents)
+
+    def _proposed(self, number: int) -> Made | None:
+        """In the thread that generates, of what is known when it comes to it."""
+        return self._networks.propose(self._state.finished(), self._state.without_result(), number)
 
     def _tell_now_and_then(self) -> None:
         begun = time.monotonic()
@@ -218,7 +221,7 @@ class Driver:
             self._tell_at = ended + max(EVERY, (ended - begun) / SHARE)
 
     def _progress(self) -> Progress:
-        done = len(self._state.finished())
+        done = self._state.parents
         failed = len(self._state.over) - done
         epochs = {running.trial.number: running.process.epochs() for running in self._running}
         return Progress(

@@ -11,15 +11,17 @@ from typing import Any
 
 from proofmark.automl.outcome.event_types import TRIAL_EVENTS
 from proofmark.automl.trial.spec import LOG, MOMENTUM, WEIGHTS, Begin, TrialSpec
-from proofmark.launch.job import Handle, Job, Launcher
+from proofmark.launch.job import SPEC, Handle, Job, Launcher
 from proofmark.launch.job_file import index_in
+from proofmark.process.own_directory import remove
 from proofmark.record.events import CORRUPT, Event, read_events
 from proofmark.training.logs.rank_log import ISOLATED
 from proofmark.training.ranks.heartbeat import SETUP, read_heartbeat
 from proofmark.vendor.environment import referee_environment_of
 from proofmark.wall.isolation import Isolation, weakest
 
-BEAT = "rank0.heartbeat"
+HEARTBEAT = ".heartbeat"
+BEAT = f"rank0{HEARTBEAT}"
 
 LEAVES = ("agent.log", LOG, "rank[0-9]*.jsonl", "monitor.jsonl", "monitor.err")
 
@@ -111,8 +113,9 @@ class TrialProcess:
         return list(epochs_of(list(_events(self.spec.folder)), self._handle.clock_ahead))
 
     def stop(self) -> None:
-        """End it."""
+        """End it, and remove what only its processes had use for: a search may have very many trials."""
         self._handle.stop()
+        tidy_up(self.spec)
 
     def _is_due(self) -> bool:
         """Whether its sign of life is to be looked at."""
@@ -142,6 +145,16 @@ class TrialProcess:
         self._waiting = self._since if self._waiting is None else self._waiting
         waited, patience = self._since - self._waiting, self._hang if self._since > self._until else self._setup
         return f"no node has run it for {waited:.0f} s" if waited > patience else None
+
+
+def tidy_up(spec: TrialSpec) -> None:
+    """Of a trial whose processes have ended, maybe by being killed, only what they said and came to stays."""
+    for directory in spec.own_directories:
+        remove(directory)
+    Path(spec.directory, SPEC).unlink(missing_ok=True)
+    for path in spec.folder.glob("*"):
+        if path.suffix == HEARTBEAT or not path.lstat().st_size:
+            path.unlink()
 
 
 def outcome(folder: Path, succeeded: bool, hung: str | None, ahead: float = 0.0) -> dict[str, Any]:

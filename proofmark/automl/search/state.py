@@ -134,6 +134,11 @@ class State:
         if self._best is None or _rank(trial) > _rank(self._best):
             self._best = trial
 
+    @property
+    def parents(self) -> int:
+        """How many may be parents."""
+        return len(self._finished)
+
     def finished(self) -> Sequence[Trial]:
         """Those that may be parents, in the order in which they ended."""
         return tuple(self._finished)

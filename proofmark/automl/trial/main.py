@@ -76,7 +76,7 @@ class Parent(threading.Thread):
 
 def _watch_over(spec: TrialSpec, log: EventLog) -> None:
     """End all of it where a rank keeps more than it may."""
-    quota = Quota(_own_directories(spec), spec.config["host"]["own_directory"] * (1 << 30))
+    quota = Quota(spec.own_directories, spec.config["host"]["own_directory"] * (1 << 30))
     while not (full := quota.exceeded()):
         time.sleep(EVERY)
     log.write("trial_failed", reason=f"it {full}, and was ended")
@@ -123,12 +123,8 @@ def _take(spec: TrialSpec) -> None:
     _clear(spec)
 
 
-def _own_directories(spec: TrialSpec) -> list[Path]:
-    return [spec.own_directory(0, rank) for rank in range(spec.nproc)]
-
-
 def _clear(spec: TrialSpec) -> None:
-    for directory in _own_directories(spec):
+    for directory in spec.own_directories:
         remove(directory)
 
 

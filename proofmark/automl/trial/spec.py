@@ -109,6 +109,11 @@ class TrialSpec(RunSpec):
         """Where the trial's files are, on the machine that it runs on."""
         return self.node_directory(0)
 
+    @property
+    def own_directories(self) -> list[Path]:
+        """Its ranks' own."""
+        return [self.own_directory(0, rank) for rank in range(self.nproc)]
+
     def training(self) -> TrainingSpec:
         """The trial as a training: its configuration has the trial's epochs and batch."""
         config = EffectiveConfig.from_dict(self.config)

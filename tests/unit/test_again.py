@@ -1,0 +1,57 @@
+"""What of a record is not what its logs say is named, value by value, however many parts it has."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from proofmark.automl.outcome.record import AutoMLRecord
+from proofmark.verification.again import NAMED, faults
+from suites.automl import AutoMLSuite
+from tests.automl.automl_records import record, trial
+
+TRIALS = tuple(map(trial, range(20)))
+
+
+class Made(AutoMLSuite):
+    """Whose logs say what it is told."""
+
+    def __init__(self, made: AutoMLRecord) -> None:
+        self._made = made
+
+    def collect(self, run_dir: Path, record: AutoMLRecord) -> AutoMLRecord:
+        return self._made
+
+
+def told(said: AutoMLRecord, made: AutoMLRecord, folder: Path) -> list[str]:
+    suite = Made(made)
+    said = said.with_figures(suite.figures(said))
+    return [fault for fault in faults(suite, said, folder) if "verdict" not in fault]
+
+
+def test_what_follows_from_its_logs_is_not_complained_of(tmp_path: Path) -> None:
+    assert told(record(*TRIALS), record(*TRIALS), tmp_path) == []
+
+
+def test_a_value_is_named_by_its_place_and_a_type_is_a_value(tmp_path: Path) -> None:
+    said = record(*TRIALS, config={"min_seconds": 60.0, "fused": 1})
+    changed = tuple(each.model_copy(update={"device": "1"}) if each.number == 17 else each for each in TRIALS)
+    made = record(*changed, config={"min_seconds": 60.0, "fused": True})
+    assert sorted(told(said, made, tmp_path)) == [
+        "config.fused is 1, its logs say true",
+        "trials[17].device is '0', its logs say '1'",
+    ]
+
+
+def test_of_many_the_first_are_named_and_the_others_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One part after the other: all at once as plain values would not fit into memory."""
+
+    def whole(*_: object, **__: object) -> None:
+        raise AssertionError("the whole record as plain values")
+
+    monkeypatch.setattr(AutoMLRecord, "model_dump", whole)
+    changed = tuple(each.model_copy(update={"host": "there"}) for each in TRIALS)
+    found = told(record(*TRIALS), record(*changed), tmp_path)
+    assert found[0] == "trials[0].host is 'here', its logs say 'there'" and len(found) == NAMED + 1
+    assert found[-1] == f"and {len(TRIALS) - NAMED} values more are not what its logs say"
