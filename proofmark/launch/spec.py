@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -49,7 +49,7 @@ class RunSpec:
 
     def text(self) -> str:
         """What `save` writes."""
-        return json.dumps(asdict(self))
+        return json.dumps(self, default=_fields)
 
     def moved(self, layout: HostLayout) -> Self:
         """The same run where things lie elsewhere; data and weights are the user's, at the same place on all hosts."""
@@ -70,3 +70,8 @@ class RunSpec:
             ValueError: it is something else.
         """
         return TypeAdapter(cls).validate_json(path.read_bytes())
+
+
+def _fields(part: Any) -> dict[str, Any]:
+    """Of a data class, without a copy of what it has: a network alone may be large."""
+    return {field.name: getattr(part, field.name) for field in fields(part)}

@@ -42,12 +42,15 @@ class RankAlone:
         environment = begun_with(declared, own)
         self._process = start_module("proofmark.automl.trial.rank", [path], [], OUTPUT, environment)
 
-    def run(self, begin: Begin, log: EventLog) -> bool:
-        """Let it begin, and wait for its end; whether that was a good one. One that raised has said so in the log."""
+    def begin(self, begin: Begin) -> None:
+        """Let it train."""
         if (stdin := self._process.stdin) is not None:
             with contextlib.suppress(OSError):  # it has ended: its log says why
                 stdin.write(begin.line.encode() + b"\n")
                 stdin.close()
+
+    def wait(self, log: EventLog) -> bool:
+        """Until it has ended; whether that was a good end. One that raised has said so in the log."""
         os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOWAIT)
         end_group(self._process)  # its loader's processes too
         code = self._process.wait()

@@ -98,11 +98,13 @@ def _run(spec: TrialSpec, parent: Parent, log: EventLog) -> bool:
     alone = RankAlone(spec, sys.argv[1]) if spec.nproc == 1 else None
     begin = parent.allows()
     os.environ |= begin.environment
-    monitor = NodeMonitor(spec.training(), spec.folder, log)
     begun, good = now(), True
+    if alone is not None:
+        alone.begin(begin)  # it does not wait for the monitor
+    monitor = NodeMonitor(spec.training(), spec.folder, log)
     try:
         if alone is not None:
-            good = alone.run(begin, log)
+            good = alone.wait(log)
         else:
             from proofmark.automl.trial.several import run_ranks
 
