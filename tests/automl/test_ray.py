@@ -20,16 +20,19 @@ from typing import Any
 import psutil
 import pytest
 
+from fixtures.cluster import SENT
 from proofmark.automl.search.running import TrialProcess
+from proofmark.automl.trial.spec import WEIGHTS
 from proofmark.errors import UsageError
 from proofmark.launch.cluster.code_tree import CodeTree
 from proofmark.launch.ray.cluster import RayCluster
 from proofmark.record.events import read_events
 from tests.automl.searches import ROOT, STUB, search, settings, spec_maker
+from tests.automl.test_several_devices import ended, process
 from tests.services import missing
 
 REST: dict[str, Any] = {"hyperparameters": {}, "epochs": 1, "patience": None, "seed": 0}
-CODE = CodeTree.of(ROOT, ("proofmark", "tests"))
+CODE = CodeTree.of(ROOT, (*SENT, "tests"))
 
 
 def started(folder: Path, *arguments: str) -> tuple[subprocess.Popen[bytes], int]:
@@ -118,6 +121,21 @@ def test_a_search_is_placed_and_what_a_trial_dies_of_is_its_own(
         False,
         False,
     ]
+
+
+def test_a_trial_of_the_suite_trains_behind_the_wall_of_its_node(
+    cluster: tuple[RayCluster, str, subprocess.Popen[bytes]], tmp_path: Path
+) -> None:
+    """Its weights and its log come home, and nothing else of it stays anywhere."""
+    ray, _, _ = cluster
+    before = set(Path(tempfile.gettempdir()).glob("proofmark-host-*"))
+    end = ended(process(tmp_path, epochs=1, nproc=1, launcher=ray.launcher(1)))
+    assert (end["status"], end["reason"]) == ("finished", None)
+    assert (end["isolation"]["kind"], end["isolation"]["network"]) == ("wall", "closed")
+    assert [epoch["images"] > 0 for epoch in end["epochs"]] == [False, True]
+    node = tmp_path / "noderank0"
+    assert {WEIGHTS, "trial.jsonl"} <= {path.name for path in node.iterdir()} and not [*node.glob("own*")]
+    assert set(Path(tempfile.gettempdir()).glob("proofmark-host-*")) <= before
 
 
 def test_a_trial_whose_node_is_lost_is_run_again(

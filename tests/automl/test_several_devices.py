@@ -20,7 +20,7 @@ from proofmark.automl.seed_networks import small_network
 from proofmark.automl.trial.several import first_killed, threads_of_rank
 from proofmark.automl.trial.spec import WEIGHTS, TrialSpec
 from proofmark.automl.trial.tensors import read_weights
-from proofmark.launch.job import LocalLauncher
+from proofmark.launch.job import Launcher, LocalLauncher
 from proofmark.record.events import read_events
 from proofmark.rules.case_file import load_case_file
 from proofmark.rules.config import HostSettings, resolve
@@ -33,7 +33,12 @@ GRAPH = small_network(size=8, channels=1, width=4)
 
 
 def process(
-    folder: Path, epochs: int, nproc: int = 2, vendors: Path = ROOT / "vendors", **host_settings: Any
+    folder: Path,
+    epochs: int,
+    nproc: int = 2,
+    vendors: Path = ROOT / "vendors",
+    launcher: Launcher | None = None,
+    **host_settings: Any,
 ) -> TrialProcess:
     """A trial of the suite's own case, begun."""
     path, case = ROOT / "suites/automl/image_search.yaml", test_image_search.TestImageSearch
@@ -54,7 +59,7 @@ def process(
         seed=0,
         nproc=nproc,
     )
-    begun = TrialProcess(spec, LocalLauncher(), 60.0, 300.0, MODULE)
+    begun = TrialProcess(spec, launcher or LocalLauncher(), 60.0, 300.0, MODULE)
     begun.begin({}, None)
     return begun
 

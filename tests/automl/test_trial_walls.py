@@ -76,3 +76,4 @@ def test_one_that_is_killed_ends_and_nothing_of_it_runs_on(tmp_path: Path, kille
     assert end["status"] == "failed" and end["reason"].startswith(told)
     psutil.wait_procs([psutil.Process(rank)] if psutil.pid_exists(rank) else [], timeout=10)
     assert not psutil.pid_exists(rank)
+    assert not [*node.glob("own*")]
