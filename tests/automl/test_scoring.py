@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from proofmark.automl.outcome.record import TrialRecord
 from proofmark.automl.outcome.scoring import EVALUATED, LEAST_ERROR, TRAINED, marks_of, regulated, score_of
 from tests.automl.automl_records import epoch, trial
 
@@ -76,3 +77,13 @@ def test_marks_are_in_order_and_end_with_the_search(
     assert moments == sorted(moments) and moments[-1] == seconds
     errors = [mark.error for mark in marks if mark.error is not None]
     assert errors == sorted(errors, reverse=True)
+
+
+def test_of_parts_that_a_record_has_millions_of_what_was_given_is_kept_once() -> None:
+    """And a copy with other values leaves theirs alone."""
+    first, second = trial(0), trial(1)
+    assert first.model_fields_set is second.model_fields_set == set(TrialRecord.model_fields)
+    assert first.epochs[0].model_fields_set is second.epochs[1].model_fields_set
+    changed = first.model_copy(update={"number": 7})
+    assert (changed.number, first.number) == (7, 0) and changed.model_fields_set is not first.model_fields_set
+    assert TrialRecord.model_validate_json(first.model_dump_json()) == first
