@@ -131,15 +131,15 @@ class Telling:
     def __call__(self, progress: driver.Progress) -> None:
         """One moment of a search."""
         self.peak = _peak_mb()
-        done, busy = progress.done + progress.failed, time.process_time()
-        if done < self._next and done < progress.most:
+        begun, busy = len(progress.state.trials), time.process_time()
+        if begun < self._next and progress.running:
             return
-        while self._next <= done:
+        while self._next <= begun:
             self._next = next(self._marks)
-        memory, trials = psutil.Process().memory_info().rss / 1e6, max(1, done - self._before)
+        memory, trials = psutil.Process().memory_info().rss / 1e6, max(1, begun - self._before)
         each = 1e3 * (busy - self._busy) / trials
-        print(f"  {done} trials, {progress.running} running: {each:.2f} ms each, {memory:.0f} MB", flush=True)
-        self._before, self._busy = done, busy
+        print(f"  {begun} begun, {progress.running} running: {each:.2f} ms each, {memory:.0f} MB", flush=True)
+        self._before, self._busy = begun, busy
 
 
 def _sizes(search: Path) -> None:
