@@ -170,7 +170,7 @@ class Driver:
         for device in (number for number in range(len(self._settings.environments)) if number not in busy):
             if not self._may_begin():
                 return
-            ready = self._ready = self._ready or self._next()
+            ready = self._ready = self._ready or self._next(ahead=False)
             if ready is None:
                 return
             trial = Trial(self._journal.write("trial_begin", **ready.fields, device=str(device)))
@@ -188,16 +188,16 @@ class Driver:
     def _make_ready(self) -> None:
         """The trial that is begun next, where the launcher needs no device for that."""
         if self._settings.ahead and self._ready is None and self._may_begin():
-            self._ready = self._next()
+            self._ready = self._next(ahead=True)
 
-    def _next(self) -> Ready | None:
+    def _next(self, ahead: bool) -> Ready | None:
         """None where there is no network yet. Where the whole first round has failed, seeds are tried again."""
         if self._again:
-            return self._upcoming.again(self._state, self._again.pop(0))
+            return self._upcoming.again(self._state, self._again.pop(0), ahead)
         number = len(self._state.trials)
         of_seed = self._settings.round(number) == 0 or not (self._state.parents or self._running)
         made = Made(None, [], self._networks.seed(number)) if of_seed else self._ahead.take()
-        return self._upcoming.new(self._state, made) if made is not None else None
+        return self._upcoming.new(self._state, made, ahead) if made is not None else None
 
     def _generate(self) -> None:
         """Make the next network, if one is needed that is none of the first round's, of all that have trained."""

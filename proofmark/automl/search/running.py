@@ -34,11 +34,13 @@ IMPORTED = (
     "safetensors.torch",
     "proofmark.automl.trial.alone",
     "proofmark.automl.trial.work",
-    "proofmark.monitoring.monitor_main",
     "proofmark.monitoring.summary",
     "proofmark.training.ranks.walled",
+    "proofmark.vendor.hardware.devices",
+    "proofmark.vendor.readings",
+    "proofmark.vendor.registry",
 )
-"""What a trial's process and its rank import, beside what its case does."""
+"""What a trial's process, its rank and its monitor import, beside what its case does."""
 
 
 EVERY = 1.0

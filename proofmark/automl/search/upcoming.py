@@ -51,13 +51,17 @@ class Upcoming:
         self._folder, self._settings, self._networks, self._study = folder, settings, networks, study
         self._launcher, self._make_spec, self._module = launcher, make_spec, module
 
-    def again(self, state: State, trial: Trial) -> Ready:
-        """A trial that an earlier driver began and did not see the end of."""
-        fields = {key: value for key, value in trial.begun.items() if key not in OF_JOURNAL}
-        return self._ready(state, fields | {"attempt": trial.begun["attempt"] + 1})
+    def again(self, state: State, trial: Trial, ahead: bool) -> Ready:
+        """A trial that an earlier driver began and did not see the end of.
 
-    def new(self, state: State, made: Made) -> Ready:
-        """A trial of a network."""
+        Args:
+            ahead: whether its device is still another's.
+        """
+        fields = {key: value for key, value in trial.begun.items() if key not in OF_JOURNAL}
+        return self._ready(state, fields | {"attempt": trial.begun["attempt"] + 1}, ahead)
+
+    def new(self, state: State, made: Made, ahead: bool) -> Ready:
+        """A trial of a network. Args: as of `again`."""
         number, settings = len(state.trials), self._settings
         sampled = settings.round(number) >= settings.study_from
         asked, chosen = self._study.ask(number, None if sampled else self._inherited(state, made.parent))
@@ -79,6 +83,7 @@ class Upcoming:
                 "seed": settings.seed + number,
                 "generated_seconds": made.seconds,
             },
+            ahead,
         )
 
     def let_go(self, ready: Ready) -> None:
@@ -92,7 +97,7 @@ class Upcoming:
         own = state.trials[parent].begun["hyperparameters"] if parent is not None else self._settings.defaults
         return dict(own)
 
-    def _ready(self, state: State, fields: dict[str, Any]) -> Ready:
+    def _ready(self, state: State, fields: dict[str, Any], ahead: bool) -> Ready:
         settings, directory = self._settings, self._folder / folder_of(fields["trial"], fields["attempt"])
         shutil.rmtree(directory, ignore_errors=True)  # of one that was ready when its driver died, and never began
         directory.mkdir(parents=True)
@@ -106,6 +111,7 @@ class Upcoming:
             patience=settings.patience,
             seed=fields["seed"],
             nproc=settings.devices_per_trial,
+            ahead=ahead,
         )
         timeouts = settings.hang, settings.setup
         return Ready(fields, TrialProcess(spec, self._launcher, *timeouts, self._module, settings.imports))

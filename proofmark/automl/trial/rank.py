@@ -60,13 +60,14 @@ def _close_in(spec: TrialSpec, rank: int) -> Isolation:
 
 
 def _prepared(spec: TrialSpec) -> Prepared:
-    """All that needs no device: of a rank alone while another trial may train, which goes first. Workers that load data
-    would keep a low priority."""
+    """All that needs no device: of a rank alone, while another trial may train, which goes first. Workers that load
+    data would keep a low priority."""
     from proofmark.automl.trial.work import Prepared
     from proofmark.process.threads import in_the_background
 
-    first = spec.nproc > 1 or EffectiveConfig.from_dict(spec.config).num_workers > 0
-    return Prepared.of(spec) if first else in_the_background(lambda: Prepared.of(spec))
+    workers = EffectiveConfig.from_dict(spec.config).num_workers
+    yields = spec.ahead and spec.nproc == 1 and not workers
+    return in_the_background(lambda: Prepared.of(spec)) if yields else Prepared.of(spec)
 
 
 def _deadline() -> int | None:

@@ -89,6 +89,7 @@ class TrialSpec(RunSpec):
         split: what it is evaluated on.
         monitor_interval: seconds between two readings of its monitor, None for no monitor.
         backend: of its ranks' process group, where it has several.
+        ahead: whether it makes itself ready while others train.
     """
 
     trial: int
@@ -103,6 +104,7 @@ class TrialSpec(RunSpec):
     split: str = SEARCH
     monitor_interval: float | None = None
     backend: str = "gloo"
+    ahead: bool = False
 
     @property
     def folder(self) -> Path:
