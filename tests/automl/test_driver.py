@@ -15,6 +15,7 @@ import pytest
 from proofmark.automl.search.ahead import Made
 from proofmark.automl.search.journal import FILE, Journal, faults, read_journal
 from proofmark.automl.search.state import State, Trial
+from proofmark.automl.trial.spec import TrialSpec
 from proofmark.errors import ProofmarkError, UsageError
 from proofmark.launch.job import Job, LocalHandle, LocalLauncher
 from proofmark.record.events import Event
@@ -78,6 +79,19 @@ def test_a_device_is_the_next_trials_when_the_one_before_has_let_go(tmp_path: Pa
     assert begins[2] < finishes[1] < begins[3] < finishes[2] and finishes[0] < begins[1]
     parents = [trial.begun["parent"] for trial in state.trials.values()]
     assert parents == [None, 0, 0, 1], "nothing is made of a trial that has not ended"
+
+
+def test_only_what_waits_for_its_device_yields_to_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first one of all, and a child of the only one that has ended, are waited for."""
+    said, save = dict[int, bool](), TrialSpec.save
+
+    def told(spec: TrialSpec, path: Path) -> None:
+        said[spec.trial] = spec.ahead
+        save(spec, path)
+
+    monkeypatch.setattr(TrialSpec, "save", told)
+    search(tmp_path / "search", settings(3), {1: "let go"})
+    assert said == {0: False, 1: False, 2: True}
 
 
 def test_a_trial_that_was_ready_and_never_began_is_none(tmp_path: Path) -> None:

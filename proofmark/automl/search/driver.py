@@ -188,7 +188,7 @@ class Driver:
     def _make_ready(self) -> None:
         """The trial that is begun next, where the launcher needs no device for that."""
         if self._settings.ahead and self._ready is None and self._may_begin():
-            self._ready = self._next(ahead=True)
+            self._ready = self._next(ahead=len(self._running) >= len(self._settings.environments))
 
     def _next(self, ahead: bool) -> Ready | None:
         """None where there is no network yet. Where the whole first round has failed, seeds are tried again."""
