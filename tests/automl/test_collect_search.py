@@ -17,6 +17,7 @@ from proofmark.automl.outcome.scoring import marks_of, score_of
 from proofmark.automl.outcome.trials import trials_of
 from proofmark.automl.search.journal import FILE, read_journal
 from proofmark.automl.search.running import epochs_of
+from proofmark.automl.search.state import Elapsed
 from proofmark.suite import find_suites
 from proofmark.verification.verify import verify
 from tests.automl.searches import ROOT, search, settings
@@ -32,6 +33,15 @@ def test_a_search_is_scored_again_from_its_journal(tmp_path: Path) -> None:
     with (folder / "trials/00001/noderank0/trial.jsonl").open("a", encoding="utf-8") as log:
         log.write("{}\n")
     assert [trial.log_intact for trial in trials_of(read_journal(folder / FILE), folder)] == [True, False, True, True]
+
+
+def test_the_search_is_over_before_its_best_network_is_examined() -> None:
+    """Whatever that writes down; the time between two drivers is no time of the search either."""
+    since = Elapsed()
+    kinds = ("driver_begin", "trial_begin", "driver_begin", "trial_end", "search_end", "data", "examined")
+    for moment, kind in enumerate(kinds):
+        since({"event": kind, "clock": moment * 1_000_000_000})
+    assert (since.seconds, since.drivers) == (3.0, 2)
 
 
 def test_the_evaluation_before_the_first_step_has_its_own_seconds() -> None:

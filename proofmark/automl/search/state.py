@@ -169,12 +169,13 @@ class Elapsed:
     """Seconds of searching up to an event, over all drivers: the time between two of them is no time of the search.
 
     Attributes:
-        seconds: up to the last event so far; the examination of the best network is not of the search.
+        seconds: up to the last event so far, or the search's end: the examination of the best network is not of it.
         drivers: that have begun so far.
     """
 
     def __init__(self) -> None:
         self._begin: Event | None = None
+        self._over = False
         self._before = self.seconds = 0.0
         self.drivers = 0
 
@@ -182,12 +183,13 @@ class Elapsed:
         """Of one event, in seconds."""
         if event.get("event") == "driver_begin":
             self._before, self._begin = self.seconds, dict(event)
-            self.drivers += 1
+            self.drivers, self._over = self.drivers + 1, False
         if self._begin is None:
             return 0.0
         moment = self._before + seconds_between(self._begin, dict(event))
-        if event.get("event") not in (None, "examined"):
+        if event.get("event") is not None and not self._over:
             self.seconds = max(self.seconds, moment)
+        self._over |= event.get("event") == "search_end"
         return moment
 
 
