@@ -1,8 +1,9 @@
 """`python -m benchmarks.mutants [MODULE ...]`: which small changes of the judging modules their unit tests do not see.
 
 Each mutant is one change of one operator, constant, condition or returned value. A process that has imported what
-everything needs is forked for each, and runs the module's tests against the changed code; no file is changed. A mutant
-is killed if a test fails, or never ends. Survivors are printed, and the exit code is 1 where too few were killed.
+the module's tests need is forked for each, imports the changed module and what depends on it again, and runs the tests;
+no file is changed. A mutant is killed if a test fails, or never ends. Survivors are printed, and the exit code is 1
+where too few were killed.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import argparse
 import ast
 import copy
+import importlib
 import importlib.machinery
 import os
 import signal
@@ -20,6 +22,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import CodeType
 from typing import Any, NamedTuple
+
+from proofmark.affected.imports import dependents, imports_in
 
 ROOT = Path(__file__).parents[1]
 LEAST = 0.95
@@ -34,10 +38,16 @@ TESTS = {
     "proofmark/rules/config.py": ("test_legality.py", "test_config.py"),
     "proofmark/measuring/statistics.py": ("test_statistics.py",),
     "proofmark/inference/verdict.py": VERDICTS,
+    "proofmark/inference/validated.py": ("test_validated.py",),
     "proofmark/verdict/engine.py": VERDICTS,
+    "proofmark/verdict/noise.py": ("test_noise.py",),
     "proofmark/verdict/stages.py": VERDICTS,
     "proofmark/training/verdict.py": VERDICTS,
+    "proofmark/training/shortfall.py": VERDICTS,
+    "proofmark/rules/aims.py": ("test_aims.py",),
     "proofmark/measuring/pace.py": ("test_pace.py",),
+    "proofmark/measuring/fresh_pace.py": ("test_fresh_pace.py",),
+    "proofmark/measuring/agreement.py": ("test_agreement.py",),
     "proofmark/measuring/honesty.py": ("test_honesty_checks.py",),
 }
 """The unit tests of each module, under tests/unit; one that is not there is left out."""
@@ -229,20 +239,33 @@ def _start(module: str, tests: list[str], tree: ast.Module | None, folder: Path)
     code = 99
     try:
         if tree is not None:
-            _replace(module.removesuffix(".py").replace("/", "."), compile(tree, str(ROOT / module), "exec"))
+            _replace(_dotted(module), compile(tree, str(ROOT / module), "exec"))
         import pytest
 
-        code = pytest.main(
-            ["-x", "-q", "--tb=no", "--noconftest", "-p", "no:benchmark", f"--basetemp={folder}", *tests]
-        )
+        code = pytest.main(["-x", "-q", "--tb=no", "--assert=plain", "--noconftest", f"--basetemp={folder}", *tests])
     finally:
         os._exit(code)
 
 
 def _replace(name: str, code: CodeType) -> None:
+    """Let the module have this code as soon as it is imported."""
     loader: Any = importlib.machinery.SourceFileLoader
     usual = loader.get_code
     loader.get_code = lambda self, fullname: code if fullname == name else usual(self, fullname)
+
+
+def _dotted(path: str) -> str:
+    return path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+
+
+def _forget_dependents(module: str, tests: list[str]) -> None:
+    """Import all that the tests need, and forget what depends on the module: each mutant's process imports that."""
+    for test in tests:
+        importlib.import_module(_dotted(str(Path(test).relative_to(ROOT))))
+    for path in dependents(module, imports_in(ROOT, "proofmark", "reports", "suites", "vendors", "tests")):
+        room, _, name = _dotted(path).rpartition(".")
+        if sys.modules.pop(_dotted(path), None) is not None and hasattr(sys.modules.get(room), name):
+            delattr(sys.modules[room], name)  # or `from room import name` would find the old one
 
 
 def _killed(child: int, deadline: float) -> bool | None:
@@ -264,6 +287,7 @@ def survivors(module: str, at_once: int, folder: Path) -> tuple[int, list[Mutant
         SystemExit: its tests fail as it is.
     """
     tests = [str(path) for name in TESTS[module] if (path := ROOT / "tests" / "unit" / name).is_file()]
+    _forget_dependents(module, tests)
     begun = time.monotonic()
     baseline = _start(module, tests, None, folder / "whole")
     while (failed := _killed(baseline, begun + 600)) is None:
@@ -296,11 +320,8 @@ def main() -> None:
     parser.add_argument("--at-once", type=int, default=2, help="processes")
     asked = parser.parse_args()
     os.chdir(ROOT)
+    os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
     import hypothesis
-    import numpy as np  # noqa: F401 (imported once, for all)
-    import pydantic  # noqa: F401
-    import pytest  # noqa: F401
-    import torch  # noqa: F401
 
     phases = (hypothesis.Phase.explicit, hypothesis.Phase.generate)  # the smallest counterexample is not asked for
     hypothesis.settings.register_profile("mutants", deadline=None, database=None, max_examples=50, phases=phases)

@@ -88,6 +88,9 @@ def test_the_suite_searches_and_no_edit_goes_unseen(tmp_path: Path, monkeypatch:
     edited = collect(run_dir)
     assert edited.verdict is not None and edited.verdict.kind == "FAIL_HONESTY"
     assert "it was edited" in edited.verdict.reasons[0]
+    with (run_dir / "events.jsonl").open("a", encoding="utf-8") as log:
+        log.write("damaged\n")
+    assert collect(run_dir).corrupt_lines == 1
 
 
 def _is_verified_elsewhere(run_dir: Path, brought: Path, monkeypatch: pytest.MonkeyPatch) -> None:

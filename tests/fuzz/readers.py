@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from proofmark.affected.rooms import read_rooms
 from proofmark.automl.config_yml import read_config_yml
-from proofmark.automl.graph import read_graph
-from proofmark.automl.seed_networks import small_network
+from proofmark.automl.outcome.record import AutoMLRecord
 from proofmark.errors import ProofmarkError
 from proofmark.flagperf.adaptation.environment_files import exports, requirements
 from proofmark.flagperf.adaptation.python_source import read_python
@@ -56,6 +55,9 @@ from suites.automl.from_config_yml import arguments
 from suites.training.report.mllog import mllog
 from suites.training.report.perflog import perflog
 from tests.fuzz import inputs, samples
+from tests.fuzz.files import FILES_READ
+from tests.fuzz.searches import searches
+from tests.fuzz.wires import WIRES
 from tests.suites_there import SUITES, page_of
 from tests.unit.records import record
 
@@ -214,6 +216,7 @@ READERS = {
     ),
     "record": Reader(inputs.jsons(samples.RECORD), _record(RunRecord)),
     "training record": Reader(inputs.jsons(samples.TRAINING_RECORD), _record(TrainingRecord)),
+    "a search's record": Reader(inputs.jsons(samples.SEARCH_RECORD), _record(AutoMLRecord)),
     "perflog": Reader(inputs.logs(samples.PERFLOG).map(samples.marked), _perflog),
     "case file": Reader(
         st.tuples(inputs.yamls(samples.CONTRACT), inputs.yamls(samples.CASE), inputs.yamls(samples.OVERRIDES)),
@@ -248,6 +251,7 @@ READERS = {
         st.one_of(st.text(max_size=200).map(str.encode), inputs.yamls(samples.CLUSTER).map(b"settings = ".__add__)),
         _adaptation,
     ),
-    "graph": Reader(inputs.jsons(small_network(size=8).model_dump(mode="json")), _file(read_graph)),
     "an option's value": Reader(st.text(max_size=80), _option),
 }
+for others in (FILES_READ, WIRES, searches(shown)):
+    READERS |= {name: Reader(*each) for name, each in others.items()}

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import Any
 
+from proofmark.record.beside import Beside
+from tests.automl import automl_records
 from tests.training_records import make_run, make_training
 from tests.unit import test_collect
 from tests.unit.records import record
@@ -116,6 +119,7 @@ TRAINING_LOGS = {
 
 RECORD = record().model_dump(mode="json")
 TRAINING_RECORD = make_training(make_run(), make_run(passes=3)).model_dump(mode="json")
+SEARCH_RECORD = automl_records.record().model_dump(mode="json")
 PERFLOG: list[Any] = [
     {"event": name, "value": value, "metadata": {"file": "a/benchmarks/cpm/x.py", "lineno": 1, "time_ms": n, "rank": 0}}
     for n, (name, value) in enumerate(
@@ -257,3 +261,8 @@ CONFIG_YML = {
         "gpuNum": 0,
     },
 }
+
+
+def beside_of(content: bytes) -> Beside:
+    """What a record would say of such a file."""
+    return Beside(items=len(content.splitlines()), sha256=hashlib.sha256(content).hexdigest())

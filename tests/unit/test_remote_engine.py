@@ -255,6 +255,7 @@ def answer(layout: bytes, by: int = 0) -> Callable[[bytes], bytes]:
         (answer(protocol.written([torch.ones(4)])[:-1]), "a tensor's shape is cut off"),
         (answer(struct.pack("<BB1Q", 99, 1, 4)), "a tensor of no known form"),
         (answer(struct.pack("<BB1Q", 0, 1, 1 << 62)), "more than 1 TiB"),
+        (answer(struct.pack("<BB2Q", 0, 2, 0, 1 << 63)), "more than 1 TiB"),
         (answer(struct.pack("<BB1Q", 0, 1, 1 << 20)), "4194304 bytes in a slot of 65536"),
         (lambda call: protocol.LARGER_FORM.pack(protocol.LARGER, number_of(call), 1 << 41), "asks for a slot of"),
         (lambda call: protocol.LARGER_FORM.pack(protocol.LARGER, 7, 1 << 20), "asks for a slot of"),

@@ -10,6 +10,7 @@ import pytest
 
 from proofmark.errors import Problem
 from proofmark.inference.verdict import judge
+from proofmark.record.compared import Compared, Outcome, Ratio
 from proofmark.record.parts import (
     Chip,
     Flops,
@@ -23,6 +24,7 @@ from proofmark.record.parts import (
 from proofmark.training.verdict import judge as judge_training
 from proofmark.verdict import engine
 from proofmark.verdict.stages import (
+    changed_log,
     damaged_lines,
     disturbances,
     illegalities,
@@ -72,6 +74,39 @@ def test_the_first_stage_with_a_complaint_decides_with_all_its_complaints() -> N
 def test_no_run_passes_because_its_suite_forgot_a_stage(kind: str, told: str, changes: dict[str, Any]) -> None:
     verdict = engine.judge(record(**changes), [])
     assert verdict.kind == kind and told in verdict.reasons[0]
+
+
+def compared(outcome: Outcome, **changes: Any) -> Compared:
+    ratio = Ratio(metric="core", outcome=outcome, value=0.5, low=0.4, high=0.6, pairs=9)
+    whole: dict[str, Any] = {"baseline": "main", "identity": None, "way": "rounds", "width": 0.05, "error": 0.01}
+    return Compared(**{**whole, "metrics_of_session": 1, "ratios": (ratio,), **changes})
+
+
+@pytest.mark.parametrize(
+    "alone, beside, kind",
+    [
+        (VerdictKind.PASS, compared(Outcome.REGRESSION), VerdictKind.FAIL_PERF),
+        (VerdictKind.AMBIGUOUS, compared(Outcome.REGRESSION), VerdictKind.FAIL_PERF),
+        (VerdictKind.INSUFFICIENT, compared(Outcome.AMBIGUOUS), VerdictKind.INSUFFICIENT),
+        (VerdictKind.FAIL_ACCURACY, compared(Outcome.SAME, problems=("it was lost",)), VerdictKind.FAIL_ACCURACY),
+        (VerdictKind.PASS, compared(Outcome.SAME, problems=("it was lost",)), VerdictKind.ERROR),
+    ],
+)
+def test_the_graver_of_a_run_and_its_comparison_decides(
+    alone: VerdictKind, beside: Compared, kind: VerdictKind
+) -> None:
+    assert engine.judge(record(compared=beside), [(alone, ["of its own"])]).kind is kind
+
+
+def test_of_equals_the_runs_own_reasons_are_told() -> None:
+    held = record(compared=compared(Outcome.AMBIGUOUS))
+    assert engine.judge(held, [(VerdictKind.AMBIGUOUS, ["of its own"])]).reasons == ("of its own",)
+
+
+def test_a_log_that_somebody_else_wrote_into() -> None:
+    assert changed_log(record()) == []
+    told = "the event log was changed by somebody else than the session: line 3"
+    assert changed_log(record(changed=("line 3",))) == [told]
 
 
 def test_every_illegality_is_told() -> None:

@@ -54,12 +54,13 @@ def collect(
     if journal and going_on:
         journal.look()
     damaged = [event["what"] for event in read if event["event"] == CORRUPT]
+    whole = [event for event in read if event["event"] != CORRUPT]
     record = AutoMLRecord(
         **envelope_of(begin, config),
         **{name: getattr(config, name) for name in ("metric", "target", "rankable")},
         devices=begin["devices"],
         adapted=tuple(begin["adapted"]),
-        seconds=seconds_between(begin, read[-1]) if read else None,
+        seconds=seconds_between(begin, whole[-1]) if whole else None,
         as_of=now() if going_on else None,
         unsupported=begin.get("unsupported"),
         flops=None,

@@ -12,6 +12,7 @@ from pydantic import TypeAdapter
 
 from proofmark.launch.job import HostLayout
 from proofmark.launch.spec import RunSpec
+from proofmark.record.parts import Seconds
 from proofmark.rules.config import EffectiveConfig
 from proofmark.training.spec import TrainingSpec
 
@@ -53,7 +54,7 @@ class Begin:
     """
 
     environment: dict[str, str]
-    seconds: float | None
+    seconds: Seconds | None
 
     def deadline(self) -> int | None:
         """That moment, by this machine's monotonic clock, in ns."""

@@ -110,7 +110,7 @@ def read_layout(text: bytes) -> Layout:
         place = Place(DTYPES[code], shape, offset)
         at += 2 + 8 * dimensions
         offset += -(-place.numel * BYTES[code] // ALIGNMENT) * ALIGNMENT
-        if offset > MOST_BYTES:
+        if max(offset, math.prod(max(1, size) for size in shape)) > MOST_BYTES:  # of one without elements too
             raise ValueError(f"a tensor of shape {shape}: more than {MOST_BYTES >> 40} TiB")
         places.append(place)
     return Layout(tuple(places), offset)

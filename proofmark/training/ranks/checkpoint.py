@@ -205,7 +205,7 @@ def verify(path: Path) -> None:
     try:
         manifest = json.loads((path / "manifest.json").read_text(encoding="utf-8"))
         wrong = sorted(name for name, digest in manifest.items() if _digest(path / name) != digest)
-    except (OSError, ValueError, AttributeError) as error:
+    except (OSError, ValueError, AttributeError, RecursionError) as error:
         raise StepError(f"checkpoint {path.name} is corrupt: {error}; remove it to go on from the one before") from None
     wrong += sorted({file.name for file in path.iterdir()} - set(manifest) - {"manifest.json"})
     if wrong:
