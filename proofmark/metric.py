@@ -21,8 +21,7 @@ if TYPE_CHECKING:
 class Metric(Protocol):
     """What `Case.metric` makes. One of torchmetrics' is one as it is, or a collection of them.
 
-    It is fed with each batch once, in any order, and must not depend on how often all of the data comes: a timed round
-    has several passes.
+    It is fed with each batch of the data once, in any order: each pass of a timed round has its own.
     """
 
     def update(self, outputs: Any, targets: torch.Tensor, /) -> None:

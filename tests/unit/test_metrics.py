@@ -12,9 +12,12 @@ import torch
 
 from proofmark.errors import StepError
 from proofmark.inference.timing.bench import Bench
+from proofmark.inference.timing.loop import timed_round
 from proofmark.inference.timing.measure import measure
+from proofmark.inference.timing.scored import RoundMetric
 from proofmark.inference.timing.short import ShortRounds
 from proofmark.measuring.drawn import drawn_anew
+from proofmark.measuring.mixed import Mixed
 from proofmark.metric import Mean, Scoring
 from proofmark.record.events import EventLog, read_events
 from proofmark.rules.aims import Aim, aims_of
@@ -135,6 +138,46 @@ def test_a_round_is_scored_over_all_of_the_data_and_none_but_it(tmp_path: Path) 
         assert event["accuracy"] == pytest.approx(expected["kappa"], abs=1e-6)
         assert event["others"] == {"auroc": pytest.approx(expected["auroc"], abs=1e-6)}
     assert timed.bench.accuracy == rounds[-1]["accuracy"]
+
+
+@pytest.mark.parametrize("passes", [1, 4])
+def test_what_a_pass_costs_is_the_same_however_many_a_round_has(tmp_path: Path, passes: int) -> None:
+    """Each is fed to a metric of its own: a sum stays that of the data, whatever of it was answered after the round."""
+    timed, computed = Timed(tmp_path), list[int]()
+
+    class Counting:
+        items = 0
+
+        def update(self, outputs: Any, targets: torch.Tensor, /) -> None:
+            self.items += len(targets)
+
+        def compute(self) -> int:
+            computed.append(self.items)
+            return self.items
+
+    timed.bench.scoring = lambda: Scoring(Counting(), {"items": Aim()})
+    mixed = Mixed(timed.bench.loader, passes, timed.bench.first)
+    metric = RoundMetric(timed.bench, mixed)
+    timed_round(mixed, timed.honest, lambda: None, metric, passes=passes, beside=False)
+    held = [(noted.position, *noted.held) for noted in mixed.noted if noted.held is not None]
+    assert held and len(computed) == passes and max(computed) <= 1608
+    assert sum(computed) + sum(len(targets) for *_, targets in held) == 1608 * passes
+    for position, inputs, targets in held:
+        metric.add(position, timed.honest(inputs)[0], targets)
+    assert metric.values() == {"items": 1608}
+    assert len(computed) == passes + len({position // len(mixed) for position, *_ in held})
+
+
+@pytest.mark.parametrize(
+    "answered, found", [([0.1, 0.1, 0.1], 0.1), ([1.0, 0.5, 0.0], 0.5), ([1.0, math.nan, 1.0], None)]
+)
+def test_a_rounds_value_is_the_mean_of_its_passes(tmp_path: Path, answered: list[float], found: float | None) -> None:
+    timed, left = Timed(tmp_path), iter([answered[0], None, *answered[1:]])
+    timed.bench.scoring = lambda: Scoring(Answering(next(left)), {"a": Aim()})
+    metric = RoundMetric(timed.bench, None)
+    for inputs, targets in [batch for _ in answered for batch in timed.data.loader]:
+        metric.update(inputs, targets)
+    assert metric.values() == {"a": found}
 
 
 @pytest.mark.usefixtures("one_thread")

@@ -172,7 +172,8 @@ class Timing:
             if noted.held is not None:
                 result.fresh.append(noted.position)
                 inputs, targets = noted.held
-                metric.add(run_window(self._compute, inputs, bench.vendor.synchronize).answer, targets)
+                answer = run_window(self._compute, inputs, bench.vendor.synchronize).answer
+                metric.add(noted.position, answer, targets)
 
     def _look_at(self, number: int, result: TimedRound) -> None:
         """What a round shows beside its times, also one that does not count."""
