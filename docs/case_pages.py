@@ -13,7 +13,8 @@ from proofmark.errors import ConfigurationError
 from proofmark.literal import literal
 from proofmark.record.envelope import CaseRecord
 from proofmark.rules.aims import aims_of
-from proofmark.rules.case_file import CaseFile, CaseLayer, Published, load_case_file, problems_of, read_case
+from proofmark.rules.case_file import CaseFile, CaseLayer, load_case_file, problems_of, read_case
+from proofmark.rules.published import Published
 from proofmark.rules.strict_yaml import load_mapping
 from proofmark.suite import Suite
 from reports.content.variant import variant

@@ -17,6 +17,7 @@ from proofmark.literal import literal
 from proofmark.rules.aims import JudgedBy
 from proofmark.rules.arithmetic import parse_product
 from proofmark.rules.guide import Guide
+from proofmark.rules.published import Published
 from proofmark.rules.strict_yaml import load_mapping
 
 SettingType = Literal["bool", "int", "float", "str"]
@@ -78,31 +79,6 @@ class Setting(BaseModel):
         return None
 
 
-class Published(BaseModel):
-    """The task of another suite that a profile stands for, to the number."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
-
-    task: str | None = Field(min_length=1, description="suite and case, as they call them; null where it is our own")
-    target: float | None = Field(None, description="theirs, in the unit of `metric`")
-    flops: float | None = Field(None, gt=0, description="per item, as they count them")
-    settings: dict[str, bool | int | float | str] = Field(
-        default_factory=dict, description="their other numbers, by our names of parameters and configurations"
-    )
-    differs: tuple[str, ...] = Field((), strict=False, description="in what ours is not theirs, and why")
-
-    @field_validator("flops", mode="before")
-    @classmethod
-    def _flops_is_a_product(cls, value: object) -> float | None:
-        return None if value is None else parse_product(value)
-
-    @model_validator(mode="after")
-    def _says_why(self) -> Published:
-        if self.task is None and not self.differs:
-            raise ValueError("`differs` is missing: a task of our own says why it is")
-        return self
-
-
 class Parameters(JudgedBy):
     """The task itself. Every case of any suite has these; others (image_size, ...) are the case's own."""
 
@@ -160,6 +136,9 @@ class CaseFile(BaseModel):
     path: str
     parameters: SerializeAsAny[Parameters]
     settings: dict[str, Setting]
+    elsewhere: dict[str, tuple[Any, ...]] = Field(
+        default_factory=dict, description="of each setting, its values in the case's other profiles"
+    )
     sha256: str | None = Field(None, description="over the contents of the case's YAML and of its suite's common base")
 
 
@@ -208,9 +187,11 @@ def load_case_file(path: Path, suite: str, profile: str, common: Path, kind: typ
         raise MissingProfile([Problem(str(path), "profiles", what)])
     chosen = case.profiles[profile]
     problems: list[Problem] = []
-    settings = _settings(
-        [(common, base.configurations), (path, case.configurations), (path, chosen.configurations)], problems
-    )
+    shared = [(common, base.configurations), (path, case.configurations)]
+    settings = _settings([*shared, (path, chosen.configurations)], problems)
+    others = [
+        _settings([*shared, (path, each.configurations)], []) for each in case.profiles.values() if each != chosen
+    ]
     parameters = _parameters(path, kind, base.parameters | case.parameters | chosen.parameters, problems)
     for key in sorted(set(settings) & set(case.parameters | chosen.parameters)):
         problems.append(Problem(str(path), key, "is both a parameter and a configuration; keep one"))
@@ -223,6 +204,7 @@ def load_case_file(path: Path, suite: str, profile: str, common: Path, kind: typ
         path=str(path),
         parameters=parameters,
         settings=settings,
+        elsewhere={key: tuple(each[key].value for each in others if key in each) for key in settings},
         sha256=content_of(path, common),
     )
 

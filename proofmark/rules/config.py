@@ -151,7 +151,9 @@ def resolve(
     overrides: list[Override] = []
     problems: list[Problem] = []
     for layer in layers:
-        held = hold_against(layer, values, case.settings, parameters, partial(comes_to, default_compiler))
+        held = hold_against(
+            layer, values, case.settings, parameters, partial(comes_to, default_compiler), case.elsewhere
+        )
         values.update({override.key: override.new for override in held.applied})
         overrides += held.applied
         problems += held.problems

@@ -4,6 +4,8 @@
 |--------------------------------------------------------------|-------------------------|
 | equal in type and value to what is in force, or to what that | error: it does nothing  |
 | stands for (compiler default, precision null)                |                         |
+| the same in a vendor's own file, which serves all profiles,  | nothing                 |
+| where it differs from the value of another                   |                         |
 | a different value of a configuration                         | applied, recorded       |
 | a key that the case does not have                            | applied with a warning  |
 |                                                              | (error where `closed`)  |
@@ -16,8 +18,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Literal
 
 from proofmark.errors import Problem
@@ -109,22 +112,28 @@ def hold_against(
     settings: Mapping[str, Setting],
     parameters: Mapping[str, Any],
     comes_to: ComesTo = dict,
+    elsewhere: Mapping[str, Sequence[Any]] = MappingProxyType({}),
 ) -> Held:
-    """Hold each override of `layer` to the rules; nothing stops at the first problem."""
+    """Hold each override of `layer` to the rules; nothing stops at the first problem.
+
+    `elsewhere` has the values of settings in the case's other profiles.
+    """
     applied: list[Override] = []
     problems: list[Problem] = []
     for key, value in layer.values.items():
         setting = settings.get(key)
+        new = setting.normalise(value) if setting else value
         what = (
             _forbidden(key, value, parameters)
             or (_forbidden_to_vendors(key, value) if layer.vendors_own else None)
             or _illegal_value(key, value, setting, in_force, layer.closed)
-            or idle(key, setting.normalise(value) if setting else value, in_force, comes_to)
         )
-        if what:
-            problems.append(Problem(layer.origin, key, what))
+        does_nothing = None if what else idle(key, new, in_force, comes_to)
+        if does_nothing and layer.vendors_own and not all(_same(new, other) for other in elsewhere.get(key, ())):
+            continue  # the file serves that profile too
+        if what or does_nothing:
+            problems.append(Problem(layer.origin, key, what or does_nothing or ""))
             continue
-        new = setting.normalise(value) if setting else value
         if key in in_force:
             applied.append(Override(key, in_force[key], new, layer.origin, "changed"))
         else:

@@ -83,9 +83,9 @@ def text_of(path: Path, root: Path | None = None) -> str:
         ConfigurationError: unreadable, outside its tree, too large, or not UTF-8.
     """
     try:
-        return _read(path, root)
+        return _read(path, root).removeprefix("\ufeff")  # a mark of Windows' editors
     except UnicodeDecodeError:
-        what = "cannot be read: it is not UTF-8"
+        what = "cannot be read: it is not UTF-8; save it as that"
     except (OSError, ValueError, RuntimeError) as error:
         what = f"cannot be read: {getattr(error, 'strerror', None) or error}"
     raise ConfigurationError([Problem(str(path), "", what)])

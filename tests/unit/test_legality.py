@@ -422,3 +422,16 @@ def test_fp16_and_another_precision_contradict_each_other() -> None:
     assert (problem.where, problem.key) == ("net.yaml", "precision")
     assert problem.what == "contradicts fp16: true (precision is 'bf16'); set one of them"
     assert not held({"fp16": True}).problems and not held({"precision": "bf16"}).problems
+
+
+def test_a_vendors_file_serves_all_profiles() -> None:
+    """What does nothing in this one is no error where it does something in another; of the user's, it is."""
+    case = case_file().model_copy(update={"elsewhere": {"batch_size": (64,), "repeat": (3,), "fp16": (True,)}})
+    values = {"batch_size": 8, "repeat": 3, "fp16": False, "compiler": "default"}
+
+    def told(own: bool) -> Resolution:
+        return resolve(case, "acme", [OverrideLayer(FILE, values, vendors_own=own)], "engine")
+
+    assert {problem.key for problem in told(own=True).problems} == {"repeat", "compiler"}
+    assert {problem.key for problem in told(own=False).problems} == values.keys()
+    assert [override.key for override in told(own=True).config.overrides] == ["compiler"], "nothing else was changed"

@@ -17,7 +17,7 @@ from proofmark.errors import ConfigurationError, UsageError
 from proofmark.flagperf.host_file import load_host_file
 from proofmark.inference.case import InferenceParameters
 from proofmark.rules.arithmetic import parse_product
-from proofmark.rules.case_file import load_case_file
+from proofmark.rules.case_file import CaseFile, load_case_file
 from proofmark.rules.config import EffectiveConfig
 from proofmark.rules.legality import Override
 from proofmark.rules.scale import Scale
@@ -189,6 +189,12 @@ class TestCaseFile:
         assert case.case == "net"
         assert case.settings["batch_size"].value == 4
         assert case.parameters.flops == 2e6
+        assert case.elsewhere["batch_size"] == ()
+
+    def test_what_the_other_profiles_have(self, tmp_path: Path) -> None:
+        other = CASE + "  standard:\n    configurations: {batch_size: 64}\n"
+        case = self.read(tmp_path, other)
+        assert isinstance(case, CaseFile) and case.elsewhere["batch_size"] == (64,)
 
     @pytest.mark.parametrize(
         "change, key, told",

@@ -101,7 +101,7 @@ class OurCases:
             file = load_case_file(path, suite.name, PUBLISHED, common, kind)
         except MissingProfile:
             file = load_case_file(path, suite.name, EMBEDDED, common, kind)
-        case = OurCase(suite, file)
+        case = OurCase(suite, file.model_copy(update={"elsewhere": {}}))  # what is idle there is left out
         self._cases[case.name] = case
         self._also[suite.name] |= dict.fromkeys(other_names(path), file.case)
 
