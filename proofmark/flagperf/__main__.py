@@ -62,6 +62,8 @@ def _import(options: argparse.Namespace) -> int:
         print(row)
     print(f"\n{counted(moved.rows)}\n{moved.check}")
     print(f"{len(moved.files)} files in {options.out}; the table is {options.out / TABLES[0]} and {TABLES[1]}")
+    if here := [name for name in moved.files if (Path.cwd() / name).is_file()]:
+        print(f"WARNING: to copy them writes over what is here already: {', '.join(here)}")
     return 0
 
 

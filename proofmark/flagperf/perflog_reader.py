@@ -61,11 +61,11 @@ def read_perflog(paths: Sequence[Path]) -> TrainingRecord:
     """The judged record of one or more runs of a training, a log for each; of a round's logs, rank 0's is enough.
 
     Raises:
-        UsageError: a log cannot be read, or has no `[PerfLog]` line at all.
+        UsageError: a log cannot be read, or has no `[PerfLog]` line at all; or they are of several cases or scales.
     """
     chosen = one_per_round(paths)
     logs = [_read(path) for path in chosen]
-    folder = RunFolder.of(chosen[0])
+    folder = _one_case(chosen)
     if not all(log.ranks for log in logs) or _only_tokens(logs):
         return _of_tokens(logs, chosen, folder)
     runs = [seed_run(log.main(), log.submitted) for log in logs]
@@ -75,6 +75,15 @@ def read_perflog(paths: Sequence[Path]) -> TrainingRecord:
     values |= {"started": started, "seconds": max(each.ended for each in lines) - started, "runs": runs}
     values |= {"repeats": len(runs), "read_from": tuple(map(str, chosen)), **_figures(runs)}
     return _judged(_built(values, logs[0].submitted, sum(log.damaged for log in logs)))
+
+
+def _one_case(logs: Sequence[Path]) -> RunFolder:
+    folders = {log: RunFolder.of(log) for log in logs}
+    first, *others = folders
+    for log in others:
+        if (folders[log].case, folders[log].scale) != (folders[first].case, folders[first].scale):
+            raise UsageError(f"{log}: is of another case or scale than {first}; read one case at a time")
+    return folders[first]
 
 
 def _judged(record: TrainingRecord) -> TrainingRecord:

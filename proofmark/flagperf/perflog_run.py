@@ -29,6 +29,8 @@ class RankLines:
     finished: dict[str, Any] | None = None
     steps: int | None = None
     samples: int | None = None
+    uncounted: bool = False
+    """Whether there was an evaluation after nobody knows how many samples."""
     epoch: tuple[int, float] | None = None
     evaluations: Downsampled[tuple[int, float | None, dict[str, Any]]] = field(default_factory=Downsampled)
     losses: Downsampled[tuple[int, float | None]] = field(default_factory=Downsampled)
@@ -59,6 +61,8 @@ class RankLines:
             samples = samples if samples is not None else self.samples if name == "EVALUATE" else 0
             if samples is not None:
                 self.evaluations.extend([(samples, time, value)])
+            else:
+                self.uncounted = True
         elif name == "EPOCH_BEGIN":
             number = whole(value.get("epoch"))
             self.epoch = (number, time) if number is not None and time is not None else None
@@ -134,7 +138,8 @@ def seed_run(lines: RankLines, submitted: dict[str, Any]) -> SeedRun:
         train_began=lines.times.get("TRAIN_START"),
         train_ended=lines.times.get("TRAIN_END"),
         epochs=lines.epochs.kept(),
-        evaluations=_evaluations(lines, metric, finished),
+        # with one left out, the last of them is not the one that reached the target
+        evaluations=() if lines.uncounted else _evaluations(lines, metric, finished),
         losses=lines.losses.kept(),
         notes=lines.notes.kept(),
         failure=_BROKE_OFF if lines.finished is None else None,

@@ -32,7 +32,7 @@ def test_who_comes_from_flagperf(house: House) -> None:
     for suite, names in (("inference", "[vit_l_16]"), ("training", "[bert]")):
         path = house.root / "suites" / suite / "tiny.yaml"
         path.write_text(f"known_as: {names}\n{path.read_text()}")
-    brought, copied, *sessions, read, monitored = COMMANDS
+    brought, copied, *sessions, read, shown, monitored = COMMANDS
     done = subprocess.run([sys.executable, *brought[1:]], cwd=house.root, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     assert "renamed     inference/configs/vit_l_16  (the file) -> inference/tiny" in done.stdout
@@ -56,6 +56,7 @@ def test_who_comes_from_flagperf(house: House) -> None:
         yaml.safe_load((house.root / "moved/runs.yaml").read_text())["CASES"]["tiny:pytorch_1.13"] == "/raid/ImageNet"
     )
     assert read[:4] == [".venv/bin/python", "-m", main.__module__.removesuffix(".__main__"), "read"]
+    assert shown == [".venv/bin/python", "-m", "reports.site", "result", "--out", "site"]
     log = house.root / "result/run20241121191924/a/round1/b/acme_monitor.log"
     log.parent.mkdir(parents=True)
     log.write_text("2024-11-21-19:19:24\n34C 56W 1234MiB 40536MiB 83%\n")

@@ -23,6 +23,8 @@ from proofmark.vendor.hardware.chips import load_chips
 from tests.flagperf.tree import FILES, write
 
 ROOT = Path(__file__).parents[2]
+HOST = ["inference/configs/host.yaml"]
+THEIRS = 'VENDOR = "forge"\nACCE_CONTAINER_OPT = " --gpus all"\nACCE_VISIBLE_DEVICE_ENV_NAME = "FORGE_DEVICES"\n'
 BERT, RESNET = "training/acme/bert-pytorch/config", "training/acme/resnet50-pytorch/config"
 
 
@@ -80,7 +82,7 @@ def again(folder: Path, files: dict[str, str], vendor: str = "acme") -> Moved:
             "inference/configs/vit_l_16/vendor_config/acme_configurations.yaml",
             "repeat",
             "taken over",
-            "FlagPerf ends here",
+            "FlagPerf exits with an error",
         ),
         (
             "inference/configs/vit_l_16/vendor_config/acme_configurations.yaml",
@@ -158,6 +160,29 @@ def test_who_breaks_flagperfs_own_list_is_counted(brought: tuple[Moved, Path]) -
     )
 
 
+def test_what_several_settings_import_is_no_setting_and_told_once(tmp_path: Path) -> None:
+    """Under whatever name: FlagPerf's own bert has config_Ampere_common.py."""
+    own = {f"{BERT}/config_Z100x1x{n}.py": "from config_Z_common import *\nwarmup = 0\n" for n in (1, 8)}
+    moved = again(tmp_path, own | {f"{BERT}/config_Z_common.py": "seed = 3\nlearning_rate = 2e-4\n"})
+    assert [(each.key, each.fate) for each in moved.rows if each.file.endswith("config_Z_common.py")] == [
+        ("seed", "illegal"),
+        *[("learning_rate", "taken over")] * 2,
+    ]
+
+
+def test_what_containers_are_given_is_of_the_vendor_of_the_list(tmp_path: Path) -> None:
+    moved = again(tmp_path, {"training/run_benchmarks/config/test_conf.py": THEIRS, **dict.fromkeys(HOST, "")})
+    for key in ("ACCE_CONTAINER_OPT", "ACCE_VISIBLE_DEVICE_ENV_NAME"):
+        assert row(moved, "training/run_benchmarks/config/test_conf.py", key).why == "is of forge, as VENDOR there says"
+    assert "vendors/acme/container.yaml" not in moved.files
+    assert "visible_devices_variable = None" in moved.files["vendors/acme/__init__.py"]
+
+
+def test_what_is_computed_and_has_no_use_shows_what_it_was(brought: tuple[Moved, Path]) -> None:
+    path = row(brought[0], "training/run_benchmarks/config/test_conf.py", "FLAGPERF_LOG_PATH")
+    assert path.value == "FLAGPERF_PATH + '/result/'"
+
+
 def test_nothing_is_written_over(tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     (tmp_path / "out/runs.yaml").write_text("mine")
@@ -215,6 +240,7 @@ def _large() -> str:
         (lambda: b"x = 1\0", "is no Python"),
         (lambda: b"x = " + b"(" * 5000 + b")" * 5000, "is no Python"),
         (lambda: b"x = " + b"-" * 5000 + b"1", ""),
+        (lambda: "\ufefflearning_rate = open('a')".encode(), "computes: open('a')"),
     ],
 )
 def test_a_file_that_cannot_be_read_is_told_and_the_rest_is_read(
@@ -277,6 +303,13 @@ def test_the_command_prints_the_table_and_ends_with_4_where_nothing_can_be_read(
     printed = capsys.readouterr().out
     assert f"renamed     {RESNET}/config_Z100x1x8.py:1  lr = 0.8 -> " in printed
     assert "break FlagPerf's own mutable_params" in printed
+    assert "WARNING" not in printed
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "suites").symlink_to(ROOT / "suites")
+    write(tmp_path, {"vendors/acme/__init__.py": ""})
+    assert __main__.main([*arguments[:-1], "again"]) == 0
+    told = "WARNING: to copy them writes over what is here already: vendors/acme/__init__.py"
+    assert capsys.readouterr().out.splitlines()[-1] == told
     assert __main__.main(arguments) == 4
     assert len(capsys.readouterr().err.splitlines()) == 1
     for wrong in (arguments[:-1], ["imports"], []):

@@ -136,6 +136,13 @@ def test_nan_is_null_and_a_torn_line_is_an_error(tmp_path: Path) -> None:
     assert torn.corrupt_lines == 1 and kind(torn) is VerdictKind.ERROR
 
 
+def test_where_the_evaluation_at_the_target_has_no_count_no_other_is_taken_for_it(tmp_path: Path) -> None:
+    evaluated = [line("INIT_EVALUATION", {"acc1": 0.1}, 1669032600000), line("EVALUATE", {"eval_acc1": 75.6})]
+    finished = {"train_time": 1501.0, "throughput(ips)_raw": 4475.0, "converged": True, "final_acc1": 75.6}
+    (run,) = read(tmp_path, line("TRAIN_START"), *evaluated, line("FINISHED", finished)).runs
+    assert run.metric == 75.6 and run.seconds_to_target is None
+
+
 def test_the_last_run_of_a_log_counts(tmp_path: Path) -> None:
     assert kind(read(tmp_path, *flagperf(), *flagperf(None))) is VerdictKind.ERROR
     assert kind(read(tmp_path, *flagperf(None), *flagperf())) is VerdictKind.INSUFFICIENT
@@ -279,6 +286,17 @@ def test_a_case_by_its_folder_and_all_its_metrics(tmp_path: Path) -> None:
     (told,) = [figure.value for figure in record.figures if figure.key == "run_1"]
     assert told == f"converged, map_bbox 0.37600, map_segm 0.33600, x {MISSING}, 869632 samples"
     assert kind(record) is VerdictKind.INSUFFICIENT
+
+
+@pytest.mark.parametrize("other", ["bert:pytorch_1.8:A100:1:8:1", "cpm:pytorch_1.8:A100:2:8:1"])
+def test_logs_of_several_cases_are_no_one_run(tmp_path: Path, other: str) -> None:
+    """As a pattern over all of a session's folders has them."""
+    folders = [tmp_path / name / "round1" / "a_noderank0" for name in ("cpm:pytorch_1.8:A100:1:8:1", other)]
+    for folder in folders:
+        folder.mkdir(parents=True)
+        (folder / "rank0.out.log").write_text("\n".join(flagperf()))
+    with pytest.raises(UsageError, match="is of another case or scale than .*; read one case at a time"):
+        read_perflog([folder / "rank0.out.log" for folder in folders])
 
 
 TOKENS = [

@@ -35,6 +35,7 @@ def bring(checkout: Path, vendor: str, out: Path, house: Path) -> Moved:
     move_inference(moved)
     move_hosts(moved)
     move_package(moved)
+    moved.rows = list({repr(row): row for row in moved.rows}.values())  # what several files import is told once
     title = f"{vendor}: from FlagPerf"
     moved.files |= dict(
         zip(TABLES, (as_markdown(moved.rows, moved.check, title), as_json(moved.rows, moved.check)), strict=True)

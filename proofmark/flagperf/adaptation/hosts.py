@@ -50,8 +50,12 @@ def move_hosts(moved: Moved) -> None:
     lists: list[tuple[str, _Given, Mapping[str, Any]]] = []
     for file in _files(moved):
         values = dict(_values(moved, file))
+        whose = values["VENDOR"].value if "VENDOR" in values else moved.checkout.vendor
         for key, given in values.items():
-            if key == "CASES":
+            if key.startswith("ACCE_") and whose != moved.checkout.vendor:
+                why = f"is of {whose}, as VENDOR there says"
+                moved.tell(given.file, given.line, key, given.value, "illegal", why=why)
+            elif key == "CASES":
                 lists.append((key, given, {name: each.value for name, each in values.items()}))
             elif key in NOT_NEEDED:
                 moved.tell(given.file, given.line, key, given.value, "redundant", why=NOT_NEEDED[key])
@@ -79,10 +83,11 @@ def _files(moved: Moved) -> list[Path]:
 def _values(moved: Moved, file: Path) -> Iterator[tuple[str, _Given]]:
     if file.suffix == ".py":
         read = read_python(file, moved.checkout.root)
-        known = {each.key: (each.file, each.line) for each in read.refused if each.key in NOT_NEEDED}
-        for key, (where, line) in known.items():
-            moved.tell(where, line, key, None, "redundant", why=NOT_NEEDED[key])
-        moved.tell_refused(read, frozenset(known.values()))
+        known = [each for each in read.refused if each.key in NOT_NEEDED]
+        for each in known:
+            value = each.what.removeprefix("computes: ")
+            moved.tell(each.file, each.line, each.key, value, "redundant", why=NOT_NEEDED[each.key])
+        moved.tell_refused(read, frozenset((each.file, each.line) for each in known))
         yield from ((key, _Given(file, each.line, each.value)) for key, each in read.values.items())
         return
     try:
@@ -106,7 +111,8 @@ def _move_runs(moved: Moved, taken: dict[str, _Given], lists: list[tuple[str, _G
     if "VENDOR" in taken:
         given = taken.pop("VENDOR")
         same = given.value == moved.checkout.vendor
-        told = {"here": f"{RUNS}: VENDOR"} if same else {"why": f"--vendor says {moved.checkout.vendor}"}
+        why = f"--vendor says {moved.checkout.vendor}: look at the chips of its CASES"
+        told = {"here": f"{RUNS}: VENDOR"} if same else {"why": why}
         moved.tell(given.file, given.line, "VENDOR", given.value, "taken over" if same else "illegal", **told)
     if runs:
         values = {"VENDOR": moved.checkout.vendor, **_settings(moved, taken), "CASES": runs}

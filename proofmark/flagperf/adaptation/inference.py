@@ -78,10 +78,10 @@ def _move_case(moved: Moved, case: OurCase, folder: Path, own: list[Path]) -> No
 def _theirs(key: str, value: Any, values: dict[str, _Value], parameters: dict[str, Any]) -> str:
     """What FlagPerf's merge says of a vendor's key."""
     if key in parameters:
-        return "FlagPerf ends here: the key is in parameters.yaml"
+        return "FlagPerf exits with an error: the key is in parameters.yaml"
     if key not in values:
         return "FlagPerf warns of a new key"
-    return "FlagPerf ends here: equal to configurations.yaml" if values[key].value == value else ""
+    return "FlagPerf exits with an error: equal to configurations.yaml" if values[key].value == value else ""
 
 
 def _fates(moved: Moved, case: OurCase, values: dict[str, _Value], target: str) -> dict[str, Any]:

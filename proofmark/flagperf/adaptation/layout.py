@@ -28,7 +28,7 @@ class CaseFolder(NamedTuple):
     def scale_files(self) -> list[tuple[str, Path]]:
         """Its settings, by what their names say of the scale."""
         found = ((_SCALE.fullmatch(path.name), path) for path in sorted((self.path / "config").glob("config_*.py")))
-        return [(match["scale"], path) for match, path in found if match and match["scale"] != "common"]
+        return [(match["scale"], path) for match, path in found if match and not match["scale"].endswith("common")]
 
 
 @dataclass(frozen=True)

@@ -167,7 +167,7 @@ def _write_chips(moved: Moved) -> None:
     if len(chips) != 1 or not moved.facts.peaks:
         return
     peaks = {
-        precision: {"flops": flops, "source": f"FlagPerf's {file}; name the data sheet"}
+        precision: {"flops": f"{flops / 1e12:.12g}e12", "source": f"FlagPerf's {file}; name the data sheet"}
         for precision, (flops, file) in sorted(moved.facts.peaks.items())
     }
     chip = {"name": chips[0], "match": re.escape(chips[0]).replace(r"\-", "-"), "peaks": peaks}
