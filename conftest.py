@@ -7,6 +7,7 @@ pytest_plugins = [
     "fixtures.affected",
     "fixtures.elsewhere",
     "fixtures.options",
+    "fixtures.settings",
     "fixtures.policy",
     "fixtures.live.progress",
     "fixtures.sessions.session",

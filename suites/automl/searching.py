@@ -15,10 +15,10 @@ from fixtures.device_lock import holding
 from fixtures.gate.comparing import finished
 from fixtures.live.page import live_page
 from fixtures.live.progress import TELL
-from fixtures.options import SETTINGS, Settings
 from fixtures.outputs.reporting import recorded
 from fixtures.policy import POLICY
 from fixtures.sessions.session import make_run_dir
+from fixtures.settings import SETTINGS, Settings
 from fixtures.suites import case_of, case_path
 from proofmark.automl.case import AutoMLCase
 from proofmark.automl.outcome.record import AutoMLRecord

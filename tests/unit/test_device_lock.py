@@ -15,7 +15,7 @@ import pytest
 
 from fixtures.device_lock import holding
 from fixtures.live.progress import TELL
-from fixtures.options import SETTINGS
+from fixtures.settings import SETTINGS
 from proofmark.errors import UsageError
 from proofmark.vendor.hardware import device_lock
 from proofmark.vendor.hardware.device_lock import held, names_of

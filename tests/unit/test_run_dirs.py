@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from fixtures.options import SETTINGS
 from fixtures.sessions.parallel import pytest_configure
 from fixtures.sessions.session import RUN_DIR, make_run_dir
+from fixtures.settings import SETTINGS
 
 
 def config(results: Path) -> Any:

@@ -15,10 +15,10 @@ from suites.made_up.record import PrimesRecord, Share
 
 from fixtures.collection import resolved
 from fixtures.live.progress import TELL
-from fixtures.options import SETTINGS
 from fixtures.outputs.reporting import recorded
 from fixtures.policy import POLICY
 from fixtures.sessions.session import make_run_dir
+from fixtures.settings import SETTINGS
 from fixtures.suites import case_path, suite_of
 from proofmark.launch.job import Job, LocalLauncher
 from proofmark.record.policy import Policy
