@@ -49,7 +49,7 @@ METRICS = {"fp32": 0.002, "tf32": 0.005, "fp16": 0.005, "bf16": 0.02}
 
 ROUNDING = 2
 """Samples that two processors may answer otherwise with the same weights. In a mean each is worth one of its things;
-in another metric, the samples' equal share of the value."""
+in another metric, the samples' equal share of the value. Where nothing was counted none is worth anything."""
 
 DEVIATIONS = 4.0
 """Standard errors by which the metric of some of the samples may be off that of all."""
@@ -57,7 +57,9 @@ DEVIATIONS = 4.0
 
 def metric_bound(value: float, weight: float | None, samples: float, precision: str) -> float:
     """How far a metric may be from this value of the same weights', which is a mean over `weight` things or none."""
-    worth = abs(value) / max(samples, 1.0) if weight is None else 1 / max(weight, 1.0)
+    worth = abs(value) / samples if weight is None and samples >= 1 else 0.0
+    if weight is not None and weight >= 1:
+        worth = 1 / weight
     return METRICS[precision] * abs(value) + ROUNDING * worth
 
 

@@ -15,7 +15,17 @@ from safetensors.torch import save_file
 from proofmark.errors import StepError
 from proofmark.record.events import Event, EventLog, read_events
 from proofmark.rules.config import EffectiveConfig
-from proofmark.training.checks import CLOCK, OUTSIDE, PLAN, REPLAYED, SEEDED, as_good, keeps_the_plan, takes_steps
+from proofmark.training.checks import (
+    CLOCK,
+    OUTSIDE,
+    PLAN,
+    REPLAYED,
+    SEEDED,
+    as_good,
+    keeps_the_plan,
+    metric_bound,
+    takes_steps,
+)
 from proofmark.training.event_types import AGENT_EVENTS
 from proofmark.training.examined import Examination
 from proofmark.training.logs.outside import examination_of, examined, standing
@@ -55,6 +65,14 @@ def test_a_claimed_metric_is_held_against_the_weights(
 ) -> None:
     check = as_good("top1", claimed, found, weight, 100, error, "fp32")
     assert (check.name, check.passed) == (OUTSIDE, passes)
+
+
+@pytest.mark.parametrize("weight, samples", [(None, 0), (None, 0.5), (0, 100), (0.01, 100)])
+def test_where_nothing_was_counted_no_sample_is_worth_anything(weight: float | None, samples: float) -> None:
+    """A claim may then be off by the precision's share alone."""
+    assert not as_good("map", 0.9, 0.5, weight, samples, 0.0, "fp32").passed
+    assert as_good("map", 0.5, 0.5, weight, samples, 0.0, "fp32").passed
+    assert metric_bound(0.5, weight, samples, "fp32") == pytest.approx(0.001)
 
 
 def test_weights_are_evaluated_on_all_data_or_on_some(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
