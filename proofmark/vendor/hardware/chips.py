@@ -14,6 +14,7 @@ from proofmark.literal import literal
 from proofmark.record.parts import Chip, Peak
 from proofmark.rules.arithmetic import parse_product
 from proofmark.rules.case_file import problems_of
+from proofmark.rules.pattern import LONGEST, MOST_WAYS, ways
 from proofmark.rules.strict_yaml import load_mapping
 
 MOST = 1e19
@@ -67,10 +68,7 @@ class ChipEntry(BaseModel):
     @field_validator("match")
     @classmethod
     def _is_a_pattern(cls, value: str) -> str:
-        try:
-            re.compile(value)
-        except re.error as error:
-            raise ValueError(f"not a regular expression: {error}") from None
+        ways(value)
         return value
 
 
@@ -95,6 +93,9 @@ def load_chips(path: Path) -> tuple[ChipEntry, ...]:
     twice = _doubled([chip.name for chip in chips]) + _doubled([chip.match for chip in chips])
     if twice:
         raise ConfigurationError([Problem(str(path), name, "is there more than once") for name in twice])
+    if sum(ways(chip.match) for chip in chips) > MOST_WAYS:
+        what = "could take minutes to be searched for; expected fewer of * + ? and | in all patterns together"
+        raise ConfigurationError([Problem(str(path), "match", what)])
     return chips
 
 
@@ -104,7 +105,7 @@ def _doubled(names: Sequence[str]) -> list[str]:
 
 def find_chip(detected: str, chips: tuple[ChipEntry, ...]) -> ChipEntry | None:
     """The first entry whose pattern is found in the detected name, ignoring case."""
-    return next((chip for chip in chips if re.search(chip.match, detected, re.IGNORECASE)), None)
+    return next((chip for chip in chips if re.search(chip.match, detected[:LONGEST], re.IGNORECASE)), None)
 
 
 def describe_chip(detected: str, units: int, precision: str, path: Path) -> Chip:
