@@ -37,7 +37,7 @@ def main() -> None:
     orders = json.loads(sys.stdin.buffer.readline())
     told_to_stop = threading.Event()
     with Path(orders["path"]).open("ab", buffering=0) as stream:
-        isolation = _close_in(orders)
+        isolation = _close_in(orders, stream.fileno())
         threading.Thread(target=_watch_parent, args=(told_to_stop,), daemon=True).start()
         stream.write((json.dumps({"time": now(), "isolation": isolation.model_dump(mode="json")}) + "\n").encode())
         sampler = _Sampler(orders)
@@ -52,11 +52,11 @@ def main() -> None:
     remove_own_temporary_directory()  # the parent may be gone
 
 
-def _close_in(orders: dict[str, Any]) -> Isolation:
+def _close_in(orders: dict[str, Any], log: int) -> Isolation:
     """Put the wall on, before any of the vendor's code runs. What is wrong with the vendor is found after it."""
     if not orders["wall"]:
         return Isolation.none(NOT_ASKED_FOR)
-    own = Wall(writable=(Path(tempfile.gettempdir()),))
+    own = Wall(writable=(Path(tempfile.gettempdir()),), kept=(log,))
     try:
         return VendorPlace.of(orders["vendor"], Path(orders["vendors_dir"])).enter(own)
     except (ProofmarkError, ImportError) as error:

@@ -31,6 +31,13 @@ OTHER_PROCESSES = (
     *("add_key", "keyctl", "request_key"),
 )
 
+BETWEEN_PROCESSES = (
+    *("shmget", "shmat", "shmctl", "semget", "semop", "semtimedop", "semctl"),
+    *("msgget", "msgsnd", "msgrcv", "msgctl"),
+    *("mq_open", "mq_unlink"),
+)
+"""Memory, locks and letters under a number or a name: they outlive who made them, and another's may be opened."""
+
 OF_A_PROCESS = (
     *("prlimit64", "sched_setattr", "sched_setparam", "sched_setscheduler"),
     *("migrate_pages", "move_pages"),
@@ -78,7 +85,7 @@ def restrict(network: bool, sockets_in_files: bool, streams: bool = False) -> No
         OSError: there is no libseccomp, or the kernel refuses.
     """
     rules = _Filter()
-    for name in (*ATTRIBUTES, *OTHER_PROCESSES, *PAST_THE_FILTER):
+    for name in (*ATTRIBUTES, *OTHER_PROCESSES, *BETWEEN_PROCESSES, *PAST_THE_FILTER):
         rules.refuse(name, errno.EPERM)
     for name in OF_A_PROCESS:
         rules.refuse(name, errno.EPERM, _Argument(0, NOT_EQUAL, 0))

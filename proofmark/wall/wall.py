@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
+import fcntl
 import os
 import socket
 import stat
@@ -17,6 +19,9 @@ from proofmark.wall.isolation import Isolation, Network
 SIGNALS, TCP, TRUNCATION = 6, 4, 3
 """Versions of Landlock before which it knows nothing of them."""
 
+
+PRINTED = (1, 2)
+"""Descriptors of what a process prints."""
 
 SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 (it is the system's)
 
@@ -38,6 +43,7 @@ class Wall:
         shared_memory: whether it may make some under a name of its own choice, and use others' whose name it knows.
         hidden: what it must not see, whatever the others say: tried, and a gap where it can be seen.
         largest_file: bytes that a file which it writes may have.
+        kept: descriptors of files that it goes on writing, beside those of what it prints.
     """
 
     readable: tuple[Path, ...] = ()
@@ -50,16 +56,18 @@ class Wall:
     shared_memory: bool = False
     hidden: tuple[Path, ...] = ()
     largest_file: int = privileges.LARGEST_FILE
+    kept: tuple[int, ...] = ()
 
 
 def put_on(wall: Wall) -> Isolation:
-    """Close this process in, and all that it starts, for good. It has one thread, and no descriptor that leads out.
+    """Close this process in, and all that it starts, for good. It has one thread.
 
     Raises:
         RuntimeError: it has several threads; the others would stay outside.
     """
     if len(os.listdir("/proc/self/task")) > 1:
         raise RuntimeError("a wall is put on before any thread is started")
+    _let_go({*PRINTED, *wall.kept})
     gaps = privileges.give_up(wall.largest_file)
     devices = tuple(device for device in wall.devices if _is_character_device(device))
     version, without = _close_files(wall, devices)
@@ -81,6 +89,24 @@ def put_on(wall: Wall) -> Isolation:
         devices=tuple(map(str, devices)),
         gaps=tuple(gaps),
     )
+
+
+def _let_go(kept: Collection[int]) -> None:
+    """Have no descriptor left by which a file outside is written: a library that was imported may have opened some, of
+    which a variable of the vendor's says where they are."""
+    nothing = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+    for name in os.listdir("/proc/self/fd"):
+        with contextlib.suppress(OSError):  # that of the listing is gone
+            if int(name) not in kept and _is_written(int(name)):
+                os.dup2(nothing, int(name), inheritable=False)
+    os.close(nothing)
+
+
+def _is_written(descriptor: int) -> bool:
+    """Whether it is one of a file, opened to be written; shared memory has no place in any folder."""
+    status = os.fstat(descriptor)
+    how = fcntl.fcntl(descriptor, fcntl.F_GETFL) & os.O_ACCMODE
+    return stat.S_ISREG(status.st_mode) and status.st_nlink > 0 and how != os.O_RDONLY
 
 
 def _close_files(wall: Wall, devices: Collection[Path]) -> tuple[int, list[str]]:

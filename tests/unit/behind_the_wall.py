@@ -7,6 +7,7 @@ import os
 import resource
 import signal
 import socket
+import stat
 import subprocess
 import sys
 from collections.abc import Callable
@@ -43,6 +44,21 @@ def connected(family: int, kind: int, address: Any) -> None:
     with socket.socket(family, kind) as one:
         one.connect(address)
         one.send(b"x")
+
+
+def numbered(make: str, size: int | None, remove: str, *rest: Any) -> None:
+    """Something that others find by its number, and that stays until somebody removes it."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    number = getattr(libc, make)(0, *([] if size is None else [size]), 0o600)
+    if number < 0:
+        raise OSError(ctypes.get_errno(), make)
+    getattr(libc, remove)(number, *rest)
+
+
+def write_what_is_open(descriptor: int) -> None:
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        raise PermissionError(errno.EPERM, "it is another")
+    os.write(descriptor, b"x")
 
 
 def bound(path: str) -> None:
@@ -128,6 +144,11 @@ def attempts(orders: dict[str, Any]) -> dict[str, Callable[[], Any]]:
         "null": lambda: Path("/dev/null").write_bytes(b"x") and None,
         "random": lambda: Path("/dev/urandom").open("rb").read(1) and None,
         "shared memory": shared,
+        "memory by number": lambda: numbered("shmget", 4096, "shmctl", 0, None),
+        "a lock by number": lambda: numbered("semget", 1, "semctl", 0, 0),
+        "letters by number": lambda: numbered("msgget", None, "msgctl", 0, None),
+        "letters by name": lambda: called_by_name("mq_open", f"p{os.getpid()}".encode(), 0o100 | 2, 0o600, None),
+        "a file left open": lambda: write_what_is_open(orders["descriptor"]),
         "list shared memory": lambda: os.listdir("/dev/shm") and None,
         "import": lambda: __import__("xml.dom.minidom") and None,
         "tcp": lambda: connected(socket.AF_INET, socket.SOCK_STREAM, tuple(orders["tcp"])),
@@ -201,6 +222,7 @@ def main() -> None:
         largest_file=1 << 20,
     )
     orders["other"], kept = begin_other()
+    orders["descriptor"] = os.open(Path(orders["outside"]) / "left", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     isolation = put_on(wall)
     only = orders.get("only")
     found = {name: tried(attempt) for name, attempt in attempts(orders).items() if only is None or name in only}

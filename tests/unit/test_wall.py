@@ -43,6 +43,7 @@ CONTROLS = [
         "its limits",
         "exec",
     ),
+    *("memory by number", "a lock by number", "letters by number"),
     *("its turns", "its turns by attributes", "its turns' order", "its priority", "its disk's priority"),
 ]
 """What succeeds where nothing holds: that it fails behind the wall is the wall's doing."""
@@ -107,6 +108,7 @@ def test_others_code_can_reach_nothing_outside(place: dict[str, Any]) -> None:
     assert isolation.kind == "wall" and isolation.network == "closed" and isolation.gaps == ()
     assert isolation.landlock >= 6 and isolation.devices == ()
     assert (Path(place["outside"]) / "secret").read_text() == "labels"
+    assert (Path(place["outside"]) / "left").read_bytes() == b""
 
 
 @behind
