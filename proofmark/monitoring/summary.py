@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
-from typing import Any
 
 from proofmark.record.parts import Monitoring, Series
-from proofmark.vendor.monitor_log import Sample, devices_of, read_samples
+from proofmark.vendor.monitor_log import DeviceSample, Sample, devices_of, read_samples
 
 Window = tuple[float, float]
+Points = Sequence[tuple[float, float]]
 
-POINTS = 300
-"""Most points of a series in a record."""
+Timed = Sequence[tuple[float, DeviceSample]]
+"""Readings of one device, each with its moment."""
+
+POINTS, DEVICES, TOLD = 300, 64, 16
+"""Most points of a series in a record, most devices that have any, and most complaints of a kind: all of it is a
+vendor's word."""
 
 DEVICE_SERIES = {
     "utilisation": ("utilization", "share"),
@@ -41,44 +47,55 @@ def summarise(path: Path, window: Window | None, items: int, failures: Sequence[
     problems = list(failures)
     if rubbish.lines:
         problems.append(f"{rubbish.lines} lines of the monitor's log are no samples ({rubbish.first})")
-    problems += dict.fromkeys(f"devices could not be read: {s.failure}" for s in samples if s.failure)
-    problems += dict.fromkeys(f"device {d.device} could not be read: {d.error}" for d in devices_of(samples) if d.error)
+    problems += _some(f"devices could not be read: {s.failure}" for s in samples if s.failure)
+    problems += _some(f"device {d.device} could not be read: {d.error}" for d in devices_of(samples) if d.error)
     inside = [s for s in samples if window and window[0] <= s.time <= window[1]]
-    energy, method = _energy(samples, window)
+    readings = _by_device(samples)
+    energy, method = _energy(samples, readings, window)
     if energy is not None and energy <= 0:
         problems.append(f"devices that computed are said to have used no energy ({method})")
         energy = method = None
     return Monitoring(
         samples=len(samples),
         window=window,
-        series=tuple(_all_series(samples)),
+        series=tuple(_all_series(samples, readings)),
         energy_joules=energy,
         energy_method=method,
         energy_per_item=energy / items if energy is not None and items else None,
-        throttled=tuple(sorted({reason for d in devices_of(inside) for reason in d.throttled or ()})),
-        foreign_processes=tuple(sorted({pid for d in devices_of(inside) for pid in d.foreign or ()})),
+        throttled=tuple(sorted({reason for d in devices_of(inside) for reason in d.throttled or ()})[:TOLD]),
+        foreign_processes=tuple(sorted({pid for d in devices_of(inside) for pid in d.foreign or ()})[:TOLD]),
         failures=tuple(problems),
         isolation=isolation,
     )
 
 
-def _all_series(samples: Sequence[Sample]) -> Iterator[Series]:
+def _some(complaints: Iterable[str]) -> list[str]:
+    """Each once, and how many there are more."""
+    told = list(dict.fromkeys(complaints))
+    more = len(told) - TOLD
+    return told[:TOLD] + ([f"and {more} complaints more of that kind"] if more > 0 else [])
+
+
+def _by_device(samples: Sequence[Sample]) -> dict[int, Timed]:
+    """The readings of each device, by its index; of two of one sample the first."""
+    found = defaultdict[int, list[tuple[float, DeviceSample]]](list)
+    for sample in samples:
+        for device, reading in {d.device: d for d in reversed(sample.devices)}.items():
+            found[device].append((sample.time, reading))
+    return {device: found[device] for device in sorted(found)}
+
+
+def _all_series(samples: Sequence[Sample], readings: Mapping[int, Timed]) -> Iterator[Series]:
+    timed = [(sample.time, sample) for sample in samples]
     for name, key, unit in (("host CPU", "cpu", "share"), ("host memory", "memory", "B")):
-        yield from _series(name, unit, None, samples, lambda sample, k=key: getattr(sample, k))  # type: ignore[misc]
-    for device in sorted({d.device for d in devices_of(samples)}):
+        yield from _series(name, unit, None, _points(timed, key))
+    for device, known in islice(readings.items(), DEVICES):
         for name, (key, unit) in DEVICE_SERIES.items():
-            yield from _series(name, unit, device, samples, lambda s, d=device, k=key: _of(s, d, k))  # type: ignore[misc]
+            yield from _series(name, unit, device, _points(known, key))
 
 
-def _of(sample: Sample, device: int, key: str) -> Any:
-    return next((getattr(d, key) for d in sample.devices if d.device == device), None)
-
-
-def _series(
-    name: str, unit: str, device: int | None, samples: Sequence[Sample], value: Callable[[Sample], Any]
-) -> Iterator[Series]:
+def _series(name: str, unit: str, device: int | None, points: Points) -> Iterator[Series]:
     """At most POINTS points, each the largest of its stretch; nothing if no sample has a value."""
-    points = _points(samples, value)
     if points:
         stride = -(-len(points) // POINTS)
         chosen = [max(points[i : i + stride], key=lambda p: p[1]) for i in range(0, len(points), stride)]
@@ -87,37 +104,36 @@ def _series(
         )
 
 
-def _energy(samples: Sequence[Sample], window: Window | None) -> tuple[float | None, str | None]:
+def _energy(
+    samples: Sequence[Sample], readings: Mapping[int, Timed], window: Window | None
+) -> tuple[float | None, str | None]:
     """Joules within the window, summed over devices, and how they were read: counters first, then power."""
     if window is None:
         return None, None
-    indices = sorted({d.device for d in devices_of(samples)})
-    counted = [_counter(samples, window, lambda s, i=i: _of(s, i, "energy_j")) for i in indices]  # type: ignore[misc]
-    if indices and None not in counted:
+    counted = [_counter(_points(known, "energy_j"), window) for known in readings.values()]
+    if readings and None not in counted:
         return sum(filter(None, counted)), "device energy counter"
-    powered = [_integral(samples, window, lambda s, i=i: _of(s, i, "power_w")) for i in indices]  # type: ignore[misc]
-    if indices and None not in powered:
+    powered = [_integral(_points(known, "power_w"), window) for known in readings.values()]
+    if readings and None not in powered:
         return sum(filter(None, powered)), "device power, integrated"
-    package = _counter(samples, window, lambda s: s.package_energy_j)
+    package = _counter(_points([(sample.time, sample) for sample in samples], "package_energy_j"), window)
     return package, "processor package counter" if package is not None else None
 
 
-def _points(samples: Sequence[Sample], value: Callable[[Sample], Any]) -> list[tuple[float, float]]:
-    return [(s.time, v) for s in samples if (v := value(s)) is not None]
+def _points(timed: Iterable[tuple[float, object]], key: str) -> Points:
+    return [(time, value) for time, each in timed if (value := getattr(each, key)) is not None]
 
 
-def _counter(samples: Sequence[Sample], window: Window, value: Callable[[Sample], Any]) -> float | None:
+def _counter(points: Points, window: Window) -> float | None:
     """The growth of a counter over the window, which readings must enclose; None if it ever fell."""
-    points = _points(samples, value)
     if any(b[1] < a[1] for a, b in itertools.pairwise(points)):
         return None
     ends = [_interpolated(points, moment) for moment in window]
     return ends[1] - ends[0] if ends[0] is not None and ends[1] is not None else None
 
 
-def _integral(samples: Sequence[Sample], window: Window, value: Callable[[Sample], Any]) -> float | None:
+def _integral(points: Points, window: Window) -> float | None:
     """The integral of power over the window by trapezia; None unless readings enclose it and two lie within."""
-    points = _points(samples, value)
     inner = [point for point in points if window[0] <= point[0] <= window[1]]
     start, end = (_interpolated(points, moment) for moment in window)
     if start is None or end is None or len(inner) < 2:
@@ -126,7 +142,7 @@ def _integral(samples: Sequence[Sample], window: Window, value: Callable[[Sample
     return sum((b[0] - a[0]) * (a[1] + b[1]) / 2 for a, b in itertools.pairwise(path))
 
 
-def _interpolated(points: Sequence[tuple[float, float]], moment: float) -> float | None:
+def _interpolated(points: Points, moment: float) -> float | None:
     for before, after in itertools.pairwise(points):
         if before[0] <= moment <= after[0]:
             share = (moment - before[0]) / (after[0] - before[0]) if after[0] > before[0] else 0.0

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from proofmark.errors import UsageError, harmless
 from proofmark.plain_json import first_of
@@ -17,9 +17,12 @@ from proofmark.wall.isolation import Isolation
 LONGEST, LARGEST = 1 << 20, 1 << 30
 """Bytes of a line, and of a log, that are read: of a thousand devices, and of weeks."""
 
+MOST = 1_000_000
+"""Lines and readings of devices, together, that are read: of eight devices each second for a day."""
+
 Amount = Annotated[float, Field(ge=0, le=1e15)]
 Bytes = Annotated[int, Field(ge=0, lt=1 << 63)]
-Word = Annotated[str, Field(max_length=300)]
+Word = Annotated[str, AfterValidator(lambda text: harmless(text[:300]))]
 Ids = Annotated[tuple[Annotated[int, Field(ge=0, lt=1 << 31)], ...], Field(max_length=10_000)]
 
 
@@ -38,7 +41,7 @@ class DeviceSample(Reading):
     clock_mhz: Annotated[float, Field(ge=0, le=1e6)] | None = None
     throttled: Annotated[tuple[Word, ...], Field(max_length=64)] | None = None
     processes: Ids | None = None
-    error: str | None = None
+    error: Word | None = None
     foreign: Ids | None = None
 
 
@@ -51,8 +54,8 @@ class Sample(BaseModel):
     cpu: float | None = None
     memory: int | None = None
     package_energy_j: float | None = None
-    devices: tuple[DeviceSample, ...] = ()
-    failure: str | None = None
+    devices: Annotated[tuple[DeviceSample, ...], Field(max_length=1024)] = ()
+    failure: Word | None = None
     isolation: Isolation | None = Field(None, description="in the first line, which is no sample of devices")
 
 
@@ -72,12 +75,18 @@ class Rubbish:
 def read_samples(path: Path) -> tuple[list[Sample], Rubbish]:
     """The samples of a monitor's log in order, and which of its lines were none. Time goes forward in it, and nobody
     says how the monitor is kept but the first line."""
-    samples, rubbish = list[Sample](), Rubbish()
+    samples, rubbish, read = list[Sample](), Rubbish(), 0
     for number, line in enumerate(_lines(path), 1):
         try:
             sample = Sample.model_validate_json(line)
         except ValidationError as error:
             rubbish.add(number, first_of(error))
+            sample = None
+        read += 1 + (len(sample.devices) if sample else 0)
+        if read > MOST:
+            rubbish.add(number, f"it is left out with what follows: of {MOST:,} readings; see --monitor-interval")
+            break
+        if sample is None:
             continue
         if samples and sample.time < samples[-1].time:
             rubbish.add(number, "its time is before that of the line before")

@@ -14,6 +14,7 @@ from proofmark.errors import UsageError
 from proofmark.monitoring.summary import summarise
 from proofmark.monitoring.table import write_tables
 from proofmark.record.parts import Monitoring
+from proofmark.vendor import monitor_log
 from proofmark.vendor.monitor_log import memory_seen, read_samples
 from proofmark.wall.isolation import Isolation
 
@@ -95,6 +96,30 @@ def test_long_series_keep_their_peaks(tmp_path: Path) -> None:
     samples = [sample(t, power_w=999 if t == 777 else 1) for t in range(2000)]
     (power,) = [series for series in seen(tmp_path, samples).series if series.name == "power"]
     assert len(power.values) <= 300 and max(power.values) == 999
+
+
+@pytest.mark.parametrize("line", ['{"time": 1}', "x", json.dumps({"time": 1, "devices": [{"device": 0}] * 9})])
+def test_a_log_without_end_is_read_no_further(tmp_path: Path, line: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(monitor_log, "MOST", 50)
+    path = tmp_path / "monitor.jsonl"
+    path.write_text(f"{line}\n" * 1000)
+    samples, rubbish = read_samples(path)
+    assert sum(1 + len(sample.devices) for sample in samples) + rubbish.lines <= 52
+    assert rubbish.lines == 52 or "it is left out with what follows" in rubbish.first
+
+
+def test_what_a_vendor_says_has_an_end(tmp_path: Path) -> None:
+    """Errors and reasons are its own words, and a record has few of them."""
+    path = tmp_path / "monitor.jsonl"
+    readings = [
+        {"device": d, "error": f"{d}\x1b{'x' * 9000}", "throttled": [f"{d}"] * 64, "foreign": [d]} for d in range(99)
+    ]
+    path.write_text(json.dumps({"time": 1, "devices": readings, "failure": "no\ncard"}) + "\n")
+    seen = summarise(path, (0, 2), 1, [])
+    assert seen is not None and len(seen.failures) == 18 and max(map(len, seen.failures)) < 400
+    assert all(failure.isprintable() for failure in seen.failures)
+    assert seen.failures[-1] == "and 83 complaints more of that kind"
+    assert len(seen.throttled) == len(seen.foreign_processes) == 16
 
 
 def test_memory(tmp_path: Path) -> None:

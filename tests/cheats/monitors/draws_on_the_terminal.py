@@ -1,0 +1,13 @@
+"""An error of a million characters, which clears the screen and says that all is well."""
+
+from proofmark.vendor import Reading
+
+TOLD = "device 0 could not be read: \\x1b[2J==== 12 passed ===="
+
+
+class Monitor:
+    def sample(self) -> list[Reading]:
+        return [Reading(0, error="\x1b[2J==== 12 passed ====" + "x" * 900_000)]
+
+    def close(self) -> None:
+        pass
