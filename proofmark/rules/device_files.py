@@ -11,10 +11,17 @@ DRIVERS = ("/usr/", "/opt/", "/lib/", "/lib64/")
 _DEVICE_FILE = re.compile(r"/dev/[\w.-]+(/[\w.-]+)*")
 _HOSTS_OWN = re.compile(
     r"/dev/((k?mem|port|kmsg|console|kvm|fuse|uinput|snapshot|(tty|vcs)\w*|loop-control|(x?v|s|h)d[a-z]{1,2}\d*"
-    r"|(nbd|loop|nvme|mmcblk|dm-|md|zd|sr|sg|n?st|vhost|watchdog|rbd|drbd|bcache|pmem)(\d[\w.-]*|-[\w-]+)?"
+    r"|cuse|ptmx|userfaultfd|autofs|btrfs-control|v?hci|u?hid(raw\d+)?|vsock|nvram"
+    r"|(nbd|loop|nvme|ng|mmcblk|dm-|md|zd|sr|sg|n?st|vhost|watchdog|rbd|drbd|bcache|pmem)(\d[\w.-]*|-[\w-]+)?"
+    r"|(mtd|ubi|tpm|tpmrm|rtc|i2c-)\d[\w-]*"
     r"|(mapper|disk|block|zvol|md|rbd|drbd|bcache|bsg|pts|shm|mqueue|hugepages|input|bus|net|cpu)(/.*)?))"
 )
 """The host's memory, disks, terminals and the like."""
+
+
+def is_drivers(path: str) -> bool:
+    """Whether it lies where drivers and runtimes are, by a path that leads nowhere else."""
+    return path.startswith(DRIVERS) and path.isprintable() and posixpath.normpath(path) == path
 
 
 def is_device_file(path: str) -> bool:

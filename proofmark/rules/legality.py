@@ -11,6 +11,7 @@
 |                                                              | (error where `closed`)  |
 | a parameter, host setting, reserved name, target or seed     | error                   |
 | compiler null or no_validation, in a vendor's own file       | error: the user's alone |
+| a file for the engine that is no driver's, likewise          | error: the user's alone |
 | of the wrong type, or outside its constraint                 | error                   |
 | null                                                         | a value like any other  |
 """
@@ -18,6 +19,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -27,6 +29,7 @@ from proofmark.errors import Problem
 from proofmark.literal import literal
 from proofmark.names import hint, meant
 from proofmark.rules.case_file import Setting
+from proofmark.rules.device_files import DRIVERS, is_drivers
 
 HOST_SETTINGS = frozenset(
     "FLAGPERF_PATH FLAGPERF_LOG_PATH FLAGPERF_LOG_LEVEL LOG_CALL_INFORMATION VENDOR HOSTS SSH_PORT HOSTS_PORTS "
@@ -53,6 +56,12 @@ RESERVED = {
     "parameters configurations overrides hash as_dict from_dict keys items values get".split(), "choose another name"
 )
 """Names that the referee itself gives a meaning, each with what to do instead."""
+
+FILES = ("exist_onnx_path", "exist_compiler_path")
+"""Configurations that name files, which an engine sees."""
+
+_NAME = re.compile("[A-Za-z][A-Za-z0-9_]*")
+"""Of a setting: letters that look like these are not these."""
 
 ComesTo = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 """From values in force to what they stand for in the end."""
@@ -158,6 +167,10 @@ def _forbidden(key: str, value: Any, parameters: Mapping[str, Any]) -> str | Non
 def _forbidden_to_vendors(key: str, value: Any) -> str | None:
     if key == "compiler" and value is None:
         return "null leaves the engine out, which a vendor's file may not; the user may, with --compiler null"
+    if key in FILES and isinstance(value, str) and not is_drivers(value):
+        places = ", ".join(place.rstrip("/") for place in DRIVERS)
+        told = "the user may name any, with --set"
+        return f"names a file that its engine would see: a vendor's file may name those below {places}; {told}"
     if key == "no_validation" and value is True:
         return "leaves out whose model the engine is, which a vendor's file may not; the user may, with --set"
     return None
@@ -188,7 +201,7 @@ def idle(key: str, new: Any, in_force: Mapping[str, Any], comes_to: ComesTo) -> 
 def _illegal_new_key(key: str, value: Any, in_force: Mapping[str, Any], closed: bool) -> str | None:
     if closed and key not in in_force:
         return f"is not one of the settings that may be overridden (asked for {literal(value)}){hint(key, in_force)}"
-    if not key.isidentifier() or key.startswith("_"):
+    if not _NAME.fullmatch(key):
         return f"is not a name (letters, digits, underscore){hint(key, in_force)}"
     if not _is_plain(value):
         return (

@@ -93,7 +93,10 @@ class Vendor(ABC):
     """Precisions at which the vendor's devices train. Asked for another, nothing is trained: UNSUPPORTED."""
 
     visible_devices_variable: str | None = None
-    """The environment variable that limits a process to some devices, such as CUDA_VISIBLE_DEVICES."""
+    """The environment variable that limits a process to some devices, such as CUDA_VISIBLE_DEVICES.
+
+    Its name has VISIBLE, DEVICE, AFFINITY or MODULE in it: what it holds is given to all of a case's processes.
+    """
 
     distributed_backend: str = "gloo"
     """torch.distributed's back end for the vendor's devices."""

@@ -25,17 +25,20 @@ from proofmark.rules.case_file import load_model
 
 FILE = "environment.yaml"
 
+ASSIGNED = "says which devices are used, which the suite assigns"
+
 RULES = (
     (r"PROOFMARK_.*|PYTEST_.*|PY_COLORS", "is the suite's own"),
     (r"LD_.*|DYLD_.*|PYTHON.*|BASH_ENV|ENV|IFS|SHELLOPTS", "changes which code runs"),
     (r"OPENSSL_.*|OMP_TOOL.*|.*INJECTION(32|64)?_PATH|GCONV_PATH|LOCPATH|GLIBC_TUNABLES", "changes which code runs"),
-    (r"TRITON_PLUGIN_PATHS", "changes which code runs"),
+    (r"TRITON_PLUGIN_PATHS|COVERAGE_.*|SETUPTOOLS_.*|GIT_.*", "changes which code runs"),
+    (r"TORCH_(LOGS_OUT|D?TRACE)", "has a library write a file before there is a wall"),
     (r"PATH|HOME|USER|LOGNAME|SHELL|TMPDIR|TEMP|TMP|XDG_.*|LANG|LC_.*|TZ", "is the user's or the suite's to set"),
     (
         r"(LOCAL_|GROUP_|ROLE_)?(RANK|WORLD_SIZE)|LOCAL_WORLD_SIZE|MASTER_(ADDR|PORT)|TORCHELASTIC_.*|NODE_RANK",
         "is torchrun's",
     ),
-    (r".*_VISIBLE_(DEVICES|CORES)|CUDA_DEVICE_ORDER", "says which devices are used, which the suite assigns"),
+    (r".*_VISIBLE_(DEVICES|CORES)|CUDA_DEVICE_ORDER", ASSIGNED),
     (r"(.*_)?TOKEN|.*(SECRET|PASSW|CREDENTIAL|API_?KEY|ACCESS_KEY).*", "looks like a secret, and would be on record"),
 )
 """Patterns of names that may not be set, and why."""

@@ -7,6 +7,7 @@ on and says so.
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Collection, Mapping
 from pathlib import Path
@@ -22,7 +23,7 @@ from proofmark.process.environment import let_pass
 from proofmark.rules.case_file import problems_of
 from proofmark.vendor.contract import Device, Software, Vendor
 from proofmark.vendor.engine import Compiler
-from proofmark.vendor.environment import load_environment
+from proofmark.vendor.environment import ASSIGNED, load_environment, may_not_be_set
 from proofmark.vendor.isolation import NOT_ASKED_FOR, VendorPlace
 from proofmark.vendor.registry import EVERY_CASE, FoundVendor, target_of
 from proofmark.wall.isolation import Isolation
@@ -49,6 +50,16 @@ def _is_a_line(text: str) -> str:
 Line = Annotated[str, Field(max_length=200), AfterValidator(_is_a_line)]
 
 
+def _chooses_devices(name: str) -> str:
+    """Its value is given to all of a case's processes: no token's, and no interpreter's."""
+    why = may_not_be_set(name)
+    if not re.fullmatch("[A-Z][A-Z0-9_]*", name) or not re.search("VISIBLE|DEVICE|AFFINITY|MODULE", name):
+        why = "is named after no devices: expected one as ACME_VISIBLE_DEVICES"
+    if why and why != ASSIGNED:
+        raise ValueError(f"{name[:80]!r} {why}")
+    return name
+
+
 class Answers(BaseModel):
     """What `proofmark.vendor.introduced` sends."""
 
@@ -61,7 +72,7 @@ class Answers(BaseModel):
     default_compiler: str
     framework_precisions: frozenset[str]
     training_precisions: frozenset[str]
-    visible_devices_variable: str | None
+    visible_devices_variable: Annotated[str, AfterValidator(_chooses_devices)] | None
     runs_on_processor: bool
     distributed_backend: str
     training_scales: tuple[str, ...]

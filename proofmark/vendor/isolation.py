@@ -9,7 +9,6 @@ import glob
 import importlib
 import importlib.util
 import os
-import posixpath
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -23,7 +22,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from proofmark.finding import imported
 from proofmark.process.environment import passes
 from proofmark.rules.case_file import load_model
-from proofmark.rules.device_files import DRIVERS, is_device_file, is_hosts_own
+from proofmark.rules.device_files import DRIVERS, is_device_file, is_drivers, is_hosts_own
 from proofmark.vendor.registry import target_of
 from proofmark.wall.isolation import Isolation
 from proofmark.wall.wall import Wall, put_on
@@ -49,7 +48,7 @@ def _is_device(text: str) -> str:
 
 
 def _is_drivers(text: str) -> str:
-    if not text.startswith(DRIVERS) or posixpath.normpath(text) != text:
+    if not is_drivers(text):
         places = ", ".join(place.rstrip("/") for place in DRIVERS)
         raise ValueError(f"{text!r} is nothing that a vendor's code sees: drivers and runtimes lie below {places}")
     return text

@@ -114,7 +114,9 @@ def test_a_chip(path: Path, tmp_path: Path) -> None:
 
 def _overrides(directory: Path) -> None:
     path = directory / "configs/inference/net.yaml"
-    held = resolve(case_file(), "acme", [OverrideLayer(str(path), load_mapping(path, directory))], "engine")
+    held = resolve(
+        case_file(), "acme", [OverrideLayer(str(path), load_mapping(path, directory), vendors_own=True)], "engine"
+    )
     if held.problems:
         raise ConfigurationError(held.problems)
 

@@ -212,8 +212,16 @@ class TestVendorsOwn:
         assert (own.config.compiler, own.config.no_validation) == ("engine", False)
         assert not resolve(case_file(), "acme", [OverrideLayer(COMMAND_LINE, values)], "engine").problems
 
+    @pytest.mark.parametrize("path", [".cache/own.key", "/data/labels.json", "/opt/../root/x", "vendors/acme/x.plan"])
+    def test_a_vendors_file_names_no_file_that_its_engine_would_see(self, path: str) -> None:
+        own = resolve(case_file(), "acme", [OverrideLayer(FILE, {"exist_onnx_path": path}, vendors_own=True)], "engine")
+        (problem,) = own.problems
+        assert "names a file that its engine would see" in problem.what and own.config.exist_onnx_path is None
+        assert not resolve(case_file(), "acme", [OverrideLayer(COMMAND_LINE, {"exist_onnx_path": path})]).problems
+
     def test_everything_else_as_before(self) -> None:
-        layer = OverrideLayer(FILE, {"compiler": "other", "fp16": True, "exist_onnx_path": "x"}, vendors_own=True)
+        values = {"compiler": "other", "fp16": True, "exist_onnx_path": "/opt/acme/net.onnx"}
+        layer = OverrideLayer(FILE, values, vendors_own=True)
         assert not resolve(case_file(), "acme", [layer], "engine").problems
 
 

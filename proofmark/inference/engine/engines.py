@@ -14,13 +14,11 @@ from proofmark.inference.engine.remote_engine import RemoteEngine
 from proofmark.process.lifetime import keep_memory_private
 from proofmark.process.own_directory import lay_open
 from proofmark.rules.config import EffectiveConfig
+from proofmark.rules.legality import FILES
 from proofmark.vendor.registry import FoundVendor
 
 if TYPE_CHECKING:
     import torch
-
-FILES = ("exist_onnx_path", "exist_compiler_path")
-"""Configurations that name files."""
 
 
 @dataclass

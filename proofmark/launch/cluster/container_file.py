@@ -6,7 +6,6 @@ that devices need. Nothing of it changes which image runs, who runs it, or what 
 
 from __future__ import annotations
 
-import posixpath
 import re
 from typing import Annotated, Any
 
@@ -14,7 +13,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from proofmark.errors import ConfigurationError, Problem
 from proofmark.rules.case_file import load_model, problems_of
-from proofmark.rules.device_files import DRIVERS, is_device_file, is_hosts_own
+from proofmark.rules.device_files import DRIVERS, is_device_file, is_drivers, is_hosts_own
 from proofmark.vendor.registry import FoundVendor
 
 FILE = "container.yaml"
@@ -69,7 +68,7 @@ def _is_drivers(text: str) -> str:
     path, target, *how = text.split(":")[:3] if text.count(":") in (1, 2) else ("", "")
     if not path.startswith("/") or not target.startswith("/"):
         raise ValueError(f"{text!r} is no mount: expected /opt/acme:/opt/acme:ro")
-    if not path.startswith(DRIVERS) or posixpath.normpath(path) != path:
+    if not is_drivers(path):
         places = ", ".join(place.rstrip("/") for place in DRIVERS)
         raise ValueError(
             f"{path!r} is nothing that a vendor's container sees: drivers lie below {places}; what else a host has to "
