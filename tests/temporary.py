@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
+import getpass
 import shutil
 import tempfile
 from collections.abc import MutableMapping
@@ -15,13 +17,19 @@ OWNER = "PROOFMARK_TESTS_TEMPORARY"
 def take(environment: MutableMapping[str, str]) -> Path | None:
     """Make the session's directory, which goes with it; None where the session that started this one has.
 
-    Pytest's own folders, of which it keeps the last three, stay where they were.
+    Pytest's own folder stays where it was, and in it those of tests that fail.
     """
     if OWNER in environment:
         return None
-    environment.setdefault("PYTEST_DEBUG_TEMPROOT", tempfile.gettempdir())
+    root = Path(environment.setdefault("PYTEST_DEBUG_TEMPROOT", tempfile.gettempdir()))
     folder = tempfile.mkdtemp(prefix="pm-")  # short: sockets lie below
     environment.update({OWNER: folder, "TMPDIR": folder})
     tempfile.tempdir = folder
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    atexit.register(_remove_empty, root / f"pytest-of-{getpass.getuser()}")
     return Path(folder)
+
+
+def _remove_empty(folder: Path) -> None:
+    with contextlib.suppress(OSError):  # tests have failed, or others run
+        folder.rmdir()
