@@ -23,7 +23,7 @@ from proofmark.record.parts import Contention
 from proofmark.rules.config import EffectiveConfig
 from tests.unit.cheating_engines import WORK, Answer, Cheats, Data
 
-pytestmark = [pytest.mark.quiet, pytest.mark.usefixtures("one_thread")]
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def evaluator(outputs: list[torch.Tensor], targets: torch.Tensor) -> tuple[float, float]:
@@ -85,6 +85,17 @@ EXPECTED = {
     "answers_in_the_same_memory": "memory of its previous answer",
 }
 
+BY_PACE = (
+    "knows_when_it_is_timed",
+    "caches_outputs",
+    "knows_the_data_by_heart",
+    "returns_before_the_device_is_done",
+    "reports_foo_time",
+    "sleeps_inside_foo_time",
+    "recognises_repeated_data",
+)
+"""They are found by how long they take; the others by what they answer."""
+
 
 @pytest.fixture(autouse=True)
 def the_honesty_round_alone(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -94,13 +105,17 @@ def the_honesty_round_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ContentionMeter, "seen", lambda self: Contention(others=0.0, stolen=0.0, idle=0.1))
 
 
-@pytest.mark.parametrize("cheat, accusation", EXPECTED.items())
+@pytest.mark.parametrize(
+    "cheat, accusation",
+    [pytest.param(*each, marks=[pytest.mark.quiet] if each[0] in BY_PACE else []) for each in EXPECTED.items()],
+)
 def test_a_cheating_engine_is_caught(cheat: str, accusation: str, tmp_path: Path) -> None:
     data = Data()
     accusations, _ = measured(data, getattr(Cheats, cheat)(data), tmp_path)
     assert any(accusation in told for told in accusations), accusations
 
 
+@pytest.mark.quiet
 def test_knowing_just_under_half_of_the_data_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """By a clock that only work moves: its middling batch takes as long as an honest engine's."""
     clock = [0]
@@ -114,6 +129,7 @@ def test_knowing_just_under_half_of_the_data_is_found(tmp_path: Path, monkeypatc
     assert {sorted(each)[len(each) // 2] for each in batches} == {round(WORK * 1e9)}
 
 
+@pytest.mark.quiet
 def test_an_engine_whose_machine_becomes_busy_is_not_accused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nor has it a speed: it may be one that is fast until it meets something new."""
     last = SimpleNamespace(randint=lambda first, last: last)  # where the honesty round comes
@@ -134,6 +150,7 @@ def test_an_engine_whose_machine_becomes_busy_is_not_accused(tmp_path: Path, mon
     assert any(re.fullmatch(r"timed again, the engine took \S+ ms a batch instead of \S+ ms", each) for each in told)
 
 
+@pytest.mark.quiet
 def test_on_a_crowded_machine_nobody_is_accused_of_being_slow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ContentionMeter, "seen", lambda self: Contention(others=0.3, stolen=0.0, idle=0.1))
     data = Data()
@@ -145,6 +162,7 @@ def test_on_a_crowded_machine_nobody_is_accused_of_being_slow(tmp_path: Path, mo
     assert check["passed"] and check["bound"] is None and check["figure"] > 1.25
 
 
+@pytest.mark.quiet
 @pytest.mark.parametrize("cheat", ["answers_the_previous_batch", "caches_outputs", "skips_samples"])
 def test_without_a_model_it_is_caught_too(cheat: str, tmp_path: Path) -> None:
     data = Data()
@@ -168,6 +186,7 @@ def test_an_engine_that_is_right_only_at_first_is_as_good_as_its_worst_round(tmp
     assert min(accuracies) < 0.5
 
 
+@pytest.mark.quiet
 def test_an_asynchronous_device_that_is_waited_for_is_honest(tmp_path: Path) -> None:
     data, running = Data(), []
 
@@ -192,6 +211,7 @@ def test_an_asynchronous_device_that_is_waited_for_is_honest(tmp_path: Path) -> 
     assert accuracies == [1.0, 1.0, 1.0]
 
 
+@pytest.mark.quiet
 def test_honest_engines_are_never_accused() -> None:
     """200 honesty rounds, at three precisions and with noise of the kind that a busy machine makes."""
     data, chance = Data(), torch.Generator().manual_seed(1)

@@ -22,8 +22,6 @@ from proofmark.process import child as child_module
 from proofmark.process.lifetime import MARK
 from proofmark.process.silence import Patience
 
-pytestmark = pytest.mark.quiet
-
 CHILD = """
 import faulthandler, json, os, signal, subprocess, sys, time
 faulthandler.register(signal.SIGUSR1, all_threads=True)
@@ -169,6 +167,7 @@ def test_leaving_without_an_answer(make: Any, code: int) -> None:
         make().run(f"exit:{code}", None, nothing)
 
 
+@pytest.mark.quiet
 def test_timeout(make: Any) -> None:
     child, begun = make(), time.monotonic()
     with pytest.raises(WorkerLost, match=r"took longer than the 0.5 s of --step-timeout"):
@@ -201,6 +200,7 @@ def test_a_hang_is_told_with_where_it_was(
     assert not living(tmp_path)
 
 
+@pytest.mark.quiet
 def test_each_step_begins_with_what_may_take_long(make: Any) -> None:
     child = make(patience=Patience(hang=0.2, setup=60))
     assert child.run("progress:1", None, nothing)["status"] == "done"
