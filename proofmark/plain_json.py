@@ -9,6 +9,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from proofmark.errors import harmless
+
 _NUMBERS = frozenset({float, int})
 
 LARGEST = 64 << 20
@@ -59,9 +61,9 @@ def plain_text(value: Any) -> Any:
 
 
 def first_of(error: ValidationError) -> str:
-    """The first complaint of pydantic, with its place, in a line."""
+    """The first complaint of pydantic, with its place, in a line: keys may be any text."""
     detail = error.errors(include_url=False, include_context=False)[0]
-    place = ".".join(map(str, detail["loc"]))
+    place = harmless(".".join(map(str, detail["loc"])))
     more = f" ({error.error_count() - 1} more)" if error.error_count() > 1 else ""
     return f"{place}: {detail['msg']}{more}" if place else f"{detail['msg']}{more}"
 

@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from proofmark.training.case import TrainingData
 
 
+LEAST_MARK = 1e-3
+"""Seconds between two points of a curve, at least."""
+
+
 class AutoMLParameters(Parameters):
     """Those of a search."""
 
@@ -25,7 +29,7 @@ class AutoMLParameters(Parameters):
     schedule: Literal["one_cycle", "linear", "constant"]
     rankable: bool = Field(description="whether its score may be set beside others'")
     min_seconds: float = Field(ge=0, description="that a search lasts at least to be valid")
-    mark_seconds: float = Field(gt=0, description="between two points of the curves")
+    mark_seconds: float = Field(ge=LEAST_MARK, description="between two points of the curves")
     first_mark: int = Field(2, ge=1, description="the first of them, in units of mark_seconds")
     study_from_round: int = Field(3, ge=0, description="the first round, from 0, with hyper-parameters of the study")
     hyperparameters: dict[str, list[float]] = Field(description="what the study may choose from")

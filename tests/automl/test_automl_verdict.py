@@ -64,6 +64,11 @@ def test_a_search_that_breaks_a_rule_is_refused(changed: dict[str, Any], kind: s
         ({"status": "running", "ended": None}, "ERROR", "trial 1 has no end"),
         ({"parent": 7}, "ERROR", "trial 1 is of trial 7, which is not finished"),
         ({"number": 2}, "ERROR", "the journal has no trial 1"),
+        (
+            {"number": 1 << 62},
+            "ERROR",
+            "the journal has no trial 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12",
+        ),
     ],
 )
 def test_a_trial_that_breaks_a_rule_makes_the_search_invalid(changed: dict[str, Any], kind: str, reason: str) -> None:

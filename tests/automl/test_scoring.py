@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proofmark.automl.outcome.record import TrialRecord
-from proofmark.automl.outcome.scoring import EVALUATED, LEAST_ERROR, TRAINED, marks_of, regulated, score_of
+from proofmark.automl.outcome.scoring import EVALUATED, LEAST_ERROR, MOST_MARKS, TRAINED, marks_of, regulated, score_of
 from tests.automl.automl_records import epoch, trial
 
 GOLDEN = {
@@ -61,6 +61,11 @@ def test_at_a_mark_counts_what_was_over() -> None:
     assert [mark.seconds for mark in marks] == [8.0, 12.0, 16.0, 20.0, 24.0, 25.0]
     assert [(mark.score or 0.0) * mark.seconds for mark in marks] == pytest.approx([100, 3200, 3300, 6400, 6400, 6400])
     assert marks[-1].score == score_of([trial(0), trial(1)], 25.0, None).honest
+
+
+def test_of_more_marks_than_curves_are_drawn_of_some_are_left_out() -> None:
+    moments = [mark.seconds for mark in marks_of([trial(0)], 2.5 * MOST_MARKS, 1.0, 2)]
+    assert moments[:3] == [2.0, 5.0, 8.0] and moments[-1] == 2.5 * MOST_MARKS and len(moments) <= MOST_MARKS + 1
 
 
 @given(

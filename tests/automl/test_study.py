@@ -53,6 +53,15 @@ def test_a_damaged_study_is_a_line(tmp_path: Path) -> None:
         Study(tmp_path, RANGES, seed=0)
 
 
+def test_a_study_of_other_hyper_parameters_is_a_line(tmp_path: Path) -> None:
+    study = Study(tmp_path, RANGES, seed=0)
+    study.tell(study.ask(0, PLAIN)[0], 0.5)
+    path = tmp_path / FILE
+    path.write_text(path.read_text(encoding="utf-8").replace('"dropout":0.0', '"dropout":9.0'), encoding="utf-8")
+    with pytest.raises(UsageError, match="no study can be read from it"):
+        Study(tmp_path, RANGES, seed=0)
+
+
 def test_it_beats_chance_and_loses_with_its_sign_turned(tmp_path: Path) -> None:
     """A planted objective: the mean over 20 seeds of the last results, of 14 each."""
     means = {}

@@ -12,6 +12,7 @@ from proofmark.training.checks import CLOCK, FUNCTION, OUTSIDE, PARAMETERS, REPL
 from proofmark.training.examined import Examination
 from proofmark.training.logs.seed_run import olympic_mean
 from proofmark.training.record import Evaluation, Failure, Rank, Rates, SeedRun
+from proofmark.training.shortfall import is_short
 from proofmark.training.verdict import soonest
 from tests.training_records import make_run, make_training, passed
 
@@ -383,6 +384,38 @@ def test_what_the_weights_have_outside_the_ranks_is_judged(run: SeedRun, kind: s
     assert (found, told in reasons) == (kind, True), (found, reasons)
 
 
+OTHERS: dict[str, Any] = {"others": {"perplexity": {"target": 8.0, "better": "lower"}, "shown": {}}}
+
+
+def of_perplexity(found: dict[str, Any] | None) -> SeedRun:
+    """One that has its headline, and another value as it was found outside."""
+    others = {} if found is None else {"perplexity": {"claimed": 7.9, **found}}
+    whole = {"claimed": 0.95, "metric": 0.95, "weight": 50.0, "samples": 50, "of": 50}
+    return make_run(examination=Examination.model_validate({**whole, "others": others}))
+
+
+@pytest.mark.parametrize(
+    "run, precision, short",
+    [
+        (make_run(), "fp32", False),
+        (make_run(converged=False), "fp32", True),
+        (make_run(failure=DIED), "fp32", True),
+        (found_outside(0.835, samples=40, error=0.01), "fp32", False),  # 0.04 of rounding, three standard errors
+        (found_outside(0.825, samples=40, error=0.01), "fp32", True),
+        (found_outside(0.899, weight=None), "int8", True),  # no mean, and of a precision of which nothing is known
+        (found_outside(None), "fp32", False),
+        (of_perplexity(None), "fp32", False),
+        (of_perplexity({"metric": 8.01}), "fp32", False),  # no mean: a share of its own size
+        (of_perplexity({"metric": 8.02}), "fp32", True),
+        (of_perplexity({"metric": 9.5, "weight": 1.0}), "fp32", False),
+        (of_perplexity({"metric": 9.5, "weight": 0.5}), "fp32", False),  # worth one thing at least
+        (of_perplexity({"metric": 10.5, "weight": 1.0}), "fp32", True),
+    ],
+)
+def test_by_how_much_weights_may_miss_their_target(run: SeedRun, precision: str, short: bool) -> None:
+    assert is_short(make_training(run, precision=precision, **OTHERS), run) is short
+
+
 def test_logs_of_others_have_no_checks() -> None:
     assert judged(make_run(checks=()), read_from=("a.log",))[0] == "INSUFFICIENT"
 
@@ -422,9 +455,6 @@ def test_each_independent_server_is_judged_as_a_run(changes: dict[str, Any], kin
     )
     found, reasons = judged(make_run(instances=served, servers=[make_run(**changes)]))
     assert found == kind and reasons.startswith(f"server 1: {told}"), reasons
-
-
-OTHERS: dict[str, Any] = {"others": {"perplexity": {"target": 8.0, "better": "lower"}, "shown": {}}}
 
 
 def of_two(perplexity: float | None, found: float | None = None, **changes: Any) -> SeedRun:

@@ -339,6 +339,7 @@ def test_the_checks_that_there_must_be() -> None:
         "leaves its inputs alone",
         "no faster when timed",
     } <= REQUIRED_CHECKS
+    assert {"no slower when fresh", "answers alike when timed"} == TIMED_CHECKS
 
 
 def of_framework(name: str) -> Check:
@@ -361,6 +362,14 @@ def test_a_framework_on_a_vendors_device_is_held_as_an_engine_is(alone: bool) ->
     assert judge(record(**old, checks=own)).kind == "PASS", "of before there were such checks"
 
 
+@pytest.mark.parametrize("name", ["framework", "engine"])
+def test_whose_rounds_are_at_fault(name: str) -> None:
+    short = record(**{name: measurement({"items": 100, "passes": 2})})
+    assert judge(short).reasons == (f"{name} round 1 ran 100 of 200 samples",)
+    slow = record(**{name: measurement({"foo_seconds": 0.5})})
+    assert judge(slow).reasons == (f"the {name} reports 0.5 s of foo_time; expected 0.0",)
+
+
 @pytest.mark.parametrize("batches, needed", [(ENOUGH - 1, False), (ENOUGH, True)])
 @pytest.mark.parametrize("name", sorted(TIMED_CHECKS))
 def test_checks_of_fresh_batches_there_must_be_where_there_are_some(name: str, batches: int, needed: bool) -> None:
@@ -374,6 +383,7 @@ def test_checks_of_fresh_batches_there_must_be_where_there_are_some(name: str, b
     "told, changes",
     [
         ("nothing was measured", {"engine": None}),
+        ("the loader was not measured", {"engine": measurement().model_copy(update={"loader": None})}),
         ("2 lines of the event log are damaged", {"corrupt_lines": 2}),
         ("one round says nothing of its own noise: --repeat 3 or more", {"engine": measurement(count=1), **ONCE}),
         ("no framework validation: nothing says that the engine's model is the case's", NO_VALIDATION),
@@ -390,6 +400,11 @@ def test_checks_of_fresh_batches_there_must_be_where_there_are_some(name: str, b
 )
 def test_a_reason_is_told_in_these_words(told: str, changes: dict[str, Any]) -> None:
     assert judge(record(**changes)).reasons[0] == told
+
+
+def test_what_to_do_about_noise_is_told_last() -> None:
+    *_, last = judge(record(engine=scattered(0.6, 1.0, 2.0))).reasons
+    assert last == "run again on a quiet machine, or longer (--min-seconds)"
 
 
 def test_a_quiet_repetition_is_a_pass() -> None:

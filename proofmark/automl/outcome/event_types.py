@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, NotRequired
 
-from pydantic import Field
+from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 
+from proofmark.automl.case import LEAST_MARK
+from proofmark.plain_json import first_of
 from proofmark.record.event_types import (
     IDENTITY,
     Count,
@@ -24,6 +26,7 @@ from proofmark.record.event_types import (
 )
 from proofmark.record.event_types import Configuration as _Configuration
 from proofmark.record.parts import Check, Contention, Host, Identity
+from proofmark.rules.config import EffectiveConfig
 from proofmark.training.event_types import RANK_EVENTS, Reason, TrainedBegin
 from proofmark.wall.isolation import Isolation
 
@@ -32,10 +35,30 @@ Share = Annotated[float, Field(ge=0, le=1)]
 Digest = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 
 
+class _Settings(Fields):
+    """Of a configuration, what a search is told and judged by."""
+
+    min_seconds: Seconds
+    mark_seconds: Annotated[float, Field(ge=LEAST_MARK, lt=1e12)]
+    first_mark: Positive
+    max_trials: Positive
+    rankable: bool
+
+
+_SETTINGS = TypeAdapter(_Settings)
+
+
+def _is_of_a_search(values: Any) -> Any:
+    config = EffectiveConfig.from_dict(values)
+    try:
+        _SETTINGS.validate_python({name: config.get(name) for name in _Settings.__annotations__})
+    except ValidationError as error:
+        raise ValueError(first_of(error)) from None
+    return values
+
+
 class _SearchBegin(TrainedBegin):
-    config: Annotated[
-        _Configuration, configured("precision", "min_seconds", "mark_seconds", "first_mark", "max_trials", "rankable")
-    ]
+    config: Annotated[_Configuration, configured("precision"), AfterValidator(_is_of_a_search)]
 
 
 class _Folder(Typed):

@@ -13,6 +13,9 @@ from proofmark.automl.outcome.record import EpochRecord, Mark, Score, TrialRecor
 TRAINED, EVALUATED = 1_280_000, 50_000
 """Images that the original credits for each epoch, whatever was processed."""
 
+MOST_MARKS = 10_000
+"""What curves are drawn of; of more marks they are of every second one, or third."""
+
 LEAST_ERROR = 1e-6
 """An error that is none is taken for this: no data set has so many images that it would be told from it."""
 
@@ -57,8 +60,9 @@ def marks_of(trials: Sequence[TrialRecord], seconds: float, every: float, first:
     At a mark that counts which was evaluated until then: an epoch that is not over earns nothing.
     """
     done = sorted(((trial, epoch) for trial in trials for epoch in trial.epochs), key=lambda pair: pair[1].ended)
-    count = max(0, int(seconds / every) - first + 1)
-    moments = [every * (first + number) for number in range(count)]
+    last = int(min(seconds / every, 1e15))
+    apart = -(-(last - first + 1) // MOST_MARKS) or 1
+    moments = [every * number for number in range(first, last + 1, max(1, apart))]
     if seconds > 0 and (not moments or moments[-1] < seconds):
         moments.append(seconds)
     position, flops, credited, best = 0, 0.0, 0, None

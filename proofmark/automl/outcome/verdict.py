@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from proofmark.automl.outcome.record import AutoMLRecord
 from proofmark.record.parts import Verdict, VerdictKind
@@ -94,8 +95,9 @@ def _unaccounted(record: AutoMLRecord) -> list[str]:
     reasons = []
     numbers = [trial.number for trial in record.trials]
     if numbers != list(range(len(numbers))):
-        missing = sorted(set(range(max(numbers, default=0) + 1)) - set(numbers))
-        reasons.append(f"the journal has no trial {', '.join(map(str, missing[:16]))}")
+        known = set(numbers)  # and no set of all that there might be: a number may be any
+        missing = islice((str(n) for n in range(max(numbers, default=0) + 1) if n not in known), 16)
+        reasons.append(f"the journal has no trial {', '.join(missing)}")
     open_ = [str(trial.number) for trial in record.trials if trial.status not in ("finished", "failed")]
     if open_:
         reasons.append(f"trial {', '.join(open_[:16])} has no end")

@@ -61,7 +61,10 @@ class Study:
         }
         self._asked = 0
         self._files, self._open = dict[int, optuna.Study](), dict[int, set[int]]()
-        self._estimator = Estimator(space, self._direction, startup, self._read())
+        try:
+            self._estimator = Estimator(space, self._direction, startup, self._read())
+        except ValueError as error:  # trials of other hyper-parameters
+            raise _unreadable(folder / FILE, error) from None
 
     def ask(self, trial: int, fixed: Mapping[str, Any] | None) -> tuple[int, dict[str, Any]]:
         """The study's own number for a trial, and its hyper-parameters: the `fixed` ones, else what the study says."""
@@ -163,8 +166,12 @@ class Study:
             storage = JournalStorage(Backend(str(path)))
             return optuna.create_study(storage=storage, study_name=NAME, direction=self._direction, load_if_exists=True)
         except Exception as error:  # noqa: BLE001 (whatever a damaged line leads to)
-            told = str(error).splitlines()[0] if str(error) else type(error).__name__
-            raise UsageError(harmless(f"{path}: no study can be read from it: {told}")) from None
+            raise _unreadable(path, error) from None
+
+
+def _unreadable(path: Path, error: Exception) -> UsageError:
+    told = str(error).splitlines()[0] if str(error) else type(error).__name__
+    return UsageError(harmless(f"{path}: no study can be read from it: {told}"))
 
 
 def _sync(path: Path) -> None:

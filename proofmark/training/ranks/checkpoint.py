@@ -33,7 +33,7 @@ from torch.distributed.checkpoint.state_dict_loader import load
 from torch.distributed.checkpoint.state_dict_saver import async_save
 from torch.distributed.checkpoint.storage import WriteResult
 
-from proofmark.errors import StepError
+from proofmark.errors import StepError, harmless
 
 KEEP = 2
 """How many finished checkpoints stay."""
@@ -206,10 +206,11 @@ def verify(path: Path) -> None:
         manifest = json.loads((path / "manifest.json").read_text(encoding="utf-8"))
         wrong = sorted(name for name, digest in manifest.items() if _digest(path / name) != digest)
     except (OSError, ValueError, AttributeError, RecursionError) as error:
-        raise StepError(f"checkpoint {path.name} is corrupt: {error}; remove it to go on from the one before") from None
+        what = harmless(str(error))
+        raise StepError(f"checkpoint {path.name} is corrupt: {what}; remove it to go on from the one before") from None
     wrong += sorted({file.name for file in path.iterdir()} - set(manifest) - {"manifest.json"})
     if wrong:
-        what = f"{', '.join(wrong)} differ from the manifest"
+        what = harmless(f"{', '.join(wrong)} differ from the manifest")
         raise StepError(f"checkpoint {path.name} is corrupt: {what}; remove it to go on from the one before")
 
 
