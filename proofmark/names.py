@@ -29,6 +29,8 @@ _ALSO = {
     "exist_compiler_path": "compiler_path engine_path",
     "no_validation": "skip_validation",
     "min_seconds": "min_duration",
+    "warmup": "warmup_proportion warmup_ratio",
+    "eval_interval_samples": "eval_iter_samples",
     "max_epoch": "max_epochs num_epochs epochs epoch num_train_epochs",
     "max_samples_termination": "max_samples",
     "max_seq_length": "max_seq_len seq_length seq_len max_sequence_length",

@@ -162,12 +162,22 @@ def test_who_breaks_flagperfs_own_list_is_counted(brought: tuple[Moved, Path]) -
 
 def test_what_several_settings_import_is_no_setting_and_told_once(tmp_path: Path) -> None:
     """Under whatever name: FlagPerf's own bert has config_Ampere_common.py."""
-    own = {f"{BERT}/config_Z100x1x{n}.py": "from config_Z_common import *\nwarmup = 0\n" for n in (1, 8)}
+    own = {f"{BERT}/config_Z100x1x{n}.py": "from config_Z_common import *\nwarmup_proportion = 0\n" for n in (1, 8)}
     moved = again(tmp_path, own | {f"{BERT}/config_Z_common.py": "seed = 3\nlearning_rate = 2e-4\n"})
     assert [(each.key, each.fate) for each in moved.rows if each.file.endswith("config_Z_common.py")] == [
         ("seed", "illegal"),
         *[("learning_rate", "taken over")] * 2,
     ]
+    assert "a parameter of the task (warmup)" in row(moved, f"{BERT}/config_Z100x1x8.py", "warmup_proportion").why
+
+
+@pytest.mark.parametrize(
+    "returned, told", [("0", "stays 0.0"), ("0.0", "stays 0.0"), ("spent", "may be other than 0.0")]
+)
+def test_a_compiler_whose_foo_time_is_not_nothing_is_told(tmp_path: Path, returned: str, told: str) -> None:
+    file = "inference/inference_engine/acme/forge.py"
+    text = f"class InferModel:\n    def __call__(self, inputs):\n        spent = 1\n        return [], {returned}\n"
+    assert told in row(again(tmp_path, {file: text}), file, "").why
 
 
 def test_what_containers_are_given_is_of_the_vendor_of_the_list(tmp_path: Path) -> None:
@@ -178,9 +188,12 @@ def test_what_containers_are_given_is_of_the_vendor_of_the_list(tmp_path: Path) 
     assert "visible_devices_variable = None" in moved.files["vendors/acme/__init__.py"]
 
 
-def test_what_is_computed_and_has_no_use_shows_what_it_was(brought: tuple[Moved, Path]) -> None:
+def test_what_is_computed_and_has_no_use_shows_what_it_was(brought: tuple[Moved, Path], tmp_path: Path) -> None:
     path = row(brought[0], "training/run_benchmarks/config/test_conf.py", "FLAGPERF_LOG_PATH")
-    assert path.value == "FLAGPERF_PATH + '/result/'"
+    assert path.value == "/home/FlagPerf/training/result/"
+    moved = again(tmp_path, {"training/run_benchmarks/config/test_conf.py": "FLAGPERF_LOG_PATH = open('a').read()\n"})
+    path = row(moved, "training/run_benchmarks/config/test_conf.py", "FLAGPERF_LOG_PATH")
+    assert (path.fate, path.value) == ("redundant", "open('a').read()")
 
 
 def test_nothing_is_written_over(tmp_path: Path) -> None:
@@ -224,6 +237,39 @@ def test_what_computes_is_refused_with_its_line_and_the_rest_is_read(tmp_path: P
     }
     assert "imports torch_acme, which is no file of the adaptation" in row(moved, file, "").why
     assert moved.files["vendors/acme/configs/training/bert/Z100x1x8.yaml"].endswith("\nnum_workers: 3\n")
+
+
+JOINED = """\
+VENDOR = "acme"
+ACCE_CONTAINER_OPT = " --device=/dev/acme0" + \\
+    " --device=/dev/acme1"
+CASES = {}
+"""
+
+
+def test_texts_and_lists_that_are_put_together_are_read(tmp_path: Path) -> None:
+    """As the guide of FlagPerf's test_conf.py has it for several devices, and each mutable_params.py with +=."""
+    moved = again(tmp_path, {"training/run_benchmarks/config/test_conf.py": JOINED})
+    written = yaml.safe_load(moved.files["vendors/acme/container.yaml"])
+    assert written["options"] == ["--device=/dev/acme0", "--device=/dev/acme1"]
+
+
+@pytest.mark.parametrize(
+    "text, told",
+    [
+        ("a = [1]\n" + "a = [a, a]\n" * 40, "is larger than a setting can be: a = [a, a]"),
+        ("a = [1]\n" + "a = [a]\n" * 40, "is larger than a setting can be: a = [a]"),
+        ("a = {'x' * 3: 1}\n", "has a key that is no text"),
+        ("a = 'xx'\n" + "a = a + a\n" * 40, "computes: a + a"),
+        ("a = 'x'\n" + "a += a\n" * 40, "computes: a += a"),
+        ("".join(f"a{n} = 1\n" for n in range(2500)), "is where reading ends"),
+        ("open('a')\n" * 2500, "is where reading ends"),
+    ],
+)
+def test_a_short_file_that_says_a_large_one_is_refused(tmp_path: Path, text: str, told: str) -> None:
+    file = f"{BERT}/config_Z100x1x8.py"
+    moved = again(tmp_path, {file: text})
+    assert any(told in each.why for each in moved.rows if each.file == file and each.fate == "refused")
 
 
 @cache

@@ -31,14 +31,14 @@ dist_init_method = "env://"
 """
 MUTABLE = """\
 mutable_params = [
-    'vendor', 'data_dir', 'local_rank', 'train_batch_size', 'eval_batch_size', 'learning_rate', 'fp16',
+    'vendor', 'train_batch_size', 'eval_batch_size', 'learning_rate', 'fp16',
     'gradient_accumulation_steps', 'dist_backend', 'max_steps'
 ]
-mutable_params += ["cache_eval_data"]
+mutable_params += ["local_rank", "data_dir"]
 """
 FILES = {
     "training/benchmarks/bert/pytorch/config/_base.py": BERT_BASE,
-    "training/benchmarks/bert/pytorch/config/mutable_params.py": MUTABLE.rpartition("mutable_params +=")[0],
+    "training/benchmarks/bert/pytorch/config/mutable_params.py": MUTABLE,
     "training/benchmarks/resnet50/pytorch/config/_base.py": (
         "lr = 0.1\ntrain_batch_size = 64\nseed = 1\nnum_workers = 8\nfp16 = False\n"
     ),

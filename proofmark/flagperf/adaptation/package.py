@@ -122,9 +122,16 @@ def _move_engines(moved: Moved) -> dict[str, str]:
         target = f"{moved.package}/{path.stem}.py"
         consumes[path.stem] = "onnx" if "onnx_path" in names_in(path, root) else "model"
         moved.files[target] = text
-        why = "answers are plain tensors; foo_time is 0.0 in timed rounds, or InferModel.foo_time_reason says why"
+        why = "answers are plain tensors; " + _of_foo_time(returned_by(path, root, "__call__"))
         moved.tell(path, 0, "", None, "taken over", here=target, why=why)
     return consumes
+
+
+def _of_foo_time(returned: list[ast.expr]) -> str:
+    """What to do about the second value that a call returns."""
+    if len(returned) == 2 and isinstance(returned[1], ast.Constant) and returned[1].value == 0:
+        return "foo_time stays 0.0"
+    return "its foo_time may be other than 0.0, which is FAIL_HONESTY unless InferModel.foo_time_reason says why"
 
 
 def _write_skeleton(moved: Moved, engines: dict[str, str]) -> None:

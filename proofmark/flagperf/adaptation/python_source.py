@@ -16,6 +16,10 @@ from proofmark.rules.strict_yaml import text_of
 DEEPEST = 8
 """Modules that import each other."""
 
+MOST, LARGEST, LEVELS = 2_000, 100_000, 20
+"""Names that a file sets or lines that are none, values and characters of a value, and how deep it may be: names are
+resolved, so that a short file can say a large value."""
+
 LONGEST = 60
 """Characters of a line that are quoted."""
 
@@ -122,6 +126,11 @@ class _Reader:
             file.refused.append(Refused(shown, 0, "", str(error)))
             return file
         for statement in tree.body:
+            if len(file.values) + len(file.refused) > MOST:
+                file.refused.append(
+                    Refused(shown, statement.lineno, "", "is where reading ends: no settings are so many")
+                )
+                break
             try:
                 self._take(file, shown, statement, (*within, path))
             except _NotLiteral as error:
@@ -140,10 +149,20 @@ class _Reader:
             names = [target.id for target in targets if isinstance(target, ast.Name)]
             if len(names) < len(targets):
                 raise _NotLiteral(f"sets more than names: {_quoted(statement)}")
-            value = literal_of(statement.value, file.plain)
-            file.values |= dict.fromkeys(names, Assigned(value, shown, statement.lineno))
+            self._set(file, shown, statement, names, literal_of(statement.value, file.values))
+        elif isinstance(statement, ast.AugAssign) and isinstance(statement.target, ast.Name):
+            name = statement.target.id
+            if not isinstance(statement.op, ast.Add) or name not in file.values:
+                raise _NotLiteral(f"computes: {_quoted(statement)}")
+            added = literal_of(statement.value, file.values)
+            self._set(file, shown, statement, [name], _joined(file.values[name].value, added, statement))
         elif not isinstance(statement, ast.Pass) and not _is_docstring(statement):
             raise _NotLiteral(f"computes: {_quoted(statement)}")
+
+    def _set(self, file: PythonFile, shown: str, statement: ast.stmt, names: list[str], value: Any) -> None:
+        if _room_after(value, LARGEST, LEVELS) < 0:
+            raise _NotLiteral(f"is larger than a setting can be: {_quoted(statement)}")
+        file.values |= dict.fromkeys(names, Assigned(value, shown, statement.lineno))
 
     def _refuse(self, file: PythonFile, shown: str, statement: ast.stmt, what: str) -> None:
         """Whatever it would have set is unknown from here on."""
@@ -185,8 +204,8 @@ class _Reader:
         return next((file for file in files if file.is_file() and file not in within), None)
 
 
-def literal_of(node: ast.expr, names: Mapping[str, Any]) -> Any:
-    """A plain value: a constant, a known name, or a list or mapping of these.
+def literal_of(node: ast.expr, names: Mapping[str, Assigned]) -> Any:
+    """A plain value: a constant, a known name, a list or mapping of these, or texts or lists put together.
 
     Raises:
         _NotLiteral: it is anything else.
@@ -204,9 +223,30 @@ def literal_of(node: ast.expr, names: Mapping[str, Any]) -> Any:
         return dict(_pairs(node, lambda each: literal_of(each, names)))
     if isinstance(node, ast.Name):
         if node.id in names:
-            return names[node.id]
+            return names[node.id].value
         raise _NotLiteral(f"takes '{node.id}', which has no literal value here")
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+        return _joined(literal_of(node.left, names), literal_of(node.right, names), node)
     raise _NotLiteral(f"computes: {_quoted(node)}")
+
+
+def _joined(one: Any, other: Any, node: ast.AST) -> Any:
+    """Texts or lists put together, as FlagPerf's mutable_params and container options are; nothing else is computed."""
+    if isinstance(one, str | list) and type(one) is type(other) and len(one) + len(other) <= LARGEST:
+        return one + other
+    raise _NotLiteral(f"computes: {_quoted(node)}")
+
+
+def _room_after(value: Any, room: int, levels: int) -> int:
+    """What a value leaves of the room that there is; less than nothing where it is too large, or too deep."""
+    room -= len(value) if isinstance(value, str) else 1
+    if isinstance(value, dict):
+        room -= sum(map(len, value))
+    for part in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        if room < 0 or not levels:
+            return -1
+        room = _room_after(part, room, levels - 1)
+    return room
 
 
 def _pairs(node: ast.Dict, value_of: Callable[[ast.expr], Any]) -> Iterator[tuple[str, Any]]:
