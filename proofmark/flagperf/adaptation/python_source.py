@@ -232,7 +232,8 @@ def literal_of(node: ast.expr, names: Mapping[str, Assigned]) -> Any:
 
 def _joined(one: Any, other: Any, node: ast.AST) -> Any:
     """Texts or lists put together, as FlagPerf's mutable_params and container options are; nothing else is computed."""
-    if isinstance(one, str | list) and type(one) is type(other) and len(one) + len(other) <= LARGEST:
+    texts, lists = (all(isinstance(each, kind) for each in (one, other)) for kind in (str, list))
+    if (texts or lists) and len(one) + len(other) <= LARGEST:
         return one + other
     raise _NotLiteral(f"computes: {_quoted(node)}")
 
