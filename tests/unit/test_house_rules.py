@@ -91,6 +91,12 @@ def test_collection_imports_neither_torch_nor_transformers() -> None:
     assert not {"torch", "transformers", "onnx", "onnxruntime", "sklearn", "numpy"} & imported
 
 
+def test_paces_are_compared_by_unit_tests_alone() -> None:
+    """`make test` looks for them there, and collects no others once more."""
+    marked = {path.parent for path in (ROOT / "tests").rglob("*.py") if "mark.quiet" in path.read_text()}
+    assert marked == {ROOT / "tests" / "unit"}
+
+
 def test_every_option_is_in_the_documentation() -> None:
     options = [*OPTIONS, *(option for suite in find_suites(ROOT / "suites").values() for option in suite.options)]
     documented = (ROOT / "docs" / "options.md").read_text(encoding="utf-8")
