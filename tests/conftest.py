@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import signal
-from collections.abc import Generator, Iterator
+from collections.abc import Generator
 from pathlib import Path
 
 import hypothesis
@@ -37,15 +37,12 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-@pytest.fixture(autouse=True)
-def heap_apart() -> Iterator[None]:
-    """What was loaded before a test is left out of the collections in it: rounds and trainings begin with one, which
-    would walk over all modules of all tests for a third of a second."""
+def pytest_collection_finish() -> None:
+    """Leave what is loaded by now out of all collections, whatever tests ask for: rounds and trainings begin with one,
+    which would walk over all modules of all tests for a third of a second."""
+    gc.collect()
     gc.freeze()
-    with pytest.MonkeyPatch.context() as here:
-        here.setattr(gc, "unfreeze", lambda: None)
-        yield
-    gc.unfreeze()
+    vars(gc).update(freeze=lambda: None, unfreeze=lambda: None)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
