@@ -39,7 +39,7 @@ def started(folder: Path, *arguments: str) -> tuple[subprocess.Popen[bytes], int
     """A node of a Ray cluster with one core, which ends with its process; and its port."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    command = [str(Path(sys.executable).with_name("ray")), "start", "--block", "--num-cpus=1", "--num-gpus=0"]
+    command = [sys.executable, "-m", "ray.scripts.scripts", "start", "--block", "--num-cpus=1", "--num-gpus=0"]
     own = arguments or ("--head", f"--port={port}", "--include-dashboard=false", f"--temp-dir={folder}")
     return subprocess.Popen(
         [*command, "--disable-usage-stats", *own],

@@ -56,7 +56,7 @@ class Estimator:
         """The trial of that number: with the fixed values, else with those that the estimator chooses."""
         import optuna
 
-        if len(self._places) > 3 * MOST:
+        if len(self._places) > 2 * MOST:
             self._begin_anew()
         values = fixed
         if values is None:
