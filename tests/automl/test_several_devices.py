@@ -90,10 +90,11 @@ def test_a_rank_that_is_killed_ends_its_trial_and_nothing_is_left(tmp_path: Path
     while not any(event["event"] == "epoch_begin" for event in read_events(node / "rank1.jsonl")):
         assert begun.poll() is None
         time.sleep(0.1)
-    os.kill(pid_of(node / "rank1.heartbeat"), signal.SIGKILL)
+    other, killed = (pid_of(node / f"rank{rank}.heartbeat") for rank in range(2))
+    os.kill(killed, signal.SIGKILL)
     end = ended(begun)
     assert (end["status"], end["reason"]) == ("failed", "rank 1 died of signal 9")
-    assert not psutil.pid_exists(pid_of(node / "rank0.heartbeat"))
+    assert not psutil.pid_exists(other) and not [*node.glob("*.heartbeat")]
 
 
 def test_of_ranks_that_are_found_dead_together_the_killed_one_is_the_cause() -> None:
