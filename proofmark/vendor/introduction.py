@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Annotated, Any
@@ -39,6 +40,9 @@ LONGEST = 1 << 20
 
 MOST = 64
 """Steps, each told of once."""
+
+SOUGHT, LONGEST_TEXT = 64, 4096
+"""Lines of what devices were looked for, and characters of any text that stands in records."""
 
 
 def _is_a_line(text: str) -> str:
@@ -199,7 +203,25 @@ def _understood(name: str, line: dict[str, Any], directory: Path) -> Answers:
         raise UsageError("\n".join(map(str, problems))) from None
     if "\0" in answers.file or Path(answers.file).resolve().parent != directory.resolve():
         raise UsageError(harmless(f"vendor '{name}': it says that its package is {answers.file}; it is in {directory}"))
+    answers = answers.model_copy(
+        update={
+            "failures": {harmless(what): harmless(failure) for what, failure in answers.failures.items()},
+            "devices_sought": tuple(map(harmless, answers.devices_sought[:SOUGHT])),
+            "software": replace(answers.software, reason=harmless(answers.software.reason)),
+        }
+    )
+    if drawn := next(_no_lines(answers.model_dump(mode="json")), None):
+        raise UsageError(f"vendor '{name}': {drawn}: expected one line of text ({directory})")
     return answers
+
+
+def _no_lines(value: Any, key: str = "") -> Iterator[str]:
+    """Where there is text that is none to be shown on a terminal or a page."""
+    if isinstance(value, str) and not (value.isprintable() and len(value) <= LONGEST_TEXT):
+        yield harmless(key)
+    for name, each in value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ():
+        yield from _no_lines(name, f"{key} (names)".strip())
+        yield from _no_lines(each, f"{key}.{name}".strip("."))
 
 
 def _ask(name: str, orders: dict[str, Any], variables: Mapping[str, str]) -> tuple[dict[str, Any], Isolation]:

@@ -1,0 +1,8 @@
+"""Says that its devices compute at precisions whose names clear the screen."""
+
+from proofmark.vendor import Vendor
+
+TOLD = "framework_precisions.0: expected one line of text"
+
+for own in Vendor.__subclasses__():
+    own.framework_precisions = frozenset({f"\x1b[2J{number}" for number in range(9)})
