@@ -8,9 +8,10 @@ import pytest
 
 from proofmark.automl.outcome.record import Score
 from proofmark.automl.outcome.verdict import judge, rules
-from proofmark.record.parts import Check, Contention, Identity
-from tests.automl.automl_records import record, trial
+from proofmark.record.parts import Check, Chip, Contention, Identity, Peak, Utilisation
+from tests.automl.automl_records import epoch, record, trial
 
+EVALUATED = epoch(3).model_copy(update={"evaluated": 11})
 WRONG = Check("starts from the case's weights", False, 1.0, 0.0, "it begins from other weights")
 
 
@@ -57,6 +58,18 @@ def test_a_search_that_breaks_a_rule_is_refused(changed: dict[str, Any], kind: s
         ({"dtypes": ()}, "FAIL_HONESTY", "nobody saw in which numbers"),
         ({"counted": (10, 29)}, "FAIL_HONESTY", "credited 10 forward and 30 in a step per image, torch's counter has"),
         ({"counted": None}, "FAIL_HONESTY", "nothing counted its operations"),
+        (
+            {"epochs": (epoch(2), epoch(3))},
+            "FAIL_HONESTY",
+            "trial 1 says that it did 2 epochs, of which it was given 1",
+        ),
+        (
+            {"epochs": (epoch(2, 0), epoch(3, 0), epoch(4))},
+            "FAIL_HONESTY",
+            "did 3 evaluations, of which it was given 2",
+        ),
+        ({"epochs": (epoch(3, 1000),)}, "FAIL_HONESTY", "did 1000 images in an epoch, of which it was given 100"),
+        ({"epochs": (EVALUATED,)}, "FAIL_HONESTY", "did 11 images in an evaluation, of which it was given 10"),
         ({"checks": (WRONG,)}, "FAIL_HONESTY", "trial 1: it begins from other weights"),
         ({"checks": ()}, "FAIL_HONESTY", "trial 1: the honesty check 'keeps the case's parameters' is missing"),
         ({"log_intact": False}, "FAIL_HONESTY", "the log of trial 1 is not the one"),
@@ -74,6 +87,14 @@ def test_a_search_that_breaks_a_rule_is_refused(changed: dict[str, Any], kind: s
 def test_a_trial_that_breaks_a_rule_makes_the_search_invalid(changed: dict[str, Any], kind: str, reason: str) -> None:
     verdict = judge(record(trial(0), trial(**{"number": 1, "parent": 0, **changed})))
     assert verdict.kind == kind and any(reason in told for told in verdict.reasons), verdict
+
+
+@pytest.mark.parametrize("peak, kind", [(320.0, "PASS"), (300.0, "FAIL_HONESTY")])
+def test_no_trial_is_faster_than_its_devices(peak: float, kind: str) -> None:
+    """3,200 FLOP in ten seconds; over all of the search that is a tenth of it."""
+    chip = Chip(name="A1", peak=Peak(flops_per_second=peak, precision="fp32", source="a sheet"))
+    verdict = judge(record(chip=chip, utilisation=Utilisation(mfu=0.1)))
+    assert verdict.kind == kind and (kind == "PASS" or "its devices' peak gives 3000" in verdict.reasons[0]), verdict
 
 
 def test_all_reasons_are_listed_under_the_gravest() -> None:

@@ -72,8 +72,9 @@ def computed(folder: Path, epochs: int) -> list[dict[str, Any]]:
 
 
 def test_an_evaluation_alone_needs_no_vendor(tmp_path: Path) -> None:
-    (chosen,) = [event for event in computed(tmp_path, 0) if event["event"] == "chosen"]
-    assert chosen["metric"] in (4 / 9, 5 / 9)
+    events = {event["event"]: event for event in computed(tmp_path, 0)}
+    assert events["chosen"]["metric"] in (4 / 9, 5 / 9)
+    assert (events["items"]["train"], events["items"]["search"]) == (9, 9)
 
 
 def test_a_trial_that_trains_needs_one(tmp_path: Path) -> None:

@@ -144,6 +144,7 @@ def _of_journal(journal: _Journal, config: EffectiveConfig, chip: Chip) -> dict[
     last, trials = journal.last, journal.trials.records()
     seconds = journal.trials.since.seconds
     examined = last.get("examined", {})
+    items = examined.get("data_items") or {}
     error = None if examined.get("accuracy") is None else 1.0 - examined["accuracy"]
     score = score_of(trials, seconds, error)
     identity, held_out = (
@@ -162,6 +163,8 @@ def _of_journal(journal: _Journal, config: EffectiveConfig, chip: Chip) -> dict[
         "held_out_accuracy": examined.get("accuracy"),
         "held_out_reason": examined.get("reason"),
         "held_out": held_out,
+        "train_items": items.get("train"),
+        "search_items": items.get("search"),
         "dataset": identity,
         "score": score,
         "marks": tuple(marks_of(trials, seconds, config.mark_seconds, config.first_mark)),

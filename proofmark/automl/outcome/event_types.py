@@ -169,12 +169,20 @@ class _TrialEnd(_Linked):
     train_seconds: Seconds
 
 
+class DataItems(Fields):
+    """How many items the splits have that trials train on and are evaluated on."""
+
+    train: Positive
+    search: Positive
+
+
 class _Examined(_Linked):
     trial: Number
     accuracy: Share | None
     items: Count
     dataset: Annotated[dict[str, Any], fits(Identity)] | None
     reason: Text | None
+    data_items: NotRequired[DataItems | None]
 
 
 class _Datasets(_Linked):
@@ -212,6 +220,11 @@ class _CountedEvent(Typed):
     training: Count
 
 
+class _Items(Typed):
+    train: Positive
+    search: Positive
+
+
 class _Computed(Typed):
     dtypes: list[Text]
     window: Annotated[list[Moment], Field(min_length=2, max_length=2)]
@@ -231,6 +244,7 @@ TRIAL_EVENTS = EventReader(
     {
         "trial_begin": _TrialOwn,
         "evaluated_on": IDENTITY,
+        "items": _Items,
         "counted": _CountedEvent,
         "computed": _Computed,
         "chosen": _Chosen,

@@ -65,6 +65,7 @@ class TrialRecord(OfMany):
     accuracy: float | None = Field(description="the best on the search's split")
     best_epoch: int | None
     stopped_early: str | None
+    asked: int | None = Field(default=None, description="epochs, at most; null in records of before")
     epochs: tuple[EpochRecord, ...]
     parameters: int
     forward_flops: int = Field(description="per image, of the network that was built, by the closed form")
@@ -144,6 +145,8 @@ class AutoMLRecord(CaseRecord):
     held_out_accuracy: float | None = None
     held_out_reason: str | None = None
     held_out: Identity | None = None
+    train_items: int | None = Field(default=None, description="of an epoch; null: nobody without a vendor's code said")
+    search_items: int | None = Field(default=None, description="of an evaluation, likewise")
     score: Score | None = None
     marks: tuple[Mark, ...] = ()
     training_share: float | None = Field(

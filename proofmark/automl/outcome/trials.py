@@ -84,6 +84,7 @@ class Trials:
             accuracy=end["accuracy"] if end.get("status") == "finished" else None,
             best_epoch=end.get("best_epoch"),
             stopped_early=end.get("stopped_early"),
+            asked=begun.get("epochs"),
             epochs=tuple(self._epoch(epoch) for epoch in end.get("epochs", ())),
             parameters=per_image["parameters"],
             forward_flops=per_image["forward"],

@@ -6,12 +6,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from proofmark.automl.outcome.record import AutoMLRecord
+from proofmark.automl.outcome.record import AutoMLRecord, TrialRecord
 from proofmark.record.parts import Verdict, VerdictKind
 from proofmark.training.checks import CLOCK, required
 from proofmark.verdict import engine
 from proofmark.verdict.noise import bound_of, contention_of
 from proofmark.verdict.stages import Stage, damaged_lines, impossible_utilisation, missing_identity, parts_left_out
+
+MOST = 16
+"""Trials that are named where they break a rule."""
 
 PRECISE = frozenset({"float64", "float32", "float16", "bfloat16"})
 """Numbers of at least 16 bits."""
@@ -51,6 +54,7 @@ def rules(record: AutoMLRecord) -> list[Rule]:
         Rule("every trial is accounted for", error, _unaccounted(record)),
         Rule("what was trained is what the case says", honesty, _dishonest(record)),
         Rule("the counter of operations equals its oracle", honesty, _miscounted(record)),
+        Rule("no trial computed more than it was given", honesty, _overdone(record)),
         Rule("computed in at least 16 bits", honesty, _imprecise(record)),
         Rule("data identified, and kept apart", error, _data(record)),
         Rule("the best network was judged", error, _unjudged(record)),
@@ -132,6 +136,27 @@ def _miscounted(record: AutoMLRecord) -> list[str]:
             found = f"{trial.counted[0]} and {trial.counted[1]}"
             reasons.append(f"trial {trial.number} is credited {claimed} per image, torch's counter has {found}")
     return reasons
+
+
+def _overdone(record: AutoMLRecord) -> list[str]:
+    """Trials whose ranks say that they did more than there was to do: for each item of theirs a search is credited."""
+    return [reason for trial in record.trials for reason in _more_than_given(trial, record)][:MOST]
+
+
+def _more_than_given(trial: TrialRecord, record: AutoMLRecord) -> Iterator[str]:
+    trained, peak = [epoch for epoch in trial.epochs if epoch.images], record.chip.peak
+    if peak is not None and trial.ended is not None:
+        most = peak.flops_per_second * record.config.get("devices_per_trial", 1) * (trial.ended - trial.began)
+        if trial.flops > most:
+            yield f"trial {trial.number} says that it did {trial.flops:.4g} FLOP, its devices' peak gives {most:.4g}"
+    for what, said, given in (
+        ("epochs", len(trained), trial.asked),
+        ("evaluations", len(trial.epochs), None if trial.asked is None else trial.asked + 1),
+        ("images in an epoch", max((epoch.images for epoch in trained), default=0), record.train_items),
+        ("images in an evaluation", max((epoch.evaluated for epoch in trial.epochs), default=0), record.search_items),
+    ):
+        if given is not None and said > given:
+            yield f"trial {trial.number} says that it did {said} {what}, of which it was given {given}"
 
 
 def _imprecise(record: AutoMLRecord) -> list[str]:

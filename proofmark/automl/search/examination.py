@@ -64,7 +64,14 @@ def examine(
         items=sum(epoch["evaluated"] for epoch in ended["epochs"]),
         dataset=identities["evaluated_on"],
         reason=ended["reason"],
+        data_items=_items(spec.folder / LOG),
     )
+
+
+def _items(path: Path) -> dict[str, Any] | None:
+    """How much there is to train on and to be evaluated on, by the word of a process without a vendor's code."""
+    found = next((event for event in read_events(path, TRIAL_EVENTS) if event["event"] == "items"), None)
+    return {key: found[key] for key in ("train", "search")} if found else None
 
 
 def _identity(path: Path, kind: str) -> dict[str, Any] | None:

@@ -13,7 +13,7 @@ from proofmark.automl.graph import Graph, parse_graph
 from proofmark.automl.morphism.inherit import inherit, resized
 from proofmark.automl.morphism.operations import Operation
 from proofmark.automl.network import GraphNetwork, Weights, fresh_weights
-from proofmark.automl.trial.spec import MOMENTUM, WEIGHTS
+from proofmark.automl.trial.spec import MOMENTUM, SEARCH, WEIGHTS
 from proofmark.automl.trial.tensors import read_weights
 from proofmark.training.case import TrainingCase
 
@@ -45,6 +45,10 @@ class TrialCase(TrainingCase):
     def build_dataset(self, config: EffectiveConfig, split: str) -> TrainingData:
         """What is evaluated on is the trial's split."""
         return self._case.build_dataset(config, split if split == "train" else self._split)
+
+    def search_items(self, config: EffectiveConfig) -> int:
+        """How many there are of the split that trials are evaluated on."""
+        return len(self._case.build_dataset(config, SEARCH))
 
     def create_optimizer(self, model: torch.nn.Module, config: EffectiveConfig) -> torch.optim.Optimizer:
         """The case's."""

@@ -76,6 +76,8 @@ class Prepared:
             self.case, self.data, self.config, self.training, vendor, place, log, heartbeat, self.fresh, goal, adapter
         )
         trainer.run()
+        if not spec.epochs:
+            log.write("items", train=len(self.data.train.dataset), search=self.case.search_items(self.config))
         if rank == 0:
             window = (begun, now())
             goal.save(spec.own_directory(0, 0))
