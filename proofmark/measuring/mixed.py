@@ -36,7 +36,7 @@ Place = Callable[["list[torch.Tensor]"], "list[torch.Tensor]"]
 ENOUGH = 3
 """Batches of a round from which on some are fresh."""
 
-HELD = 1 << 30
+HELD = 4 << 30
 """Bytes of the data's own batches that may wait for the end of a round."""
 
 ROWS = 2

@@ -14,6 +14,7 @@ import torch
 from proofmark.inference.timing.bench import Bench
 from proofmark.inference.timing.measure import measure
 from proofmark.inference.timing.rounds import measurement_of
+from proofmark.inference.timing.timing import LEAST_BATCHES
 from proofmark.metric import Mean, Scoring
 from proofmark.record.events import Event, EventLog, read_events
 from proofmark.rules.config import EffectiveConfig
@@ -64,6 +65,14 @@ def test_a_round_lasts_by_as_many_passes_as_that_takes(tmp_path: Path) -> None:
         assert sum(event["batch_ns"]) >= 0.1e9
         assert event["items"] == 40 * event["passes"] and len(event["batch_ns"]) == 10 * event["passes"]
     assert all(event["seconds"] >= 0.1 for event in case.events("loader"))
+
+
+def test_a_round_has_enough_batches_to_hold_fresh_ones_against_others(tmp_path: Path) -> None:
+    """However long one takes: the vendor chooses how large they are."""
+    case = Measured(tmp_path, min_seconds=0.001)
+    measure(case.bench, "engine", slow, 2, reference=engine)
+    for event in case.events("round"):
+        assert event["passes"] == 3 and len(event["batch_ns"]) >= LEAST_BATCHES and len(event["fresh"]) >= 3
 
 
 def test_a_round_that_turns_out_too_short_does_not_count(tmp_path: Path) -> None:

@@ -32,6 +32,10 @@ LENGTHENINGS = 8
 MOST_LONGER = 1e4
 """By how much a round is lengthened at once: what a first call says of a pass may be far from the truth."""
 
+LEAST_BATCHES = 24
+"""Of a round whose fresh batches are held against the data's own: of fewer nobody could tell which took longer, and
+their size is for the vendor to choose."""
+
 MARGIN = 1.1
 """By how much a round's passes are meant to last longer than they must."""
 
@@ -94,6 +98,7 @@ class Timing:
         Raises:
             StepError: an answer that is none, or a round that lost samples.
         """
+        self._passes = max(self._passes, self._fewest())
         for _ in range(LENGTHENINGS):
             meter = ContentionMeter()
             result, mixed, metric = self._run(number, rounds)
@@ -121,6 +126,12 @@ class Timing:
                 spent += run_window(self._compute, inputs, bench.vendor.synchronize).nanoseconds
                 items += len(inputs[0])
         bench.log.write("alone", of=self._name, items_per_second=items / (spent / 1e9) if spent else None)
+
+    def _fewest(self) -> int:
+        """Passes without which a round has too few batches; one where rounds may be as short as can be."""
+        if self.answers is None or not self._least_seconds:
+            return 1
+        return math.ceil(LEAST_BATCHES / len(self._bench.loader))
 
     def _enough(self, took: float) -> int:
         """How many passes last `min_seconds`, if those of now took so long."""
