@@ -1,6 +1,7 @@
 """YAML as data: a safe loader that also refuses duplicate keys, other keys than text, and values that are not plain.
 
-Numbers are as people write them: 1e-4 and 1E5 are floats, as in YAML 1.2; YAML 1.1 asks for a dot and a sign in them.
+Numbers are as people read them: 1e-4 and 1E5 are floats, as in YAML 1.2; YAML 1.1 asks for a dot and a sign in them.
+What that reads as another number than it looks like (0100 as 64, 1:30 as 90, 1_6 as 16) is text.
 """
 
 from __future__ import annotations
@@ -48,11 +49,19 @@ class _StrictLoader(yaml.SafeLoader):
         return super().construct_mapping(node, deep)
 
 
-_StrictLoader.add_implicit_resolver(
-    "tag:yaml.org,2002:float",
-    re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)[eE][-+]?[0-9]+$"),
-    list("-+.0123456789"),
-)
+_INT, _FLOAT = "tag:yaml.org,2002:int", "tag:yaml.org,2002:float"
+_NUMBERS = {
+    _INT: r"[-+]?(?:0|[1-9][0-9]*)$",
+    _FLOAT: r"[-+]?(?:(?:[0-9]+\.[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?|[0-9]+[eE][-+]?[0-9]+|\.(?:inf|Inf|INF))$"
+    r"|\.(?:nan|NaN|NAN)$",
+}
+
+_StrictLoader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in known if tag not in _NUMBERS]
+    for first, known in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+for _tag, _pattern in _NUMBERS.items():
+    _StrictLoader.add_implicit_resolver(_tag, re.compile(_pattern), list("-+.0123456789"))
 
 
 def load_mapping(path: Path, root: Path | None = None) -> dict[str, Any]:
