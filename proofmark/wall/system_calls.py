@@ -44,6 +44,9 @@ OF_A_PROCESS = (
 )
 """Their first argument is whose limits, turns or memory they change: only 0, the caller, may be."""
 
+OUT_OF_THE_GROUP = ("setsid", "setpgid")
+"""What a process starts is ended with its group, and may have cleared its environment, by which it would be known."""
+
 PRIORITY_OF_A_PROCESS = {"setpriority": 0, "ioprio_set": 1}
 """Their first argument is whether the second is a process, as here, or a group or a user."""
 
@@ -91,6 +94,8 @@ def restrict(network: bool, sockets_in_files: bool, streams: bool = False) -> No
         rules.refuse(name, errno.EPERM, _Argument(0, NOT_EQUAL, 0))
     # answered as if done: an OpenMP that may not bind a thread that it has started ends the process
     rules.refuse("sched_setaffinity", 0, _Argument(0, NOT_EQUAL, 0))
+    for name in OUT_OF_THE_GROUP:  # likewise: who starts a daemon is told that it left
+        rules.refuse(name, 0)
     for name, process in PRIORITY_OF_A_PROCESS.items():
         rules.refuse(name, errno.EPERM, _Argument(0, NOT_EQUAL, process))
         rules.refuse(name, errno.EPERM, _Argument(1, NOT_EQUAL, 0))

@@ -61,6 +61,16 @@ def write_what_is_open(descriptor: int) -> None:
     os.write(descriptor, b"x")
 
 
+def leave_the_group(leave: Callable[[], Any]) -> None:
+    """In a child, which would outlive whoever ends this process's group."""
+    group = os.getpgid(0)
+    if (child := os.fork()) == 0:
+        leave()
+        os._exit(os.getpgid(0) != group)
+    if not os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]):
+        raise PermissionError(errno.EPERM, "it is still in it")
+
+
 def bound(path: str) -> None:
     with socket.socket(socket.AF_UNIX) as one:
         one.bind(path)
@@ -188,6 +198,8 @@ def attempts(orders: dict[str, Any]) -> dict[str, Callable[[], Any]]:
         "own user namespace": lambda: called("unshare", 0x10000000 | 0x20000),
         "mount there": lambda: called("mount", b"none", str(own).encode(), b"tmpfs", 0, None),
         "clock": lambda: called("settimeofday", (ctypes.c_long * 2)(1, 0), None),
+        "leave the group": lambda: leave_the_group(os.setsid),
+        "begin a group": lambda: leave_the_group(lambda: os.setpgid(0, 0)),
         "priority": lambda: os.nice(-5) and None,
         "ring": lambda: called("syscall", 425, 1, None),
         "exec": lambda: subprocess.run(["cat", secret], check=True, capture_output=True) and None,
