@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 import yaml
 
@@ -87,6 +88,19 @@ def test_records_say_how_engines_were_kept(sessions: dict[bool, Ran]) -> None:
 def test_no_engine_says_that_it_was_kept_better(sessions: dict[bool, Ran]) -> None:
     told = sessions[False].record("forges_its_wall").isolation["engine"]
     assert (told.kind, told.gaps) == ("process", (NOT_ASKED_FOR,))
+
+
+def test_no_daemon_is_left(sessions: dict[bool, Ran]) -> None:
+    """Of those that were started behind a wall, whatever they did to be forgotten."""
+    left = [process for process in psutil.process_iter() if "left by a cheat of the corpus" in _command(process)]
+    assert not left
+
+
+def _command(process: psutil.Process) -> str:
+    try:
+        return " ".join(process.cmdline())
+    except psutil.Error:
+        return ""
 
 
 def test_no_session_is_a_success(sessions: dict[bool, Ran]) -> None:
