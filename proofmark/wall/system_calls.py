@@ -31,6 +31,9 @@ OTHER_PROCESSES = (
     *("add_key", "keyctl", "request_key"),
 )
 
+WATCHES = ("inotify_init", "inotify_init1", "inotify_add_watch", "fanotify_init", "fanotify_mark")
+"""Of files that can't be read: which of them is opened next says what a loader brings, and a log's growth who looks."""
+
 BETWEEN_PROCESSES = (
     *("shmget", "shmat", "shmctl", "semget", "semop", "semtimedop", "semctl"),
     *("msgget", "msgsnd", "msgrcv", "msgctl"),
@@ -88,7 +91,7 @@ def restrict(network: bool, sockets_in_files: bool, streams: bool = False) -> No
         OSError: there is no libseccomp, or the kernel refuses.
     """
     rules = _Filter()
-    for name in (*ATTRIBUTES, *OTHER_PROCESSES, *BETWEEN_PROCESSES, *PAST_THE_FILTER):
+    for name in (*ATTRIBUTES, *OTHER_PROCESSES, *WATCHES, *BETWEEN_PROCESSES, *PAST_THE_FILTER):
         rules.refuse(name, errno.EPERM)
     for name in OF_A_PROCESS:
         rules.refuse(name, errno.EPERM, _Argument(0, NOT_EQUAL, 0))

@@ -61,6 +61,13 @@ def write_what_is_open(descriptor: int) -> None:
     os.write(descriptor, b"x")
 
 
+def watched(directory: bytes) -> None:
+    """Who opens what there."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    if (watch := libc.inotify_init1(0)) < 0 or libc.inotify_add_watch(watch, directory, 0x20) < 0:
+        raise OSError(ctypes.get_errno(), "inotify")
+
+
 def leave_the_group(leave: Callable[[], Any]) -> None:
     """In a child, which would outlive whoever ends this process's group."""
     group = os.getpgid(0)
@@ -133,6 +140,7 @@ def attempts(orders: dict[str, Any]) -> dict[str, Callable[[], Any]]:
         "list home": lambda: os.listdir(Path.home()) and None,
         "list root": lambda: os.listdir("/") and None,
         "list temporary": lambda: os.listdir("/tmp") and None,
+        "watch outside": lambda: watched(str(outside).encode()),
         "shadow": lambda: Path("/etc/shadow").read_bytes() and None,
         "write outside": lambda: secret.write_bytes(b"x") and None,
         "make outside": lambda: (outside / "new").write_bytes(b"x") and None,

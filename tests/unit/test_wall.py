@@ -43,7 +43,7 @@ CONTROLS = [
         "its limits",
         "exec",
     ),
-    *("leave the group", "begin a group"),
+    *("watch outside", "leave the group", "begin a group"),
     *("memory by number", "a lock by number", "letters by number"),
     *("its turns", "its turns by attributes", "its turns' order", "its priority", "its disk's priority"),
 ]
