@@ -28,6 +28,10 @@ _NEITHER = (yaml.YAMLError, RecursionError, ValueError, LookupError, AttributeEr
 """What PyYAML raises of text that is no YAML, or that has a tag which its value does not fit."""
 
 
+_UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x84\x86-\x9f\u202a-\u202e\u2066-\u2069]")
+"""Characters that move a terminal's cursor, or turn the direction in which what follows is read."""
+
+
 class _StrictLoader(yaml.SafeLoader):
     """SafeLoader whose mappings have unique string keys."""
 
@@ -171,6 +175,8 @@ def _not_plain(item: Any) -> str | None:
             item.encode("utf-8")
         except UnicodeEncodeError:
             return "not valid YAML: text that UTF-8 cannot hold"
+        if found := _UNSEEN.search(item):
+            return f"text with {found[0].encode('unicode_escape').decode()}, which moves what is shown; leave it out"
     elif not isinstance(item, bool | int | float | list | dict | None):
         return f"a {type(item).__name__} is no plain value; write it in quotes, or as a list"
     return None

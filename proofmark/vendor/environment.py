@@ -14,6 +14,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Annotated, Any
 
+from packaging.markers import UndefinedEnvironmentName
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
@@ -24,6 +25,9 @@ from proofmark.process.lifetime import tidy_environment
 from proofmark.rules.case_file import load_model
 
 FILE = "environment.yaml"
+
+LONGEST, MOST = 200, 64
+"""Characters of a requirement, and how many there may be: all are looked for before any case runs."""
 
 ASSIGNED = "says which devices are used, which the suite assigns"
 
@@ -69,8 +73,12 @@ def _as_text(variables: Any) -> Any:
 
 def _is_a_requirement(text: str) -> str:
     try:
-        requirement = Requirement(text)
-    except InvalidRequirement:
+        requirement = Requirement(text[: LONGEST + 1])
+        if len(text) > LONGEST:
+            raise InvalidRequirement(text)
+        if requirement.marker is not None:
+            requirement.marker.evaluate()  # one that asks for what nobody knows raises
+    except (InvalidRequirement, UndefinedEnvironmentName, RecursionError):
         raise ValueError(f"{text!r} is no package with its versions, as acme-runtime>=2.1") from None
     if requirement.url:
         raise ValueError(f"{text!r} is an address: name the package and its version, and install it yourself")
@@ -85,7 +93,7 @@ class Needs(BaseModel):
     variables: Annotated[dict[str, str], BeforeValidator(_as_text), AfterValidator(_is_free)] = Field(
         default_factory=dict
     )
-    requirements: tuple[Annotated[str, AfterValidator(_is_a_requirement)], ...] = ()
+    requirements: Annotated[tuple[Annotated[str, AfterValidator(_is_a_requirement)], ...], Field(max_length=MOST)] = ()
 
 
 class Environment(Needs):

@@ -42,7 +42,10 @@ def written(path: Path, text: str) -> Path:
     return path
 
 
-WORDS = st.text(max_size=5).filter(lambda text: not re.fullmatch(r"[-+.0-9]+[eE][-+0-9]+", text))
+SEEN = st.characters(exclude_categories=("Cs", "Cc", "Cf"))
+"""What moves no cursor and turns no direction."""
+
+WORDS = st.text(SEEN, max_size=5).filter(lambda text: not re.fullmatch(r"[-+.0-9]+[eE][-+0-9]+", text))
 """Not what is a number to us and text to PyYAML, which therefore writes it without quotes."""
 
 VALUES = st.integers(-(2**63) + 1, 2**63 - 1) | WORDS | st.booleans()
@@ -126,6 +129,17 @@ class TestYaml:
         assert parse(text, "x") == value and type(parse(text, "x")) is float
         assert parse(f"a: [{text}, {text}]", "x") == {"a": [value, value]}
         assert parse(f"'{text}'", "x") == text
+
+    @pytest.mark.parametrize("text", ["0100", "010", "1:30", "1:30.5", "1_6", "0x10", "0b11", "-08", "190:20:30"])
+    def test_what_yaml_reads_as_another_number_than_people_is_text(self, text: str) -> None:
+        assert parse(f"a: {text}", "x") == {"a": text}
+
+    @pytest.mark.parametrize("text", ["\\e[2J", "\\x07", "\\u202e", "\\u2066", "\\x9b"])
+    def test_what_moves_what_is_shown_is_refused(self, text: str) -> None:
+        for content in (f'a: "{text}"', f'{{"{text}": 1}}', f'a: [{{b: "x{text}"}}]'):
+            with pytest.raises(ConfigurationError, match="which moves what is shown") as caught:
+                parse(content, "x")
+            assert str(caught.value).isprintable()
 
     @pytest.mark.parametrize("text", ["e5", "1e", "1e5x", "1 e5", "--1e5", "1e5.0", "a1e5", "."])
     def test_text_that_only_looks_like_a_number(self, text: str) -> None:
