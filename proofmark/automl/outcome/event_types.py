@@ -172,8 +172,8 @@ class _TrialEnd(_Linked):
 class DataItems(Fields):
     """How many items the splits have that trials train on and are evaluated on."""
 
-    train: Positive
-    search: Positive
+    train: Count
+    search: Count
 
 
 class _Examined(_Linked):
@@ -221,8 +221,8 @@ class _CountedEvent(Typed):
 
 
 class _Items(Typed):
-    train: Positive
-    search: Positive
+    train: Count
+    search: Count
 
 
 class _Computed(Typed):
