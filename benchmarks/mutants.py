@@ -158,6 +158,8 @@ class _Mutator(ast.NodeTransformer):
         """Change the node, or what is in it."""
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
             return node  # a docstring
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            return node  # is never run
         for changed in _variants(node):
             self.count += 1
             if self.count == self.wanted:

@@ -19,9 +19,12 @@ from proofmark.gate.race import SideLost
 from proofmark.gate.session import Session
 from proofmark.inference.engine import protocol
 from proofmark.inference.engine.remote_engine import RemoteEngine
+from proofmark.launch.cluster.link import Described
+from proofmark.launch.hosts import describe
 from proofmark.launch.job_file import read_job
 from proofmark.launch.rank_result import rank_results
 from proofmark.process.dictation import Dictation
+from proofmark.rules.scale import Scale
 from proofmark.training.node.stopwatch import Stopwatch
 from proofmark.training.outside.left import read_left
 from proofmark.training.ranks.checkpoint import verify
@@ -179,6 +182,22 @@ def side(folder: Path, line: bytes) -> None:
         assert all(isinstance(each, str | None) for each in told)
 
 
+DESCRIPTION: dict[str, Any] = {
+    "chip": samples.BEGIN["chip"],
+    "host": samples.HOST_FACTS,
+    "devices": 8,
+    "busy": ["device 3 is busy: 50%"],
+    "package": {"vendor_version": {"value": "1"}, "vendor_sha256": {"reason": "no files"}},
+}
+
+
+def description(folder: Path, content: bytes) -> None:
+    """What a host says of its devices, and what is asked of that."""
+    found = describe.facts(content.decode("utf-8", "replace"))
+    told = Described("acme", "fp32", "", Scale.parse("2x8"), devices=True).problems(found)
+    assert all(line.isprintable() for line in told)
+
+
 JOB: dict[str, Any] = {
     "id": "0123456789ab",
     "name": "training/bert/1x2",
@@ -239,6 +258,7 @@ BEAT = struct.pack("=qqqqd", 7, 0, 3, 2, 1e4)
 WIRES = {
     "an engine's messages": (ENGINE, engine, (StepError,)),
     "a rank's events by pipe": (inputs.logs(samples.rank(0)), rank, ()),
+    "a host's description": (inputs.jsons(DESCRIPTION), description, (ValueError,)),
     "a heartbeat": (inputs.damaged_text(BEAT) | st.binary(min_size=40, max_size=40), heartbeat, ()),
     "a vendor's introduction": (inputs.jsons({"answers": INTRODUCTION}), introduced, (UsageError,)),
     "a compared session's answer": (st.one_of(map(inputs.jsons, SIDE)), side, (SideLost,)),

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
+import re
 import sys
 import time
 from pathlib import Path
@@ -16,6 +18,7 @@ from proofmark.launch.cluster.link import Described
 from proofmark.launch.cluster.node_logs import NodeLogs
 from proofmark.launch.cluster.preflight import HostReport, HostRequirements, compare, question, table
 from proofmark.launch.cluster.program import PROGRAM
+from proofmark.launch.hosts.describe import facts
 from proofmark.rules.scale import Scale
 from proofmark.training.job import LEAVES
 
@@ -213,15 +216,46 @@ def test_a_host_may_only_send_logs(name: str, tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.rglob("*")] == ["home"]
 
 
+KNOWN: dict[str, Any] = {
+    "chip": {"name": "Acme One", "peak_missing": "nobody knows"},
+    "host": {"name": "h", "system": "Linux", "processor": "p", "cores": 2, "memory_bytes": 1},
+    "devices": 8,
+    "busy": ["device 3\x1b[2J is busy"],
+    "package": {"vendor_version": {"value": "1"}},
+}
+
+
+def test_a_hosts_description_is_its_last_line() -> None:
+    found = facts(f"a library's greeting\n{json.dumps(KNOWN)}\n")
+    assert found["chip"]["name"] == "Acme One" and found["busy"] == ["device 3\\x1b[2J is busy"]
+    assert found["host"]["cores"] == 2 and found["package"]["vendor_version"] == {"value": "1", "reason": None}
+
+
 @pytest.mark.parametrize(
-    "scale, facts, told",
+    "said, told",
+    [
+        ("", "it answers what is no description: nothing"),
+        ("5", "it answers what is no description: Input should be a valid dictionary"),
+        ("[" * 100_000, "it answers what is no description: [[["),
+        (json.dumps(KNOWN | {"work_dir": "/"}), "it answers what is no description: work_dir: Extra inputs"),
+        (json.dumps(KNOWN | {"devices": -1}), "it answers what is no description: devices: Input should be greater"),
+    ],
+)
+def test_what_is_no_description_is_a_line(said: str, told: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(told)) as refused:
+        facts(said)
+    assert str(refused.value).isprintable()
+
+
+@pytest.mark.parametrize(
+    "scale, known, told",
     [
         ("A100x2x8", {}, "scale A100x2x8 is for another chip than its H100 80GB"),
         ("H100x2x9", {}, "scale H100x2x9 needs 9 devices, it has 8"),
         ("2x8", {"busy": ["device 3 is used by process 7"]}, "device 3 is used by process 7"),
     ],
 )
-def test_a_host_that_does_not_do_for_a_scale(scale: str, facts: dict[str, Any], told: str) -> None:
-    host = {"chip": {"name": "H100 80GB"}, "devices": 8, "busy": []} | facts
+def test_a_host_that_does_not_do_for_a_scale(scale: str, known: dict[str, Any], told: str) -> None:
+    host = {"chip": {"name": "H100 80GB"}, "devices": 8, "busy": []} | known
     assert Described("x", "fp32", "", Scale.parse(scale), True).problems(host) == [told]
     assert Described("x", "fp32", "", Scale.parse("H100x2x8"), True).problems(host | {"busy": []}) == []

@@ -8,6 +8,7 @@ import pytest
 
 from proofmark.errors import Problem
 from proofmark.record.parts import Chip, Contention, Flops, Instances, Monitoring, Peak, Utilisation, VerdictKind
+from proofmark.record.policy import default_policy
 from proofmark.training.checks import CLOCK, FUNCTION, OUTSIDE, PARAMETERS, REPLAYED, SEEDED, WEIGHTS, required
 from proofmark.training.examined import Examination
 from proofmark.training.logs.seed_run import olympic_mean
@@ -186,6 +187,7 @@ def test_no_more_tokens_are_believed_than_fit() -> None:
 
 def test_throughputs_may_be_equal() -> None:
     assert judged(make_run(rates=Rates(raw=2, no_eval=2, pure_compute=2)))[0] == "PASS"
+    assert judged(make_run(rates=Rates(raw=0.1, no_eval=0.2, pure_compute=0.3)))[0] == "PASS", "of large items"
 
 
 def test_of_several_runs_a_reason_names_the_seed() -> None:
@@ -414,6 +416,13 @@ def of_perplexity(found: dict[str, Any] | None) -> SeedRun:
 )
 def test_by_how_much_weights_may_miss_their_target(run: SeedRun, precision: str, short: bool) -> None:
     assert is_short(make_training(run, precision=precision, **OTHERS), run) is short
+
+
+def test_as_many_runs_as_the_policy_asks_for() -> None:
+    asked = default_policy().model_copy(update={"least_seeds": 2})
+    assert judged(make_run(), make_run(), policy=asked) == ("PASS", "")
+    told = "it was trained 1 times, the policy asks for 2: --repeat 2 or more"
+    assert judged(make_run(), policy=asked) == ("INSUFFICIENT", told)
 
 
 def test_logs_of_others_have_no_checks() -> None:

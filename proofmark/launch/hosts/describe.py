@@ -11,9 +11,13 @@ import os
 import sys
 import tempfile
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
-from proofmark.record.parts import Host
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+
+from proofmark.errors import harmless
+from proofmark.plain_json import first_of, parse_json
+from proofmark.record.parts import Chip, Host, Known
 from proofmark.vendor.contract import Vendor
 from proofmark.vendor.hardware.chips import describe_chip
 from proofmark.vendor.hardware.machine import describe_host
@@ -25,6 +29,18 @@ from proofmark.wall.wall import Wall
 
 BUSY = 0.2
 """Share of its time that an idle device may compute."""
+
+
+class Description(BaseModel):
+    """What is known of a host in a vendor's words, and nothing else."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    chip: Chip
+    host: Host
+    devices: Annotated[int, Field(ge=0, lt=1 << 16)]
+    busy: list[Annotated[str, AfterValidator(harmless)]]
+    package: dict[Literal["vendor_version", "vendor_sha256"], Known]
 
 
 def main() -> None:
@@ -74,12 +90,18 @@ def _wrong_with(reading: Reading) -> str | None:
 
 
 def facts(output: str) -> dict[str, Any]:
-    """Read what `main` printed, after whatever libraries printed.
+    """Read what `main` printed, after whatever libraries printed. Vendor's code may have printed it.
 
     Raises:
-        ValueError: it is not there.
+        ValueError: it is not there; the text is one line.
     """
-    return dict(json.loads(output.strip().splitlines()[-1]))
+    try:
+        lines = output.strip().splitlines() or ["nothing"]
+        return Description.model_validate(parse_json(lines[-1])).model_dump(mode="json")
+    except ValidationError as error:
+        raise ValueError(f"it answers what is no description: {first_of(error)}") from None
+    except (ValueError, RecursionError):
+        raise ValueError(f"it answers what is no description: {harmless(lines[-1][:200])}") from None
 
 
 if __name__ == "__main__":
