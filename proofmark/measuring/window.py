@@ -51,6 +51,14 @@ class Apart(Protocol):
         """How much of it its process took since, at most; None where not readable."""
 
 
+@runtime_checkable
+class Rests(Protocol):
+    """A target whose process can be held still while it isn't asked."""
+
+    def rest(self) -> None:
+        """Have it do nothing until its next call."""
+
+
 def foo_time_declared(compute: Compute) -> str | None:
     """Why a target's calls hold what is not inference, as it declares."""
     return compute.foo_time_reason if isinstance(compute, Apart) else None

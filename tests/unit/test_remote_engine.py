@@ -126,6 +126,42 @@ def process(root: Path) -> EngineProcess:
     return EngineProcess(root / "own", [str(root), *sys.path])
 
 
+SPINS = """
+import os, threading
+class InferModel:
+    def __init__(self, config, onnx_path, model):
+        if not os.fork():
+            os.setsid()
+            while os.getppid() != 1: pass
+            os._exit(0)
+        threading.Thread(target=self.spin, daemon=True).start()
+    def spin(self):
+        while True: pass
+    def __call__(self, inputs): return [inputs[0] * 2], 0.0
+"""
+
+
+def test_an_engine_that_rests_takes_no_processor_from_others(root: Path) -> None:
+    """Neither its threads nor its forks: in the speed gate the other side has its turn."""
+    (root / "vendors/acme/spins.py").write_text(SPINS)
+    made = RemoteEngine(process(root))
+    try:
+        made.make(orders(root, compiler="spins", weights=None))
+        ones = torch.ones(2, 3)
+        assert torch.equal(made([ones])[0][0], ones * 2)
+        made.rest()
+        own = psutil.Process(made.pid)
+        group = [own, *own.children()]
+        while any(each.status() != psutil.STATUS_STOPPED for each in group):
+            time.sleep(0.01)
+        assert len(group) == 2
+        assert torch.equal(made([ones])[0][0], ones * 2)
+        made.rest()
+    finally:
+        made.close()
+    assert not psutil.wait_procs(group, timeout=20)[1]
+
+
 @pytest.fixture(scope="module")
 def engine(root: Path) -> Iterator[RemoteEngine]:
     made = RemoteEngine(process(root))

@@ -117,3 +117,16 @@ def test_without_a_model_the_score_of_all_rounds_tells(timed: Timed) -> None:
     timed.turned = True
     with pytest.raises(StepError, match=r"the target scores 0\.\d+ in \d+ samples, where it was judged by 1\.0000"):
         many(rounds)
+
+
+def test_a_side_rests_while_the_other_has_its_turn(tmp_path: Path) -> None:
+    timed, rested = Timed(tmp_path), list[int]()
+
+    def engine(inputs: list[torch.Tensor]) -> Answer:
+        return timed.honest(inputs)
+
+    vars(engine)["rest"] = lambda: rested.append(sum(1 for _ in read_events(timed.log.path)))
+    rounds = ShortRounds(timed.bench, engine)
+    for _ in range(2):
+        rounds.time()
+    assert rested == [0, 1, 2], "after it was loaded, and after each round"

@@ -62,7 +62,7 @@ class EngineProcess:
             self._process = start_module(
                 "proofmark.inference.engine.main", arguments, [its.fileno()], OUTPUT, environment
             )
-        self._buffer = bytearray(LONGEST)
+        self._buffer, self._rests = bytearray(LONGEST), False
         self._life = os.pidfd_open(self._process.pid)
         self._poll = select.poll()
         self._poll.register(self._socket, select.POLLIN)
@@ -74,11 +74,13 @@ class EngineProcess:
         return self._process.pid
 
     def send(self, message: bytes, descriptors: Sequence[int] = ()) -> None:
-        """Send a message, with descriptors.
+        """Send a message, with descriptors. One that rests wakes.
 
         Raises:
             EngineFailed: the process has ended.
         """
+        if self._rests:
+            self._wake()
         try:
             if descriptors:
                 rights = (socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", descriptors))
@@ -114,6 +116,20 @@ class EngineProcess:
         if all(descriptor == self._life for descriptor, _ in self._poll.poll()):
             raise self._lost()
 
+    def rest(self) -> None:
+        """Have it, and all that it has started, do nothing until it is spoken to again."""
+        self._rests = True
+        self._tell_group(signal.SIGSTOP)
+
+    def _wake(self) -> None:
+        self._rests = False
+        self._tell_group(signal.SIGCONT)
+
+    def _tell_group(self, number: int) -> None:
+        if self._process.returncode is None:  # until it was waited for, its id is its own
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self.pid, number)
+
     def stacks(self) -> None:
         """Have it print where all its threads are."""
         if self._process.returncode is None:
@@ -124,6 +140,7 @@ class EngineProcess:
         """Have it end, at the latest by force, with all that is left of its group. A second time does nothing."""
         if self._process.returncode is not None:
             return
+        self._wake()
         self._socket.close()
         if self._process.stdin:
             self._process.stdin.close()

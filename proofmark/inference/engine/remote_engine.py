@@ -191,6 +191,10 @@ class RemoteEngine:
         """How much its process took since, at most."""
         return peak_resident_bytes(self.pid)
 
+    def rest(self) -> None:
+        """Have its process do nothing until the next call."""
+        self._process.rest()
+
     def stacks(self) -> None:
         """Have its process print where it is."""
         self._process.stacks()

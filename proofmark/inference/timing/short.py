@@ -26,7 +26,7 @@ from proofmark.measuring.fresh_pace import Round, fresh_pace
 from proofmark.measuring.honesty import TOLERANCE
 from proofmark.measuring.mixed import ENOUGH, Mixed
 from proofmark.measuring.probes import full_batches
-from proofmark.measuring.window import Compute, foo_time_declared, run_window
+from proofmark.measuring.window import Compute, Rests, foo_time_declared, run_window
 from proofmark.metric import Mean
 from proofmark.rules.aims import reaches
 
@@ -75,6 +75,7 @@ class ShortRounds:
         while (took := self._round().whole_ns / 1e9) < SECONDS / 2:
             self._batches = math.ceil(self._batches * min(LONGER, SECONDS / max(took, 1e-9)))
         self._paces.clear()
+        self._rest()
 
     def time(self) -> None:
         """One round, written to the log.
@@ -86,6 +87,12 @@ class ShortRounds:
         self._settle()
         result = self._round()
         self._bench.log.write("short_round", items=result.items, whole_ns=result.whole_ns, core_ns=result.core_ns)
+        self._rest()
+
+    def _rest(self) -> None:
+        """It is the other side's turn, which this one's threads would make slower."""
+        if isinstance(self._compute, Rests):
+            self._compute.rest()
 
     def _round(self) -> TimedRound:
         bench = self._bench
