@@ -23,96 +23,16 @@ from pathlib import Path
 from types import CodeType
 from typing import Any, NamedTuple
 
+from benchmarks.judging_modules import EQUIVALENT, TESTS
 from proofmark.affected.imports import dependents, imports_in
 
 ROOT = Path(__file__).parents[1]
+UNIT = ROOT / "tests" / "unit"
 LEAST = 0.95
 """Share of a module's mutants that its tests must kill."""
 
 PATIENCE = 5.0
 """How many times as long as without a change, and ten seconds more, the tests get to end."""
-
-VERDICTS = ("test_verdict.py", "test_verdict_stages.py", "test_training_verdict.py")
-TESTS = {
-    "proofmark/rules/legality.py": ("test_legality.py",),
-    "proofmark/rules/config.py": ("test_legality.py", "test_config.py"),
-    "proofmark/measuring/statistics.py": ("test_statistics.py",),
-    "proofmark/inference/verdict.py": VERDICTS,
-    "proofmark/inference/validated.py": ("test_validated.py",),
-    "proofmark/verdict/engine.py": VERDICTS,
-    "proofmark/verdict/noise.py": ("test_noise.py",),
-    "proofmark/verdict/stages.py": VERDICTS,
-    "proofmark/training/verdict.py": VERDICTS,
-    "proofmark/training/shortfall.py": VERDICTS,
-    "proofmark/rules/aims.py": ("test_aims.py",),
-    "proofmark/measuring/pace.py": ("test_pace.py",),
-    "proofmark/measuring/fresh_pace.py": ("test_fresh_pace.py",),
-    "proofmark/measuring/agreement.py": ("test_agreement.py",),
-    "proofmark/measuring/honesty.py": ("test_honesty_checks.py",),
-}
-"""The unit tests of each module, under tests/unit; one that is not there is left out."""
-
-EQUIVALENT: dict[str, frozenset[tuple[str, str]]] = {
-    "proofmark/inference/verdict.py": frozenset(
-        {  # as many as asked for were let through before; a stage without complaints, and what is never reached
-            (
-                'return count == asked or (count > asked and record.config.get("scenario") == "latency")',
-                "count > asked -> count >= asked",
-            ),
-            ("return []", "return [] -> return None"),
-        }
-    ),
-    "proofmark/rules/legality.py": frozenset(
-        {
-            ("return False", "return False -> return None"),  # whoever asks `_same` asks for its truth
-        }
-    ),
-    "proofmark/measuring/pace.py": frozenset(
-        {  # a mean at the bound leaves nothing over it, so that chance does as much; a coin never falls on its edge
-            (
-                "return len(self.ratios) >= MOST and self.mean > PACE and by_chance(self.ratios) < CHANCE",
-                "self.mean > PACE -> self.mean >= PACE",
-            ),
-            (
-                "tosses = (sum(each if coins.random() < 0.5 else -each for each in excess) for _ in range(TOSSES))",
-                "coins.random() < 0.5 -> coins.random() <= 0.5",
-            ),
-            (
-                "return sum(toss >= total - 1e-9 for toss in tosses) / TOSSES",
-                "toss >= total - 1e-09 -> toss > total - 1e-09",
-            ),
-        }
-    ),
-    "proofmark/measuring/honesty.py": frozenset(
-        {
-            ("_agreement(answers, reference, engine, synchronize, precision, len(new[0][0])),", "0 -> 1")
-        }  # all are as long
-    ),
-    "proofmark/measuring/statistics.py": frozenset(
-        {  # the lengths were compared before; where a search begins, it ends at the same place
-            ("rates = [count / took for count, took in zip(items, seconds, strict=True)]", "True -> False"),
-            ("low, high = discarded + 1, discarded + 2", "discarded + 1 -> discarded - 1"),
-            ("low, high = discarded + 1, discarded + 2", "1 -> 2"),
-            ("low, high = discarded + 1, discarded + 2", "2 -> 3"),
-            ("low, high = high, high * 2", "2 -> 3"),
-            (  # both percentiles need eleven samples
-                'found = {"p50": ordered[(count - 1) // 2]} if count >= samples_needed(50) else {}',
-                "50 -> 51",
-            ),
-            (
-                "while _binomial_cdf(high, tail, discarded) > 1 - CONFIDENCE:",
-                "_binomial_cdf(high, tail, discarded) > 1 - CONFIDENCE -> "
-                "_binomial_cdf(high, tail, discarded) >= 1 - CONFIDENCE",
-            ),
-            (
-                "if _binomial_cdf(middle, tail, discarded) <= 1 - CONFIDENCE:",
-                "_binomial_cdf(middle, tail, discarded) <= 1 - CONFIDENCE -> "
-                "_binomial_cdf(middle, tail, discarded) < 1 - CONFIDENCE",
-            ),
-        }
-    ),
-}
-"""Mutants that no test can kill, since they do the same: by module, the line that is changed and the change."""
 
 COMPARED: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Lt: ast.LtE,
@@ -253,7 +173,9 @@ def _start(module: str, tests: list[str], tree: ast.Module | None, folder: Path)
             _replace(_dotted(module), compile(tree, str(ROOT / module), "exec"))
         import pytest
 
-        code = pytest.main(["-x", "-q", "--tb=no", "--assert=plain", "--noconftest", f"--basetemp={folder}", *tests])
+        code = pytest.main(
+            ["-x", "-q", "--tb=no", "--assert=plain", f"--confcutdir={UNIT}", f"--basetemp={folder}", *tests]
+        )
     finally:
         os._exit(code)
 
@@ -297,7 +219,7 @@ def survivors(module: str, at_once: int, folder: Path) -> tuple[int, list[Mutant
     Raises:
         SystemExit: its tests fail as it is.
     """
-    tests = [str(path) for name in TESTS[module] if (path := ROOT / "tests" / "unit" / name).is_file()]
+    tests = [str(path) for name in TESTS[module] if (path := UNIT / name).is_file()]
     _forget_dependents(module, tests)
     begun = time.monotonic()
     baseline = _start(module, tests, None, folder / "whole")

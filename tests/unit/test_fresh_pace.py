@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from proofmark.inference.timing.timing import LEAST_BATCHES
+from proofmark.measuring import fresh_pace as module
 from proofmark.measuring.fresh_pace import FRESH_PACE, Round, excused, fresh_pace
 from proofmark.measuring.mixed import SHARE
 from proofmark.monitoring.contention import CONTENDED
@@ -73,6 +74,36 @@ def test_a_few_calls_that_were_interrupted_accuse_nobody() -> None:
     fresh[:3] = [0.3, 0.3, 0.3]
     check = fresh_pace([Round(fresh, honest[0].known), *honest[1:]])
     assert check is not None and check.passed and check.figure is not None and check.figure > FRESH_PACE
+
+
+SLOW = Round([0.2] * 10, [0.1] * 30)
+
+
+def test_what_is_told_of_it() -> None:
+    check = fresh_pace([SLOW])
+    assert check is not None and (check.name, check.passed) == ("no slower when fresh", False)
+    assert check.meaning == "in the timed rounds, inputs that nobody has seen take it longer"
+    assert check.bound == FRESH_PACE and check.figure == pytest.approx(2.0, rel=0.01)
+
+
+def test_up_to_its_bound_nobody_is_accused(monkeypatch: pytest.MonkeyPatch) -> None:
+    check = fresh_pace([SLOW])
+    assert check is not None and check.figure is not None
+    monkeypatch.setattr(module, "FRESH_PACE", check.figure)
+    at_bound = fresh_pace([SLOW])
+    assert at_bound is not None and at_bound.passed
+    monkeypatch.setattr(module, "FRESH_PACE", check.figure - 1e-6)
+    monkeypatch.setattr(module, "CHANCE", module._by_chance([SLOW], 2.0))
+    as_likely = fresh_pace([SLOW])
+    assert as_likely is not None and as_likely.passed
+
+
+def test_times_that_are_alike_are_chance_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However their sum is rounded."""
+    monkeypatch.setattr(module, "FRESH_PACE", 0.5)
+    alike = Round([0.1] * 10, [0.1] * 30)
+    check = fresh_pace([alike])
+    assert check is not None and check.passed and module._by_chance([alike], 1.0) == 1.0
 
 
 def test_on_a_crowded_machine_there_is_no_accusation_and_no_result() -> None:
