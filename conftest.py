@@ -1,13 +1,13 @@
 """Proofmark's fixtures and options, for every suite and every vendor's own tests."""
 
 pytest_plugins = [
+    "fixtures.settings",
     "fixtures.gate.side",
     "fixtures.sessions.session_end",
     "fixtures.live.screen",
     "fixtures.affected",
     "fixtures.elsewhere",
     "fixtures.options",
-    "fixtures.settings",
     "fixtures.policy",
     "fixtures.live.progress",
     "fixtures.sessions.session",

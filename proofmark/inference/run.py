@@ -23,7 +23,7 @@ from proofmark.inference.record import RunRecord
 from proofmark.inference.verdict import judge
 from proofmark.launch.job import Launcher, caches_cleared_here
 from proofmark.launch.job_file import index_in
-from proofmark.process.warm import warm_up
+from proofmark.process.warm.modules import warm_up
 from proofmark.record.events import Event
 from proofmark.record.kept import failed
 from proofmark.rules.config import EffectiveConfig

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 from proofmark.launch.far_end.caches import DROP_CACHES, drop_caches
 from proofmark.launch.job_file import JobFile, Status
 from proofmark.process.child import Child
-from proofmark.process.warm import warm_up
+from proofmark.process.warm.modules import warm_up
 
 S = TypeVar("S", bound="Spec")
 

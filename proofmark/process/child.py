@@ -16,7 +16,7 @@ from proofmark.process.capped_log import CappedLog
 from proofmark.process.environment import begun_with
 from proofmark.process.identity import ProcessIdentity
 from proofmark.process.lifetime import end_group, end_marked, marked, temporary_directory, wait_without_reaping
-from proofmark.process.warm import start_module
+from proofmark.process.warm.modules import start_module
 
 STACKS = 2.0
 """Seconds that a child gets to write where it is."""

@@ -19,8 +19,8 @@ from collections.abc import Mapping
 from importlib.metadata import entry_points
 from pathlib import Path
 
-from proofmark.process import warm
 from proofmark.process.lifetime import leave
+from proofmark.process.warm.process import Forked, Warm
 
 ROOT = Path(__file__).parents[2]
 
@@ -51,10 +51,10 @@ READ_EARLY = ("HOME", "LD_", "MALLOC", "MKL_", "OMP_", "OPENBLAS_", "PYTHONHASHS
 ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1"}
 """What the parent of sessions has: that of the tests themselves."""
 
-_parent: warm.Warm | None = None
+_parent: Warm | None = None
 
 
-class ForkedSession(warm.Forked):
+class ForkedSession(Forked):
     """What tests use of a `Popen`."""
 
     def __init__(self, pid: int, output: int) -> None:
@@ -86,7 +86,7 @@ def fork_session(
     global _parent
     if sys.platform != "linux" or not (home_is_new or _early(environment) == _early(ENVIRONMENT)):
         return None
-    _parent = _parent or warm.Warm.start(_modules(), ENVIRONMENT)
+    _parent = _parent or Warm.start(_modules(), ENVIRONMENT)
     nothing, (read, write) = os.open(os.devnull, os.O_RDONLY), os.pipe()
     try:
         pid = _parent.fork(__name__, [str(root), *arguments], (nothing, write, write), environment, ())
@@ -114,7 +114,7 @@ def main(root: str, arguments: list[str]) -> None:
     anew = (*OWN, "fixtures", "reports") if own else OWN
     for name in [name for name in sys.modules if name.partition(".")[0] in anew]:
         del sys.modules[name]
-    importlib.import_module("proofmark.process.warm").split_off(())
+    importlib.import_module("proofmark.process.warm.modules").split_off(())
     sys.argv = ["pytest", "-W", "ignore::pytest.PytestAssertRewriteWarning", *arguments]  # for plugins that are there
     try:
         runpy.run_module("pytest", run_name="__main__", alter_sys=True)

@@ -15,8 +15,9 @@ from typing import Any
 import psutil
 import pytest
 
-from proofmark.process import warm
 from proofmark.process.lifetime import MARK, Leader, end_group, end_marked, wait_without_reaping
+from proofmark.process.warm import modules as warm
+from proofmark.process.warm.imports import SET_BY_LIBRARIES
 
 CHILD = """
 import json, os, random, signal, sys, tempfile, threading
@@ -196,11 +197,11 @@ def test_other_surroundings_want_another(start: Any, tmp_path: Path, monkeypatch
 
 
 def test_what_a_library_sets_here_makes_no_difference(start: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in warm.SET_BY_LIBRARIES:
+    for name in SET_BY_LIBRARIES:
         monkeypatch.delenv(name, raising=False)
     warm.warm_up(["large"], {})
     first = warm_pid()
-    for name, value in warm.SET_BY_LIBRARIES.items():  # as scikit-learn does
+    for name, value in SET_BY_LIBRARIES.items():  # as scikit-learn does
         monkeypatch.setenv(name, value)
     warm.warm_up(["large"], {})
     assert warm_pid() == first and start().is_forked
@@ -236,7 +237,7 @@ def test_threads_are_as_many_as_a_new_process_would_have(start: Any, monkeypatch
 
 SPLIT = """
 import os, sys
-from proofmark.process import warm
+from proofmark.process.warm import modules as warm
 warm.split_off(["large"])
 read, write = os.pipe()
 forked = warm.fork_module("child", [], (0, 1, 2, write), dict(os.environ))
@@ -268,7 +269,7 @@ def test_an_interrupted_start_leaves_it_unused(start: Any, tmp_path: Path, monke
     def interrupt(*_: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(warm.json, "dumps", lambda orders: signal.raise_signal(signal.SIGALRM) or "")
+    monkeypatch.setattr(json, "dumps", lambda orders: signal.raise_signal(signal.SIGALRM) or "")
     before = signal.signal(signal.SIGALRM, interrupt)
     try:
         with pytest.raises(KeyboardInterrupt):
@@ -281,7 +282,7 @@ def test_an_interrupted_start_leaves_it_unused(start: Any, tmp_path: Path, monke
 
 SESSION = """
 import os, signal, sys, time
-from proofmark.process import warm
+from proofmark.process.warm import modules as warm
 warm.warm_up([sys.argv[1]], {})
 print(warm._warm.pid, flush=True)
 if sys.argv[1] == "json":

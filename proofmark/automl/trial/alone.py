@@ -11,7 +11,7 @@ from proofmark.automl.trial.spec import LOG
 from proofmark.process.dictation import Dictation
 from proofmark.process.environment import begun_with
 from proofmark.process.lifetime import end_group
-from proofmark.process.warm import start_module
+from proofmark.process.warm.modules import start_module
 from proofmark.training.spec import AGENT, EVENTS
 from proofmark.vendor.environment import declared_of
 

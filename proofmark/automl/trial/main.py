@@ -23,7 +23,7 @@ from proofmark.process.lifetime import MARK, end_marked, end_own_group, leave
 from proofmark.process.own_directory import remove
 from proofmark.process.quota import EVERY, Quota
 from proofmark.process.wall_clock import now
-from proofmark.process.warm import split_off
+from proofmark.process.warm.modules import split_off
 from proofmark.record.events import EventLog
 from proofmark.vendor.environment import declared_of, referee_environment_of
 

@@ -18,7 +18,7 @@ from proofmark.inference.engine.protocol import LONGEST
 from proofmark.process.child import cause_of_death
 from proofmark.process.environment import begun_with
 from proofmark.process.lifetime import end_group
-from proofmark.process.warm import start_module
+from proofmark.process.warm.modules import start_module
 
 SPIN_NS = 20_000
 """For so long an answer is looked for without sleeping: to be woken takes as long."""

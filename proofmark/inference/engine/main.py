@@ -30,7 +30,7 @@ from proofmark.measuring.window import Compute, check_answer
 from proofmark.process.lifetime import end_with, leave
 from proofmark.process.log_level import log_from
 from proofmark.process.threads import one_thread
-from proofmark.process.warm_main import is_alone
+from proofmark.process.warm.main import is_alone
 from proofmark.rules.config import EffectiveConfig
 from proofmark.vendor.contract import Vendor
 from proofmark.vendor.isolation import COMPILED, NOT_ASKED_FOR, VendorPlace

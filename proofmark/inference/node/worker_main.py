@@ -21,7 +21,7 @@ from proofmark.inference.steps.pipeline import Pipeline
 from proofmark.plain_json import plain_text
 from proofmark.process.lifetime import end_own_group, leave
 from proofmark.process.log_level import log_from
-from proofmark.process.warm import split_off
+from proofmark.process.warm.modules import split_off
 from proofmark.rules.config import EffectiveConfig
 from proofmark.vendor.introduction import introduced
 

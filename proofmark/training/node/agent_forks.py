@@ -10,7 +10,8 @@ from functools import partial
 from typing import Any
 
 from proofmark.errors import StepError
-from proofmark.process.warm import Forked, fork_module, split_off
+from proofmark.process.warm.modules import fork_module, split_off
+from proofmark.process.warm.process import Forked
 
 ALONE = ("--standalone", "--local-addr", "127.0.0.1", "--log-dir", os.devnull)
 """Of torchrun's command line on a machine by itself. Ranks have logs of their own: it would leave a folder in /tmp."""

@@ -11,7 +11,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 
 from proofmark.launch.spec import RunSpec
-from proofmark.process.warm_main import is_alone
+from proofmark.process.warm.main import is_alone
 from proofmark.training.spec import AGENT
 from proofmark.vendor.isolation import COMPILED, NOT_ASKED_FOR, VendorPlace
 from proofmark.wall.isolation import Isolation

@@ -18,32 +18,17 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from importlib.metadata import entry_points
 from typing import IO, Any
 
 from proofmark.process.environment import begun_with
 from proofmark.process.lifetime import MARK, Leader, die_with_parent, end_group, wait_without_reaping
-from proofmark.process.warm_main import PLACEHOLDER, import_all, serve
+from proofmark.process.warm.imports import NO_THREADS, SET_BY_LIBRARIES, suits, surroundings
+from proofmark.process.warm.main import PLACEHOLDER, serve
 
 PATIENCE = 120.0
 """Seconds that its imports may take, and that a fork may."""
 
 PR_SET_CHILD_SUBREAPER, PR_GET_CHILD_SUBREAPER = 36, 37
-
-READ_ONCE = (
-    *("GOMP_", "KMP_", "LD_", "MALLOC_", "MKL_", "OMP_", "OPENBLAS_", "PYTHON", "PYTORCH_"),
-    *("TORCHDYNAMO_", "TORCHINDUCTOR_", "TORCH_CPP_", "TORCH_DEVICE_BACKEND_", "TORCH_LOGS", "TRITON_"),
-)
-"""How the names of variables begin that are read when a process begins or imports: a fork can't be given others."""
-
-TAKEN_ON = frozenset({"OMP_NUM_THREADS", "PYTHONPATH", "PYTHONUSERBASE"})
-"""Of those the ones that it can be given."""
-
-NO_THREADS = {"JE_ARROW_MALLOC_CONF": "background_thread:false"}
-"""For libraries that start a thread of their own when they are imported: pyarrow's allocator, which pandas imports."""
-
-SET_BY_LIBRARIES = {"KMP_DUPLICATE_LIB_OK": "True", "KMP_INIT_AT_FORK": "FALSE"}
-"""What scikit-learn puts into the environment when it is imported, unless it is set: that makes no difference."""
 
 
 class Forked:
@@ -88,7 +73,7 @@ class Warm:
         or for any."""
         self.modules: Sequence[str] = ()
         self._control, self._process, self._surroundings = control, process, surroundings
-        self._environment = _read_once(environment)
+        self._environment = dict(environment)
         self._control.settimeout(PATIENCE)
         self._owner = os.getpid()
         atexit.register(self.close)
@@ -106,7 +91,7 @@ class Warm:
         begins_with = {**SET_BY_LIBRARIES, **begun_with(environment, settled)}
         with its:
             process = subprocess.Popen(
-                [sys.executable, "-P", "-m", "proofmark.process.warm_main", str(its.fileno()), *modules],
+                [sys.executable, "-P", "-m", "proofmark.process.warm.main", str(its.fileno()), *modules],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
@@ -114,7 +99,7 @@ class Warm:
                 start_new_session=True,
                 env=begins_with,
             )
-        return cls(ours, process, begins_with, _surroundings())
+        return cls(ours, process, begins_with, surroundings())
 
     @classmethod
     def split_off(cls) -> Warm:
@@ -142,15 +127,12 @@ class Warm:
     @property
     def usable(self) -> bool:
         """Whether it still stands for what a new process would import."""
-        same = self._surroundings is None or self._surroundings == _surroundings()
+        same = self._surroundings is None or self._surroundings == surroundings()
         return same and self._control.fileno() >= 0 and self._owner == os.getpid()
 
     def suits(self, environment: Mapping[str, str]) -> bool:
         """Whether what it forks can take on `environment`."""
-        wanted = _read_once(environment)
-        others = {key for key, _ in wanted.items() ^ self._environment.items()}
-        threads = wanted.get("OMP_NUM_THREADS", "")
-        return others <= TAKEN_ON and ("OMP_NUM_THREADS" not in others or (threads.isdecimal() and int(threads) > 0))
+        return suits(self._environment, environment)
 
     @property
     def pid(self) -> int:
@@ -205,113 +187,6 @@ class Warm:
         self._control.close()
         end_group(self._process)
         atexit.unregister(self.close)
-
-
-_warm: Warm | None = None
-
-
-def warm_up(modules: Sequence[str], environment: Mapping[str, str]) -> None:
-    """Have a warm process that imports `modules`, where that can be: what fails to be imported there is left to others.
-
-    Args:
-        modules: what all that it forks will need.
-        environment: beside what passes of this process's: what an import may look at.
-    """
-    global _warm
-    if not _can_be():
-        return
-    if _warm is None or not _warm.usable or not _warm.suits(begun_with(environment, {})):
-        if _warm:
-            _warm.close()
-        with contextlib.suppress(OSError):
-            _warm = Warm.start(modules, environment)
-    if _warm:
-        _warm.modules = modules
-
-
-def split_off(modules: Sequence[str]) -> None:
-    """Import `modules` here, and have a warm process that is forked from this one as it is then; or none, where that
-    can't be. This process has no threads yet, and has run no vendor's code."""
-    global _warm
-    if _can_be():
-        import_all(modules)
-        with contextlib.suppress(OSError):
-            _warm = Warm.split_off()
-
-
-def fork_module(
-    module: str,
-    arguments: Sequence[str],
-    descriptors: Sequence[int],
-    environment: Mapping[str, str],
-    imports: Sequence[str] = (),
-) -> Forked | None:
-    """`python -m MODULE ARGUMENTS...` without its imports; None where it has to be started from nothing.
-
-    Args: as of `Warm.fork`.
-    """
-    if _warm is None or not _warm.usable or not _warm.suits(environment):
-        return None
-    pid = _warm.fork(module, arguments, descriptors, environment, imports)
-    return None if pid is None else Forked(pid)
-
-
-def start_module(
-    module: str,
-    arguments: Sequence[str],
-    passed: Sequence[int],
-    output: int,
-    environment: Mapping[str, str],
-    imports: Sequence[str] = (),
-) -> subprocess.Popen[bytes] | Forked:
-    """`python -P -m MODULE ARGUMENTS... PASSED...` in a session of its own, with a pipe as its standard input.
-
-    Args:
-        module: what runs.
-        arguments: what it is told.
-        passed: descriptors that it gets; their numbers there follow its arguments.
-        output: the descriptor that it prints to, and writes its errors.
-        environment: all of it.
-        imports: modules that it will need, and the next ones too.
-    """
-    read, write = os.pipe()
-    stdin = os.fdopen(write, "wb")
-    try:
-        forked = fork_module(module, arguments, (read, output, output, *passed), environment, imports)
-    except BaseException:
-        stdin.close()
-        raise
-    finally:
-        os.close(read)
-    if forked:
-        forked.stdin = stdin
-        return forked
-    stdin.close()
-    return subprocess.Popen(
-        [sys.executable, "-P", "-m", module, *arguments, *map(str, passed)],
-        stdin=subprocess.PIPE,
-        stdout=output,
-        stderr=output,
-        pass_fds=passed,
-        start_new_session=True,
-        env=dict(environment),
-    )
-
-
-def _can_be() -> bool:
-    """Not where an extension package of torch would touch its devices when torch is imported."""
-    return sys.platform == "linux" and not entry_points(group="torch.backends")
-
-
-def _read_once(environment: Mapping[str, str]) -> dict[str, str]:
-    return {key: value for key, value in (SET_BY_LIBRARIES | dict(environment)).items() if key.startswith(READ_ONCE)}
-
-
-def _surroundings() -> Any:
-    """What decides over how modules are imported."""
-    known = SET_BY_LIBRARIES | os.environ
-    environment = {key: value for key, value in known.items() if not key.startswith("PYTEST_")}
-    return os.getcwd(), list(sys.path), environment
 
 
 @contextlib.contextmanager

@@ -1,4 +1,4 @@
-"""The warm process: `python -m proofmark.process.warm_main CONTROL MODULES...` imports, and forks on orders.
+"""The warm process: `python -m proofmark.process.warm.main CONTROL MODULES...` imports, and forks on orders.
 
 A fork's orders come over a socket, with its descriptors. It is made by way of a process in between, whose end leaves it
 to the session, which adopts it; the answer is its id, or 0 where there is none.
