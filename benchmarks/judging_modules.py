@@ -53,6 +53,23 @@ EQUIVALENT: dict[str, frozenset[tuple[str, str]]] = {
             ),
         }
     ),
+    "proofmark/measuring/agreement.py": frozenset(
+        {  # types; tensors of one call, of one loader, or of forms that were compared before; `_same` is a truth
+            (
+                'Ask = Callable[["list[torch.Tensor]"], "list[torch.Tensor]"]',
+                "'list[torch.Tensor]' -> 'XXlist[torch.Tensor]XX'",
+            ),
+            ("among = [torch.cat(column) for column in zip(*others, strict=True)]", "True -> False"),
+            (
+                "wanted = ask([torch.cat(column) for column in zip(*(self._inputs[row] for row in rows), "
+                "strict=True)])",
+                "True -> False",
+            ),
+            ("columns = (torch.cat(column) for column in zip(*answers, strict=True))", "True -> False"),
+            ("pairs = zip(now, then, strict=True)", "True -> False"),
+            ("return False", "return False -> return None"),
+        }
+    ),
     "proofmark/measuring/fresh_pace.py": frozenset(
         {  # other draws are as good; no sum of times is the bound itself
             ("TOSSES = 20_000", "20000 -> 20001"),

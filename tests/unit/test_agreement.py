@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from proofmark.measuring.agreement import BUDGET, KEPT, ROWS, Answers, distance
+from proofmark.measuring.agreement import AT_ONCE, BUDGET, KEPT, ROWS, Answers, distance
 from proofmark.measuring.honesty import TOLERANCE, probe
 from proofmark.measuring.probes import Call
 from tests.unit.cheating_engines import Answer, Data
@@ -21,6 +21,7 @@ def test_distance() -> None:
     assert distance(wanted.roll(1, 0), wanted) > 1
     assert distance(wanted * float("nan"), wanted) == float("inf")
     assert distance(wanted[:2], wanted) == float("inf")
+    assert distance(torch.zeros(2, 2), torch.zeros(2, 2)) == 0
 
 
 def test_distance_from_rows_that_are_all_alike_is_in_units_of_their_length() -> None:
@@ -62,6 +63,7 @@ def test_rows_are_bounded_in_number() -> None:
 
     answers.hold(calls(160))
     answers.finish()
+    assert answers.taken == BUDGET + 160 - BUDGET // ROWS
     assert answers.worst(ask, None) == 0
     assert BUDGET + 160 - BUDGET // ROWS <= sum(asked) < BUDGET + 160 and set(asked) == {16}
 
@@ -86,11 +88,17 @@ def test_few_rows_are_held_to_how_far_other_samples_lie_apart() -> None:
         answers.take_row([torch.tensor([[value, 1.0]])], [torch.tensor([[2.002 * value, 2.0]])])
     company = [[torch.randn(16, 2)]]
     assert answers.worst(twice, None) > 1 and answers.worst(twice, None, company) < 0.01
-    for _ in range(20):
+    for _ in range(AT_ONCE - 2):
         answers.take_row([torch.ones(1, 2)], [torch.ones(1, 2)])
     asked: list[int] = []
     answers.worst(lambda inputs: asked.append(len(inputs[0])) or twice(inputs), None, company)
-    assert asked == [16, 16], "of enough rows their own"
+    assert asked == [AT_ONCE], "of enough rows their own"
+
+
+def test_one_row_is_looked_at_too() -> None:
+    answers = Answers()
+    answers.take_row([torch.ones(1, 2)], [torch.ones(1, 2)])
+    assert answers.worst(twice, 1) == pytest.approx(0.5)
 
 
 @pytest.mark.parametrize("batch", [1, 7, 16, 500])
@@ -115,6 +123,17 @@ def test_an_answer_or_an_input_that_changes_later_is_seen(late: int) -> None:
     assert (answers.changed, answers.written) == ((1, 1) if late < 40 - KEPT else (0, 0))
     answers.finish()
     assert (answers.changed, answers.written) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    "later", [lambda answer: answer[:, :2], lambda answer: answer.view(torch.int32), lambda answer: answer.double()]
+)
+def test_an_answer_that_takes_another_form_later_is_seen(later: Callable[[torch.Tensor], torch.Tensor]) -> None:
+    answers, (call,) = Answers(), calls(1)
+    call.outputs[0] = later(call.outputs[0])
+    answers.hold([call])
+    answers.finish()
+    assert (answers.changed, answers.written) == (1, 0)
 
 
 def test_an_answer_of_another_form_than_the_rest_is_infinitely_far() -> None:
