@@ -180,17 +180,17 @@ class _Examined(_Linked):
     trial: Number
     accuracy: Share | None
     items: Count
-    dataset: Annotated[dict[str, Any], fits(Identity)] | None
+    dataset: Annotated[dict[str, Any], part(Identity)] | None
     reason: Text | None
     data_items: NotRequired[DataItems | None]
 
 
 class _Datasets(_Linked):
-    dataset: Annotated[dict[str, Any], fits(Identity)]
+    dataset: Annotated[dict[str, Any], part(Identity)]
 
 
 class _InitModels(_Linked):
-    networks: Annotated[list[Annotated[dict[str, Any], fits(Identity)]], Field(min_length=1)]
+    networks: Annotated[list[Annotated[dict[str, Any], part(Identity)]], Field(min_length=1)]
 
 
 class _SearchEnd(_Linked):

@@ -8,10 +8,11 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 
 from proofmark.launch.job import HostLayout
 from proofmark.launch.spec import RunSpec
+from proofmark.plain_json import first_of
 from proofmark.record.parts import Seconds
 from proofmark.rules.config import EffectiveConfig
 from proofmark.training.spec import TrainingSpec
@@ -70,9 +71,12 @@ class Begin:
         """Read what was sent.
 
         Raises:
-            ValueError: it is something else.
+            ValueError: it is something else; the text is one line.
         """
-        return TypeAdapter(cls).validate_json(line)
+        try:
+            return TypeAdapter(cls).validate_json(line)
+        except ValidationError as error:
+            raise ValueError(first_of(error)) from None
 
 
 @dataclass(frozen=True)
