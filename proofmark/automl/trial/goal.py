@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import time
 from collections.abc import Mapping
@@ -138,15 +139,15 @@ class BestWeights(Goal):
 
 
 def counted(model: torch.nn.Module, data: RankLoader) -> tuple[int, int]:
-    """FLOPs of a forward pass over one image of the data, and of one with its backward pass, a multiply-add as two."""
+    """FLOPs of a forward pass over one image of the data, and of one with its backward pass, a multiply-add as two. A
+    copy without values is counted: nothing is computed."""
     from torch.utils.flop_counter import FlopCounterMode
 
     inputs, _ = next(iter(data.load([[0]])))
-    model.eval()  # one image is no batch to normalise by
+    shapes = copy.deepcopy(model).to("meta").eval()  # one image is no batch to normalise by
     counter = FlopCounterMode(display=False)
     with counter:
-        answer = model(inputs[0][:1])
+        answer = shapes(inputs[0][:1].to("meta"))
         forward = counter.get_total_flops()
         answer.sum().backward()
-    model.zero_grad(set_to_none=True)
     return int(forward), int(counter.get_total_flops())
