@@ -132,11 +132,11 @@ class Telling:
         """One moment of a search."""
         self.peak = _peak_mb()
         begun, busy = len(progress.state.trials), time.process_time()
-        if begun < self._next and progress.running:
+        if begun == self._before or (begun < self._next and progress.running):
             return
         while self._next <= begun:
             self._next = next(self._marks)
-        memory, trials = psutil.Process().memory_info().rss / 1e6, max(1, begun - self._before)
+        memory, trials = psutil.Process().memory_info().rss / 1e6, begun - self._before
         each = 1e3 * (busy - self._busy) / trials
         print(f"  {begun} begun, {progress.running} running: {each:.2f} ms each, {memory:.0f} MB", flush=True)
         self._before, self._busy = begun, busy
