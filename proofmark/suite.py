@@ -133,7 +133,8 @@ class Suite(ABC):
 
         Args:
             run_dir: its folder, wherever that lies by now.
-            record: what the session itself saved there, for what no log holds: the seal of the log.
+            record: what the session itself saved there, for what no log holds: the seal of the log. What is made with
+                that seal says in `changed` what shows that the log is another.
 
         Returns:
             None, for a suite whose records nobody can hold to their logs.

@@ -21,6 +21,9 @@ from proofmark.record.parts import FIRST, Seal
 LINK = "previous"
 """The field of an event with the digest of the one before."""
 
+_CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+"""Made once: a log has many events."""
+
 
 class ChainedLog(EventLog):
     """A log that one process writes, and whose seal it holds."""
@@ -68,8 +71,7 @@ class ChainedLog(EventLog):
 
 def digest_of(event: Event) -> str:
     """SHA-256 of an event, however its line is written."""
-    canonical = json.dumps(event, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
-    return hashlib.sha256(canonical.encode()).hexdigest()
+    return hashlib.sha256(_CANONICAL.encode(event).encode()).hexdigest()
 
 
 def changes(path: Path, seal: Seal) -> list[str]:

@@ -65,7 +65,8 @@ class Typed(Fields):
     clock: Count
 
 
-_LONG_NUMBER = re.compile(rb"\d{19}")
+_LONG_NUMBER = re.compile(rb"[\[:,\s]-?\d{19}")
+"""An integer with as many digits; not those of a text, such as a digest, or behind a point."""
 
 
 def _is_plain(value: Any) -> bool:

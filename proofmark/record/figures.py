@@ -87,8 +87,8 @@ def refuse_doubled(figures: Sequence[Figure]) -> None:
         ValueError: two have one.
     """
     keys = [figure.key for figure in figures]
-    doubled = sorted({key for key in keys if keys.count(key) > 1})
-    if doubled:
+    if len(set(keys)) < len(keys):
+        doubled = sorted({key for key in keys if keys.count(key) > 1})
         raise ValueError(f"two figures have one key: {', '.join(doubled)}")
 
 

@@ -305,12 +305,14 @@ class Check:
             ValidationError: a field is of another type.
             KeyError: it lacks one.
         """
-        return _check_reader().validate_python({field.name: event[field.name] for field in fields(cls)})
+        reader, names = _check_reader()
+        return reader.validate_python({name: event[name] for name in names})
 
 
 @cache
-def _check_reader() -> TypeAdapter[Check]:
-    return TypeAdapter(Check)
+def _check_reader() -> tuple[TypeAdapter[Check], tuple[str, ...]]:
+    """What reads one, and its fields."""
+    return TypeAdapter(Check), tuple(field.name for field in fields(Check))
 
 
 class Kept(Part):

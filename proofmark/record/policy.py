@@ -62,6 +62,9 @@ class Ranking(Strict):
     )
 
 
+_NOTHING_ASKED = Ranking()
+
+
 class Policy(Strict):
     """Bounds of a verdict. What is no policy's to set is a constant where it is used."""
 
@@ -80,8 +83,10 @@ class Policy(Strict):
     )
     noise: Noise
     ranking: Ranking = Field(
-        default=Ranking(),
-        exclude_if=lambda ranking: ranking == Ranking(),  # it is younger than records with hashes of all the others
+        default=_NOTHING_ASKED,
+        exclude_if=lambda ranking: (
+            ranking == _NOTHING_ASKED
+        ),  # it is younger than records with hashes of all the others
     )
 
     @field_validator("blocks")

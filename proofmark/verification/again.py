@@ -37,11 +37,12 @@ def faults(suite: Suite, record: CaseRecord, folder: Path) -> Iterator[str]:
 
 
 def _faults(suite: Suite, record: CaseRecord, folder: Path) -> Iterator[str]:
+    made = _made(suite, record, folder)
     if record.log is not None:
-        yield from (
-            f"its event log is not the one that was sealed: {what}" for what in changes(folder / LOG, record.log)
-        )
-    yield from _not_remade(suite, record, folder)
+        known = isinstance(made, CaseRecord) and made.log == record.log
+        changed = made.changed if known else changes(folder / LOG, record.log)
+        yield from (f"its event log is not the one that was sealed: {what}" for what in changed)
+    yield from [made] if isinstance(made, str) else _differing(suite, record, made)
     for ratio in record.compared.ratios if record.compared else ():
         if record.compared and (follows := ratio.outcome_at(record.compared.width)) != ratio.outcome:
             yield f"compared.{ratio.metric} is {ratio.outcome}, its bounds give {follows}"
@@ -50,20 +51,22 @@ def _faults(suite: Suite, record: CaseRecord, folder: Path) -> Iterator[str]:
         yield f"its verdict is {said}, and its figures give {due.kind}: {'; '.join(due.reasons) or 'no complaint'}"
 
 
-def _not_remade(suite: Suite, record: CaseRecord, folder: Path) -> Iterator[str]:
+def _made(suite: Suite, record: CaseRecord, folder: Path) -> CaseRecord | str:
+    """The record of what lies in a folder, or why there is none."""
     if (size := sum(path.lstat().st_size for path in suite.held_logs(folder))) > LARGEST:
-        yield f"its logs are too large to be read anew: {size >> 20} MiB, at most {LARGEST >> 20}"
-        return
+        return f"its logs are too large to be read anew: {size >> 20} MiB, at most {LARGEST >> 20}"
     try:
         made = suite.collect(folder, record)
     except UNREADABLE as error:
-        yield f"its figures cannot be computed anew: {reason(error)}"
-        return
-    if made is None:
-        yield f"its figures cannot be computed anew: suite {suite.name} has no way to"
-        return
-    made = made.model_copy(update={name: getattr(record, name) for name in (*LATER, "verdict")})
-    made = made.with_figures(suite.figures(made))
+        return f"its figures cannot be computed anew: {reason(error)}"
+    return made or f"its figures cannot be computed anew: suite {suite.name} has no way to"
+
+
+def _differing(suite: Suite, record: CaseRecord, made: CaseRecord) -> Iterator[str]:
+    later = {name: getattr(record, name) for name in (*LATER, "verdict")}
+    if not made.figures or any(getattr(made, name) != value for name, value in later.items()):
+        made = made.model_copy(update=later)
+        made = made.with_figures(suite.figures(made))
     if record.text() == made.text():
         return
     found, more = list[str](), 0

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator, Sequence
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import groupby
 from pathlib import Path
+from typing import Any
 
-from proofmark.errors import ProofmarkError
+from proofmark.errors import Problem, ProofmarkError
 from proofmark.literal import literal
 from proofmark.record.envelope import CaseRecord
 from proofmark.rules.case_file import CaseFile, Parameters, content_of, load_case_file
-from proofmark.rules.config import Resolution, resolve
+from proofmark.rules.config import resolve
 from proofmark.rules.legality import Override, OverrideLayer
 from proofmark.suite import Suite
 from proofmark.verification.made_up import UNREADABLE, reason
@@ -46,8 +48,7 @@ def held(suite: Suite, record: CaseRecord) -> Held:
         told = f"others than in commit {made:.40}" if made else "others than it was resolved from"
         return Held(note=f"its configuration is not resolved again: the files of its case are {told}")
     try:
-        file = _case_file(path, record.suite, record.profile, common, suite.case_type.parameters_type, record.case_hash)
-        return Held(tuple(_faults(suite, record, file)))
+        return Held(tuple(_faults(_asked(suite, record, path, record.case_hash), record)))
     except (ProofmarkError, *UNREADABLE) as error:
         return Held((f"its configuration cannot be resolved again: {reason(error)}",))
 
@@ -63,23 +64,61 @@ def folder_of(suite: Suite) -> Path:
     return Path(inspect.getfile(type(suite))).parent
 
 
-def _faults(suite: Suite, record: CaseRecord, file: CaseFile) -> Iterator[str]:
+@dataclass(frozen=True)
+class _Asked:
+    """What a configuration follows from; many records have the same. `overrides` are JSON."""
+
+    suite: Suite
+    path: Path
+    name: str
+    profile: str
+    content: str
+    vendor: str
+    scale: str
+    overrides: str
+
+
+def _asked(suite: Suite, record: CaseRecord, path: Path, content: str) -> _Asked:
+    scale = record.variant.get("scale", "") if suite.scaled else ""
+    overrides = json.dumps([vars(override) for override in record.overrides])
+    return _Asked(suite, path, record.suite, record.profile, content, record.vendor, scale, overrides)
+
+
+@dataclass(frozen=True)
+class _Due:
+    """A configuration as its case's files and its overrides give it."""
+
+    problems: tuple[Problem, ...]
+    values: Mapping[str, Any]
+    hash: str
+    overrides: tuple[Override, ...]
+
+
+def _faults(asked: _Asked, record: CaseRecord) -> Iterator[str]:
     """Its overrides are laid over the case again: those that were asked for, from which the last ones follow."""
     fewest: list[str] | None = None
     for given in range(len(record.overrides), max(-1, len(record.overrides) - SETTLED - 1), -1):
-        found = list(_wrong(_resolved(suite, record, file, given), record))
+        found = list(_wrong(_due(asked, given), record))
         fewest = found if fewest is None or len(found) < len(fewest) else fewest
         if not fewest:
             return
     yield from fewest or ()
 
 
-def _resolved(suite: Suite, record: CaseRecord, file: CaseFile, given: int) -> Resolution:
-    settled = ("compiler", "default", f"vendor {record.vendor}")
-    default = next((each.new for each in record.overrides if (each.key, each.old, each.origin) == settled), None)
-    layers = list(_layers(record.overrides[:given], record.vendor, suite.closed))
-    resolution = resolve(file, record.vendor, layers, default if suite.compiles else None)
-    return suite.settle(resolution, record.variant.get("scale", "") if suite.scaled else "", file.path)
+@lru_cache(maxsize=256)
+def _due(asked: _Asked, given: int) -> _Due:
+    """What the first `given` overrides make of the case."""
+    suite, overrides = asked.suite, [Override(**each) for each in json.loads(asked.overrides)]
+    kind, common = suite.case_type.parameters_type, folder_of(suite) / COMMON
+    file = _case_file(asked.path, asked.name, asked.profile, common, kind, asked.content)
+    settled = ("compiler", "default", f"vendor {asked.vendor}")
+    default = next((each.new for each in overrides if (each.key, each.old, each.origin) == settled), None)
+    layers = list(_layers(overrides[:given], asked.vendor, suite.closed))
+    resolution = resolve(file, asked.vendor, layers, default if suite.compiles else None)
+    found = suite.settle(resolution, asked.scale, file.path)
+    plain = found.config.as_dict()
+    values = {**plain["parameters"], **plain["configurations"]}
+    return _Due(found.problems, values, found.config.hash, found.config.overrides)
 
 
 def _layers(overrides: Sequence[Override], vendor: str, closed: bool) -> Iterator[OverrideLayer]:
@@ -88,15 +127,13 @@ def _layers(overrides: Sequence[Override], vendor: str, closed: bool) -> Iterato
         yield OverrideLayer(origin, {override.key: override.new for override in group}, closed, vendors_own=own)
 
 
-def _wrong(found: Resolution, record: CaseRecord) -> Iterator[str]:
-    yield from (f"its configuration is not legal: {problem}" for problem in found.problems)
-    plain = found.config.as_dict()
-    due = {**plain["parameters"], **plain["configurations"]}
-    for key in sorted(due.keys() | record.config.keys()):
-        if key not in record.config or key not in due or due[key] != record.config[key]:
-            said, files = (literal(values.get(key))[:80] for values in (record.config, due))
+def _wrong(due: _Due, record: CaseRecord) -> Iterator[str]:
+    yield from (f"its configuration is not legal: {problem}" for problem in due.problems)
+    for key in sorted(due.values.keys() | record.config.keys()):
+        if key not in record.config or key not in due.values or due.values[key] != record.config[key]:
+            said, files = (literal(values.get(key))[:80] for values in (record.config, due.values))
             yield f"config.{key} is {said}, its case's files and its overrides give {files}"
-    if found.config.hash != record.config_hash:
+    if due.hash != record.config_hash:
         yield "config_hash is not that of its configuration"
-    if found.config.overrides != record.overrides:
+    if due.overrides != record.overrides:
         yield "its overrides are not what its case's files make of them"

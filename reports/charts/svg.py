@@ -117,4 +117,10 @@ def _name(key: str) -> str:
 
 
 def _value(value: str | float) -> str:
-    return html.escape(value) if isinstance(value, str) else f"{value:.6g}"
+    return _attribute(value) if isinstance(value, str) else f"{value:.6g}"
+
+
+@lru_cache(maxsize=1024)
+def _attribute(value: str) -> str:
+    """Escaped; most are styles, of which there are few."""
+    return html.escape(value)

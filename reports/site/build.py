@@ -8,6 +8,7 @@ nothing hangs on any more is deleted after that.
 from __future__ import annotations
 
 import fcntl
+import gc
 import hashlib
 import itertools
 import re
@@ -38,6 +39,9 @@ from reports.site.reading import Look, Reader, held
 INDEX, LOCK, SWITCH = ".index.sqlite", ".lock", "site.js"
 FEW = 16
 """Sessions that are read without other processes."""
+
+RARELY = 50_000
+"""Objects more than there were, after which a process that reads looks for those that nobody has."""
 
 HOUSE = Path(__file__).parents[2]
 
@@ -159,6 +163,8 @@ def _begin(reader: Reader) -> None:
     """A process that reads ends with the one that builds, and leaves interrupts to it."""
     global _reader
     _reader = reader
+    gc.freeze()  # what it begins with stays, and a session leaves little that goes round in circles
+    gc.set_threshold(RARELY)
     die_with_parent(signal.SIGKILL)()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
