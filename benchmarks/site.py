@@ -1,26 +1,30 @@
 """`python -m benchmarks.site RECORD`: what building the scoreboard of 10,000 records costs, and when it is painted.
 
 Prints seconds by the clock and peak memory of a first build, of one more after another record, and, where Chromium is
-there, when the pages of the largest case are first painted. The records are made up after RECORD, so that they follow
-from no logs: with `--logs` a copy of its session's logs lies beside each, and all of verification is done, in vain;
-without it their verification is taken as given, since otherwise nothing would be ranked.
+there, when the pages of the largest case are first painted. The records are made up after RECORD. With `--verify` they
+are made of logs that are made up after those beside it, and all of them are verified, as `python -m reports.site` does;
+without it they follow from no logs, and their verification is taken as given.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import resource
 import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
 
-from benchmarks.synthetic_records import write_synthetic
-from proofmark.record.manifest import write_manifest
+from benchmarks.synthetic_records import write_synthetic, write_verified
 from proofmark.suite import Suite, find_suites
+from proofmark.verification.verify import verify
 from reports.site.build import HOUSE, build
 from reports.site.reading import Seen, held
 
@@ -43,23 +47,21 @@ def main() -> None:
     parser.add_argument("--records", type=int, default=10_000)
     parser.add_argument("--cases", type=int, default=4)
     parser.add_argument("--processes", type=int, default=2)
-    parser.add_argument("--logs", action="store_true", help="verify, with the logs that lie beside RECORD")
+    parser.add_argument("--verify", action="store_true", help="verify all; they are of RECORD's own case, then")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="proofmark-site-") as folder:
         results, site = Path(folder, "results"), Path(folder, "site")
-        write_synthetic(given.record, results, given.records, given.cases)
-        if given.logs:
-            _with_logs(given.record.parent, results)
-        suites, look = find_suites(HOUSE / "suites"), held if given.logs else _taken_as_given
+        suites, look = find_suites(HOUSE / "suites"), held if given.verify else _taken_as_given
+        made: Callable[[Path, int], None] = partial(_unverified, given.record, given.cases)
+        if given.verify:
+            made = _verified(given.record, suites)
+        made(results, given.records)
         for what in ("first build", "nothing new"):
             began, busy = time.perf_counter(), _processor_seconds()
             built = build([results], site, suites, look, given.processes)
             took = f"{time.perf_counter() - began:6.1f} s, {_processor_seconds() - busy:.1f} s of processors"
             print(f"{what:14} {took}, {built.read} of {built.runs} read, {_peaks()}", flush=True)
-        one_more = results / "one-more"
-        write_synthetic(given.record, one_more, 1)
-        record = next(one_more.rglob("record.json"))
-        record.write_text(record.read_text(encoding="utf-8").replace('"seed": 0', '"seed": 1'), encoding="utf-8")
+        made(results / "one more", 1)
         began = time.perf_counter()
         built = build([results], site, suites, look, given.processes)
         print(f"{'one more':14} {time.perf_counter() - began:6.1f} s, {built.read} of {built.runs} read")
@@ -72,11 +74,27 @@ def _taken_as_given(folder: Path, suites: Mapping[str, Suite]) -> Seen:
     return Seen((), {})
 
 
-def _with_logs(run_dir: Path, results: Path) -> None:
-    for record in results.rglob("record.json"):
-        for log in run_dir.glob("*.jsonl"):
-            shutil.copy(log, record.parent)
-        write_manifest(record.parents[2])
+def _unverified(record: Path, cases: int, folder: Path, count: int) -> None:
+    write_synthetic(record, folder, count, cases)
+    if count == 1:  # the first would be equal to the first of many
+        for path in folder.rglob("record.json"):
+            path.write_text(path.read_text(encoding="utf-8").replace('"seed": 0', '"seed": 1'), encoding="utf-8")
+
+
+def _verified(record: Path, suites: Mapping[str, Suite]) -> Callable[[Path, int], None]:
+    suite = suites[json.loads(record.read_text(encoding="utf-8"))["suite"]]
+
+    def made(folder: Path, count: int) -> None:
+        numbers = range(count) if count > 1 else range(1_000_000, 1_000_001)
+        with ProcessPoolExecutor(2, get_context("fork")) as pool:
+            shares = [numbers[share::8] for share in range(8)]
+            for done in [pool.submit(write_verified, record, folder, suite, share, count) for share in shares]:
+                done.result()
+        first = verify(next(iter(sorted(folder.iterdir()))), suites)
+        if first.findings or first.notes:
+            raise SystemExit(f"what is made up does not verify: {(*first.findings, *first.notes)[0]}")
+
+    return made
 
 
 def _processor_seconds() -> float:
