@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import statistics
+from bisect import insort
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from proofmark.gate.sequence import median_interval
 from proofmark.record.compared import Outcome, Ratio, outcome_of
@@ -23,16 +24,32 @@ class Policy:
         error: probability of a false alarm over all metrics of the session together.
         metrics: how many those are. Bonferroni: each has an equal share of `error`, which holds however they depend on
             each other, and whichever of them are looked at first.
+        luck: probability, at most, that a loading of one program on both sides puts a given one of them ahead by more
+            than the width for as long as it lasts.
+        again: probability that the interval of a loading after the first misses.
     """
 
     width: float = 0.02
     error: float = 0.01
     metrics: int = 1
+    luck: float = 0.25
+    again: float = 0.05
 
     @property
     def share(self) -> float:
         """The probability of a false alarm that one metric may have."""
         return self.error / self.metrics
+
+    @property
+    def loadings(self) -> int:
+        """How many must agree before there is an alarm: so few are all lucky on one of two sides, or missed."""
+        first, later = self.luck + self.share, self.luck + self.again
+        return 1 + math.ceil(max(1.0, math.log(self.share / (2 * first)) / math.log(later)))
+
+    @property
+    def afterwards(self) -> Policy:
+        """What is asked of a loading after the first."""
+        return replace(self, error=self.again, metrics=1)
 
 
 @dataclass(frozen=True)
@@ -56,7 +73,10 @@ def known_of(base: Sequence[float], head: Sequence[float], error: float) -> Know
         head: likewise.
         error: probability that the interval does not hold the median, however often one looks.
     """
-    logs = [math.log(one / other) for one, other in zip(head, base, strict=True)]
+    return _known([math.log(one / other) for one, other in zip(head, base, strict=True)], error)
+
+
+def _known(logs: Sequence[float], error: float) -> Known:
     return Known(statistics.median(logs) if logs else None, *median_interval(logs, error))
 
 
@@ -67,6 +87,9 @@ class Pairs:
         self._policy = policy
         self._base: dict[str, list[float]] = {metric: [] for metric in metrics}
         self._head: dict[str, list[float]] = {metric: [] for metric in metrics}
+        self._logs: dict[str, list[float]] = {metric: [] for metric in metrics}
+        """Of the ratios, in rising order."""
+
         self._clear: dict[str, Ratio] = {}
 
     @property
@@ -92,8 +115,8 @@ class Pairs:
         for metric in self._base:
             self._base[metric].append(base[metric])
             self._head[metric].append(head[metric])
-            ratio = self._ratio(metric)
-            if metric not in self._clear and ratio.outcome is not Outcome.AMBIGUOUS:
+            insort(self._logs[metric], math.log(head[metric] / base[metric]))
+            if metric not in self._clear and (ratio := self._ratio(metric)).outcome is not Outcome.AMBIGUOUS:
                 self._clear[metric] = ratio
 
     def ratios(self) -> tuple[Ratio, ...]:
@@ -105,7 +128,7 @@ class Pairs:
         )
 
     def _ratio(self, metric: str) -> Ratio:
-        known = known_of(self._base[metric], self._head[metric], self._policy.share)
+        known = _known(self._logs[metric], self._policy.share)
         return ratio_of(metric, known, self._policy.width, len(self._base[metric]))
 
 

@@ -13,6 +13,9 @@ from proofmark.record.compared import Outcome, Ratio
 
 DIFFERENT = (Outcome.REGRESSION, Outcome.IMPROVEMENT)
 
+FIRST = 1 / 3
+"""Share of the budget after which a first loading that has an alarm leaves the rest to others."""
+
 
 class Side(Protocol):
     """One version of a case, ready to be timed."""
@@ -55,6 +58,7 @@ class Race:
         clock: seconds, monotonic.
         coin: whether the base comes first in the next pair. It must be fair and nobody may foresee it.
         tell: gets the number of pairs so far.
+        whole_runs: each pair is of processes of its own, so that none is to be loaded again.
     """
 
     metrics: Sequence[str]
@@ -63,26 +67,33 @@ class Race:
     clock: Callable[[], float]
     coin: Callable[[], bool]
     tell: Callable[[int], None] = lambda pairs: None
+    whole_runs: bool = False
 
     def run(self, load: Load) -> Raced:
         """Compare. What two processes of one program differ by, such as where their memory lies, no pair shows: before
-        there is an alarm, both sides are loaded anew, and must say the same again. Half of the time is kept for it."""
+        there is an alarm, both sides are loaded anew, and must say the same again, so often that luck would not."""
         raced, begun = Raced(), self.clock()
-        halfway, deadline = begun + self.seconds / 2, begun + self.seconds
-        pairs = self._timed(load, self.metrics, raced, lambda pairs: halfway if pairs.alarming else deadline)
-        raced.ratios = pairs.ratios()
-        alarming = [ratio.metric for ratio in raced.ratios if ratio.outcome in DIFFERENT]
-        if alarming and not raced.problems:
-            loading = raced.loading_seconds
-            again = Pairs(alarming, self.policy)
-            if self.clock() + loading < deadline:
+        early, deadline = begun + self.seconds * FIRST, begun + self.seconds
+        needed = 1 if self.whole_runs else self.policy.loadings
+        alone = deadline if needed == 1 else early
+        pairs = self._timed(load, self.metrics, raced, lambda pairs: alone if pairs.alarming else deadline)
+        found = {ratio.metric: [ratio] for ratio in pairs.ratios()}
+        alarming = [metric for metric, (ratio,) in found.items() if ratio.outcome in DIFFERENT]
+        for _ in range(needed - 1):
+            if not alarming or raced.problems:
+                break
+            again = Pairs(alarming, self.policy.afterwards)
+            if self.clock() + raced.loading_seconds < deadline:
                 again = self._timed(load, alarming, raced, lambda _: deadline)
-            raced.ratios = _agreed(pairs, again.ratios())
+            for ratio in again.ratios():
+                found[ratio.metric].append(ratio)
+            alarming = [metric for metric in alarming if found[metric][-1].outcome is found[metric][0].outcome]
+        raced.ratios = tuple(_settled(loadings, needed) for loadings in found.values())
         return raced
 
     def _timed(self, load: Load, metrics: Sequence[str], raced: Raced, until: Callable[[Pairs], float]) -> Pairs:
         """All pairs of one loading."""
-        pairs, begun = Pairs(metrics, self.policy), self.clock()
+        pairs, begun = Pairs(metrics, self.policy.afterwards if raced.loadings else self.policy), self.clock()
         try:
             with load() as (base, head):
                 raced.loadings += 1
@@ -100,19 +111,20 @@ class Race:
         return pairs
 
 
-def _agreed(first: Pairs, again: Sequence[Ratio]) -> tuple[Ratio, ...]:
-    """A metric differs if it does in both loadings; the smaller of the two differences is told, with all pairs."""
-    found = {ratio.metric: ratio for ratio in again}
-    return tuple(_settled(ratio, found.get(ratio.metric)) for ratio in first.ratios())
-
-
-def _settled(first: Ratio, second: Ratio | None) -> Ratio:
-    if second is None:
+def _settled(loadings: Sequence[Ratio], needed: int) -> Ratio:
+    """A metric differs if it does in as many loadings as are needed; the smallest of the differences is told."""
+    first, *others = loadings
+    if not others:
         return first
-    both = {"loadings": ((first.low, first.high), (second.low, second.high))}
-    if not second.pairs or first.value is None or second.value is None:
-        return first.model_copy(update={"outcome": Outcome.AMBIGUOUS, **both})
-    nearer = min(first, second, key=lambda ratio: abs(math.log(ratio.value or 1.0)))
-    outcome = first.outcome if first.outcome is second.outcome else Outcome.AMBIGUOUS
-    pairs = {"pairs": first.pairs + second.pairs, "base": first.base + second.base, "head": first.head + second.head}
-    return nearer.model_copy(update={"outcome": outcome, **pairs, **both})
+    timed = [ratio for ratio in loadings if ratio.value is not None]
+    agreed = len(timed) == needed and all(ratio.outcome is first.outcome for ratio in timed)
+    nearest = min(timed, key=lambda ratio: abs(math.log(ratio.value or 1.0)))
+    rates = {side: tuple(rate for ratio in timed for rate in getattr(ratio, side)) for side in ("base", "head")}
+    return nearest.model_copy(
+        update={
+            "outcome": first.outcome if agreed else Outcome.AMBIGUOUS,
+            "pairs": sum(ratio.pairs for ratio in timed),
+            "loadings": tuple((ratio.low, ratio.high) for ratio in loadings),
+            **rates,
+        }
+    )

@@ -37,6 +37,7 @@ class Sides:
         folder: for their results.
         base_cache: the base's cache of weights.
         tell: shows a line.
+        coin: whether the base is loaded first: what the second finds differs, as memory does that the first left.
         seconds: that the comparison may take.
         differences: between the two, as far as they are known.
     """
@@ -52,6 +53,7 @@ class Sides:
     folder: Path
     base_cache: Path
     tell: Callable[[str], None]
+    coin: Callable[[], bool]
     seconds: float = 0.0
     differences: tuple[str, ...] = ()
     _tasks: dict[str, Task] = field(default_factory=dict)
@@ -65,15 +67,15 @@ class Sides:
             yield whole[0], whole[1]
             return
         with ExitStack() as stack:
-            sessions = []
-            for tree in self.trees:
+            sessions = {}
+            for tree in self.trees if self.coin() else self.trees[::-1]:
                 self.tell(f"loading the {tree.name}")
-                session, _ = self.start(tree)
-                stack.callback(session.end)
-                sessions.append(session)
-                self.look_at(tree, session.ready())
+                sessions[tree.name], _ = self.start(tree)
+                stack.callback(sessions[tree.name].end)
+                self.look_at(tree, sessions[tree.name].ready())
             self.tell("timing base and head in turns")
-            yield sessions[0], sessions[1]
+            base, head = (sessions[tree.name] for tree in self.trees)
+            yield base, head
 
     def start(self, tree: Tree) -> tuple[Session, Path]:
         """A session, and where its record will be."""

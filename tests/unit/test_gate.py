@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from proofmark.gate.decision import Pairs, Policy, Rates, known_of
-from proofmark.gate.race import Race, Raced, Side, SideLost
+from proofmark.gate.race import DIFFERENT, Race, Raced, Side, SideLost
 from proofmark.gate.sequence import median_interval
 from proofmark.inference.verdict import judge
 from proofmark.record.compared import Compared, Outcome, Ratio
@@ -138,8 +138,10 @@ class Program:
         return self.machine.round(self.pace)
 
 
-def raced(machine: Machine, head: float, *again: float, seconds: float = 60.0, **more: Any) -> Raced:
-    """A comparison with a base of pace 1; the head's pace may be another `again`, when it is loaded a second time."""
+def raced(
+    machine: Machine, head: float, *again: float, seconds: float = 60.0, whole_runs: bool = False, **more: Any
+) -> Raced:
+    """A comparison with a base of pace 1; the head's pace may be another `again`, when it is loaded another time."""
     paces = iter([head, *again, *[head] * 9])
 
     @contextmanager
@@ -147,8 +149,9 @@ def raced(machine: Machine, head: float, *again: float, seconds: float = 60.0, *
         yield Program(machine, 1.0), Program(machine, next(paces), **more)
 
     coin = random.Random(7)
-    race = Race(["core"], Policy(), seconds, lambda: machine.now, lambda: coin.random() < 0.5)
-    return race.run(load)
+    return Race(
+        ["core"], Policy(), seconds, lambda: machine.now, lambda: coin.random() < 0.5, whole_runs=whole_runs
+    ).run(load)
 
 
 def outcomes(head: float, slow: bool) -> Counter[Outcome]:
@@ -161,14 +164,58 @@ def test_both_sides_meet_a_machine_that_is_half_as_fast_for_a_while() -> None:
     assert outcomes(0.99, slow=True)[Outcome.IMPROVEMENT] == 0
 
 
-def test_an_alarm_is_one_only_if_both_sides_loaded_anew_say_it_again() -> None:
+def test_an_alarm_is_one_only_if_both_sides_loaded_anew_say_it_again_and_again() -> None:
     same = raced(Machine(1), 0.9)
-    assert (same.ratios[0].outcome, same.loadings) == (Outcome.REGRESSION, 2)
+    assert (
+        (same.ratios[0].outcome, same.loadings)
+        == (Outcome.REGRESSION, Policy().loadings)
+        == (same.ratios[0].outcome, 5)
+    )
+    assert len(same.ratios[0].base) == same.ratios[0].pairs == len(same.base_first)
+    for agreeing in range(1, 5):
+        late = raced(Machine(1), *[0.9] * agreeing, 1.0)
+        assert (late.ratios[0].outcome, late.loadings) == (Outcome.AMBIGUOUS, agreeing + 1)
     once = raced(Machine(1), 0.9, 1.0)
-    assert (once.ratios[0].outcome, once.loadings) == (Outcome.AMBIGUOUS, 2)
+    other = raced(Machine(1), 0.9, 1.1)
+    assert (other.ratios[0].outcome, other.loadings) == (Outcome.AMBIGUOUS, 2)
     assert once.ratios[0].value == pytest.approx(1.0, abs=0.02)
     quiet = raced(Machine(1), 1.0)
     assert (quiet.ratios[0].outcome, quiet.loadings) == (Outcome.SAME, 1)
+
+
+@pytest.mark.parametrize(
+    "luck",
+    [
+        lambda chance: chance.gauss(0, 0.01),
+        lambda chance: chance.gauss(0, 0.02),
+        lambda chance: chance.gauss(0, 0.04),
+        lambda chance: 0.08 * (chance.choice((0, 1)) - chance.choice((0, 1))),
+    ],
+    ids=["1 %", "2 %", "4 %", "two states"],
+)
+def test_one_program_that_is_as_fast_as_it_was_loaded_is_not_called_another(luck: Draw) -> None:
+    """Of 300 sessions at most 8 have an alarm, if their probability is 1 %, with one of 0.4 %."""
+    alarms = 0
+    for seed in range(300):
+        chance = random.Random(seed)
+        paces = [math.exp(luck(chance)) for _ in range(9)]
+        alarms += raced(Machine(seed), *paces).ratios[0].outcome in DIFFERENT
+    assert alarms <= 8
+
+
+def test_so_many_loadings_must_agree_as_luck_asks_for() -> None:
+    assert [Policy(metrics=metrics).loadings for metrics in (1, 2, 20, 100)] == [5, 5, 7, 9]
+    assert Policy(luck=0.01, again=0.01).loadings == 2
+    for metrics in (1, 2, 20, 100):
+        policy = Policy(metrics=metrics)
+        lucky = (policy.luck + policy.share) * (policy.luck + policy.again) ** (policy.loadings - 1)
+        assert 2 * metrics * lucky <= policy.error
+
+
+def test_of_whole_runs_each_is_a_loading_of_its_own() -> None:
+    slower = raced(Machine(1), 0.9, whole_runs=True)
+    assert (slower.ratios[0].outcome, slower.loadings) == (Outcome.REGRESSION, 1)
+    assert not slower.ratios[0].loadings
 
 
 def test_no_width_makes_an_answer_of_two_loadings_that_disagree() -> None:
@@ -181,7 +228,7 @@ def test_no_width_makes_an_answer_of_two_loadings_that_disagree() -> None:
         assert judge(wider).kind is VerdictKind.AMBIGUOUS
     assert once[0].outcome_at(0.3) is Outcome.SAME
     same = raced(Machine(1), 0.9).ratios[0]
-    assert len(same.loadings) == 2 and same.outcome_at(0.021) is Outcome.REGRESSION
+    assert len(same.loadings) == 5 and same.outcome_at(0.021) is Outcome.REGRESSION
 
 
 def test_a_budget_too_small_for_any_answer_is_ambiguous() -> None:

@@ -384,6 +384,7 @@ def test_both_sides_are_looked_at_before_any_rate_counts(tmp_path: Path) -> None
             folder=tmp_path,
             base_cache=tmp_path,
             tell=lambda _: None,
+            coin=lambda: True,
         )
         sides.look_at(base, task())
         sides.look_at(head, task(**changes))
@@ -405,6 +406,7 @@ def test_of_a_case_that_the_base_does_not_support_nothing_is_compared(
     ready = READY.replace("config_hash", f"verdict={says}, config_hash")
     program = [sys.executable, "-c", SIDE + ready + "commands.read()"]
     monkeypatch.setattr(Tree, "command", lambda *_: program)
+    monkeypatch.setattr(baseline, "_coin", lambda: True)
     (history / "fixtures/gate").mkdir(parents=True)
     for name in ("fixtures/gate/side.py", "test_a.py"):
         (history / name).touch()
@@ -422,3 +424,32 @@ def test_of_a_case_that_the_base_does_not_support_nothing_is_compared(
     beside = judged().model_copy(update={"compared": compared})
     assert judge(beside).kind is VerdictKind.PASS
     assert compared.new in [figure.value for figure in figures(beside)]
+
+
+def test_a_coin_says_which_side_is_loaded_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    trees = (Tree("base", tmp_path, "python", tmp_path), Tree("head", tmp_path, "python", tmp_path))
+    for base_first in (True, False):
+        started: list[str] = []
+        sides = Sides(
+            trees=trees,
+            house=tmp_path,
+            run="a/run",
+            module=Path("test_a.py"),
+            options=[],
+            scale="",
+            short_rounds=True,
+            configurations=(),
+            folder=tmp_path,
+            base_cache=tmp_path,
+            tell=lambda _: None,
+            coin=lambda first=base_first: first,
+        )
+
+        def start(tree: Tree, started: list[str] = started) -> tuple[Any, Path]:
+            started.append(tree.name)
+            return SimpleNamespace(name=tree.name, ready=task, end=lambda: None), tmp_path
+
+        monkeypatch.setattr(sides, "start", start)
+        with sides.loaded() as loaded:
+            assert [side.name for side in loaded] == ["base", "head"]  # type: ignore[attr-defined]
+        assert started == (["base", "head"] if base_first else ["head", "base"])

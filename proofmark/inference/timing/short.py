@@ -1,4 +1,4 @@
-"""Short rounds of a target that is loaded, for the speed gate: a tenth of a second, as often as it is asked for.
+"""Short rounds of a target that is loaded, for the speed gate: a twentieth of a second, as often as asked.
 
 A target that was judged may do something else from then on. So each round has fresh batches among the data's, as timed
 rounds have, and after it, before its rates are told, random rows of it are held against the reference; the mean of all
@@ -35,10 +35,11 @@ if TYPE_CHECKING:
 
     from proofmark.case import Batch, Loader
 
-SECONDS = 0.1
-"""That a round lasts: long beside a call, short beside the seconds for which a machine is slower."""
+SECONDS = 0.05
+"""That a round lasts: long beside a call, short beside the time for which a machine is slower. Neighbours of a virtual
+machine come and go within tens of milliseconds: many short pairs tell more than a few long ones in the same time."""
 
-SETTLING = 0.05
+SETTLING = 0.02
 """Seconds of untimed calls before each: caches and clocks are the other side's, and its threads may still wait."""
 
 LONGER = 20

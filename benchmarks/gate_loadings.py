@@ -1,0 +1,97 @@
+"""`python -m benchmarks.gate_loadings`: how often the speed gate raises a false alarm where what two processes of one
+program differ by for their whole life scatters, and how often it finds 5 %. Nothing is timed: all of it is drawn.
+
+A loading's ratio of speeds is drawn first: normally, or of two states that either process is in, one a share slower
+than the other. Its pairs scatter around that. A pair and a loading take as long as those of `make gate-power` do.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import random
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from proofmark.gate.decision import Policy, Rates
+from proofmark.gate.race import DIFFERENT, Race, Side
+from proofmark.record.compared import Outcome
+
+METRICS = ("core", "whole")
+PAIR, LOADING = 0.2, 3.0
+"""Seconds."""
+
+Law = Callable[[random.Random], float]
+LAWS: dict[str, Law] = {
+    **{f"normal, {sd} %": lambda chance, sd=sd: chance.gauss(0, sd / 100) for sd in (0, 1, 2, 3, 4)},
+    **{f"two states, {d} %": lambda chance, d=d: (chance.choice((0, d)) - chance.choice((0, d))) / 100 for d in (4, 8)},
+}
+"""Of the logarithm of the ratio of a loading."""
+
+
+@dataclass
+class Drawn:
+    """A session's machine: time that passes only in rounds."""
+
+    chance: random.Random
+    law: Law
+    noise: float
+    effect: float
+    now: float = 0.0
+    ratio: float = field(default=0.0, init=False)
+
+    @contextmanager
+    def load(self) -> Iterator[tuple[Side, Side]]:
+        """Both sides, anew."""
+        self.now += LOADING
+        self.ratio = self.law(self.chance) + math.log1p(-self.effect)
+        yield _Side(self, 0.0), _Side(self, 1.0)
+
+    def rates(self, share: float) -> Rates:
+        """A round's: both metrics have the loading's ratio, and half of their noise, in common."""
+        self.now += PAIR / 2
+        common, sd = self.chance.gauss(0, self.noise / 2), self.noise / 2
+        return {name: 100 * math.exp(share * self.ratio + common + self.chance.gauss(0, sd)) for name in METRICS}
+
+
+@dataclass
+class _Side:
+    machine: Drawn
+    share: float
+
+    def rates(self) -> Rates:
+        return self.machine.rates(self.share)
+
+
+def session(number: int, law: Law, noise: float, effect: float, seconds: float) -> list[Outcome]:
+    """What came of a session, by metric."""
+    chance = random.Random(number)
+    machine = Drawn(chance, law, noise, effect)
+    policy = Policy(metrics=len(METRICS))
+    race = Race(METRICS, policy, seconds, lambda: machine.now, lambda: chance.random() < 0.5)
+    return [ratio.outcome for ratio in race.run(machine.load).ratios]
+
+
+def main() -> None:
+    """Print a line for each law, noise of pairs, and slowdown."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sessions", type=int, default=1000)
+    parser.add_argument("--budget", type=float, default=60.0, metavar="SECONDS", help="of a session (60)")
+    given = parser.parse_args()
+    for effect in (0.0, 0.05):
+        for noise in (0.05, 0.1):
+            for name, law in LAWS.items():
+                found: Counter[str] = Counter()
+                for number in range(given.sessions):
+                    outcomes = session(number, law, noise, effect, given.budget)
+                    found.update([outcomes[0], *(["any alarm"] if {*outcomes} & {*DIFFERENT} else [])])
+                told = ", ".join(
+                    f"{kind} {100 * found[kind] / given.sessions:.1f} %" for kind in ("any alarm", *Outcome)
+                )
+                print(f"{effect:.0%} slower, pairs {noise:.0%}, loadings {name:16} {told}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
