@@ -24,9 +24,19 @@ PAIR, LOADING = 0.2, 3.0
 """Seconds."""
 
 Law = Callable[[random.Random], float]
+
+
+def _normal(percent: float) -> Law:
+    return lambda chance: chance.gauss(0, percent / 100)
+
+
+def _two_states(percent: float) -> Law:
+    return lambda chance: percent / 100 * (chance.choice((0, 1)) - chance.choice((0, 1)))
+
+
 LAWS: dict[str, Law] = {
-    **{f"normal, {sd} %": lambda chance, sd=sd: chance.gauss(0, sd / 100) for sd in (0, 1, 2, 3, 4)},
-    **{f"two states, {d} %": lambda chance, d=d: (chance.choice((0, d)) - chance.choice((0, d))) / 100 for d in (4, 8)},
+    **{f"normal, {percent} %": _normal(percent) for percent in (0, 1, 2, 3, 4)},
+    **{f"two states, {percent} %": _two_states(percent) for percent in (4, 8)},
 }
 """Of the logarithm of the ratio of a loading."""
 
@@ -78,7 +88,7 @@ def main() -> None:
     """Print a line for each law, noise of pairs, and slowdown."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sessions", type=int, default=1000)
-    parser.add_argument("--budget", type=float, default=60.0, metavar="SECONDS", help="of a session (60)")
+    parser.add_argument("--budget", type=float, default=120.0, metavar="SECONDS", help="of a session (120)")
     given = parser.parse_args()
     for effect in (0.0, 0.05):
         for noise in (0.05, 0.1):

@@ -261,7 +261,7 @@ def main() -> None:
     """Run all, print a table; exit code 1 where a promise does not hold."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=40, help="real sessions of each kind (40)")
-    parser.add_argument("--budget", type=float, default=40.0, metavar="SECONDS", help="of a session (40)")
+    parser.add_argument("--budget", type=float, default=50.0, metavar="SECONDS", help="of a session (50)")
     arguments = parser.parse_args()
     context = multiprocessing.get_context("forkserver")
     modules = [f"suites.inference.test_{case}" for case in CASES]

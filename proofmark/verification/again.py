@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -39,8 +39,10 @@ def faults(suite: Suite, record: CaseRecord, folder: Path) -> Iterator[str]:
 def _faults(suite: Suite, record: CaseRecord, folder: Path) -> Iterator[str]:
     made = _made(suite, record, folder)
     if record.log is not None:
-        known = isinstance(made, CaseRecord) and made.log == record.log
-        changed = made.changed if known else changes(folder / LOG, record.log)
+        if isinstance(made, CaseRecord) and made.log == record.log:
+            changed: Sequence[str] = made.changed
+        else:
+            changed = changes(folder / LOG, record.log)
         yield from (f"its event log is not the one that was sealed: {what}" for what in changed)
     yield from [made] if isinstance(made, str) else _differing(suite, record, made)
     for ratio in record.compared.ratios if record.compared else ():

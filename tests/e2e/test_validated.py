@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,10 +35,10 @@ class Earlier:
     def record(self) -> Path:
         return self.ran.case_dir() / "record.json"
 
-    def relying(self, *options: str, onnx: Path | None = None, record: Path | None = None) -> Ran:
+    def relying(self, *options: str, onnx: Path | None = None, vendor: str = "cpu") -> Ran:
         """A session that validates nothing, with the earlier record."""
         given = ("--set", "no_validation=true", "--set", f"exist_onnx_path={onnx or self.onnx}")
-        return self.house.run(*given, "--validated", str(record or self.record), *options, vendor="cpu")
+        return self.house.run(*given, "--validated", str(self.record), *options, vendor=vendor)
 
 
 @pytest.fixture(scope="module")
@@ -76,19 +75,6 @@ def test_it_passes_and_its_record_says_on_what(earlier: Earlier, suites: Mapping
     assert "validated by" in ran.output
     verified = verify(ran.run_dir, suites)
     assert verified.holds, verified.findings
-
-
-def test_both_sides_of_a_comparison_rely_on_it(earlier: Earlier) -> None:
-    """Its path is what the user typed, where the user was."""
-    root = earlier.house.root
-    (root / ".gitignore").write_text("results/\n.cache/\n__pycache__/\n")
-    for command in ("init -q", "add -A", "-c user.name=a -c user.email=a@b commit -qm base"):
-        subprocess.run(["git", "-C", str(root), *command.split()], check=True, capture_output=True)
-    record = earlier.record.relative_to(root)
-    ran = earlier.relying("-k", "tiny", "--compare", "HEAD", "--gate-budget", "4s", record=record)
-    compared = ran.record().compared
-    assert compared is not None and not compared.problems, ran.output
-    assert compared.ratios and all(ratio.pairs for ratio in compared.ratios)
 
 
 def test_another_file_another_case_and_no_file_are_told_by_the_verdict(earlier: Earlier, tmp_path: Path) -> None:
