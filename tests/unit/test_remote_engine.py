@@ -20,11 +20,13 @@ import torch
 from safetensors.torch import save_file
 
 from proofmark.errors import StepError
-from proofmark.inference.engine import protocol, slots
+from proofmark.inference.engine import protocol
 from proofmark.inference.engine.engine_process import EngineFailed, EngineProcess
 from proofmark.inference.engine.remote_engine import Placed, RemoteEngine
-from proofmark.inference.engine.slots import Pool, Slot
 from proofmark.measuring.window import run_window
+from proofmark.process import slots
+from proofmark.process.layout import BYTES, DTYPES, read_layout, written
+from proofmark.process.slots import Pool, Slot
 from proofmark.rules.config import EffectiveConfig
 from proofmark.vendor.isolation import NOT_ASKED_FOR
 from proofmark.wall.isolation import Isolation
@@ -287,8 +289,8 @@ def answer(layout: bytes, by: int = 0) -> Callable[[bytes], bytes]:
 @pytest.mark.parametrize(
     "said, told",
     [
-        (answer(protocol.written([torch.ones(4)]), by=1), "it is to a call that was not made"),
-        (answer(protocol.written([torch.ones(4)])[:-1]), "a tensor's shape is cut off"),
+        (answer(written([torch.ones(4)]), by=1), "it is to a call that was not made"),
+        (answer(written([torch.ones(4)])[:-1]), "a tensor's shape is cut off"),
         (answer(struct.pack("<BB1Q", 99, 1, 4)), "a tensor of no known form"),
         (answer(struct.pack("<BB1Q", 0, 1, 1 << 62)), "more than 1 TiB"),
         (answer(struct.pack("<BB2Q", 0, 2, 0, 1 << 63)), "more than 1 TiB"),
@@ -372,17 +374,17 @@ def test_its_vendor_does_not_change_how_it_is_said_to_be_kept(root: Path) -> Non
 
 def test_what_cannot_cross() -> None:
     with pytest.raises(ValueError, match="complex64"):
-        protocol.written([torch.ones(1, dtype=torch.complex64)])
+        written([torch.ones(1, dtype=torch.complex64)])
     with pytest.raises(ValueError, match="64 at most"):
-        protocol.written([torch.ones(1)] * 65)
+        written([torch.ones(1)] * 65)
 
 
-@pytest.mark.parametrize("name", protocol.DTYPES)
+@pytest.mark.parametrize("name", DTYPES)
 def test_a_layout_is_read_as_it_was_written(name: str) -> None:
     tensors = [torch.ones(3, 0, 5, dtype=getattr(torch, name)), torch.ones((), dtype=getattr(torch, name))]
-    layout = protocol.read_layout(protocol.written([*tensors, torch.ones(7)]))
+    layout = read_layout(written([*tensors, torch.ones(7)]))
     assert [place.shape for place in layout.places] == [(3, 0, 5), (), (7,)]
-    assert layout.size == 128 and tensors[1].element_size() == protocol.BYTES[protocol.DTYPES.index(name)]
+    assert layout.size == 128 and tensors[1].element_size() == BYTES[DTYPES.index(name)]
 
 
 class TestSlots:
@@ -398,7 +400,7 @@ class TestSlots:
     def test_one_is_free_when_its_last_view_is_gone(self) -> None:
         pool = Pool(lambda slot, descriptor: None)
         slot = pool.make(4096)
-        layout = protocol.read_layout(protocol.written([torch.ones(4, 2), torch.ones(0)]))
+        layout = read_layout(written([torch.ones(4, 2), torch.ones(0)]))
         tensors = slot.tensors(layout, lambda: pool.give_back(slot))
         kept = tensors[0][1:].numpy()
         del tensors

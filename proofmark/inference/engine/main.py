@@ -23,12 +23,13 @@ from typing import TYPE_CHECKING, Any
 
 from proofmark.errors import ProofmarkError, StepError
 from proofmark.inference.engine import protocol
-from proofmark.inference.engine.slots import Slot
 from proofmark.inference.failure import LONGEST, told
 from proofmark.measuring.precision import framework_compute
 from proofmark.measuring.window import Compute, check_answer
+from proofmark.process.layout import read_layout, written
 from proofmark.process.lifetime import end_with, leave
 from proofmark.process.log_level import log_from
+from proofmark.process.slots import Slot
 from proofmark.process.threads import one_thread
 from proofmark.process.warm.main import is_alone
 from proofmark.rules.config import EffectiveConfig
@@ -135,10 +136,10 @@ class Server:
         self._vendor.synchronize()
         outputs, foo_seconds = check_answer(returned, batch)
         try:
-            form = protocol.written(outputs)
+            form = written(outputs)
         except ValueError as error:
             raise StepError(f"the outputs have {error}") from None
-        layout, slot = protocol.read_layout(form), self._slots[target]
+        layout, slot = read_layout(form), self._slots[target]
         if layout.size > slot.size:
             slot = self._larger(layout.size, number)
         slot.lay(layout, outputs)
@@ -147,7 +148,7 @@ class Server:
         self._ready[source, text] = self._inputs(source, text)
 
     def _inputs(self, slot: int, text: bytes) -> list[torch.Tensor]:
-        return self._slots[slot].tensors(protocol.read_layout(text))
+        return self._slots[slot].tensors(read_layout(text))
 
     def _larger(self, size: int, number: int) -> Slot:
         """A slot of that size, which the referee makes."""

@@ -19,11 +19,11 @@ from typing_extensions import TypedDict
 
 from proofmark.inference.engine import protocol
 from proofmark.inference.engine.engine_process import EngineFailed, EngineProcess
-from proofmark.inference.engine.protocol import Layout
-from proofmark.inference.engine.slots import Pool, Slot, tensors_in
 from proofmark.inference.failure import LONGEST
 from proofmark.plain_json import first_of
+from proofmark.process.layout import MOST_BYTES, Layout, read_layout, written
 from proofmark.process.memory import peak_resident_bytes, reset_peak
+from proofmark.process.slots import Pool, Slot, tensors_in
 from proofmark.process.threads import one_thread
 from proofmark.wall.isolation import Isolation
 
@@ -127,8 +127,8 @@ class RemoteEngine:
             self._answer = self._pool.make(FIRST_ANSWER)
         if isinstance(inputs, Placed):
             return inputs
-        text = protocol.written(inputs)
-        layout = protocol.read_layout(text)
+        text = written(inputs)
+        layout = read_layout(text)
         slot = self._slot(layout.size) if owned else self._pool.take(layout.size)
         if slot is None:
             return inputs
@@ -140,7 +140,7 @@ class RemoteEngine:
 
     def reserve(self, inputs: list[torch.Tensor]) -> None:
         """Have slots for as many such batches as may be placed ahead."""
-        self._pool.reserve(AHEAD, protocol.read_layout(protocol.written(inputs)).size)
+        self._pool.reserve(AHEAD, read_layout(written(inputs)).size)
 
     def __call__(self, inputs: list[torch.Tensor]) -> tuple[list[torch.Tensor], float]:
         """Run one batch.
@@ -217,7 +217,7 @@ class RemoteEngine:
         """The answer to a call whose slot was too small, by way of a larger one."""
         _, given, size = protocol.LARGER_FORM.unpack(message)
         assert self._answer is not None
-        if given != number or not self._answer.size < size <= protocol.MOST_BYTES:
+        if given != number or not self._answer.size < size <= MOST_BYTES:
             raise ValueError(f"asks for a slot of {size} bytes")
         self._answer = self._pool.make(size)
         self._process.send(protocol.GO_ON_FORM.pack(protocol.GO_ON, self._answer.number, number))
@@ -231,7 +231,7 @@ class RemoteEngine:
         _, given, foo_seconds = protocol.ANSWER_FORM.unpack_from(message)
         if given != number:
             raise ValueError("it is to a call that was not made")
-        layout = protocol.read_layout(message[protocol.ANSWER_FORM.size :])
+        layout = read_layout(message[protocol.ANSWER_FORM.size :])
         assert self._answer is not None
         return Answer(self._answer.content(layout.size), layout, foo_seconds)
 

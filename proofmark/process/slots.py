@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import psutil
 
 from proofmark.errors import StepError
-from proofmark.inference.engine.protocol import Layout
+from proofmark.process.layout import Layout
 from proofmark.process.threads import one_thread
 
 if TYPE_CHECKING:
@@ -46,8 +46,8 @@ class Slot:
         self._address: int | None = None
 
     @classmethod
-    def make(cls, number: int, size: int) -> tuple[Slot, int]:
-        """A new one, and its descriptor, which the caller closes.
+    def make(cls, number: int, size: int, setting: str = "batch_size") -> tuple[Slot, int]:
+        """A new one, and its descriptor, which the caller closes. `setting` is what makes batches smaller.
 
         Raises:
             StepError: there is no memory for it.
@@ -65,7 +65,7 @@ class Slot:
                 os.close(descriptor)
             raise StepError(
                 f"no {size / 2**20:.4g} MiB of shared memory for a batch or its answer: {error.strerror or error}; "
-                "free memory, or set a smaller batch_size"
+                f"free memory, or set a smaller {setting}"
             ) from None
 
     def tensors(self, layout: Layout, on_release: Callable[[], object] | None = None) -> list[torch.Tensor]:
@@ -133,9 +133,9 @@ def tensors_in(memory: bytearray | mmap.mmap | memoryview, layout: Layout) -> li
 class Pool:
     """Slots of the referee's side that nobody uses now. A slot comes back by itself when its tensors are gone."""
 
-    def __init__(self, announce: Callable[[Slot, int], None]) -> None:
-        """`announce` tells the other side of a new slot, by its descriptor."""
-        self._announce = announce
+    def __init__(self, announce: Callable[[Slot, int], None], setting: str = "batch_size") -> None:
+        """`announce` tells the other side of a new slot, by its descriptor; `setting` is what makes batches smaller."""
+        self._announce, self._setting = announce, setting
         self._free: list[Slot] = []
         self._lock = threading.Lock()
         self._made = 0
@@ -157,7 +157,7 @@ class Pool:
             StepError: there is no memory for it.
         """
         self._made += 1
-        slot, descriptor = Slot.make(self._made, max(size, mmap.PAGESIZE))
+        slot, descriptor = Slot.make(self._made, max(size, mmap.PAGESIZE), self._setting)
         try:
             self._announce(slot, descriptor)
         finally:
