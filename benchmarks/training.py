@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import itertools
 import os
+import socket
 import statistics
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -19,16 +21,20 @@ import torch.distributed as dist
 
 from benchmarks.overhead import ROOT, quartiles
 from proofmark.process.lifetime import heap_left_alone
+from proofmark.process.warm.modules import split_off
 from proofmark.record.events import EventLog, read_events
 from proofmark.rules.case_file import load_case_file
 from proofmark.rules.config import EffectiveConfig, resolve
 from proofmark.training.case import TrainingCase
+from proofmark.training.feeding.fed import Fed
+from proofmark.training.node.agent_forks import IMPORTED
+from proofmark.training.node.feeders import Feeders
 from proofmark.training.ranks.batches import GlobalBatches
 from proofmark.training.ranks.heartbeat import HeartbeatWriter
 from proofmark.training.ranks.loading import Data, RankLoader
 from proofmark.training.ranks.model.strategy import Place
 from proofmark.training.ranks.trainer import Trainer
-from proofmark.training.spec import TrainingSpec
+from proofmark.training.spec import AGENT, TrainingSpec
 from proofmark.vendor.contract import Processor
 from suites.training.test_resnet50 import TestResNet50
 
@@ -52,6 +58,8 @@ class Small(TestResNet50):
 def main() -> None:
     """Print one line per figure."""
     os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "0", "RANK": "0", "WORLD_SIZE": "1"}
+    os.environ |= {AGENT: str(os.getpid()), "PYTHONPATH": os.pathsep.join(sys.path)}
+    split_off(IMPORTED)  # feeders are forked from there
     with tempfile.TemporaryDirectory() as folder:
         dist.init_process_group("gloo", init_method=f"file://{folder}/rendezvous", rank=0, world_size=1)
         case, config = TestResNet50(), _config(STEPS)
@@ -107,9 +115,16 @@ def suite_log(case: TrainingCase, config: EffectiveConfig) -> list[dict[str, Any
     """The events of a training by the suite's loop."""
     with tempfile.TemporaryDirectory() as folder:
         directory = Path(folder)
-        spec = TrainingSpec(("", ""), "", "", config.as_dict(), folder, (), until_converged=False)
+        name = (type(case).__module__.replace("__main__", "benchmarks.training"), type(case).__name__)
+        spec = TrainingSpec(name, "", "", config.as_dict(), folder, (), until_converged=False)
+        spec.save(directory / "spec.json")
         log, heartbeat = EventLog(directory / "rank0.jsonl"), HeartbeatWriter(directory / "rank0.heartbeat")
-        Trainer(case, Data.of(case, config, pin=False), config, spec, Processor(), PLACE, log, heartbeat).run()
+        feeders, ends = Feeders({0: 1}, log), dict[int, int]()
+        feeders.start(directory / "spec.json", ends)
+        fed = Fed(socket.socket(fileno=ends[0]), config, 1, spec.seed)
+        data = Data.fed(fed, case, config, pin=False)
+        Trainer(case, data, config, spec, Processor(), PLACE, log, heartbeat).run()
+        feeders.end()
         log.close()
         return list(read_events(directory / "rank0.jsonl"))
 

@@ -23,7 +23,7 @@ OPTIONAL = (VerdictKind.UNSUPPORTED, VerdictKind.AMBIGUOUS, VerdictKind.INSUFFIC
 
 Share = Annotated[float, Field(ge=0, le=1)]
 
-RestsOn = Literal["time", "samples", "metric", "initial weights", "steps"]
+RestsOn = Literal["time", "samples", "tokens", "metric", "initial weights", "steps"]
 """What a figure may rest on. Each is verified, or claimed by a process with vendor's code or by another host."""
 
 RESTS_ON: tuple[RestsOn, ...] = get_args(RestsOn)

@@ -70,6 +70,7 @@ def collect(run_dir: Path, begun: Event | None = None, seal: Seal | None = None)
         train_batch_size=-(-config.global_batch_size // processes),
         runs=tuple(runs),
         unsupported=begin.get("unsupported"),
+        fed=begin.get("fed", False),
         audited=begin.get("audited", False),
         interrupted=next((event["step"] for event in events if event["event"] == "interrupted"), None),
         corrupt_lines=len(damaged),
@@ -153,7 +154,7 @@ def _figures(runs: list[SeedRun], begin: Event, config: EffectiveConfig, firsts:
     Logs of before tokens were counted say nothing of them, not even that there are none: padding counts there.
     """
     first = firsts[0] if firsts else RankLog(0)
-    counted = any("tokens" in log.last.get("train_end", ()) for log in firsts)
+    counted = begin.get("fed", False) or any("tokens" in log.last.get("train_end", ()) for log in firsts)
     flops = Flops(declared=config.flops, counted=first.last.get("flops", {}).get("counted"))
     rates = rates_over(runs)
     if not rates:

@@ -47,6 +47,7 @@ class _TrainingBegin(TrainedBegin):
     nnodes: Positive
     nproc: Positive
     audited: NotRequired[bool]
+    fed: NotRequired[bool]
 
 
 class _RoundBegin(Typed):
@@ -120,6 +121,13 @@ class _Watched(Typed):
     most: Seconds
 
 
+class _Fed(Typed):
+    rank: Count
+    samples: Count
+    tokens: Count | None
+    by_the_end: Count | None
+
+
 class _Replayed(Fields):
     step: Count
     gradient: Seconds | None
@@ -158,6 +166,7 @@ AGENT_EVENTS = EventReader(
         "stopped": Typed,
         "monitor_failed": Reason,
         "watched": _Watched,
+        "fed": _Fed,
         "examined": _Examined,
     }
 )
@@ -239,6 +248,7 @@ class _Evaluation(_Totals):
 
 class _TrainEnd(_Totals):
     converged: bool
+    weights: NotRequired[Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]]
     tokens: NotRequired[Count | None]
 
 

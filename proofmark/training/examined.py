@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 from pydantic import Field
 
 from proofmark.record.parts import Part
@@ -37,9 +35,28 @@ class Examination(Examined):
         return self.metric is not None and self.samples == self.of
 
 
+class HandedOut(Part):
+    """What the ranks' feeders, processes without others' code, counted of what a training took."""
+
+    claimed: int = Field(description="samples that rank 0 says it was trained on, in this process's time")
+    samples: int = Field(description="that ranks took")
+    by_the_end: int | None = Field(description="that lay ready when its agents saw training end; null: they did not")
+    tokens: int | None = Field(description="of those that were taken, padding left out; null: they are no text")
+
+    @property
+    def wrong(self) -> str | None:
+        """What shows that ranks claim something else; None where they don't."""
+        said = f"it says that it was trained on {self.claimed} samples, and its ranks"
+        if self.claimed != self.samples:
+            return f"{said} took {self.samples} from the processes that load them"
+        if self.by_the_end is not None and self.claimed > self.by_the_end:
+            return f"{said} were shown {self.by_the_end} before its end"
+        return None
+
+
 class Standing(Part):
     """What a figure of a training rests on."""
 
-    what: RestsOn | Literal["tokens"]  # tokens are a claim always: no policy can ask that they are none
+    what: RestsOn
     verified: bool = Field(description="in a process that runs no vendor's code; otherwise it is claimed by the ranks")
     by: str = Field(description="who says so")

@@ -66,8 +66,9 @@ def _speeds(record: TrainingRecord) -> Iterator[Figure]:
 def _tokens(record: TrainingRecord) -> Iterator[Figure]:
     """Of text. What others' logs say counts as they do; of before there was a count, padding counts too."""
     each = tokens_over(record.runs)
-    claimed = f"{each:.4g} per {record.item}, as the ranks claim, padding left out" if each is not None else None
-    note = None if record.read_from else claimed
+    who = ", as the ranks claim" if "tokens" in record.claimed else ""
+    counted = f"{each:.4g} per {record.item}{who}, padding left out" if each is not None else None
+    note = None if record.read_from else counted
     for key, label, tokens in (
         ("tokens_per_second", "tokens", record.tokens_per_second),
         ("tokens_per_second_per_device", "tokens per device", record.tokens_per_second_per_device),

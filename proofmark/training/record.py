@@ -11,7 +11,7 @@ from proofmark.record.envelope import CaseRecord
 from proofmark.record.parts import Check, Contention, Host, Instances, Launched, Monitoring, Part, Rate
 from proofmark.record.policy import RESTS_ON, RestsOn
 from proofmark.rules.aims import Aim, Aims
-from proofmark.training.examined import Examination, Standing
+from proofmark.training.examined import Examination, HandedOut, Standing
 
 
 class Evaluation(Part):
@@ -181,6 +181,7 @@ class SeedRun(Part):
     checks: tuple[Check, ...] = Field(default=(), description="of the training's honesty")
     confirmation: Confirmation | None = Field(default=None, description="null: the vendor adapts nothing, or a miss")
     examination: Examination | None = Field(default=None, description="null: a miss, or not recorded")
+    handed_out: HandedOut | None = Field(default=None, description="null: not all ranks' feeders have counted")
     standing: tuple[Standing, ...] = Field(default=(), description="what was verified, and what only claimed")
 
     @property
@@ -215,6 +216,7 @@ class TrainingRecord(CaseRecord):
     weights_given: bool = Field(default=False, description="whether training was to begin from given weights")
     adapted: tuple[str, ...] = Field(default=(), description="steps of training that the vendor does its own way")
     unsupported: str | None = Field(default=None, description="why the vendor does not train at the precision")
+    fed: bool = Field(default=False, description="whether processes without others' code loaded, and counted, the data")
     audited: bool = Field(default=False, description="whether steps were recorded, and done again outside the ranks")
     read_from: tuple[str, ...] = Field(default=(), description="logs of others; empty: measured by Proofmark")
     ended: bool = Field(default=True, description="whether the event log came to its end")
@@ -248,10 +250,11 @@ class TrainingRecord(CaseRecord):
 
     @property
     def claimed(self) -> frozenset[RestsOn]:
-        """What was not verified in each of its runs."""
+        """What was not verified in each of its runs; tokens where it has any."""
         runs = [each for run in self.runs for each in (run, *run.servers)]
         sure = [{each.what for each in run.standing if each.verified} for run in runs]
-        return frozenset(what for what in RESTS_ON if not sure or not all(what in each for each in sure))
+        due = (what for what in RESTS_ON if what != "tokens" or self.tokens_per_second is not None)
+        return frozenset(what for what in due if not sure or not all(what in each for each in sure))
 
     @property
     def hosts(self) -> Sequence[Host]:

@@ -126,6 +126,8 @@ def _missing_in_run(record: TrainingRecord, run: SeedRun) -> list[str]:
     broken = [str(rank.rank) for rank in measured if rank.steps is None or rank.steps != run.steps]
     if broken:
         reasons.append(f"the log of rank {', '.join(broken[:16])} has no end, or another than rank 0's")
+    if record.fed and run.handed_out is None:
+        reasons.append("nothing says how many samples its ranks took from the processes that load them")
     if run.examination and run.examination.reason:
         reasons.append(f"its weights were not evaluated outside the ranks: {run.examination.reason}")
     resumed = run.resumed_from is not None
@@ -153,6 +155,8 @@ def _impossible_figures(record: TrainingRecord) -> list[str]:
         longest, each = record.config.get("max_seq_length"), run.tokens_per_item
         if isinstance(longest, int) and each is not None and each > longest:
             reasons.append(f"{name}a {record.item} is said to have {each:.6g} tokens, and at most {longest} fit")
+        if run.handed_out is not None and run.handed_out.wrong:
+            reasons.append(f"{name}{run.handed_out.wrong}")
         said = claimed(record, run)
         if run.converged and missed(record, said):
             reasons.append(f"{name}it is said to have converged, but {below(record, said, run.samples)}")

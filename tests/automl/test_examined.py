@@ -67,7 +67,7 @@ def computed(folder: Path, epochs: int) -> list[dict[str, Any]]:
     spec = trial(folder, epochs)
     log = EventLog(folder / "trial.jsonl")
     spec.folder.mkdir()
-    Prepared.of(spec).compute(0, log, HeartbeatWriter(folder / "rank0.heartbeat"), None)
+    Prepared.of(spec, 0).compute(0, log, HeartbeatWriter(folder / "rank0.heartbeat"), None)
     return list(read_events(log.path))
 
 

@@ -36,7 +36,7 @@ vendor.training_adapter = _adapter
 
 @pytest.mark.parametrize(
     "cheat, told",
-    [("reaches_out", "RuntimeError: came past nothing of 14"), ("fills_its_directory", FULL)],
+    [("reaches_out", "RuntimeError: came past nothing of 16"), ("fills_its_directory", FULL)],
 )
 def test_it_is_refused_and_its_trial_fails(tmp_path: Path, cheat: str, told: str) -> None:
     vendors, folder = tmp_path / "vendors", tmp_path / "search"

@@ -17,6 +17,7 @@ FAULTS = {
     "rank1.step1=hang": (17, (1,), "rank 1 hung in step 0, compute, for"),
     "rank1.step20=hang": (17, (1,), "rank 1 hung in step"),
     "rank1.load20=hang": (17, (1,), "rank 1 hung in step"),
+    "rank1.load20=SIGKILL": (17, (1,), "rank 1: the process that loads its data died of signal 9 (SIGKILL)"),
     "rank1.loss9=yes": (14, (1,), "rank 1: the loss of step 9 is not finite"),
 }
 """Trouble in a run of two ranks, with exit code, ranks at fault, and what is said of it."""

@@ -124,7 +124,9 @@ def train(
         HeartbeatWriter(directory / f"rank{place.rank}.heartbeat"),
     )
     case = Corners()
-    trainer = Trainer(case, Data.of(case, config, pin=False), config, spec, Acme(adapter), place, log, heartbeat)
+    trainer = Trainer(
+        case, Data.of(case, config, False, place.rank, place.world), config, spec, Acme(adapter), place, log, heartbeat
+    )
     trainer.run()
     return trainer, list(read_events(log.path))
 

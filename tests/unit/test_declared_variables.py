@@ -74,17 +74,25 @@ def test_of_a_training_ranks_and_monitor_have_them(tmp_path: Path, monkeypatch: 
 
 @pytest.mark.parametrize("can_be_forked", [True, False])
 def test_a_rank_has_them_forked_or_begun(can_be_forked: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And the end of its feeder, which nobody else keeps."""
     seen: dict[str, Any] = {}
     forked = SimpleNamespace(pid=7) if can_be_forked else None
     monkeypatch.setattr(agent_forks, "fork_module", given_to(forked, seen, "forked"))
 
-    def begin(*_: Any, env: dict[str, str], **__: Any) -> Any:
+    def begin(arguments: list[str], env: dict[str, str], **others: Any) -> Any:
+        assert others["pass_fds"] == [end] and arguments[-1] == str(end)
         seen["begun"] = env
         return SimpleNamespace(pid=8)
 
     monkeypatch.setattr(agent_forks.subprocess, "Popen", begin)
     arguments = [agent_forks.sys.executable, "-u", "-m", "rank"]
     started: dict[int, int] = {}
-    agent_forks._begin(DECLARED, started, arguments, {"RANK": "0"}, start_new_session=True)
+    end, other = os.pipe()
+    ends = {0: end, 1: other}
+    agent_forks._begin(DECLARED, started, ends, arguments, {"RANK": "0"}, start_new_session=True)
+    assert ends == {1: other} and seen["forked"][2] == (0, 1, 2, end)
+    os.close(other)
+    with pytest.raises(OSError):
+        os.close(end)
     assert started == {0: 7 if can_be_forked else 8}, "the agent need not believe the rank's own word"
     assert seen["forked"][3] == {**DECLARED, "RANK": "0"} and seen.get("begun", seen["forked"][3]) == seen["forked"][3]

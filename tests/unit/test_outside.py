@@ -31,7 +31,7 @@ from proofmark.training.examined import Examination
 from proofmark.training.logs.outside import examination_of, examined, standing
 from proofmark.training.outside import examination, metric
 from proofmark.training.outside.examination import examine
-from proofmark.training.outside.left import leave_weights, read_left
+from proofmark.training.outside.left import digest_of, last_weights, leave_weights, read_left
 from proofmark.training.outside.metric import evaluated, filled
 from proofmark.training.outside.replay import Replay
 from proofmark.training.ranks import recording
@@ -78,7 +78,7 @@ def test_where_nothing_was_counted_no_sample_is_worth_anything(weight: float | N
 def test_weights_are_evaluated_on_all_data_or_on_some(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     case = Tokens()
     torch.manual_seed(3)
-    leave_weights(case.create_model(CONFIG), HERE, tmp_path)
+    leave_weights(last_weights(case.create_model(CONFIG), HERE), tmp_path)
     model, wrong = filled(case, CONFIG, read_left(tmp_path / WEIGHTS))
     assert not wrong and not model.training
     whole = evaluated(model, case, CONFIG, whole=True)
@@ -123,16 +123,39 @@ def test_what_is_no_plain_file_is_not_waited_for(tmp_path: Path, monkeypatch: py
         list(replay.all(which.parents[1]))
 
 
-def left(folder: Path, tensors: dict[str, torch.Tensor]) -> Event:
-    """What the agent notes of weights that rank 0 left."""
+def left(folder: Path, tensors: dict[str, torch.Tensor], told: str | None = None) -> Event:
+    """What the agent notes of weights that rank 0 left, when it had told their digest, or what is `told`."""
     spec = TrainingSpec(("tests.unit.tokens", "Tokens"), "nobody", "", CONFIG.as_dict(), str(folder), ())
     spec.save(folder / "spec.json")
     own = spec.own_directory(0, 0)
     own.mkdir(parents=True)
     save_file(tensors, own / WEIGHTS)
-    examine(folder / "spec.json", spec, 0, EventLog(spec.node_directory(0) / "agent.jsonl"))
+    log = EventLog(spec.node_directory(0) / "agent.jsonl")
+    examine(folder / "spec.json", spec, 0, log, digest_of(tensors) if told is None else told)
     (event,) = read_events(spec.node_directory(0) / "agent.jsonl", AGENT_EVENTS)
     return event
+
+
+@pytest.mark.parametrize("told, named", [("0" * 64, "000000000000"), ("", "none")])
+def test_weights_that_were_written_after_the_end_are_not_looked_at(tmp_path: Path, told: str, named: str) -> None:
+    event = left(tmp_path, {"few": torch.zeros(1)}, told)
+    assert event["reason"] == (
+        f"the weights that rank 0 left are not those whose digest it told when training ended ({named})"
+    )
+    assert "metric" not in event and "misfits" not in event
+
+
+def test_a_digest_is_of_names_forms_and_values() -> None:
+    weights = {"one": torch.arange(6.0).reshape(2, 3), "two": torch.ones((), dtype=torch.bfloat16)}
+    others = (
+        {**weights, "one": weights["one"].reshape(3, 2)},
+        {**weights, "one": weights["one"] + torch.eye(2, 3) * 1e-6},
+        {"one": weights["one"], "too": weights["two"]},
+        {**weights, "two": torch.ones((), dtype=torch.float16)},
+    )
+    assert digest_of(dict(reversed(weights.items()))) == digest_of(weights)
+    assert digest_of({**weights, "one": weights["one"].t().contiguous().t()}) == digest_of(weights)
+    assert len({digest_of(each) for each in (weights, *others)}) == 5
 
 
 def test_names_without_end_are_told_cut(tmp_path: Path) -> None:
@@ -155,9 +178,10 @@ def test_a_process_of_its_own_examines_what_was_left(tmp_path: Path) -> None:
     own.mkdir(parents=True)
     log = EventLog(folder / "agent.jsonl")
     weights = Tokens().create_model(CONFIG)
-    leave_weights(weights, HERE, own)
-    examine(tmp_path / "spec.json", spec, 0, log)
-    examine(tmp_path / "spec.json", spec, 0, log)  # nothing is left to look at
+    last = last_weights(weights, HERE)
+    leave_weights(last, own)
+    examine(tmp_path / "spec.json", spec, 0, log, digest_of(last))
+    examine(tmp_path / "spec.json", spec, 0, log, digest_of(last))  # nothing is left to look at
     (first,) = read_events(folder / "agent.jsonl", AGENT_EVENTS)
     found = examination_of([first], {"metric": 0.9})
     assert (
@@ -176,7 +200,7 @@ def test_what_could_not_be_looked_at_accuses_nobody(tmp_path: Path) -> None:
     folder, own = spec.node_directory(0), spec.own_directory(0, 0)
     own.mkdir(parents=True)
     (own / WEIGHTS).write_bytes(b"rubbish")
-    examine(tmp_path / "spec.json", spec, 0, EventLog(folder / "agent.jsonl"))
+    examine(tmp_path / "spec.json", spec, 0, EventLog(folder / "agent.jsonl"), "0" * 64)
     (event,) = read_events(folder / "agent.jsonl", AGENT_EVENTS)
     assert "can't be read" in event["reason"]
     assert not list(examined(examination_of([event], {"metric": 0.9}), ["top1"], "fp32"))

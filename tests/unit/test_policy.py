@@ -110,6 +110,15 @@ def test_a_ranking_may_need_what_was_verified() -> None:
     assert CaseRecord.claimed.fget(None) == frozenset(RESTS_ON), "a suite that says nothing claims all"  # type: ignore[attr-defined]
 
 
+@pytest.mark.parametrize("text, verified, ranked", [(False, False, True), (True, True, True), (True, False, False)])
+def test_of_tokens_only_a_run_of_text_may_need_that_they_were_verified(
+    text: bool, verified: bool, ranked: bool
+) -> None:
+    standing = [{"what": "tokens", "verified": verified, "by": "who counted"}] if text else []
+    made = make_training(make_run(standing=standing), tokens_per_second=5.0 if text else None)
+    assert bool(list(obstacles(made, policy(ranking=Ranking(verified=("tokens",)))))) != ranked
+
+
 def test_only_what_may_pass_can_be_let_pass() -> None:
     lax = policy(blocks=())
     passing = {kind for kind in VerdictKind if lax.lets_pass(kind)}

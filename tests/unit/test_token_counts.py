@@ -17,8 +17,9 @@ from tests.training_records import make_run, make_training
 from tests.unit.test_run_durations import TOTALS
 
 
-def collected(folder: Path, *tokens: int | None, before: int = 0) -> SeedRun:
-    """A run of 100 samples, of which `before` were trained on before it was resumed; `tokens` is each rank's count."""
+def collected(folder: Path, *tokens: int | None, before: int = 0, fed: int | None = None) -> SeedRun:
+    """A run of 100 samples, of which `before` were trained on before it was resumed; `tokens` is each rank's count, and
+    `fed` that of the only rank's feeder."""
     for rank, counted in enumerate(tokens):
         path = folder / f"noderank0/rank{rank}.jsonl"
         path.parent.mkdir(exist_ok=True)
@@ -30,6 +31,17 @@ def collected(folder: Path, *tokens: int | None, before: int = 0) -> SeedRun:
         }
         events = [{"event": kind, "time": 1.79e9, "clock": 1, **fields} for kind, fields in kinds.items()]
         path.write_text("".join(json.dumps(event) + "\n" for event in events))
+    if fed is not None:
+        taken = {
+            "event": "fed",
+            "time": 1.79e9,
+            "clock": 1,
+            "rank": 0,
+            "samples": 100,
+            "tokens": fed,
+            "by_the_end": 116,
+        }
+        (folder / "noderank0/agent.jsonl").write_text(json.dumps(taken) + "\n")
     begun = {"event": "round_begin", "seed": 0, "time": 1.79e9, "clock": 0}
     return collect_run(folder, begun, None, 1)[0]
 
@@ -39,12 +51,21 @@ def test_tokens_are_of_all_ranks(tmp_path: Path) -> None:
 
 
 def test_ranks_that_count_too_many_only_claim_them(tmp_path: Path) -> None:
-    """Nobody else counts tokens: the record, and the figure, say so."""
+    """Those of before there were feeders: the record, and the figure, say so."""
     run = collected(tmp_path, 10**6)
     assert run.tokens_per_item == 1e4
     assert [(each.verified, each.by) for each in run.standing if each.what == "tokens"] == [(False, "the ranks")]
     (rests_on,) = (each.value for each in make_training(run).figures if each.key == "run_1_standing")
     assert "claimed by the ranks: " in str(rests_on) and "tokens" in str(rests_on).partition("claimed")[2]
+
+
+def test_feeders_count_tokens_whatever_ranks_claim(tmp_path: Path) -> None:
+    run = collected(tmp_path, 10**6, fed=500)
+    assert run.tokens_per_item == 5.0
+    assert [each.verified for each in run.standing if each.what == "tokens"] == [True]
+    record = make_training(run, tokens_per_second=50.0, fed=True)
+    (figure,) = (figure for figure in record.figures if figure.key == "tokens_per_second")
+    assert figure.note == "5 per point, padding left out"
 
 
 def test_a_resumed_run_is_counted_from_there_on(tmp_path: Path) -> None:

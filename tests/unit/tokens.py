@@ -74,12 +74,6 @@ class Tokens(TrainingCase):
         return float((outputs[0].argmax(-1) == targets).sum()), float((targets != -100).sum())
 
 
-def counted(directory: Path) -> int:
-    """Tokens that all ranks say they trained on."""
-    events = (event for path in directory.glob("rank*.jsonl") for event in read_events(path))
-    return sum(event["tokens"] for event in events if event["event"] == "train_end")
-
-
 def trained(
     directory: Path,
     place: Place,
@@ -116,7 +110,9 @@ def trained(
     spec = TrainingSpec(("", ""), "", "", {}, str(directory), (), audited=audited)
     log = EventLog(directory / f"rank{place.rank}.jsonl")
     case, heartbeat = case or Tokens(), HeartbeatWriter(directory / f"rank{place.rank}.heartbeat")
-    trainer = Trainer(case, Data.of(case, config, pin=False), config, spec, Processor(), place, log, heartbeat)
+    trainer = Trainer(
+        case, Data.of(case, config, False, place.rank, place.world), config, spec, Processor(), place, log, heartbeat
+    )
     trainer.run()
     compiled = isinstance(unwrapped(trainer.model), torch._dynamo.OptimizedModule)
     assert compiled == config.compile, "it is evaluated as it is trained"

@@ -42,6 +42,7 @@ class BestWeights(Goal):
     """
 
     contention = False
+    leaves_weights = False  # the best ones are
 
     def __init__(
         self,

@@ -45,7 +45,7 @@ def main() -> int:
         heartbeat = HeartbeatWriter(spec.folder / f"rank{rank}.heartbeat")
         heartbeat(0, "init")
         trial_log.write(ISOLATED, isolation=_close_in(spec, rank).model_dump(mode="json"))
-        prepared = _prepared(spec)
+        prepared = _prepared(spec, rank)
         prepared.compute(rank, log, heartbeat, _deadline() if spec.nproc > 1 else _told_to_begin())
     return outcome.code
 
@@ -59,7 +59,7 @@ def _close_in(spec: TrialSpec, rank: int) -> Isolation:
     return close_in(spec, spec.own_directory(0, rank), wall)
 
 
-def _prepared(spec: TrialSpec) -> Prepared:
+def _prepared(spec: TrialSpec, rank: int) -> Prepared:
     """All that needs no device: of a rank alone, while another trial may train, which goes first. Workers that load
     data would keep a low priority."""
     from proofmark.automl.trial.work import Prepared
@@ -67,7 +67,7 @@ def _prepared(spec: TrialSpec) -> Prepared:
 
     workers = EffectiveConfig.from_dict(spec.config).num_workers
     yields = spec.ahead and spec.nproc == 1 and not workers
-    return in_the_background(lambda: Prepared.of(spec)) if yields else Prepared.of(spec)
+    return in_the_background(lambda: Prepared.of(spec, rank)) if yields else Prepared.of(spec, rank)
 
 
 def _deadline() -> int | None:

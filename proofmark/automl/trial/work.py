@@ -40,8 +40,8 @@ class Prepared:
     counted: tuple[int, int]
 
     @classmethod
-    def of(cls, spec: TrialSpec) -> Prepared:
-        """Network, weights and data.
+    def of(cls, spec: TrialSpec, rank: int) -> Prepared:
+        """Network, weights and data of a rank.
 
         Raises:
             ConfigurationError: the network is none.
@@ -51,7 +51,8 @@ class Prepared:
         config = EffectiveConfig.from_dict(training.config)
         case = TrialCase(getattr(importlib.import_module(spec.case[0]), spec.case[1])(), spec)
         fresh = make_fresh(case, config, spec.seed)
-        data = Data.of(case, config, pin=spec.accelerated and bool(spec.epochs))
+        pin = spec.accelerated and bool(spec.epochs)
+        data = Data.of(case, config, pin, rank, spec.nproc, spec.seed)
         return cls(spec, training, config, case, fresh, data, counted(fresh.model, data.validation))
 
     def compute(self, rank: int, log: EventLog, heartbeat: HeartbeatWriter, deadline: int | None) -> None:
@@ -77,7 +78,7 @@ class Prepared:
         )
         trainer.run()
         if not spec.epochs:
-            log.write("items", train=len(self.data.train.dataset), search=self.case.search_items(self.config))
+            log.write("items", train=self.data.train.order.items, search=self.case.search_items(self.config))
         if rank == 0:
             window = (begun, now())
             goal.save(spec.own_directory(0, 0))

@@ -106,7 +106,8 @@ def train(case: InferenceCase, config: EffectiveConfig, recipe: Recipe, director
     log, heartbeat = _Told(directory / "events.jsonl", progress), HeartbeatWriter(directory / "heartbeat")
     place = Place(0, 0, 1, torch.device("cpu"))
     inner = ForInference(case)
-    trainer = Trainer(inner, Data.of(inner, settings, pin=False), settings, spec, Processor(), place, log, heartbeat)
+    data = Data.of(inner, settings, pin=False, seed=config.seed)
+    trainer = Trainer(inner, data, settings, spec, Processor(), place, log, heartbeat)
     trainer.run()
     log.close()
     weights = directory / "weights.safetensors"

@@ -21,10 +21,12 @@ from proofmark.training.checks import (
     keeps_time,
     takes_steps,
 )
-from proofmark.training.examined import Examination, Examined, Standing
+from proofmark.training.examined import Examination, Examined, HandedOut, Standing
 from proofmark.training.logs.rank_log import RankLog
 from proofmark.training.node.stopwatch import EVENT as WATCHED
 from proofmark.training.outside.examination import EVENT as EXAMINED
+
+FEEDERS = "the processes that load the data"
 
 
 def outside_checks(
@@ -107,15 +109,31 @@ def replayed(agent: Sequence[Event], precision: str) -> Iterator[Check]:
     yield from takes_steps(event.get("steps", ()), precision)
 
 
-def standing(checks: Iterable[Check], found: Examination | None, text: bool = False) -> tuple[Standing, ...]:
-    """What of a run was verified outside of its ranks, and what is only claimed: of `text` its tokens too."""
+def standing(
+    checks: Iterable[Check],
+    found: Examination | None,
+    taken: HandedOut | None = None,
+    text: bool = False,
+    resumed: bool = False,
+) -> tuple[Standing, ...]:
+    """What of a run was verified outside of its ranks, and what is only claimed.
+
+    Args:
+        checks: of its honesty.
+        found: of its last weights.
+        taken: what its ranks were handed out.
+        text: whether it has tokens.
+        resumed: whether there were samples before that.
+    """
     made = list(checks)
     held = {check.name for check in made} - {check.name for check in made if not check.passed}
     of = "on all validation data" if found and found.whole else f"on {found.samples if found else 0} samples drawn"
+    counted = taken is not None and taken.wrong is None
+    claimed = "the ranks, as the plan has it for their steps" if PLAN in held else "the ranks"
     verified = {
         "time": (CLOCK in held, "the agent's clock"),
-        "samples": (False, "the ranks, as the plan has it for their steps" if PLAN in held else "the ranks"),
-        **({"tokens": (False, "the ranks")} if text else {}),
+        "samples": (counted and not resumed, FEEDERS if counted and not resumed else claimed),
+        **({"tokens": (counted, FEEDERS)} if text else {}),
         "metric": (OUTSIDE in held, f"the referee's process, from the last weights, {of}"),
         "initial weights": (SEEDED in held, "the referee's process, from the seed"),
         "steps": (REPLAYED in held, "the referee's process, by some that were recorded"),

@@ -15,6 +15,7 @@ from proofmark.rules.config import EffectiveConfig
 from proofmark.training.event_types import AGENT_EVENTS, RANK_EVENTS
 from proofmark.training.examined import Examination
 from proofmark.training.logs.failure import failure_of
+from proofmark.training.logs.handed_out import handed_out, tokens_per_item
 from proofmark.training.logs.outside import examination_of, outside_checks, standing
 from proofmark.training.logs.rank_log import RankLog
 from proofmark.training.node.node_monitor import FAILED
@@ -57,7 +58,8 @@ def collect_run(
     claimed = _reached(first)
     examination = examination_of(agents.get(0, ()), claimed) if finished and finished["converged"] else None
     checks = (*first.checks.values(), *outside_checks(first, agents.get(0, ()), end, examination, config))
-    tokens = _tokens_per_item(first, ranks)
+    taken = handed_out(ranks, chain(*agents.values()), resumed=begin.get("resume_from") is not None)
+    tokens = tokens_per_item(first, ranks, taken)
     run = SeedRun(
         seed=begin["seed"],
         started=begin["time"],
@@ -83,9 +85,10 @@ def collect_run(
         contention=_contention(ranks),
         monitoring=_monitoring(directory, ranks, agents, [host["skew"] or 0.0 for host in launched]),
         checks=checks,
-        standing=standing(checks, examination, tokens is not None) if finished else (),
+        standing=standing(checks, examination, taken, tokens is not None, "resumed" in first.last) if finished else (),
         confirmation=_confirmation(first),
         examination=examination,
+        handed_out=taken,
     )
     return run, ranks
 
@@ -217,13 +220,6 @@ def _rates(first: RankLog, times: dict[str, Any]) -> Rates | None:
         return None
     raw, no_eval, pure = (end["samples"] / each for each in seconds)
     return Rates(raw=raw, no_eval=no_eval, pure_compute=pure)
-
-
-def _tokens_per_item(first: RankLog, ranks: Sequence[RankLog]) -> float | None:
-    """Tokens of all ranks over samples, both of this process's time; None where one of them has counted none."""
-    counted = [log.last.get("train_end", {}).get("tokens") for log in ranks]
-    known = [tokens for tokens in counted if tokens is not None]
-    return sum(known) / first.trained() if first.trained() and len(known) == len(counted) else None
 
 
 def _figures(log: RankLog) -> Rank:

@@ -25,6 +25,7 @@ from proofmark.process.own_directory import remove
 from proofmark.process.quota import Quota
 from proofmark.record.events import EventLog
 from proofmark.training.node.agent_forks import ALONE, fork_ranks
+from proofmark.training.node.feeders import Feeders
 from proofmark.training.node.node_monitor import NodeMonitor
 from proofmark.training.node.rank_results import leave_results
 from proofmark.training.node.stopwatch import Stopwatch
@@ -52,14 +53,15 @@ def main() -> int:
     spec, node = TrainingSpec.load(Path(sys.argv[1])), int(sys.argv[2])
     os.environ |= {AGENT: str(os.getpid()), **(given := _environment(spec))}
     let_pass(given)
-    watch = Watch(spec, node, fork_ranks(declared_of(spec.config["host"])))
+    ends: dict[int, int] = {}
+    watch = Watch(spec, node, fork_ranks(declared_of(spec.config["host"]), ends))
+    watch.feeders.start(Path(sys.argv[1]), ends)
     watch.log.write("agent_begin", **describe_host().model_dump())
     for name, pipes in ((OUTPUTS, watch.outputs), (EVENTS, watch.events)):
         os.environ[name] = ",".join(str(pipe.descriptor) for pipe in pipes.values())
     threading.Thread(target=watch.parent, daemon=True).start()
     threading.Thread(target=watch.heartbeats, daemon=True).start()
-    if node == 0:
-        threading.Thread(target=watch.stopwatch.run, daemon=True).start()
+    threading.Thread(target=watch.stopwatch.run, daemon=True).start()
     try:
         return _run(spec, node, watch)
     finally:
@@ -79,11 +81,13 @@ def _run(spec: TrainingSpec, node: int, watch: Watch) -> int:
         return 1
     finally:
         watch.end_ranks()
+        watch.feeders.end()
         watch.end_outputs()
         watch.stopwatch.stop()
+        watch.feeders.tell()
         watch.monitor.stop()
     if node == 0:
-        examine(Path(sys.argv[1]), spec, node, watch.log)
+        examine(Path(sys.argv[1]), spec, node, watch.log, watch.stopwatch.weights)
     first = node * spec.nproc
     leave_results(spec.node_directory(node), node, range(first, first + spec.nproc), spec.nnodes * spec.nproc)
     return 0
@@ -127,7 +131,9 @@ class Watch:
         self._open = [output.descriptor for output in self.outputs.values()]
         self._closing = threading.Lock()
         self.log = EventLog(self._directory / "agent.jsonl")
-        self.stopwatch = Stopwatch(self._directory / "rank0.jsonl", self.log)
+        self.feeders = Feeders({rank: output.descriptor for rank, output in self.outputs.items()}, self.log)
+        first = self._directory / f"rank{self._ranks.start}.jsonl"
+        self.stopwatch = Stopwatch(first, self.log, on_end=self.feeders.look)
         self.monitor = NodeMonitor(spec, self._directory, self.log)
 
     def parent(self) -> None:
@@ -137,6 +143,7 @@ class Watch:
                 pass
         self.log.write("stopped")
         self.end_ranks()
+        self.feeders.end()
         self.monitor.stop()
         self.end_outputs()
         self.clear()
@@ -184,6 +191,7 @@ class Watch:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 if pid := self._process(rank):
                     os.kill(pid, signal.SIGUSR1)
+        self.feeders.stacks(rank for rank, heartbeat in heartbeats.items() if heartbeat.phase == "data")
         time.sleep(1)
         stacks = {rank: self.outputs[rank].since(before[rank]).decode("utf-8", "replace") for rank in heartbeats}
         position = {

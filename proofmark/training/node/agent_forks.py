@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, MutableMapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -22,13 +22,14 @@ IMPORTED = (
     "torch.utils.data",
     "torch._dynamo",  # an optimizer's first step imports it
     "proofmark.training.outside.metric",
+    "proofmark.training.feeding.fed",
     "proofmark.training.ranks.loading",
     "proofmark.training.ranks.trainer",
 )
 """What an agent and each of its ranks import."""
 
 
-def fork_ranks(declared: Mapping[str, str]) -> Mapping[int, int]:
+def fork_ranks(declared: Mapping[str, str], ends: MutableMapping[int, int] | None = None) -> Mapping[int, int]:
     """Import what ranks need, and have torchrun fork them: gives the process of each rank that it has started by now.
 
     The environment that they share is that of this process, and what the vendor declared, which this process is not
@@ -37,8 +38,13 @@ def fork_ranks(declared: Mapping[str, str]) -> Mapping[int, int]:
     To be called before this process has threads, or has run any of the vendor's code. Where ranks can't be forked, or
     torchrun starts them otherwise than today's, each is started from nothing.
 
+    Args:
+        declared: variables.
+        ends: by rank, a descriptor that it alone gets, whose number follows its arguments; it may be filled later. None
+            where they get none.
+
     Raises:
-        StepError: torchrun starts them otherwise, and they can't be given what was declared.
+        StepError: torchrun starts them otherwise, and they can't be given that.
     """
     split_off(IMPORTED)
     started: dict[int, int] = {}
@@ -49,28 +55,36 @@ def fork_ranks(declared: Mapping[str, str]) -> Mapping[int, int]:
     else:
         known = vars(subprocess_handler)
     if known.get("Popen") is subprocess.Popen:
-        known["Popen"] = partial(_begin, declared, started)
+        known["Popen"] = partial(_begin, declared, started, {} if ends is None else ends)
     elif declared:
         raise StepError(f"this torchrun's ranks can't be given what environment.yaml declares: {', '.join(declared)}")
+    elif ends is not None:
+        raise StepError("this torchrun starts ranks otherwise than is known: they can't be given their data")
     return started
 
 
 def _begin(
     declared: Mapping[str, str],
     started: dict[int, int],
+    ends: MutableMapping[int, int],
     args: Sequence[str],
     env: Mapping[str, str],
     stdout: Any = None,
     stderr: Any = None,
     **others: Any,
 ) -> subprocess.Popen[bytes] | Forked:
-    """`Popen` as torchrun calls it for `python -u -m MODULE ...`, which begins a session; `started` gets its id."""
-    env = {**env, **declared}
+    """`Popen` as torchrun calls it for `python -u -m MODULE ...`, which begins a session; `started` gets its id, and it
+    what `ends` has for it."""
+    env, rank = {**env, **declared}, int(env.get("RANK", -1))
+    passed = [ends.pop(rank)] if rank in ends else []
     plain = others == {"start_new_session": True} and stdout is stderr is None
     forked = None
     if plain and tuple(args[:3]) == (sys.executable, "-u", "-m"):
-        forked = fork_module(args[3], args[4:], (0, 1, 2), env)
-    process = forked or subprocess.Popen(args, env=env, stdout=stdout, stderr=stderr, **others)
-    if "RANK" in env:
-        started[int(env["RANK"])] = process.pid
+        forked = fork_module(args[3], args[4:], (0, 1, 2, *passed), env)
+    own = {"env": env, "stdout": stdout, "stderr": stderr, "pass_fds": passed}
+    process = forked or subprocess.Popen([*args, *map(str, passed)], **own, **others)
+    for descriptor in passed:
+        os.close(descriptor)
+    if rank >= 0:
+        started[rank] = process.pid
     return process

@@ -25,15 +25,26 @@ class Stopwatch:
 
     However late a look comes on a busy machine, the seconds that training took lie between `least` and `most`. They
     last from the first beginning that the rank tells of to the last end, and nothing that it tells stops them.
+
+    Attributes:
+        weights: the digest of those with which it ended, as the rank told it with that end; None where it told none.
     """
 
-    def __init__(self, path: Path, log: EventLog | None = None, clock: Callable[[], float] = monotonic) -> None:
-        self._tail, self._log, self._clock = Tail(path), log, clock
+    def __init__(
+        self,
+        path: Path,
+        log: EventLog | None = None,
+        clock: Callable[[], float] = monotonic,
+        on_end: Callable[[], None] = lambda: None,
+    ) -> None:
+        """`on_end` is called at each end that is seen."""
+        self._tail, self._log, self._clock, self._on_end = Tail(path), log, clock, on_end
         self._lock, self._stopped = threading.Lock(), threading.Event()
         self._looked = clock()
         self._began: _Window | None = None
         self.least = self.most = 0.0
         self.ended = False
+        self.weights: str | None = None
 
     def run(self) -> None:
         """Look until it is stopped."""
@@ -49,12 +60,13 @@ class Stopwatch:
         """Take note of what happened since the last look; where training has ended, write down how long it took."""
         with self._lock:
             before, self._looked = self._looked, self._clock()
-            events = {event["event"] for event in self._tail.events()}
+            events = {event["event"]: event for event in self._tail.events()}
             window = (before, self._clock())
             if "train_begin" in events and self._began is None:
                 self._began = window
             if "train_end" in events and self._began is not None:
-                self.ended = True
+                self._on_end()
+                self.ended, self.weights = True, events["train_end"].get("weights")
                 self.least, self.most = max(0.0, window[0] - self._began[1]), window[1] - self._began[0]
                 if self._log is not None:
                     self._log.write(EVENT, least=self.least, most=self.most)

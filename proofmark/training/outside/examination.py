@@ -22,7 +22,7 @@ LONGEST = 1 << 20
 """Bytes of its answer."""
 
 
-def examine(path: Path, spec: TrainingSpec, node: int, log: EventLog) -> None:
+def examine(path: Path, spec: TrainingSpec, node: int, log: EventLog, digest: str | None) -> None:
     """Have what the ranks left examined, write down what was found, and remove it.
 
     Args:
@@ -30,6 +30,7 @@ def examine(path: Path, spec: TrainingSpec, node: int, log: EventLog) -> None:
         spec: what was trained.
         node: this one, where rank 0 was.
         log: the agent's.
+        digest: of the weights, as rank 0 told it when training ended; None where it told none.
 
     Raises:
         OSError: no space, no permission.
@@ -39,7 +40,7 @@ def examine(path: Path, spec: TrainingSpec, node: int, log: EventLog) -> None:
         return
     pipe = AnswerPipe(LONGEST)
     with pipe.given_away() as descriptor:
-        arguments, printed = [str(path), str(node)], spec.node_directory(node) / LOG
+        arguments, printed = [str(path), str(node), digest or ""], spec.node_directory(node) / LOG
         child = Child("proofmark.training.outside.examiner", arguments, log=printed, passed=[descriptor])
     try:
         answer = pipe.receive(child, time.monotonic() + spec.setup_timeout)

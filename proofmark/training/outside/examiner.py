@@ -1,4 +1,6 @@
-"""The referee's process: `python -m proofmark.training.outside.examiner SPEC NODE ANSWER_FD`. No vendor is imported.
+"""The referee's process: `python -m proofmark.training.outside.examiner SPEC NODE DIGEST ANSWER_FD`.
+
+No vendor is imported.
 
 It answers with one line of JSON: what it found, or why there is nothing.
 """
@@ -28,11 +30,12 @@ SHARE = 0.5
 def main() -> None:
     """Look at what the ranks of a run left, and say what was found."""
     die_with_parent(signal.SIGKILL)()
-    spec, descriptor = TrainingSpec.load(Path(sys.argv[1])), int(sys.argv[3])
+    spec, descriptor = TrainingSpec.load(Path(sys.argv[1])), int(sys.argv[4])
     os.set_inheritable(descriptor, False)
     began = time.monotonic()
     try:
-        answer = _examined(spec, spec.own_directory(int(sys.argv[2]), 0), began + spec.setup_timeout * SHARE)
+        directory, until = spec.own_directory(int(sys.argv[2]), 0), began + spec.setup_timeout * SHARE
+        answer = _examined(spec, directory, sys.argv[3], until)
     except Exception as error:  # noqa: BLE001 (a case's code may raise anything; the agent goes on)
         if not isinstance(error, ProofmarkError):
             traceback.print_exc()
@@ -41,18 +44,19 @@ def main() -> None:
     os.write(descriptor, (json.dumps({**answer, "took_seconds": time.monotonic() - began}) + "\n").encode())
 
 
-def _examined(spec: TrainingSpec, directory: Path, until: float) -> dict[str, Any]:
+def _examined(spec: TrainingSpec, directory: Path, digest: str, until: float) -> dict[str, Any]:
     """The metric of the weights, or the tensors that don't fit; and what came of recorded steps.
 
     Args:
         spec: what was trained.
         directory: of rank 0's node.
+        digest: of the weights, as rank 0 told it when training ended; empty where it told none.
         until: when to be content with fewer samples.
 
     Raises:
         StepError: what was left is not whole, or the data isn't there.
     """
-    from proofmark.training.outside.left import read_left
+    from proofmark.training.outside.left import digest_of, read_left
     from proofmark.training.outside.metric import evaluated, filled, shown
     from proofmark.training.outside.replay import Replay
 
@@ -63,7 +67,11 @@ def _examined(spec: TrainingSpec, directory: Path, until: float) -> dict[str, An
         answer["steps"] = [asdict(step) for step in Replay(case, config, spec).all(directory)]
     if not (directory / WEIGHTS).exists():
         return answer | {"reason": f"rank 0 left no {WEIGHTS}"}
-    model, wrong = filled(case, config, read_left(directory / WEIGHTS))
+    weights = read_left(directory / WEIGHTS)
+    if digest_of(weights) != digest:
+        what = f"are not those whose digest it told when training ended ({digest[:12] or 'none'})"
+        return answer | {"reason": f"the weights that rank 0 left {what}"}
+    model, wrong = filled(case, config, weights)
     if wrong:
         return answer | {"misfits": shown(wrong)}
     found = evaluated(model, case, config, config.profile == "embedded", until)

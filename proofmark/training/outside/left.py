@@ -1,7 +1,11 @@
-"""What rank 0 leaves for the referee outside: the weights with which it says that it reached the target."""
+"""What rank 0 leaves for the referee outside: the weights with which it says that it reached the target.
+
+Their digest is in what it says when training ends, by which they are known whenever they are written.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import os
 import stat
 from collections.abc import Mapping
@@ -17,13 +21,28 @@ from proofmark.training.ranks.model.strategy import Place, unwrapped
 from proofmark.training.spec import WEIGHTS
 
 
-def leave_weights(model: torch.nn.Module, place: Place, directory: Path) -> None:
-    """Write the weights by the case's names. Every rank calls it, since a sharded tensor is gathered from all.
+def last_weights(model: torch.nn.Module, place: Place) -> dict[str, torch.Tensor]:
+    """A copy of the weights by the case's names, on rank 0. Every rank calls it, since a sharded tensor is gathered
+    from all."""
+    return _whole(named_weights(unwrapped(model)), place)
+
+
+def leave_weights(weights: Mapping[str, torch.Tensor], directory: Path) -> None:
+    """Write rank 0's.
 
     Raises:
         OSError: no space, no permission.
     """
-    save_whole(named_weights(unwrapped(model)), place, directory / WEIGHTS)
+    save_file(dict(weights), directory / WEIGHTS)
+
+
+def digest_of(weights: Mapping[str, torch.Tensor]) -> str:
+    """SHA-256 of the names, the forms and the values of tensors on the processor, in whatever order they are."""
+    digest = hashlib.sha256()
+    for name, tensor in sorted(weights.items()):
+        digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
+        digest.update(tensor.contiguous().reshape(-1).view(torch.uint8).numpy().data)
+    return digest.hexdigest()
 
 
 def save_whole(tensors: Mapping[str, torch.Tensor], place: Place, path: Path) -> None:
@@ -32,13 +51,19 @@ def save_whole(tensors: Mapping[str, torch.Tensor], place: Place, path: Path) ->
     Raises:
         OSError: no space, no permission.
     """
+    whole = _whole(tensors, place)
+    if place.rank == 0:
+        save_file(whole, path)
+
+
+def _whole(tensors: Mapping[str, torch.Tensor], place: Place) -> dict[str, torch.Tensor]:
+    """A copy of each, on the processor, on rank 0: safetensors takes no two that share memory."""
     whole = {}
     for name, tensor in tensors.items():
         gathered = tensor.full_tensor() if hasattr(tensor, "full_tensor") else tensor
-        if place.rank == 0:  # a copy each: safetensors takes no two that share memory
+        if place.rank == 0:
             whole[name] = gathered.detach().to("cpu", copy=True).contiguous()
-    if place.rank == 0:
-        save_file(whole, path)
+    return whole
 
 
 def read_left(path: Path) -> dict[str, torch.Tensor]:

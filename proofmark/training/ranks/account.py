@@ -13,12 +13,7 @@ from proofmark.training.ranks.clock import Clock, Part
 from proofmark.training.ranks.model.strategy import Place, summed
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from proofmark.case import Batch
     from proofmark.record.events import EventLog
-    from proofmark.training.case import TrainingCase
-    from proofmark.training.ranks.batches import Share
     from proofmark.training.ranks.heartbeat import HeartbeatWriter
     from proofmark.training.ranks.stepper import Stepper
 
@@ -38,11 +33,7 @@ class Position:
 
 
 class Account:
-    """One rank's.
-
-    Attributes:
-        tokens: that it trained on in this process, padding left out; None as long as its samples are no text.
-    """
+    """One rank's."""
 
     def __init__(
         self,
@@ -56,7 +47,6 @@ class Account:
         self._log, self._heartbeat, self._clock, self._place = log, heartbeat, clock, place
         self._stepper, self._position = stepper, position
         self._losses: list[torch.Tensor] = []
-        self.tokens: int | None = None
 
     def alive(self, phase: str) -> None:
         """A sign of life."""
@@ -66,13 +56,6 @@ class Account:
         """Begin one part of training, with a sign of life, and time it."""
         self.alive(name)
         return self._clock.part(name)
-
-    def count_tokens(self, case: TrainingCase, shares: Sequence[Share], batches: Sequence[Batch]) -> None:
-        """Of a step's batches, as they were loaded."""
-        for share, (inputs, targets) in zip(shares, batches, strict=True):
-            each = case.tokens(inputs, targets)
-            if each is not None:
-                self.tokens = (self.tokens or 0) + share.total(each)
 
     def add(self, loss: torch.Tensor) -> None:
         """Of a step; it is written down later, since to look at it is to wait for the device."""

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from proofmark.measuring.precision import count_flops
 from proofmark.measuring.rehearsal import declared_and_counted
-from proofmark.training.ranks.loading import RankLoader
 
 if TYPE_CHECKING:
     import torch
@@ -23,10 +22,12 @@ class Goal(ABC):
     Attributes:
         vendors_way: whether the vendor's own steps are used, where it has any.
         contention: whether it is of interest who else computes meanwhile.
+        leaves_weights: whether the last weights are what it came to.
     """
 
     vendors_way = True
     contention = True
+    leaves_weights = True
 
     def epochs(self, config: EffectiveConfig) -> int:
         """How many it lasts at most; none is an evaluation alone."""
@@ -62,7 +63,7 @@ class Target(Goal):
 
     def count(self, training: Trainer, model: torch.nn.Module) -> None:
         """Of one sample's step: three forward passes' worth, the backward pass counted as two."""
-        inputs, _ = next(RankLoader(training.data.train.dataset, workers=0).load([[0]]))
+        inputs, _ = training.data.train.sample()
         counted = 3.0 * count_flops(model.eval(), inputs)
         training.log.write("flops", counted=counted)
         if "flops" in training.config.parameters:  # weights for inference are trained without

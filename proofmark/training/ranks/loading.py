@@ -4,38 +4,126 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
 
 from proofmark.errors import StepError
+from proofmark.training.ranks.batches import GlobalBatches, Share
 
 if TYPE_CHECKING:
     from proofmark.case import Batch
+    from proofmark.record.parts import Identity
     from proofmark.rules.config import EffectiveConfig
     from proofmark.training.case import TrainingCase, TrainingData
 
 
+class Feed(Protocol):
+    """What a rank trains on.
+
+    Attributes:
+        identity: of the data.
+        order: in which its samples come.
+    """
+
+    identity: Identity
+    order: GlobalBatches
+
+    def sample(self) -> Batch:
+        """The first sample of the data, alone."""
+
+    def batches(self, epoch: int, first: int) -> Iterator[Batch]:
+        """This rank's micro-batches of all epochs, from a global batch of one on. To be called once."""
+
+
 @dataclass(frozen=True)
 class Data:
-    """What a rank trains on, and what it is evaluated on."""
+    """What a rank trains on, and what it is evaluated on.
 
-    train: RankLoader
+    A loader's worker inherits the locks of all threads that run when it is forked, and nobody in it could release
+    those: so this comes before the process group, whose threads hold some at times, and before all training.
+    """
+
+    train: Feed
     validation: RankLoader
 
     @classmethod
-    def of(cls, case: TrainingCase, config: EffectiveConfig, pin: bool) -> Data:
-        """A case's data, with the workers that load it.
-
-        A worker inherits the locks of all threads that run when it is forked, and nobody in it could release those: so
-        this comes before the process group, whose threads hold some at times, and before all training.
+    def of(
+        cls, case: TrainingCase, config: EffectiveConfig, pin: bool, rank: int = 0, world: int = 1, seed: int = 0
+    ) -> Data:
+        """A case's data, all of it loaded by this process.
 
         Raises:
             StepError: the data is not there, or not as expected.
         """
-        ahead = 2 * config.gradient_accumulation_steps  # a step's come together
-        train, validation = (case.build_dataset(config, split) for split in ("train", "validation"))
-        return cls(*(RankLoader(dataset, config.num_workers, pin, ahead) for dataset in (train, validation)))
+        return cls.fed(Planned.of(case, config, rank, world, seed, pin), case, config, pin)
+
+    @classmethod
+    def fed(cls, train: Feed, case: TrainingCase, config: EffectiveConfig, pin: bool) -> Data:
+        """A case's data, of which this process loads what is evaluated on.
+
+        Raises:
+            StepError: the data is not there, or not as expected.
+        """
+        return cls(train, RankLoader(case.build_dataset(config, "validation"), config.num_workers, pin, ahead(config)))
+
+
+class Planned:
+    """A rank's share of the plan, loaded by this process and the workers that it has."""
+
+    def __init__(self, loader: RankLoader, order: GlobalBatches, rank: int, epochs: int) -> None:
+        self.identity, self.order = loader.dataset.identity, order
+        self._loader, self._rank, self._epochs = loader, rank, epochs
+
+    @classmethod
+    def of(
+        cls, case: TrainingCase, config: EffectiveConfig, rank: int, world: int, seed: int, pin: bool = False
+    ) -> Planned:
+        """That of a case's training.
+
+        Raises:
+            StepError: the data is not there, or not as expected.
+        """
+        dataset = case.build_dataset(config, "train")
+        loader = RankLoader(dataset, config.num_workers, pin, ahead(config))
+        return cls(loader, plan_of(len(dataset), config, world, seed), rank, config.max_epoch)
+
+    def sample(self) -> Batch:
+        """The first sample of the data, alone.
+
+        Raises:
+            StepError: it can't be read.
+        """
+        return next(RankLoader(self._loader.dataset, workers=0).load([[0]]))
+
+    def batches(self, epoch: int, first: int) -> Iterator[Batch]:
+        """This rank's micro-batches of all epochs, from a global batch of one on.
+
+        Raises:
+            StepError: a sample can't be read.
+        """
+        return (batch for _, batch in self.shares(epoch, first))
+
+    def shares(self, epoch: int, first: int) -> Iterator[tuple[Share, Batch]]:
+        """Each with its part of the plan.
+
+        Raises:
+            StepError: a sample can't be read.
+        """
+        for each in range(epoch, self._epochs):
+            steps = self.order.shares(each, self._rank, first if each == epoch else 0)
+            shares = [share for step in steps for share in step]
+            yield from zip(shares, self._loader.load([share.indices for share in shares], each), strict=True)
+
+
+def plan_of(items: int, config: EffectiveConfig, world: int, seed: int) -> GlobalBatches:
+    """The order in which a training's samples come."""
+    return GlobalBatches(items, config.global_batch_size, world, config.gradient_accumulation_steps, seed)
+
+
+def ahead(config: EffectiveConfig) -> int:
+    """Batches that lie ready: a step's come together."""
+    return 2 * int(config.gradient_accumulation_steps)
 
 
 class RankLoader:

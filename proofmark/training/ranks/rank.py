@@ -1,4 +1,4 @@
-"""One rank: `python -m proofmark.training.ranks.rank SPEC NODE`, started by torchrun."""
+"""One rank: `python -m proofmark.training.ranks.rank SPEC NODE FEEDER_FD`, started by torchrun."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import importlib
 import os
 import resource
 import signal
+import socket
 import sys
 import traceback
 from dataclasses import replace
@@ -73,6 +74,7 @@ def _train(spec: TrainingSpec, rank: int, log: EventLog, heartbeat: HeartbeatWri
     import torch.distributed as dist
 
     from proofmark.measuring.precision import use_tf32
+    from proofmark.training.feeding.fed import Fed
     from proofmark.training.outside.left import leave_weights
     from proofmark.training.ranks.loading import Data
     from proofmark.training.ranks.model.own import make_fresh
@@ -91,15 +93,18 @@ def _train(spec: TrainingSpec, rank: int, log: EventLog, heartbeat: HeartbeatWri
         device = torch.device(device.type, local_rank)
         torch.accelerator.set_device_index(local_rank)
     use_tf32(config.precision == "tf32")
-    data = Data.of(case, config, pin=device.type != "cpu")
+    world, pin = spec.nnodes * spec.nproc, device.type != "cpu"
+    feeder = socket.socket(fileno=int(sys.argv[3]))
+    feeder.set_inheritable(False)
+    data = Data.fed(Fed(feeder, config, world, spec.seed, pin), case, config, pin)
     alone: dict[str, Any] = {}
-    if spec.nnodes * spec.nproc == 1:  # it needs to meet nobody
+    if world == 1:  # it needs to meet nobody
         alone = {"store": dist.HashStore(), "rank": 0, "world_size": 1}  # type: ignore[attr-defined]
     dist.init_process_group(spec.backend, device_id=None if device.type == "cpu" else device, **alone)
     place = Place(rank, local_rank, dist.get_world_size(), device)
     trainer = Trainer(case, data, config, spec, vendor, place, log, heartbeat, fresh, adapter=adapter)
-    if trainer.run():
-        leave_weights(trainer.model, place, spec.own_directory(0, 0))
+    if trainer.run() and place.rank == 0:
+        leave_weights(trainer.left, spec.own_directory(0, 0))
     used, total = vendor.memory()
     host = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     log.write("memory", host_peak_bytes=host, device_peak_bytes=used, device_total_bytes=total)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,8 +13,9 @@ from proofmark.monitoring.contention import ContentionMeter, session_of_rank
 from proofmark.process.lifetime import heap_left_alone
 from proofmark.record.events import EventLog
 from proofmark.record.identity import identify
+from proofmark.training.outside.left import digest_of, last_weights
 from proofmark.training.ranks.account import Account, Position
-from proofmark.training.ranks.batches import GlobalBatches, Share
+from proofmark.training.ranks.batches import Share
 from proofmark.training.ranks.clock import Clock
 from proofmark.training.ranks.goal import Goal, Target
 from proofmark.training.ranks.heartbeat import HeartbeatWriter
@@ -50,6 +51,7 @@ class Trainer:
         position: how far it has come.
         model: fresh, then as it is trained.
         stepper: all that a step changes, once `run` has made it.
+        left: rank 0's copy of the weights with which it came to its goal, once it has.
     """
 
     def __init__(
@@ -85,6 +87,7 @@ class Trainer:
             lambda: self._account.alive("evaluation"),
         )
         self.honest, self.position = True, Position()
+        self.left: Mapping[str, torch.Tensor] = {}
         self._recorder = Recorder(spec.own_directory(0, 0), place) if spec.audited else None
 
     def run(self) -> bool:
@@ -103,7 +106,8 @@ class Trainer:
             self.log.write("train_begin", steps=at.steps, samples=at.samples, train_seconds=before)
             self._clock.start()
             reached = self.honest and self._train()
-        self._account.write_totals("train_end", converged=reached, tokens=self._account.tokens)
+            last = self._last_weights() if reached and self.goal.leaves_weights else {}
+        self._account.write_totals("train_end", converged=reached, **last)
         if meter is not None:
             self.log.write("contention", **meter.seen().model_dump())
         self._saving.wait()
@@ -123,11 +127,16 @@ class Trainer:
         self.log.write("confirmation", **(told(own) if own else {"metric": None}), **fields)
         return own
 
+    def _last_weights(self) -> dict[str, str]:
+        """Keep them, and tell which they are while the clock runs: what is made of them later is known by it."""
+        self.left = last_weights(self.model, self.place)
+        return {"weights": digest_of(self.left)} if self.place.rank == 0 else {}
+
     def _build(self) -> None:
         """Model, optimizer, and where training goes on from."""
         config, place, seed = self.config, self.place, self._spec.seed
-        train, validation = self.data.train.dataset, self.data.validation.dataset
-        self.log.write("dataset", **train.identity.model_dump(), validation_items=len(validation))
+        validation = self.data.validation.dataset
+        self.log.write("dataset", **self.data.train.identity.model_dump(), validation_items=len(validation))
         model = self.model
         self.log.write("model", parameters=sum(parameter.numel() for parameter in model.parameters()))
         self.log.write("adapted", steps=self.adapted)
@@ -135,9 +144,7 @@ class Trainer:
             self.goal.count(self, model)
             if config.host.weights is not None:
                 self.log.write("weights", **identify(model, config.host.weights).model_dump())
-        self._batches = GlobalBatches(
-            len(train), config.global_batch_size, place.world, config.gradient_accumulation_steps, seed
-        )
+        self._batches = self.data.train.order
         steps = self._batches.steps(config.max_epoch, config.max_samples_termination)
         self.stepper = Stepper(self.case, config, place, self._adapter, model, steps)
         self.model = self.stepper.model
@@ -160,12 +167,11 @@ class Trainer:
             self.position,
             self.goal.epochs(self.config),
         )
+        loader = self.data.train.batches(at.epoch, at.batch)
         while at.epoch < epochs and at.samples < limit:
             self.log.write("epoch_begin", epoch=at.epoch)
             self._account.alive("data")
-            shares = list(self._batches.shares(at.epoch, self.place.rank, at.batch))
-            loader = self.data.train.load([share.indices for step in shares for share in step], at.epoch)
-            for step in shares:
+            for step in self._batches.shares(at.epoch, self.place.rank, at.batch):
                 before = at.samples
                 with self.stepper.communication.step(at.steps + 1, lambda: self._clock.parts["compute"]):
                     self._step(step, loader)
@@ -194,7 +200,6 @@ class Trainer:
         if recorder is not None:
             with self._clock.paused():
                 recorder.end(self.model)
-        account.count_tokens(self.case, shares, batches)
         account.add(loss)
         at.samples += self._batches.size(at.batch)
         at.steps += 1

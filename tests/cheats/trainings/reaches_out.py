@@ -9,7 +9,7 @@ from typing import Any
 
 from proofmark.vendor import TrainingAdapter
 
-VERDICT, TOLD = "ERROR", "RuntimeError: came past nothing of 14"
+VERDICT, TOLD = "ERROR", "RuntimeError: came past nothing of 16"
 
 
 def connected(family: int, kind: int, address: Any) -> None:
@@ -37,6 +37,8 @@ def attempts() -> dict[str, Callable[[], Any]]:
         "a link": lambda: os.symlink(log, home / "final.safetensors"),
         "its agent stopped": lambda: os.kill(agent, signal.SIGSTOP),
         "its agent's parent killed": lambda: os.kill(grandparent, signal.SIGKILL),
+        "its agent's pages": lambda: os.listdir(f"/proc/{agent}/map_files"),
+        "its agent's files": lambda: os.open(f"/proc/{agent}/fd/0", os.O_RDONLY),
         "the network": lambda: connected(socket.AF_INET, socket.SOCK_STREAM, ("127.0.0.1", 9)),
         "a datagram": lambda: connected(socket.AF_INET, socket.SOCK_DGRAM, ("127.0.0.1", 9)),
     }

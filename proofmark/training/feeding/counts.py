@@ -1,0 +1,66 @@
+"""What a feeder has handed out, where its agent reads it: a page that no rank has."""
+
+from __future__ import annotations
+
+import mmap
+import os
+
+LAID, SAMPLES, TOKENS, WHOLE = range(4)
+"""Places in it."""
+
+NO_TEXT = -1
+
+
+class Counts:
+    """One feeder's, seen from either side."""
+
+    def __init__(self, descriptor: int) -> None:
+        """Map it; its descriptor is closed, so that nobody opens it once more."""
+        self._page = memoryview(mmap.mmap(descriptor, mmap.PAGESIZE)).cast("q")
+        os.close(descriptor)
+
+    @staticmethod
+    def make() -> int:
+        """The descriptor of a new one, for both sides."""
+        descriptor = os.memfd_create("proofmark-counts", os.MFD_CLOEXEC)
+        os.posix_fallocate(descriptor, 0, mmap.PAGESIZE)
+        return descriptor
+
+    @property
+    def laid(self) -> int:
+        """Samples that the rank could have seen by now: more than it has taken, by those that lie ahead."""
+        return self._page[LAID]
+
+    @property
+    def samples(self) -> int:
+        """Those that it has taken."""
+        return self._page[SAMPLES]
+
+    @property
+    def tokens(self) -> int | None:
+        """Tokens of those; None as long as they are no text."""
+        tokens = self._page[TOKENS]
+        return None if tokens == NO_TEXT else tokens
+
+    @property
+    def whole(self) -> bool:
+        """Whether the rank takes no more."""
+        return bool(self._page[WHOLE])
+
+    def begin(self) -> None:
+        """Nothing was handed out."""
+        self._page[TOKENS] = NO_TEXT
+
+    def lay(self, samples: int) -> None:
+        """The rank can see so many more."""
+        self._page[LAID] += samples
+
+    def take(self, samples: int, tokens: int | None) -> None:
+        """It has taken them."""
+        self._page[SAMPLES] += samples
+        if tokens is not None:
+            self._page[TOKENS] = tokens + max(self._page[TOKENS], 0)
+
+    def end(self) -> None:
+        """It takes no more."""
+        self._page[WHOLE] = 1

@@ -1,0 +1,152 @@
+"""What a rank trains on, as its feeder loads it: the rank's end."""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import socket
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import TYPE_CHECKING
+
+import torch
+
+from proofmark.errors import StepError
+from proofmark.process.layout import read_layout
+from proofmark.process.slots import Slot
+from proofmark.record.parts import Identity
+from proofmark.training.feeding import words
+from proofmark.training.ranks.loading import ahead, plan_of
+
+if TYPE_CHECKING:
+    from proofmark.case import Batch
+    from proofmark.rules.config import EffectiveConfig
+
+RIGHTS = socket.CMSG_SPACE(4)
+"""Bytes of what comes beside a message: a descriptor."""
+
+
+class Fed:
+    """Takes batches where they lie. A slot goes back when the tensors in it are gone.
+
+    Args:
+        feeder: to speak with it.
+        config: the training's.
+        world: how many ranks there are.
+        seed: of the training.
+        pin: copy batches to pinned memory, ahead of time.
+
+    Attributes:
+        identity: of the data.
+        order: in which its samples come.
+
+    Raises:
+        StepError: the data is not there, or not as expected.
+    """
+
+    def __init__(
+        self, feeder: socket.socket, config: EffectiveConfig, world: int, seed: int, pin: bool = False
+    ) -> None:
+        self._feeder, self._pin = feeder, pin
+        self._ahead = ahead(config)
+        self._slots: dict[int, Slot] = {}
+        self._done = deque[int]()
+        identity, items = json.loads(self._heard(words.HELLO)[1:])
+        self.identity = Identity.model_validate(identity)
+        self.order = plan_of(items, config, world, seed)
+
+    def sample(self) -> Batch:
+        """The first sample of the data, alone; it counts for nothing.
+
+        Raises:
+            StepError: it can't be read.
+        """
+        self._say(bytes([words.SAMPLE]))
+        inputs, targets = self._taken(self._laid())
+        return [each.clone() for each in inputs], targets.clone()
+
+    def batches(self, epoch: int, first: int) -> Iterator[Batch]:
+        """This rank's micro-batches from there on. To be called once.
+
+        Raises:
+            StepError: a sample can't be read.
+        """
+        self._say(words.BEGIN_FORM.pack(words.BEGIN, epoch, first))
+        source = _in_a_thread(self._pinned, self._ahead) if self._pin else self._laid
+        return iter(lambda: self._taken(source()), None)
+
+    def _taken(self, batch: Batch) -> Batch:
+        """Say that it is, and which slots are free by now."""
+        free = b"".join(words.NUMBER.pack(self._done.popleft()) for _ in range(len(self._done)))
+        self._say(words.TAKEN_FORM.pack(words.TAKEN) + free)
+        return batch
+
+    def _laid(self) -> Batch:
+        """The next one, where it lies."""
+        message = self._heard(words.LAID)
+        _, number, last = words.LAID_FORM.unpack_from(message)
+        layout = read_layout(message[words.LAID_FORM.size :])
+        tensors = self._slots[number].tensors(layout, partial(self._done.append, number))
+        *inputs, targets = words.channels_last(tensors, last) if last else tensors
+        return inputs, targets
+
+    def _pinned(self) -> Batch:
+        inputs, targets = self._laid()
+        return [each.pin_memory() for each in inputs], targets.pin_memory()
+
+    def _say(self, message: bytes) -> None:
+        try:
+            self._feeder.send(message)
+        except OSError:
+            raise _lost() from None
+
+    def _heard(self, kind: int) -> bytes:
+        """The next word of a kind; slots are mapped as they are told of."""
+        while True:
+            try:
+                message, beside, *_ = self._feeder.recvmsg(words.LONGEST, RIGHTS)
+            except OSError:
+                raise _lost() from None
+            if not message:
+                raise _lost()
+            if message[0] == kind:
+                return message
+            if message[0] == words.FAILED:
+                raise StepError(message[1:].decode("utf-8", "replace"))
+            self._map(message, int.from_bytes(beside[0][2][:4], "little"))
+
+    def _map(self, message: bytes, descriptor: int) -> None:
+        _, number, size = words.SLOT_FORM.unpack(message)
+        try:
+            self._slots[number] = Slot(number, size, descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def _in_a_thread(load: Callable[[], Batch], count: int) -> Callable[[], Batch]:
+    """The same, in a thread of its own, so many calls ahead."""
+    ready: queue.Queue[Batch | Exception] = queue.Queue(count)
+    device = torch.accelerator.current_device_index()
+
+    def run() -> None:
+        try:
+            torch.accelerator.set_device_index(device)
+            while True:
+                ready.put(load())
+        except Exception as error:  # noqa: BLE001 (who asks raises it)
+            ready.put(error)
+
+    def get() -> Batch:
+        if isinstance(found := ready.get(), Exception):
+            raise found
+        return found
+
+    threading.Thread(target=run, daemon=True).start()
+    return get
+
+
+def _lost() -> StepError:
+    return StepError("the process that loads its data has ended")

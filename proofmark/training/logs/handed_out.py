@@ -1,0 +1,40 @@
+"""What ranks took of their data, as their feeders counted it; and tokens, which ranks of before counted themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from proofmark.record.events import Event
+from proofmark.training.examined import HandedOut
+from proofmark.training.logs.rank_log import RankLog
+from proofmark.training.node.feeders import EVENT
+
+
+def handed_out(ranks: Sequence[RankLog], agents: Iterable[Event], resumed: bool) -> HandedOut | None:
+    """Of all ranks; None where one of them was not counted, or rank 0 did not come to its end.
+
+    Args:
+        ranks: their logs.
+        agents: the events of all nodes' agents.
+        resumed: whether the session had the run go on from a checkpoint: no rank says that by itself.
+    """
+    fed = {event["rank"]: event for event in agents if event["event"] == EVENT}
+    begin, end = (ranks[0].last.get(kind) if ranks else None for kind in ("train_begin", "train_end"))
+    if begin is None or end is None or fed.keys() != {log.rank for log in ranks}:
+        return None
+    seen, tokens = ([event[key] for event in fed.values()] for key in ("by_the_end", "tokens"))
+    return HandedOut(
+        claimed=end["samples"] - (begin["samples"] if resumed else 0),
+        samples=sum(event["samples"] for event in fed.values()),
+        by_the_end=None if None in seen else sum(seen),
+        tokens=None if None in tokens else sum(tokens),
+    )
+
+
+def tokens_per_item(first: RankLog, ranks: Sequence[RankLog], found: HandedOut | None) -> float | None:
+    """Tokens over samples, both of this process's time; None where nobody has counted any."""
+    if found is not None:
+        return found.tokens / found.samples if found.tokens is not None and found.samples else None
+    counted = [log.last.get("train_end", {}).get("tokens") for log in ranks]
+    known = [tokens for tokens in counted if tokens is not None]
+    return sum(known) / first.trained() if first.trained() and len(known) == len(counted) else None

@@ -1,0 +1,101 @@
+"""The feeders of a node's ranks: started before a rank is, counted by the agent, ended after the last one."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import tempfile
+import threading
+from collections.abc import Iterable, Mapping, MutableMapping
+from pathlib import Path
+
+from proofmark.process.child import cause_of_death
+from proofmark.process.environment import begun_with
+from proofmark.process.lifetime import end_group, wait_without_reaping
+from proofmark.process.warm.modules import start_module
+from proofmark.process.warm.process import Forked
+from proofmark.record.events import EventLog
+from proofmark.training.feeding.counts import Counts
+
+MODULE = "proofmark.training.feeding.feeder"
+
+EVENT = "fed"
+"""The event of the agent's log with what a rank was handed out."""
+
+ENDING = 10.0
+"""Seconds that they get to hear what their ranks have said last."""
+
+OWN = {"OMP_NUM_THREADS": "1"}
+"""A feeder loads in one thread, or in workers: the cores are its rank's."""
+
+Process = subprocess.Popen[bytes] | Forked
+
+
+class Feeders:
+    """One for each of a node's ranks.
+
+    Args:
+        outputs: by rank, the descriptor that what it prints goes to.
+        log: the agent's.
+    """
+
+    def __init__(self, outputs: Mapping[int, int], log: EventLog) -> None:
+        self._outputs, self._log = outputs, log
+        self._running: dict[int, Process] = {}
+        self._counts: dict[int, Counts] = {}
+        self._seen: dict[int, int] = {}
+        self._ending = threading.Lock()
+
+    def start(self, spec: Path, ends: MutableMapping[int, int]) -> None:
+        """Start them.
+
+        Args:
+            spec: path of the training's.
+            ends: gets, by rank, the descriptor by which it speaks with its own.
+
+        Raises:
+            OSError: one can't be started.
+        """
+        for rank, output in self._outputs.items():
+            its, ranks = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            page, own = Counts.make(), {**OWN, "RANK": str(rank)}
+            environment = begun_with({}, own, home=tempfile.gettempdir())  # the agent's own
+            with its:
+                passed = [its.fileno(), page]
+                self._running[rank] = start_module(MODULE, [str(spec), str(rank)], passed, output, environment)
+            self._counts[rank], ends[rank] = Counts(page), ranks.detach()
+
+    def look(self) -> None:
+        """Training has ended, as far as ranks say: take note of what they could have trained on by now."""
+        self._seen = {rank: counts.laid for rank, counts in self._counts.items()}
+
+    def stacks(self, ranks: Iterable[int]) -> None:
+        """Have those of some ranks print where they are, into the ranks' logs."""
+        for process in (self._running[rank] for rank in ranks if rank in self._running):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(process.pid, signal.SIGUSR1)
+
+    def end(self) -> None:
+        """End them, now that no rank runs. A second time does nothing."""
+        with self._ending:
+            for process in self._running.values():
+                with contextlib.suppress(OSError):
+                    if process.stdin:
+                        process.stdin.close()
+            for process in self._running.values():
+                wait_without_reaping(process.pid, ENDING)
+                end_group(process)  # with the workers that load for it
+
+    def tell(self) -> None:
+        """Write down what they counted, now that they have ended; of one that could not count to its end, why."""
+        for rank, process in self._running.items():
+            counts = self._counts[rank]
+            if counts.whole:
+                fields = {"samples": counts.samples, "tokens": counts.tokens, "by_the_end": self._seen.get(rank)}
+                self._log.write(EVENT, rank=rank, **fields)
+            else:
+                cause = cause_of_death(process.returncode)
+                self._log.write("rank_ended", rank=rank, reason=f"the process that loads its data {cause}")

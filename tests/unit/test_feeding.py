@@ -1,0 +1,322 @@
+"""A rank's data comes from a process without others' code, which counts what the rank takes."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import threading
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import torch
+
+from proofmark.errors import StepError
+from proofmark.process import slots
+from proofmark.record.parts import Identity
+from proofmark.rules.config import EffectiveConfig
+from proofmark.training.examined import HandedOut
+from proofmark.training.feeding import words
+from proofmark.training.feeding.counts import Counts
+from proofmark.training.feeding.fed import Fed
+from proofmark.training.feeding.feeder import Feeder
+from proofmark.training.logs.handed_out import handed_out, tokens_per_item
+from proofmark.training.logs.outside import FEEDERS, standing
+from proofmark.training.logs.rank_log import RankLog
+from proofmark.training.node.feeders import Feeders
+from proofmark.training.ranks.loading import Planned
+from proofmark.training.verdict import judge
+from tests.training_records import make_run, make_training
+from tests.unit.tokens import ITEMS, KNOWN, Sequences, Tokens
+
+if TYPE_CHECKING:
+    from proofmark.case import Batch
+
+CONFIG: dict[str, Any] = {"global_batch_size": 4, "gradient_accumulation_steps": 1, "max_epoch": 2, "num_workers": 0}
+
+
+def config_of(**changes: Any) -> EffectiveConfig:
+    return EffectiveConfig("training", "tokens", "embedded", "acme", {}, {**CONFIG, **changes})
+
+
+class Pair:
+    """A rank's end and its feeder, which feeds and listens in threads of this process."""
+
+    def __init__(self, case: Any, rank: int = 0, world: int = 1, **changes: Any) -> None:
+        its, self.end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        config = config_of(**changes)
+        page = Counts.make()
+        self.counts = Counts(page)
+        self.counts.begin()
+        plan = Planned.of(case, config, rank, world, seed=3)
+        self.feeder = Feeder(case, plan, 2 * config.gradient_accumulation_steps, its, self.counts)
+        self.raised: list[BaseException] = []
+        parent, self._parent = os.pipe()
+        self._threads = [self._begun(call) for call in (self.feeder.feed, partial(self.feeder.listen, parent))]
+        self.fed = Fed(self.end, config, world, seed=3)
+        self.own = Planned.of(case, config, rank, world, seed=3)
+
+    def _begun(self, call: Callable[[], None]) -> threading.Thread:
+        def run() -> None:
+            try:
+                call()
+            except Exception as error:
+                self.raised.append(error)
+
+        thread = threading.Thread(target=run, daemon=True)
+        thread.start()
+        return thread
+
+    def listened(self) -> None:
+        """Wait until the feeder has heard all that the rank said, which is gone."""
+        self.end.close()
+        self._threads[1].join(10)
+
+
+def equal(one: Batch, other: Batch) -> bool:
+    pairs = zip([*one[0], one[1]], [*other[0], other[1]], strict=True)
+    return all(torch.equal(a, b) and a.stride() == b.stride() for a, b in pairs)
+
+
+@pytest.mark.parametrize("world", [1, 2, 3])
+@pytest.mark.parametrize("at", [(0, 0), (1, 2)], ids=["whole", "resumed"])
+def test_a_rank_is_fed_what_it_would_have_loaded(world: int, at: tuple[int, int]) -> None:
+    """Across epochs, short batches, accumulation, borrowed samples; and all that it took is counted, no more."""
+    totals = [0, 0]
+    for rank in range(world):
+        pair = Pair(Tokens(), rank, world, gradient_accumulation_steps=2)
+        wanted = list(pair.own.batches(*at))
+        found = pair.fed.batches(*at)
+        assert all(equal(next(found), batch) for batch in wanted)
+        pair.listened()
+        totals[0] += pair.counts.samples
+        totals[1] += pair.counts.tokens or 0
+        assert pair.counts.whole and pair.counts.laid == pair.counts.samples and not pair.raised
+    assert totals[0] == (2 * ITEMS if at == (0, 0) else ITEMS - 8)
+    assert at != (0, 0) or totals[1] == KNOWN
+
+
+def test_what_lies_ahead_is_shown_and_not_taken() -> None:
+    pair = Pair(Tokens())
+    batches = pair.fed.batches(0, 0)
+    kept = [next(batches) for _ in range(2)]
+    assert [len(targets) for _, targets in kept] == [4, 4]
+    pair.listened()
+    assert pair.counts.samples == 8 <= pair.counts.laid <= 8 + 2 * 4
+
+
+def test_a_sample_counts_for_nothing() -> None:
+    pair = Pair(Tokens())
+    assert equal(pair.fed.sample(), pair.own.sample())
+    assert len(next(pair.fed.batches(0, 0))[1]) == 4
+    pair.listened()
+    assert pair.counts.samples == 4
+
+
+def test_what_a_rank_holds_is_not_laid_over() -> None:
+    pair = Pair(Tokens())
+    batches = pair.fed.batches(0, 0)
+    held = [next(batches) for _ in range(6)]
+    assert all(equal(batch, own) for batch, own in zip(held, pair.own.batches(0, 0), strict=True))
+
+
+class Pictures(Tokens):
+    """Images as a stack of them may lie."""
+
+    def build_dataset(self, config: EffectiveConfig, split: str) -> Any:
+        class Lying(Sequences):
+            def __getitems__(self, indices: list[int]) -> Batch:
+                images = torch.arange(len(indices) * 24.0).reshape(-1, 2, 4, 3)
+                return [images.permute(0, 3, 1, 2), images[:, :, :, :1].transpose(1, 2)], torch.tensor(indices)
+
+        return Lying()
+
+    def tokens(self, inputs: list[torch.Tensor], targets: torch.Tensor) -> None:  # type: ignore[override]
+        return None
+
+
+def test_channels_lie_where_they_lay() -> None:
+    pair = Pair(Pictures())
+    (images, other), _ = next(pair.fed.batches(0, 0))
+    (own, wanted), _ = next(pair.own.batches(0, 0))
+    assert torch.equal(images, own) and images.stride() == own.stride() and not images.is_contiguous()
+    assert torch.equal(other, wanted)
+    pair.listened()
+    assert pair.counts.samples == 4 and pair.counts.tokens is None
+
+
+@pytest.mark.parametrize(
+    "word, told",
+    [
+        (words.TAKEN_FORM.pack(words.TAKEN) + words.NUMBER.pack(99), "a slot that it does not have"),
+        (words.TAKEN_FORM.pack(words.TAKEN) + b"xx", "iterative unpacking"),
+        (words.BEGIN_FORM.pack(words.BEGIN, 0, 0), "asks for what it has asked for"),
+        (bytes([words.SAMPLE]), "asks for what it has asked for"),
+        (words.TAKEN_FORM.pack(words.TAKEN) * 4000, "a slot that it does not have"),
+    ],
+)
+def test_a_rank_that_says_what_is_no_word_is_heard_no_more(word: bytes, told: str) -> None:
+    pair = Pair(Tokens())
+    next(pair.fed.batches(0, 0))
+    pair.end.send(word)
+    pair.listened()
+    assert told in str(pair.raised[0]) and not pair.counts.whole
+
+
+def test_a_rank_cannot_take_what_does_not_lie_there() -> None:
+    pair = Pair(Tokens())
+    for _ in range(2):
+        pair.end.send(words.TAKEN_FORM.pack(words.TAKEN))
+    pair.listened()
+    assert "takes a batch that is not there" in str(pair.raised[0]) and pair.counts.samples == 0
+
+
+def no_memory(*_: int) -> None:
+    raise OSError(28, "No space left on device")
+
+
+def test_no_memory_for_a_batch_is_told_with_the_setting(monkeypatch: pytest.MonkeyPatch) -> None:
+    pair = Pair(Tokens())
+    monkeypatch.setattr(slots.os, "posix_fallocate", no_memory)
+    pair.end.send(words.BEGIN_FORM.pack(words.BEGIN, 0, 0))
+    pair._threads[0].join(10)
+    assert "No space left on device; free memory, or set a smaller train_batch_size" in str(pair.raised[0])
+
+
+def told(*messages: bytes) -> Fed:
+    """A rank whose feeder says this and ends."""
+    its, end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    identity = json.dumps([Sequences.identity.model_dump(mode="json"), ITEMS]).encode()
+    for message in (bytes([words.HELLO]) + identity, *messages):
+        its.send(message)
+    its.close()
+    return Fed(end, config_of(), 1, 0)
+
+
+def test_why_there_is_no_more_reaches_the_rank() -> None:
+    fed = told(bytes([words.FAILED]) + b"data/x.png can't be read")
+    with pytest.raises(StepError, match="data/x.png can't be read"):
+        fed._laid()
+    with pytest.raises(StepError, match="the process that loads its data has ended"):
+        told().sample()
+    assert told().identity == Identity(name="sequences", sha256="0" * 64, items=ITEMS)
+
+
+class Agent(list[dict[str, Any]]):
+    """Its log."""
+
+    def write(self, event: str, **fields: Any) -> None:
+        self.append({"event": event, **fields})
+
+
+@pytest.fixture
+def feeders() -> tuple[Feeders, Agent]:
+    agent: Any = Agent()
+    return Feeders({0: 1}, agent), agent
+
+
+def counted(made: Feeders, code: int | None, whole: bool) -> None:
+    """As if rank 0's had counted and ended."""
+    counts = Counts(Counts.make())
+    counts.begin()
+    counts.lay(9)
+    counts.take(4, 20)
+    counts.take(3, 10)
+    made._counts[0] = counts
+    made.look()
+    counts.lay(5)
+    if whole:
+        counts.end()
+    process: Any = SimpleNamespace(returncode=code)
+    made._running[0] = process
+
+
+def test_an_agent_writes_down_what_was_counted(feeders: tuple[Feeders, Agent]) -> None:
+    made, agent = feeders
+    counted(made, 0, whole=True)
+    made.tell()
+    assert agent == [{"event": "fed", "rank": 0, "samples": 7, "tokens": 30, "by_the_end": 9}]
+
+
+def test_one_that_was_killed_is_named(feeders: tuple[Feeders, Agent]) -> None:
+    made, agent = feeders
+    counted(made, -9, whole=False)
+    made.tell()
+    reason = "the process that loads its data died of signal 9 (SIGKILL)"
+    assert agent == [{"event": "rank_ended", "rank": 0, "reason": reason}]
+
+
+def test_a_page_of_counts_has_no_name(tmp_path: Path) -> None:
+    before = os.listdir("/proc/self/fd")
+    Counts(Counts.make())
+    assert os.listdir("/proc/self/fd") == before
+
+
+def logs(samples: int = 100, before: int = 0, ranks: int = 1, end: bool = True) -> list[RankLog]:
+    found = [RankLog(rank) for rank in range(ranks)]
+    for log in found:
+        log.last["train_begin"] = {"event": "train_begin", "samples": before}
+        if end:
+            log.last["train_end"] = {"event": "train_end", "samples": samples}
+    return found
+
+
+def fed(rank: int, samples: int, tokens: int | None = None, by_the_end: int | None = 200) -> dict[str, Any]:
+    return {"event": "fed", "rank": rank, "samples": samples, "tokens": tokens, "by_the_end": by_the_end}
+
+
+def test_all_ranks_counts_are_added_up() -> None:
+    two = [fed(0, 60, 120, 70), fed(1, 40, 80, 50)]
+    found = handed_out(logs(ranks=2), two, resumed=False)
+    assert found == HandedOut(claimed=100, samples=100, by_the_end=120, tokens=200) and found.wrong is None
+    assert tokens_per_item(RankLog(0), [], found) == 2.0
+    for events in (two[:1], [], [*two, fed(2, 1)]):
+        assert handed_out(logs(ranks=2), events, resumed=False) is None
+    assert handed_out(logs(end=False), [fed(0, 100)], resumed=False) is None
+
+
+def test_what_a_resumed_run_has_from_before_was_not_handed_out_in_it() -> None:
+    went_on = handed_out(logs(before=30), [fed(0, 70)], resumed=True)
+    assert went_on and went_on.claimed == 70 and went_on.wrong is None
+    fresh = handed_out(logs(before=30), [fed(0, 70)], resumed=False)
+    assert fresh and fresh.wrong, "only the session says that it is one"
+
+
+CLAIM = "it says that it was trained on 200 samples, and its ranks"
+
+
+@pytest.mark.parametrize(
+    "samples, by_the_end, wrong",
+    [
+        (200, 216, None),
+        (200, None, None),
+        (100, 216, f"{CLAIM} took 100 from the processes that load them"),
+        (400, 400, f"{CLAIM} took 400 from the processes that load them"),
+        (200, 116, f"{CLAIM} were shown 116 before its end"),
+    ],
+)
+def test_claims_of_other_samples_than_were_handed_out(samples: int, by_the_end: int | None, wrong: str | None) -> None:
+    taken = HandedOut(claimed=200, samples=samples, by_the_end=by_the_end, tokens=None)
+    verdict = make_training(make_run(handed_out=taken), fed=True).verdict
+    assert verdict is not None
+    assert (str(verdict.kind), verdict.reasons) == (("ERROR", (wrong,)) if wrong else ("PASS", ()))
+    (found,) = (each for each in standing((), None, taken) if each.what == "samples")
+    assert (found.verified, found.by) == ((False, "the ranks") if wrong else (True, FEEDERS))
+
+
+def test_a_run_is_held_to_its_counts_by_what_it_began_with() -> None:
+    """One of before there were feeders says nothing of them, and is judged as it was."""
+    assert judge(make_training()).kind == "PASS"
+    verdict = judge(make_training(fed=True))
+    missing = "nothing says how many samples its ranks took from the processes that load them"
+    assert (str(verdict.kind), verdict.reasons) == ("ERROR", (missing,))
+
+
+def test_of_a_resumed_run_the_samples_before_are_a_claim() -> None:
+    taken = HandedOut(claimed=70, samples=70, by_the_end=80, tokens=700)
+    found = {each.what: each.verified for each in standing((), None, taken, text=True, resumed=True)}
+    assert not found["samples"] and found["tokens"]
