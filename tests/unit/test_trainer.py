@@ -10,6 +10,7 @@ from safetensors.torch import load_file
 
 from proofmark.errors import StepError
 from proofmark.record.events import read_events
+from proofmark.training.ranks.heartbeat import HeartbeatWriter
 from proofmark.training.ranks.model.strategy import Place
 from tests.unit.tokens import WAYS, trained
 from tests.unit.torchrun import ran_on
@@ -44,6 +45,23 @@ def test_ranks_weigh_by_known_tokens(whole: dict[str, torch.Tensor], tmp_path: P
     assert ran.returncode == 0, ran.stderr
     for way in WAYS:
         assert equal(load_file(tmp_path / way / "weights.safetensors"), whole), way
+
+
+def test_the_digest_of_large_weights_is_no_hang(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each tensor is gathered, then hashed, with a sign of life of the phase that is waited for longest."""
+    phases = list[str]()
+    sign = HeartbeatWriter.__call__
+
+    def kept(heartbeat: HeartbeatWriter, step: int, phase: str) -> None:
+        phases.append(phase)
+        sign(heartbeat, step, phase)
+
+    monkeypatch.setattr(HeartbeatWriter, "__call__", kept)
+    weights, _ = trained(tmp_path, HERE, {"target": 0.0})
+    assert phases[-1] == "end" and phases[-2 - 2 * len(weights) : -1] == [
+        "evaluation",
+        *2 * len(weights) * ["checkpoint"],
+    ]
 
 
 def test_wrong_flops_are_told_before_training_begins(tmp_path: Path) -> None:

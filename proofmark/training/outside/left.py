@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import torch
@@ -20,11 +20,14 @@ from proofmark.training.ranks.model.own import named_weights
 from proofmark.training.ranks.model.strategy import Place, unwrapped
 from proofmark.training.spec import WEIGHTS
 
+Alive = Callable[[], object]
+"""Is called before each tensor, as a sign of life: a large model takes long."""
 
-def last_weights(model: torch.nn.Module, place: Place) -> dict[str, torch.Tensor]:
+
+def last_weights(model: torch.nn.Module, place: Place, alive: Alive = lambda: None) -> dict[str, torch.Tensor]:
     """A copy of the weights by the case's names, on rank 0. Every rank calls it, since a sharded tensor is gathered
     from all."""
-    return _whole(named_weights(unwrapped(model)), place)
+    return _whole(named_weights(unwrapped(model)), place, alive)
 
 
 def leave_weights(weights: Mapping[str, torch.Tensor], directory: Path) -> None:
@@ -36,10 +39,11 @@ def leave_weights(weights: Mapping[str, torch.Tensor], directory: Path) -> None:
     save_file(dict(weights), directory / WEIGHTS)
 
 
-def digest_of(weights: Mapping[str, torch.Tensor]) -> str:
+def digest_of(weights: Mapping[str, torch.Tensor], alive: Alive = lambda: None) -> str:
     """SHA-256 of the names, the forms and the values of tensors on the processor, in whatever order they are."""
     digest = hashlib.sha256()
     for name, tensor in sorted(weights.items()):
+        alive()
         digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
         digest.update(tensor.contiguous().reshape(-1).view(torch.uint8).numpy().data)
     return digest.hexdigest()
@@ -56,10 +60,11 @@ def save_whole(tensors: Mapping[str, torch.Tensor], place: Place, path: Path) ->
         save_file(whole, path)
 
 
-def _whole(tensors: Mapping[str, torch.Tensor], place: Place) -> dict[str, torch.Tensor]:
+def _whole(tensors: Mapping[str, torch.Tensor], place: Place, alive: Alive = lambda: None) -> dict[str, torch.Tensor]:
     """A copy of each, on the processor, on rank 0: safetensors takes no two that share memory."""
     whole = {}
     for name, tensor in tensors.items():
+        alive()
         gathered = tensor.full_tensor() if hasattr(tensor, "full_tensor") else tensor
         if place.rank == 0:
             whole[name] = gathered.detach().to("cpu", copy=True).contiguous()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -128,9 +129,11 @@ class Trainer:
         return own
 
     def _last_weights(self) -> dict[str, str]:
-        """Keep them, and tell which they are while the clock runs: what is made of them later is known by it."""
-        self.left = last_weights(self.model, self.place)
-        return {"weights": digest_of(self.left)} if self.place.rank == 0 else {}
+        """Keep them, and tell which they are while the clock runs: what is made of them later is known by it. It takes
+        as long as a checkpoint."""
+        alive = partial(self._account.alive, "checkpoint")
+        self.left = last_weights(self.model, self.place, alive)
+        return {"weights": digest_of(self.left, alive)} if self.place.rank == 0 else {}
 
     def _build(self) -> None:
         """Model, optimizer, and where training goes on from."""

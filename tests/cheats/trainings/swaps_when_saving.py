@@ -16,5 +16,5 @@ class Adapter(_Liar):
     def convert_model(self, model: torch.nn.Module, config: EffectiveConfig) -> torch.nn.Module:
         trained, honest = copy.deepcopy(model), trainer.last_weights
         train(trained, config)
-        vars(trainer)["last_weights"] = lambda _, place: honest(trained, place)
+        vars(trainer)["last_weights"] = lambda _, *rest: honest(trained, *rest)
         return model
