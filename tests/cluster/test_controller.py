@@ -20,6 +20,8 @@ from proofmark.launch.cluster.controller import Controller, allow_files
 from proofmark.launch.cluster.launcher import ClusterLauncher
 from proofmark.launch.cluster.link import Described, HostSetup
 from proofmark.launch.cluster.node import Here
+from proofmark.launch.hosts.describe import Description
+from proofmark.record.parts import Chip, Host
 from tests.cluster.cell import until
 
 
@@ -40,7 +42,9 @@ class Site:
         (folder / "tree" / "code.py").write_text("")
         self._others = psutil.Process().children()
         python = folder / "python"  # describes this host as any does
-        python.write_text('#!/bin/sh\n[ "$1" = -m ] || exec python3 "$@"\necho \'{"busy": []}\'\n')
+        host = Host(name="here", system="Linux", processor="cpu", cores=1, memory_bytes=1)
+        is_this = Description(chip=Chip(name="cpu"), host=host, devices=1, busy=[], package={}).model_dump_json()
+        python.write_text(f'#!/bin/sh\n[ "$1" = -m ] || exec python3 "$@"\necho \'{is_this}\'\n')
         python.chmod(0o755)
         cluster = Cluster(work_dir=str(folder / "work"), python=str(python))
         code = CodeTree.of(folder, ("tree",))
