@@ -250,10 +250,27 @@ def test_one_that_was_killed_is_named(feeders: tuple[Feeders, Agent]) -> None:
     assert agent == [{"event": "rank_ended", "rank": 0, "reason": reason}]
 
 
-def test_a_page_of_counts_has_no_name(tmp_path: Path) -> None:
+def test_a_page_of_counts_has_no_descriptor() -> None:
     before = os.listdir("/proc/self/fd")
-    Counts(Counts.make())
+    counts = Counts(Counts.make())
     assert os.listdir("/proc/self/fd") == before
+    counts.take(3, 5)
+    assert (counts.samples, counts.tokens) == (3, 5)
+
+
+def test_a_page_that_cannot_be_mapped_is_told(tmp_path: Path) -> None:
+    descriptor = os.open(tmp_path, os.O_RDONLY)
+    with pytest.raises(OSError, match="denied|No such device"):
+        Counts(descriptor)
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(descriptor)
+
+
+def test_a_page_is_seen_from_both_sides() -> None:
+    descriptor = Counts.make()
+    one, other = Counts(os.dup(descriptor)), Counts(descriptor)
+    one.take(3, None)
+    assert other.samples == 3
 
 
 def logs(samples: int = 100, before: int = 0, ranks: int = 1, end: bool = True) -> list[RankLog]:
@@ -304,7 +321,7 @@ def test_claims_of_other_samples_than_were_handed_out(samples: int, by_the_end: 
     verdict = make_training(make_run(handed_out=taken), fed=True).verdict
     assert verdict is not None
     assert (str(verdict.kind), verdict.reasons) == (("ERROR", (wrong,)) if wrong else ("PASS", ()))
-    (found,) = (each for each in standing((), None, taken) if each.what == "samples")
+    (found,) = (each for each in standing((), None, taken, walled=True) if each.what == "samples")
     assert (found.verified, found.by) == ((False, "the ranks") if wrong else (True, FEEDERS))
 
 
@@ -318,5 +335,11 @@ def test_a_run_is_held_to_its_counts_by_what_it_began_with() -> None:
 
 def test_of_a_resumed_run_the_samples_before_are_a_claim() -> None:
     taken = HandedOut(claimed=70, samples=70, by_the_end=80, tokens=700)
-    found = {each.what: each.verified for each in standing((), None, taken, text=True, resumed=True)}
+    found = {each.what: each.verified for each in standing((), None, taken, True, resumed=True, walled=True)}
     assert not found["samples"] and found["tokens"]
+
+
+def test_without_a_wall_what_was_counted_is_a_claim() -> None:
+    taken = HandedOut(claimed=70, samples=70, by_the_end=80, tokens=700)
+    found = {each.what: (each.verified, each.by) for each in standing((), None, taken, text=True)}
+    assert found["samples"] == found["tokens"] == (False, "the ranks")

@@ -17,7 +17,9 @@ from tests.training_records import make_run, make_training
 from tests.unit.test_run_durations import TOTALS
 
 
-def collected(folder: Path, *tokens: int | None, before: int = 0, fed: int | None = None) -> SeedRun:
+def collected(
+    folder: Path, *tokens: int | None, before: int = 0, fed: int | None = None, kept: str = "wall"
+) -> SeedRun:
     """A run of 100 samples, of which `before` were trained on before it was resumed; `tokens` is each rank's count, and
     `fed` that of the only rank's feeder."""
     for rank, counted in enumerate(tokens):
@@ -25,6 +27,7 @@ def collected(folder: Path, *tokens: int | None, before: int = 0, fed: int | Non
         path.parent.mkdir(exist_ok=True)
         end = {"samples": 100, "converged": True, "tokens": counted, **TOTALS}
         kinds: dict[str, dict[str, Any]] = {
+            "isolated": {"isolation": {"kind": kept}},
             "init_end": {},
             "train_begin": {"steps": 0, "samples": before},
             "train_end": end,
@@ -62,10 +65,15 @@ def test_ranks_that_count_too_many_only_claim_them(tmp_path: Path) -> None:
 def test_feeders_count_tokens_whatever_ranks_claim(tmp_path: Path) -> None:
     run = collected(tmp_path, 10**6, fed=500)
     assert run.tokens_per_item == 5.0
-    assert [each.verified for each in run.standing if each.what == "tokens"] == [True]
+    assert [each.verified for each in run.standing if each.what in ("samples", "tokens")] == [True, True]
     record = make_training(run, tokens_per_second=50.0, fed=True)
     (figure,) = (figure for figure in record.figures if figure.key == "tokens_per_second")
     assert figure.note == "5 per point, padding left out"
+
+
+def test_ranks_without_a_wall_can_change_what_is_counted(tmp_path: Path) -> None:
+    run = collected(tmp_path, 10**6, fed=500, kept="process")
+    assert [each.verified for each in run.standing if each.what in ("samples", "tokens")] == [False, False]
 
 
 def test_a_resumed_run_is_counted_from_there_on(tmp_path: Path) -> None:

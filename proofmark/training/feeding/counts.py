@@ -1,7 +1,8 @@
-"""What a feeder has handed out, where its agent reads it: a page that no rank has."""
+"""What a feeder has handed out, where its agent reads it: a page that no rank behind a wall can reach."""
 
 from __future__ import annotations
 
+import ctypes
 import mmap
 import os
 
@@ -15,9 +16,11 @@ class Counts:
     """One feeder's, seen from either side."""
 
     def __init__(self, descriptor: int) -> None:
-        """Map it; its descriptor is closed, so that nobody opens it once more."""
-        self._page = memoryview(mmap.mmap(descriptor, mmap.PAGESIZE)).cast("q")
-        os.close(descriptor)
+        """Map it, for as long as this process lives, and close its descriptor, so that nobody opens it once more."""
+        try:
+            self._page = _mapped(descriptor)
+        finally:
+            os.close(descriptor)
 
     @staticmethod
     def make() -> int:
@@ -64,3 +67,14 @@ class Counts:
     def end(self) -> None:
         """It takes no more."""
         self._page[WHOLE] = 1
+
+
+def _mapped(descriptor: int) -> ctypes.Array[ctypes.c_int64]:
+    """A shared page. Python's own mapping would keep a copy of the descriptor, to be found in /proc."""
+    call = ctypes.CDLL(None, use_errno=True).mmap
+    call.restype = ctypes.c_void_p
+    call.argtypes = (ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_ssize_t)
+    address = call(None, mmap.PAGESIZE, mmap.PROT_READ | mmap.PROT_WRITE, mmap.MAP_SHARED, descriptor, 0)
+    if address == ctypes.c_void_p(-1).value:
+        raise OSError(number := ctypes.get_errno(), os.strerror(number))
+    return (ctypes.c_int64 * (mmap.PAGESIZE // 8)).from_address(address)

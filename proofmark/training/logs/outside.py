@@ -115,6 +115,7 @@ def standing(
     taken: HandedOut | None = None,
     text: bool = False,
     resumed: bool = False,
+    walled: bool = False,
 ) -> tuple[Standing, ...]:
     """What of a run was verified outside of its ranks, and what is only claimed.
 
@@ -124,11 +125,12 @@ def standing(
         taken: what its ranks were handed out.
         text: whether it has tokens.
         resumed: whether there were samples before that.
+        walled: whether all its ranks were behind a wall: others can reach into the processes that count.
     """
     made = list(checks)
     held = {check.name for check in made} - {check.name for check in made if not check.passed}
     of = "on all validation data" if found and found.whole else f"on {found.samples if found else 0} samples drawn"
-    counted = taken is not None and taken.wrong is None
+    counted = walled and taken is not None and taken.wrong is None
     claimed = "the ranks, as the plan has it for their steps" if PLAN in held else "the ranks"
     verified = {
         "time": (CLOCK in held, "the agent's clock"),

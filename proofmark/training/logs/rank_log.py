@@ -88,6 +88,11 @@ class RankLog:
         yield from self._damaged
         yield from itertools.repeat("and more", self.corrupt - len(self._damaged))
 
+    @property
+    def walled(self) -> bool:
+        """Whether it was kept behind a wall, from its beginning on."""
+        return self.isolation is not None and self.isolation.kind == "wall"
+
     def totals(self) -> Event | None:
         """All parts of the clock as last written, None before training began."""
         written = [self.last[kind] for kind in ("steps", "evaluation", "train_end") if kind in self.last]

@@ -59,7 +59,7 @@ def collect_run(
     examination = examination_of(agents.get(0, ()), claimed) if finished and finished["converged"] else None
     checks = (*first.checks.values(), *outside_checks(first, agents.get(0, ()), end, examination, config))
     taken = handed_out(ranks, chain(*agents.values()), resumed=begin.get("resume_from") is not None)
-    tokens = tokens_per_item(first, ranks, taken)
+    tokens, walled = tokens_per_item(first, ranks, taken), all(log.walled for log in ranks)
     run = SeedRun(
         seed=begin["seed"],
         started=begin["time"],
@@ -85,7 +85,9 @@ def collect_run(
         contention=_contention(ranks),
         monitoring=_monitoring(directory, ranks, agents, [host["skew"] or 0.0 for host in launched]),
         checks=checks,
-        standing=standing(checks, examination, taken, tokens is not None, "resumed" in first.last) if finished else (),
+        standing=standing(checks, examination, taken, tokens is not None, "resumed" in first.last, walled)
+        if finished
+        else (),
         confirmation=_confirmation(first),
         examination=examination,
         handed_out=taken,
