@@ -18,10 +18,15 @@ from tests.unit.test_run_durations import TOTALS
 
 
 def collected(
-    folder: Path, *tokens: int | None, before: int = 0, fed: int | None = None, kept: str = "wall"
+    folder: Path,
+    *tokens: int | None,
+    before: int = 0,
+    fed: int | None = None,
+    kept: str = "wall",
+    of: str | None = None,
 ) -> SeedRun:
-    """A run of 100 samples, of which `before` were trained on before it was resumed; `tokens` is each rank's count, and
-    `fed` that of the only rank's feeder."""
+    """A run of 100 samples, of which `before` were trained on before it was resumed; `tokens` is each rank's count,
+    `fed` that of the only rank's feeder, and `of` the checkpoint that its session had it go on from."""
     for rank, counted in enumerate(tokens):
         path = folder / f"noderank0/rank{rank}.jsonl"
         path.parent.mkdir(exist_ok=True)
@@ -29,7 +34,7 @@ def collected(
         kinds: dict[str, dict[str, Any]] = {
             "isolated": {"isolation": {"kind": kept}},
             "init_end": {},
-            "train_begin": {"steps": 0, "samples": before},
+            "train_begin": {"steps": before // 25, "samples": before},
             "train_end": end,
         }
         events = [{"event": kind, "time": 1.79e9, "clock": 1, **fields} for kind, fields in kinds.items()]
@@ -40,12 +45,12 @@ def collected(
             "time": 1.79e9,
             "clock": 1,
             "rank": 0,
-            "samples": 100,
+            "samples": 100 - before,
             "tokens": fed,
             "by_the_end": 116,
         }
         (folder / "noderank0/agent.jsonl").write_text(json.dumps(taken) + "\n")
-    begun = {"event": "round_begin", "seed": 0, "time": 1.79e9, "clock": 0}
+    begun = {"event": "round_begin", "seed": 0, "time": 1.79e9, "clock": 0, "resume_from": of}
     return collect_run(folder, begun, None, 1)[0]
 
 
@@ -78,6 +83,14 @@ def test_ranks_without_a_wall_can_change_what_is_counted(tmp_path: Path) -> None
 
 def test_a_resumed_run_is_counted_from_there_on(tmp_path: Path) -> None:
     assert collected(tmp_path, 300, before=75).tokens_per_item == 12.0
+
+
+@pytest.mark.parametrize("of", [None, "checkpoints/step-3"])
+def test_whether_a_run_was_resumed_is_its_sessions_word(tmp_path: Path, of: str | None) -> None:
+    """A rank that leaves out that it was, and says with how many samples it began, has no samples that are verified."""
+    run = collected(tmp_path, 300, before=75, fed=100, of=of)
+    assert run.handed_out and (run.handed_out.wrong is None, run.resumed_from) == ((True, 3) if of else (False, None))
+    assert [each.verified for each in run.standing if each.what == "samples"] == [False]
 
 
 @pytest.mark.parametrize("tokens", [(None,), (300, None)])

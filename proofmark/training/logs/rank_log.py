@@ -108,6 +108,11 @@ class RankLog:
         end = self.last.get("train_end")
         return float(end["time"]) if end else None
 
+    def began(self) -> int | None:
+        """The step that training began after: of one that was resumed, its checkpoint's. None before it is known."""
+        begin = self.last.get("resumed", {}).get("step", self.last.get("train_begin", {}).get("steps"))
+        return None if begin is None else int(begin)
+
     def trained(self) -> int:
         """Samples that all ranks trained on in this process's time; 0 if training did not come to its end."""
         begin, end = self.last.get("train_begin"), self.last.get("train_end")

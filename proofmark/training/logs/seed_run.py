@@ -58,7 +58,8 @@ def collect_run(
     claimed = _reached(first)
     examination = examination_of(agents.get(0, ()), claimed) if finished and finished["converged"] else None
     checks = (*first.checks.values(), *outside_checks(first, agents.get(0, ()), end, examination, config))
-    taken = handed_out(ranks, chain(*agents.values()), resumed=begin.get("resume_from") is not None)
+    resumed = begin.get("resume_from") is not None  # whatever ranks say of it
+    taken = handed_out(ranks, chain(*agents.values()), resumed)
     tokens, walled = tokens_per_item(first, ranks, taken), all(log.walled for log in ranks)
     run = SeedRun(
         seed=begin["seed"],
@@ -80,14 +81,12 @@ def collect_run(
         caches_cleared=(end or {}).get("caches_cleared"),
         instances=(end or {}).get("instances"),
         nodes=tuple(_host(events) for events in agents.values()),
-        resumed_from=first.last.get("resumed", {}).get("step"),
+        resumed_from=first.began() if resumed else None,
         failure=failure,
         contention=_contention(ranks),
         monitoring=_monitoring(directory, ranks, agents, [host["skew"] or 0.0 for host in launched]),
         checks=checks,
-        standing=standing(checks, examination, taken, tokens is not None, "resumed" in first.last, walled)
-        if finished
-        else (),
+        standing=standing(checks, examination, taken, tokens is not None, resumed, walled) if finished else (),
         confirmation=_confirmation(first),
         examination=examination,
         handed_out=taken,
