@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import math
 import time
@@ -155,8 +156,9 @@ def tidy_up(spec: TrialSpec) -> None:
         remove(directory)
     Path(spec.directory, SPEC).unlink(missing_ok=True)
     for path in spec.folder.glob("*"):
-        if path.suffix == HEARTBEAT or not path.lstat().st_size:
-            path.unlink()
+        with contextlib.suppress(FileNotFoundError):  # somebody else removed it first
+            if not path.is_dir() and (path.suffix == HEARTBEAT or not path.lstat().st_size):
+                path.unlink()
 
 
 def outcome(folder: Path, succeeded: bool, hung: str | None, ahead: float = 0.0) -> dict[str, Any]:
