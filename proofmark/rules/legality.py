@@ -138,7 +138,8 @@ def hold_against(
             or _illegal_value(key, value, setting, in_force, layer.closed)
         )
         does_nothing = None if what else idle(key, new, in_force, comes_to)
-        if does_nothing and layer.vendors_own and not all(_same(new, other) for other in elsewhere.get(key, ())):
+        others = ({**in_force, key: other} for other in elsewhere.get(key, ()))
+        if does_nothing and layer.vendors_own and not all(idle(key, new, other, comes_to) for other in others):
             continue  # the file serves that profile too
         if what or does_nothing:
             problems.append(Problem(layer.origin, key, what or does_nothing or ""))

@@ -18,6 +18,9 @@ _ONE = re.compile(r"\\[^0-9A-Za-z]|\\[bBdDsSwW]|\[\^?(?:\\.|[^\]\\])*\]", re.DOT
 """What stands for one character, or for a place between two: it is looked into no further."""
 
 _GROUP = re.compile(r"\((?:\?[:=!])?")
+_FLAGS, _TIMES = re.compile(r"^\(\?[aims]+\)"), re.compile(r"[^()|*+?{}]\{[0-9]{1,2}\}")
+"""What stands before a pattern, and one character so many times: neither leaves a choice."""
+
 _REPEATED, _CHOICE = re.compile(r"[*+]"), re.compile(r"[?|]")
 
 
@@ -33,10 +36,10 @@ def ways(pattern: str) -> int:
         re.compile(pattern)
     except (re.error, OverflowError, RecursionError) as error:
         raise ValueError(f"not a regular expression: {error}") from None
-    bare = _GROUP.sub("(", _ONE.sub("x", pattern))
-    if re.search(r"\)[*+?{]|[{\\]|\(\?", bare):
+    bare = _TIMES.sub("x", _GROUP.sub("(", _FLAGS.sub("", _ONE.sub("x", pattern))))
+    if re.search(r"\)[*+{]|[{\\]|\(\?", bare):
         raise ValueError(
-            "could be searched for without end: expected text, classes, groups that are not repeated, and * + ? | "
-            "(no {}, no references)"
+            "could be searched for without end: expected text, classes, groups that are not repeated, x{2} of one "
+            "character, and * + ? | (no {2,}, no references)"
         )
     return int(LONGEST ** len(_REPEATED.findall(bare)) * 2 ** len(_CHOICE.findall(bare)))

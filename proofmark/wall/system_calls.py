@@ -50,6 +50,9 @@ OF_A_PROCESS = (
 OUT_OF_THE_GROUP = ("setsid", "setpgid")
 """What a process starts is ended with its group, and may have cleared its environment, by which it would be known."""
 
+A_GROUP = 1 << 31
+"""The sign of whom a signal is for: it says that a group is meant by its number, or all."""
+
 PRIORITY_OF_A_PROCESS = {"setpriority": 0, "ioprio_set": 1}
 """Their first argument is whether the second is a process, as here, or a group or a user."""
 
@@ -99,6 +102,8 @@ def restrict(network: bool, sockets_in_files: bool, streams: bool = False) -> No
     rules.refuse("sched_setaffinity", 0, _Argument(0, NOT_EQUAL, 0))
     for name in OUT_OF_THE_GROUP:  # likewise: who starts a daemon is told that it left
         rules.refuse(name, 0)
+    # and who would end what it takes for another's group would end itself: it is told, and not ended
+    rules.refuse("kill", errno.EPERM, _Argument(0, MASKED, A_GROUP, A_GROUP))
     for name, process in PRIORITY_OF_A_PROCESS.items():
         rules.refuse(name, errno.EPERM, _Argument(0, NOT_EQUAL, process))
         rules.refuse(name, errno.EPERM, _Argument(1, NOT_EQUAL, 0))

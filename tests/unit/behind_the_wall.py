@@ -181,6 +181,8 @@ def attempts(orders: dict[str, Any]) -> dict[str, Callable[[], Any]]:
         "vsock": lambda: socket.socket(socket.AF_VSOCK, socket.SOCK_STREAM).close(),
         "signal": lambda: os.kill(parent, signal.SIGCONT),
         "signal to all": lambda: os.kill(-1, signal.SIGCONT),
+        "signal to its group, by number": lambda: os.killpg(os.getpgrp(), signal.SIGCONT),
+        "signal around itself": lambda: os.killpg(0, signal.SIGCONT),
         "signal itself": lambda: os.kill(os.getpid(), signal.SIGCONT),
         "attach": lambda: called("ptrace", 16, parent, None, None),
         "memory": print_memory,

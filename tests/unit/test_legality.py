@@ -443,3 +443,10 @@ def test_a_vendors_file_serves_all_profiles() -> None:
     assert {problem.key for problem in told(own=True).problems} == {"repeat", "compiler"}
     assert {problem.key for problem in told(own=False).problems} == values.keys()
     assert [override.key for override in told(own=True).config.overrides] == ["compiler"], "nothing else was changed"
+
+
+@pytest.mark.parametrize("other, does_nothing", [("default", True), ("engine", True), (None, False)])
+def test_what_comes_to_the_same_in_all_profiles_does_nothing(other: str | None, does_nothing: bool) -> None:
+    case = case_file().model_copy(update={"elsewhere": {"compiler": (other,)}})
+    resolution = resolve(case, "acme", [OverrideLayer(FILE, {"compiler": "engine"}, vendors_own=True)], "engine")
+    assert [problem.key for problem in resolution.problems] == (["compiler"] if does_nothing else [])

@@ -22,7 +22,7 @@ from tests.unit import behind_the_wall
 
 Answer = tuple[Isolation, dict[str, str]]
 
-MAY = {"write own", "read own", "null", "random", "import", "pair", "signal itself", "signal to all", "exec own"}
+MAY = {"write own", "read own", "null", "random", "import", "pair", "signal itself", "signal around itself", "exec own"}
 MAY |= {"own processors", "own turns", "own priority"}
 """All that can be done behind a wall, of what is tried."""
 
