@@ -23,6 +23,9 @@ METRICS = ("core", "whole")
 PAIR, LOADING = 0.2, 3.0
 """Seconds."""
 
+SLOWER = ((0.0, 0.0), (0.05, 0.05), (0.1, 0.035))
+"""By what share the head is, by metric."""
+
 Law = Callable[[random.Random], float]
 
 
@@ -48,7 +51,7 @@ class Drawn:
     chance: random.Random
     law: Law
     noise: float
-    effect: float
+    slower: tuple[float, ...]
     now: float = 0.0
     ratio: float = field(default=0.0, init=False)
 
@@ -56,14 +59,17 @@ class Drawn:
     def load(self) -> Iterator[tuple[Side, Side]]:
         """Both sides, anew."""
         self.now += LOADING
-        self.ratio = self.law(self.chance) + math.log1p(-self.effect)
+        self.ratio = self.law(self.chance)
         yield _Side(self, 0.0), _Side(self, 1.0)
 
     def rates(self, share: float) -> Rates:
         """A round's: both metrics have the loading's ratio, and half of their noise, in common."""
         self.now += PAIR / 2
-        common, sd = self.chance.gauss(0, self.noise / 2), self.noise / 2
-        return {name: 100 * math.exp(share * self.ratio + common + self.chance.gauss(0, sd)) for name in METRICS}
+        common, sd = share * self.ratio + self.chance.gauss(0, self.noise / 2), self.noise / 2
+        return {
+            name: 100 * (1 - share * slower) * math.exp(common + self.chance.gauss(0, sd))
+            for name, slower in zip(METRICS, self.slower, strict=True)
+        }
 
 
 @dataclass
@@ -75,10 +81,10 @@ class _Side:
         return self.machine.rates(self.share)
 
 
-def session(number: int, law: Law, noise: float, effect: float, seconds: float) -> list[Outcome]:
+def session(number: int, law: Law, noise: float, slower: tuple[float, ...], seconds: float) -> list[Outcome]:
     """What came of a session, by metric."""
     chance = random.Random(number)
-    machine = Drawn(chance, law, noise, effect)
+    machine = Drawn(chance, law, noise, slower)
     policy = Policy(metrics=len(METRICS))
     race = Race(METRICS, policy, seconds, lambda: machine.now, lambda: chance.random() < 0.5)
     return [ratio.outcome for ratio in race.run(machine.load).ratios]
@@ -90,17 +96,18 @@ def main() -> None:
     parser.add_argument("--sessions", type=int, default=1000)
     parser.add_argument("--budget", type=float, default=120.0, metavar="SECONDS", help="of a session (120)")
     given = parser.parse_args()
-    for effect in (0.0, 0.05):
+    for slower in SLOWER:
         for noise in (0.05, 0.1):
             for name, law in LAWS.items():
                 found: Counter[str] = Counter()
                 for number in range(given.sessions):
-                    outcomes = session(number, law, noise, effect, given.budget)
+                    outcomes = session(number, law, noise, slower, given.budget)
                     found.update([outcomes[0], *(["any alarm"] if {*outcomes} & {*DIFFERENT} else [])])
                 told = ", ".join(
                     f"{kind} {100 * found[kind] / given.sessions:.1f} %" for kind in ("any alarm", *Outcome)
                 )
-                print(f"{effect:.0%} slower, pairs {noise:.0%}, loadings {name:16} {told}", flush=True)
+                shares = " and ".join(f"{share:.1%}" for share in slower)
+                print(f"{shares} slower, pairs {noise:.0%}, loadings {name:16} {told}", flush=True)
 
 
 if __name__ == "__main__":

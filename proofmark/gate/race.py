@@ -76,15 +76,16 @@ class Race:
         early, deadline = begun + self.seconds * FIRST, begun + self.seconds
         needed = 1 if self.whole_runs else self.policy.loadings
         alone = deadline if needed == 1 else early
-        pairs = self._timed(load, self.metrics, raced, lambda pairs: alone if pairs.alarming else deadline)
+        pairs = self._timed(load, self.metrics, raced, _until(alone, deadline))
         found = {ratio.metric: [ratio] for ratio in pairs.ratios()}
         alarming = [metric for metric, (ratio,) in found.items() if ratio.outcome in DIFFERENT]
-        for _ in range(needed - 1):
+        for left in range(needed - 1, 0, -1):
             if not alarming or raced.problems:
                 break
-            again = Pairs(alarming, self.policy.afterwards)
-            if self.clock() + raced.loading_seconds < deadline:
-                again = self._timed(load, alarming, raced, lambda _: deadline)
+            again, now = Pairs(alarming, self.policy.afterwards), self.clock()
+            if now + raced.loading_seconds < deadline:
+                share = now + (deadline - now) / left  # what is clear must not wait for what is not
+                again = self._timed(load, alarming, raced, _until(share, deadline))
             for ratio in again.ratios():
                 found[ratio.metric].append(ratio)
             alarming = [metric for metric in alarming if found[metric][-1].outcome is found[metric][0].outcome]
@@ -109,6 +110,11 @@ class Race:
             after = f" after {len(raced.base_first)} pairs" if raced.base_first else ""
             raced.problems.append(f"{lost}{after}")
         return pairs
+
+
+def _until(alarmed: float, deadline: float) -> Callable[[Pairs], float]:
+    """When a loading ends: with the budget, or sooner once it has an alarm that others must confirm."""
+    return lambda pairs: alarmed if pairs.alarming else deadline
 
 
 def _settled(loadings: Sequence[Ratio], needed: int) -> Ratio:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import random
 from collections import Counter
@@ -138,6 +139,17 @@ class Program:
         return self.machine.round(self.pace)
 
 
+class Fixed:
+    """Of two metrics, one of which is given for each round."""
+
+    def __init__(self, clock: Iterator[float], whole: Iterator[float], core: float) -> None:
+        self.clock, self.whole, self.core = clock, whole, core
+
+    def rates(self) -> Rates:
+        next(self.clock)
+        return {"core": self.core, "whole": next(self.whole)}
+
+
 def raced(
     machine: Machine, head: float, *again: float, seconds: float = 60.0, whole_runs: bool = False, **more: Any
 ) -> Raced:
@@ -210,6 +222,21 @@ def test_so_many_loadings_must_agree_as_luck_asks_for() -> None:
         policy = Policy(metrics=metrics)
         lucky = (policy.luck + policy.share) * (policy.luck + policy.again) ** (policy.loadings - 1)
         assert 2 * metrics * lucky <= policy.error
+
+
+def test_a_metric_that_stays_unclear_takes_no_time_from_one_that_is_clear() -> None:
+    """Both differ in the first loading; in the others one lies at the width, which no number of pairs makes clear."""
+    clock, wholes = itertools.count(step=0.25), iter([itertools.repeat(90.0)])
+
+    @contextmanager
+    def load() -> Iterator[tuple[Side, Side]]:
+        whole = next(wholes, itertools.cycle([97.0, 99.0]))
+        yield Fixed(clock, itertools.repeat(100.0), 100.0), Fixed(clock, whole, 90.0)
+
+    race = Race(["core", "whole"], Policy(metrics=2), 60.0, lambda: next(clock), lambda: True)
+    core, whole = race.run(load).ratios
+    assert (core.outcome, len(core.loadings)) == (Outcome.REGRESSION, 5)
+    assert (whole.outcome, len(whole.loadings)) == (Outcome.AMBIGUOUS, 2)
 
 
 def test_of_whole_runs_each_is_a_loading_of_its_own() -> None:
