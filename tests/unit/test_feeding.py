@@ -20,7 +20,7 @@ from proofmark.process import slots
 from proofmark.record.parts import Identity
 from proofmark.rules.config import EffectiveConfig
 from proofmark.training.examined import HandedOut
-from proofmark.training.feeding import words
+from proofmark.training.feeding import feeder, words
 from proofmark.training.feeding.counts import Counts
 from proofmark.training.feeding.fed import Fed
 from proofmark.training.feeding.feeder import Feeder
@@ -124,6 +124,23 @@ def test_what_a_rank_holds_is_not_laid_over() -> None:
     assert all(equal(batch, own) for batch, own in zip(held, pair.own.batches(0, 0), strict=True))
 
 
+def test_a_rank_that_gives_nothing_back_gets_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(feeder, "HELD", 3)
+    pair = Pair(Tokens(), max_epoch=9)
+    batches = pair.fed.batches(0, 0)
+    held = [next(batches) for _ in range(2 + 3)]
+    pair._threads[0].join(10)
+    assert "holds 5 batches that it has not given back" in str(pair.raised[0])
+    assert len(held) == 5 <= len(pair.feeder._out) <= 5 + 2
+
+
+def test_a_rank_that_gives_them_back_gets_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(feeder, "HELD", 1)
+    pair = Pair(Tokens(), max_epoch=9)
+    wanted, found = list(pair.own.batches(0, 0)), pair.fed.batches(0, 0)
+    assert all(equal(next(found), batch) for batch in wanted)
+
+
 class Pictures(Tokens):
     """Images as a stack of them may lie."""
 
@@ -162,6 +179,7 @@ def test_channels_lie_where_they_lay() -> None:
 def test_a_rank_that_says_what_is_no_word_is_heard_no_more(word: bytes, told: str) -> None:
     pair = Pair(Tokens())
     next(pair.fed.batches(0, 0))
+    pair.fed._laid()  # another lies there, to be taken
     pair.end.send(word)
     pair.listened()
     assert told in str(pair.raised[0]) and not pair.counts.whole
@@ -204,6 +222,11 @@ def test_why_there_is_no_more_reaches_the_rank() -> None:
     with pytest.raises(StepError, match="the process that loads its data has ended"):
         told().sample()
     assert told().identity == Identity(name="sequences", sha256="0" * 64, items=ITEMS)
+
+
+def test_a_batch_whose_memory_did_not_come_is_told() -> None:
+    with pytest.raises(StepError, match="too many files are open here"):
+        told(words.SLOT_FORM.pack(words.SLOT, 1, 4096))._laid()
 
 
 class Agent(list[dict[str, Any]]):

@@ -116,6 +116,8 @@ class Fed:
                 return message
             if message[0] == words.FAILED:
                 raise StepError(message[1:].decode("utf-8", "replace"))
+            if not beside:
+                raise StepError("a batch came without its memory: too many files are open here (see ulimit -n)")
             self._map(message, int.from_bytes(beside[0][2][:4], "little"))
 
     def _map(self, message: bytes, descriptor: int) -> None:

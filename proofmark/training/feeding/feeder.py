@@ -24,7 +24,7 @@ from collections import deque
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from proofmark.errors import ProofmarkError
+from proofmark.errors import ProofmarkError, StepError
 from proofmark.process.layout import read_layout, written
 from proofmark.process.lifetime import end_with, leave
 from proofmark.process.log_level import log_from
@@ -40,6 +40,11 @@ if TYPE_CHECKING:
     from proofmark.training.case import TrainingCase
     from proofmark.training.ranks.batches import Share
     from proofmark.training.ranks.loading import Planned
+
+
+HELD = 64
+"""Batches that a rank may keep beside those of two steps, whose garbage is collected late. Each is a file open on both
+sides, of which there are a thousand or so."""
 
 
 class Feeder:
@@ -121,6 +126,9 @@ class Feeder:
         layout = read_layout(text)
         with self._moved:
             self._moved.wait_for(lambda: len(self._waiting) < self._ahead)
+            held = len(self._out) - len(self._waiting)
+        if held >= self._ahead + HELD:
+            raise StepError(f"its rank holds {held} batches that it has not given back; keep none of earlier steps")
         slot = self._pool.take(layout.size) or self._pool.make(layout.size)
         slot.lay(layout, tensors)
         with self._moved:
