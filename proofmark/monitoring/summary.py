@@ -41,7 +41,8 @@ def summarise(path: Path, window: Window | None, items: int, failures: Sequence[
     """
     if not path.exists() and not failures:
         return None
-    lines, rubbish = read_samples(path)
+    seen = _Seen(window)
+    lines, rubbish = read_samples(path, seen.take)
     isolation = lines[0].isolation if lines else None
     samples = lines[1:] if isolation else lines
     problems = list(failures)
@@ -49,24 +50,38 @@ def summarise(path: Path, window: Window | None, items: int, failures: Sequence[
         problems.append(f"{rubbish.lines} lines of the monitor's log are no samples ({rubbish.first})")
     problems += _some(f"devices could not be read: {s.failure}" for s in samples if s.failure)
     problems += _some(f"device {d.device} could not be read: {d.error}" for d in devices_of(samples) if d.error)
-    inside = [s for s in samples if window and window[0] <= s.time <= window[1]]
     readings = _by_device(samples)
     energy, method = _energy(samples, readings, window)
     if energy is not None and energy <= 0:
         problems.append(f"devices that computed are said to have used no energy ({method})")
         energy = method = None
     return Monitoring(
-        samples=len(samples),
+        samples=seen.samples,
         window=window,
         series=tuple(_all_series(samples, readings)),
         energy_joules=energy,
         energy_method=method,
         energy_per_item=energy / items if energy is not None and items else None,
-        throttled=tuple(sorted({reason for d in devices_of(inside) for reason in d.throttled or ()})[:TOLD]),
-        foreign_processes=tuple(sorted({pid for d in devices_of(inside) for pid in d.foreign or ()})[:TOLD]),
+        throttled=tuple(seen.throttled),
+        foreign_processes=tuple(seen.foreign),
         failures=tuple(problems),
         isolation=isolation,
     )
+
+
+class _Seen:
+    """What may be in a single sample of very many: throttling and processes of others within the window."""
+
+    def __init__(self, window: Window | None) -> None:
+        self.samples, self.throttled, self.foreign = 0, list[str](), list[int]()
+        self._window = window
+
+    def take(self, sample: Sample) -> None:
+        self.samples += sample.isolation is None
+        if self._window and self._window[0] <= sample.time <= self._window[1]:
+            for device in sample.devices:
+                self.throttled = sorted({*self.throttled, *(device.throttled or ())})[:TOLD]
+                self.foreign = sorted({*self.foreign, *(device.foreign or ())})[:TOLD]
 
 
 def _some(complaints: Iterable[str]) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -17,8 +17,8 @@ from proofmark.wall.isolation import Isolation
 LONGEST, LARGEST = 1 << 20, 1 << 30
 """Bytes of a line, and of a log, that are read: of a thousand devices, and of weeks."""
 
-MOST = 1_000_000
-"""Lines and readings of devices, together, that are read: of eight devices each second for a day."""
+MOST, FURTHEST = 1_000_000, 16_000_000
+"""Lines and readings of devices, together, that are held, of eight devices each second for a day, and that are read."""
 
 Amount = Annotated[float, Field(ge=0, le=1e15)]
 Bytes = Annotated[int, Field(ge=0, lt=1 << 63)]
@@ -72,29 +72,69 @@ class Rubbish:
         self.first = self.first or harmless(f"line {number}: {what}")
 
 
-def read_samples(path: Path) -> tuple[list[Sample], Rubbish]:
-    """The samples of a monitor's log in order, and which of its lines were none. Time goes forward in it, and nobody
-    says how the monitor is kept but the first line."""
-    samples, rubbish, read = list[Sample](), Rubbish(), 0
+def read_samples(path: Path, notice: Callable[[Sample], object] = lambda sample: None) -> tuple[list[Sample], Rubbish]:
+    """The samples of a monitor's log in order, thinned evenly where they are too many, and which of its lines were
+    none. Time goes forward in it, and nobody says how the monitor is kept but the first line.
+
+    Args:
+        notice: is told every sample, those too that are not kept.
+    """
+    samples, rubbish = _Thinned(), Rubbish()
+    for sample in _every(path, rubbish):
+        notice(sample)
+        samples.add(sample)
+    return samples.whole(), rubbish
+
+
+class _Thinned:
+    """The log's first line, the first and the last of all samples, and each, each second, each fourth ... of them."""
+
+    def __init__(self) -> None:
+        self._kept, self._held, self._step, self._count = list[Sample](), 0, 1, 0
+        self._last: Sample | None = None
+
+    def add(self, sample: Sample) -> None:
+        self._last = sample
+        if self._count == 0 or (self._count - 1) % self._step == 0:
+            self._kept.append(sample)
+            self._held += _size(sample)
+        self._count += 1
+        while self._held > MOST and len(self._kept) > 2:
+            del self._kept[2::2]
+            self._step *= 2
+            self._held = sum(map(_size, self._kept))
+
+    def whole(self) -> list[Sample]:
+        ends = [self._last] if self._last is not None and self._last is not self._kept[-1] else []
+        return self._kept + ends
+
+
+def _every(path: Path, rubbish: Rubbish) -> Iterator[Sample]:
+    """Each sample of a log; what is none goes to the rubbish."""
+    latest, read = 0.0, 0
     for number, line in enumerate(_lines(path), 1):
         try:
             sample = Sample.model_validate_json(line)
         except ValidationError as error:
             rubbish.add(number, first_of(error))
             sample = None
-        read += 1 + (len(sample.devices) if sample else 0)
-        if read > MOST:
-            rubbish.add(number, f"it is left out with what follows: of {MOST:,} readings; see --monitor-interval")
+        read += _size(sample) if sample else FURTHEST // MOST  # it takes longer
+        if read > FURTHEST:
+            rubbish.add(number, f"it is left out with what follows: of {FURTHEST:,} readings; see --monitor-interval")
             break
         if sample is None:
             continue
-        if samples and sample.time < samples[-1].time:
+        if sample.time < latest:
             rubbish.add(number, "its time is before that of the line before")
         elif sample.isolation is not None and number > 1:
             rubbish.add(number, "isolation: is told in the first line alone")
         else:
-            samples.append(sample)
-    return samples, rubbish
+            latest = sample.time
+            yield sample
+
+
+def _size(sample: Sample) -> int:
+    return 1 + len(sample.devices)
 
 
 def _lines(path: Path) -> Iterator[bytes]:

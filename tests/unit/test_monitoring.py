@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from pathlib import Path
 from typing import Any
@@ -101,11 +102,28 @@ def test_long_series_keep_their_peaks(tmp_path: Path) -> None:
 @pytest.mark.parametrize("line", ['{"time": 1}', "x", json.dumps({"time": 1, "devices": [{"device": 0}] * 9})])
 def test_a_log_without_end_is_read_no_further(tmp_path: Path, line: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(monitor_log, "MOST", 50)
+    monkeypatch.setattr(monitor_log, "FURTHEST", 50)
     path = tmp_path / "monitor.jsonl"
     path.write_text(f"{line}\n" * 1000)
     samples, rubbish = read_samples(path)
     assert sum(1 + len(sample.devices) for sample in samples) + rubbish.lines <= 52
     assert rubbish.lines == 52 or "it is left out with what follows" in rubbish.first
+
+
+def test_a_long_log_is_thinned_evenly_and_seen_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its end counts as much as its beginning, and so does a single sample that is not kept."""
+    monkeypatch.setattr(monitor_log, "MOST", 50)
+    first = {"time": 0, "isolation": Isolation.none("not asked for").model_dump(mode="json")}
+    lines = [sample(t, energy_j=5 * t, throttled=["heat"] * (t == 803), foreign=[7] * (t == 805)) for t in range(1001)]
+    kept, rubbish = read_samples(written(tmp_path, [first, *lines]))
+    times = [each.time for each in kept]
+    apart = [b - a for a, b in itertools.pairwise(times[1:-1])]
+    assert sum(1 + len(each.devices) for each in kept) <= 52 and not rubbish.lines
+    assert kept[0].isolation and set(apart) == {64.0} and times[-1] == 1000
+    found = seen(tmp_path, [first, *lines], (10, 990))
+    assert found.energy_joules == pytest.approx(4900) and found.samples == 1001
+    assert found.throttled == ("heat",) and found.foreign_processes == (7,) and found.isolation
+    assert seen(tmp_path, [first, *lines], (10, 800)).throttled == ()
 
 
 def test_what_a_vendor_says_has_an_end(tmp_path: Path) -> None:
