@@ -16,8 +16,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from proofmark.gate.decision import Policy, Rates
-from proofmark.gate.race import DIFFERENT, Race, Side
-from proofmark.record.compared import Outcome
+from proofmark.gate.race import Race, Side
+from proofmark.record.compared import DIFFERENT, Outcome
 
 METRICS = ("core", "whole")
 PAIR, LOADING = 0.2, 3.0

@@ -9,9 +9,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from proofmark.gate.decision import Pairs, Policy, Rates
-from proofmark.record.compared import Outcome, Ratio
-
-DIFFERENT = (Outcome.REGRESSION, Outcome.IMPROVEMENT)
+from proofmark.record.compared import DIFFERENT, Ratio
 
 FIRST = 1 / 3
 """Share of the budget after which a first loading that has an alarm leaves the rest to others."""
@@ -69,17 +67,21 @@ class Race:
     tell: Callable[[int], None] = lambda pairs: None
     whole_runs: bool = False
 
+    @property
+    def needed(self) -> int:
+        """How many loadings must say that a metric differs."""
+        return 1 if self.whole_runs else self.policy.loadings
+
     def run(self, load: Load) -> Raced:
         """Compare. What two processes of one program differ by, such as where their memory lies, no pair shows: before
         there is an alarm, both sides are loaded anew, and must say the same again, so often that luck would not."""
         raced, begun = Raced(), self.clock()
         early, deadline = begun + self.seconds * FIRST, begun + self.seconds
-        needed = 1 if self.whole_runs else self.policy.loadings
-        alone = deadline if needed == 1 else early
+        alone = deadline if self.needed == 1 else early
         pairs = self._timed(load, self.metrics, raced, _until(alone, deadline))
         found = {ratio.metric: [ratio] for ratio in pairs.ratios()}
         alarming = [metric for metric, (ratio,) in found.items() if ratio.outcome in DIFFERENT]
-        for left in range(needed - 1, 0, -1):
+        for left in range(self.needed - 1, 0, -1):
             if not alarming or raced.problems:
                 break
             again, now = Pairs(alarming, self.policy.afterwards), self.clock()
@@ -89,7 +91,7 @@ class Race:
             for ratio in again.ratios():
                 found[ratio.metric].append(ratio)
             alarming = [metric for metric in alarming if found[metric][-1].outcome is found[metric][0].outcome]
-        raced.ratios = tuple(_settled(loadings, needed) for loadings in found.values())
+        raced.ratios = tuple(_settled(loadings, self.policy.width, self.needed) for loadings in found.values())
         return raced
 
     def _timed(self, load: Load, metrics: Sequence[str], raced: Raced, until: Callable[[Pairs], float]) -> Pairs:
@@ -117,20 +119,17 @@ def _until(alarmed: float, deadline: float) -> Callable[[Pairs], float]:
     return lambda pairs: alarmed if pairs.alarming else deadline
 
 
-def _settled(loadings: Sequence[Ratio], needed: int) -> Ratio:
+def _settled(loadings: Sequence[Ratio], width: float, needed: int) -> Ratio:
     """A metric differs if it does in as many loadings as are needed; the smallest of the differences is told."""
-    first, *others = loadings
-    if not others:
-        return first
-    timed = [ratio for ratio in loadings if ratio.value is not None]
-    agreed = len(timed) == needed and all(ratio.outcome is first.outcome for ratio in timed)
-    nearest = min(timed, key=lambda ratio: abs(math.log(ratio.value or 1.0)))
-    rates = {side: tuple(rate for ratio in timed for rate in getattr(ratio, side)) for side in ("base", "head")}
-    return nearest.model_copy(
-        update={
-            "outcome": first.outcome if agreed else Outcome.AMBIGUOUS,
-            "pairs": sum(ratio.pairs for ratio in timed),
-            "loadings": tuple((ratio.low, ratio.high) for ratio in loadings),
-            **rates,
-        }
-    )
+    ratio, *others = loadings
+    if others:
+        timed = [each for each in loadings if each.value is not None]
+        rates = {side: tuple(rate for each in timed for rate in getattr(each, side)) for side in ("base", "head")}
+        ratio = min(timed, key=lambda each: abs(math.log(each.value or 1.0))).model_copy(
+            update={
+                "pairs": sum(each.pairs for each in timed),
+                "loadings": tuple((each.low, each.high) for each in loadings),
+                **rates,
+            }
+        )
+    return ratio.model_copy(update={"outcome": ratio.outcome_at(width, needed)})

@@ -25,6 +25,9 @@ class Outcome(StrEnum):
     AMBIGUOUS = "AMBIGUOUS"
 
 
+DIFFERENT = (Outcome.REGRESSION, Outcome.IMPROVEMENT)
+
+
 class Ratio(Part):
     """A metric of this run over the baseline's.
 
@@ -46,13 +49,15 @@ class Ratio(Part):
         default=(), description="between what it lies by each loading's pairs, where there was more than one"
     )
 
-    def outcome_at(self, width: float) -> Outcome:
+    def outcome_at(self, width: float, needed: int) -> Outcome:
         """What is known of it where two speeds are the same that lie no further apart than `width`, a share.
 
-        All loadings must say it.
+        All loadings must say it, and that it differs must be said by as many as are `needed`.
         """
-        found = {_outcome_within(bounds, width) for bounds in self.loadings or ((self.low, self.high),)}
-        return found.pop() if len(found) == 1 else Outcome.AMBIGUOUS
+        loadings = self.loadings or ((self.low, self.high),)
+        outcome, *others = {_outcome_within(bounds, width) for bounds in loadings}
+        enough = outcome not in DIFFERENT or len(loadings) >= needed
+        return outcome if enough and not others else Outcome.AMBIGUOUS
 
     @property
     def text(self) -> str:
@@ -82,6 +87,7 @@ class Compared(Part):
     budget_seconds: float | None = None
     seconds: float | None = None
     loadings: int = Field(default=0, ge=0, description="how often both sides were loaded")
+    loadings_needed: int = Field(default=1, ge=1, description="how many must say that a metric differs")
     base_first: tuple[bool, ...] = Field(default=(), description="of each pair, by a coin")
     ratios: tuple[Ratio, ...] = ()
     differences: tuple[str, ...] = Field(default=(), description="between the two sides, each in a sentence")
@@ -119,8 +125,9 @@ def judge_compared(compared: Compared | None, width: float | None = None) -> Ver
     if compared is None or (compared.new and not compared.problems):
         return Verdict(kind=VerdictKind.PASS)
     if width is not None and width != compared.width:
-        ratios = tuple(ratio.model_copy(update={"outcome": ratio.outcome_at(width)}) for ratio in compared.ratios)
-        compared = compared.model_copy(update={"width": width, "ratios": ratios})
+        outcomes = [ratio.outcome_at(width, compared.loadings_needed) for ratio in compared.ratios]
+        ratios = [one.model_copy(update={"outcome": its}) for one, its in zip(compared.ratios, outcomes, strict=True)]
+        compared = compared.model_copy(update={"width": width, "ratios": tuple(ratios)})
     beside = f"beside {compared.baseline}"
     stages = [
         (VerdictKind.ERROR, [f"{beside}: {problem}" for problem in compared.problems]),

@@ -45,9 +45,10 @@ def _faults(suite: Suite, record: CaseRecord, folder: Path) -> Iterator[str]:
             changed = changes(folder / LOG, record.log)
         yield from (f"its event log is not the one that was sealed: {what}" for what in changed)
     yield from [made] if isinstance(made, str) else _differing(suite, record, made)
-    for ratio in record.compared.ratios if record.compared else ():
-        if record.compared and (follows := ratio.outcome_at(record.compared.width)) != ratio.outcome:
-            yield f"compared.{ratio.metric} is {ratio.outcome}, its bounds give {follows}"
+    if compared := record.compared:
+        for ratio in compared.ratios:
+            if (follows := ratio.outcome_at(compared.width, compared.loadings_needed)) != ratio.outcome:
+                yield f"compared.{ratio.metric} is {ratio.outcome}, its bounds give {follows}"
     if record.verdict != (due := judge(record, suite.stages(record))):
         said = record.verdict.kind if record.verdict else "none"
         yield f"its verdict is {said}, and its figures give {due.kind}: {'; '.join(due.reasons) or 'no complaint'}"

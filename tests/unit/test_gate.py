@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from proofmark.gate.decision import Pairs, Policy, Rates, known_of
-from proofmark.gate.race import DIFFERENT, Race, Raced, Side, SideLost
+from proofmark.gate.race import Race, Raced, Side, SideLost
 from proofmark.gate.sequence import median_interval
 from proofmark.inference.verdict import judge
-from proofmark.record.compared import Compared, Outcome, Ratio
+from proofmark.record.compared import DIFFERENT, Compared, Outcome, Ratio
 from proofmark.record.parts import VerdictKind
 from tests.unit.records import record
 
@@ -248,14 +248,43 @@ def test_of_whole_runs_each_is_a_loading_of_its_own() -> None:
 def test_no_width_makes_an_answer_of_two_loadings_that_disagree() -> None:
     """By the nearer of the two alone, 0.9 and then the same is the same at any width that is not the race's own."""
     once = raced(Machine(1), 0.9, 1.0).ratios
-    assert once[0].outcome_at(0.021) is once[0].outcome_at(0.02) is Outcome.AMBIGUOUS
+    assert once[0].outcome_at(0.021, 5) is once[0].outcome_at(0.02, 5) is Outcome.AMBIGUOUS
     held = record(compared=compared(once))
     for width in (0.021, 0.03):
         wider = held.model_copy(update={"policy": held.policy.model_copy(update={"gate_width": width})})
         assert judge(wider).kind is VerdictKind.AMBIGUOUS
-    assert once[0].outcome_at(0.3) is Outcome.SAME
+    assert once[0].outcome_at(0.3, 5) is Outcome.SAME
     same = raced(Machine(1), 0.9).ratios[0]
-    assert len(same.loadings) == 5 and same.outcome_at(0.021) is Outcome.REGRESSION
+    assert len(same.loadings) == 5 and same.outcome_at(0.021, 5) is Outcome.REGRESSION
+
+
+@pytest.mark.parametrize("loadings", [((0.90, 0.97), (0.981, 0.994)), ((0.985, 0.994),)])
+def test_no_width_makes_an_alarm_of_fewer_loadings_than_are_needed(loadings: tuple[tuple[float, float], ...]) -> None:
+    low, high = loadings[-1]
+    few = Ratio(metric="core", outcome=Outcome.SAME, value=0.99, low=low, high=high, pairs=9, loadings=loadings)
+    assert few.outcome_at(0.005, 5) is Outcome.AMBIGUOUS
+    assert few.outcome_at(0.005, len(loadings)) is Outcome.REGRESSION
+    held = record(compared=compared((few,), loadings_needed=5))
+    narrow = held.model_copy(update={"policy": held.policy.model_copy(update={"gate_width": 0.005})})
+    assert judge(narrow).kind is VerdictKind.AMBIGUOUS
+
+
+@pytest.mark.parametrize("good", [0, 1])
+def test_what_was_clear_before_a_side_was_lost_is_no_alarm(good: int) -> None:
+    """Core is clear in each loading, whole only in the `good` ones before the head ends."""
+    clock, number = itertools.count(step=0.01), itertools.count()
+
+    @contextmanager
+    def load() -> Iterator[tuple[Side, Side]]:
+        steady = next(number) < good
+        whole = itertools.repeat(90.0) if steady else itertools.chain([97.0, 99.0] * 20, [0.0])
+        yield Fixed(clock, itertools.repeat(100.0), 100.0), Fixed(clock, whole, 90.0)
+
+    policy = Policy(metrics=2)
+    raced = Race(["core", "whole"], policy, 60.0, lambda: next(clock), lambda: True).run(load)
+    core = raced.ratios[0]
+    assert raced.problems and raced.loadings == good + 1 and (core.high or 1.0) < 0.98
+    assert core.outcome is core.outcome_at(policy.width, policy.loadings) is Outcome.AMBIGUOUS
 
 
 def test_a_budget_too_small_for_any_answer_is_ambiguous() -> None:
