@@ -21,6 +21,9 @@ class Part(BaseModel):
     SPEEDS: ClassVar[frozenset[str]] = frozenset()
     """Fields that are a speed or tell of one: no report shows them where the verdict withholds speeds."""
 
+    ADDED: ClassVar[frozenset[str]] = frozenset()
+    """Fields that are null in records of before, whose logs tell them: a record is judged by what those say."""
+
     def speeds(self) -> frozenset[str]:
         """Those of this very part."""
         return self.SPEEDS

@@ -12,6 +12,7 @@ from proofmark import __version__
 from proofmark.literal import literal
 from proofmark.record.chain import changes
 from proofmark.record.envelope import CaseRecord
+from proofmark.record.parts import Part
 from proofmark.suite import Suite
 from proofmark.verdict.engine import judge
 from proofmark.verification.made_up import UNREADABLE, reason
@@ -38,6 +39,8 @@ def faults(suite: Suite, record: CaseRecord, folder: Path) -> Iterator[str]:
 
 def _faults(suite: Suite, record: CaseRecord, folder: Path) -> Iterator[str]:
     made = _made(suite, record, folder)
+    if isinstance(made, CaseRecord):
+        record = _filled(record, made)
     if record.log is not None:
         if isinstance(made, CaseRecord) and made.log == record.log:
             changed: Sequence[str] = made.changed
@@ -63,6 +66,24 @@ def _made(suite: Suite, record: CaseRecord, folder: Path) -> CaseRecord | str:
     except UNREADABLE as error:
         return f"its figures cannot be computed anew: {reason(error)}"
     return made or f"its figures cannot be computed anew: suite {suite.name} has no way to"
+
+
+def _filled(record: CaseRecord, made: CaseRecord) -> CaseRecord:
+    """A record of before with what its logs say of the fields that there were none of then: it is judged by that."""
+    filled = dict[str, Any]()
+    for name in type(record).model_fields:
+        parts, its = getattr(record, name), getattr(made, name)
+        if isinstance(parts, tuple) and isinstance(its, tuple) and len(parts) == len(its):
+            pairs = zip(parts, its, strict=True)
+            filled[name] = tuple(_part_filled(one, other) for one, other in pairs)
+    return record.model_copy(update=filled)
+
+
+def _part_filled(part: Any, its: Any) -> Any:
+    if not isinstance(part, Part) or type(part) is not type(its):
+        return part
+    lacking = {name: getattr(its, name) for name in part.ADDED if getattr(part, name) is None}
+    return part.model_copy(update=lacking) if lacking else part
 
 
 def _differing(suite: Suite, record: CaseRecord, made: CaseRecord) -> Iterator[str]:

@@ -40,8 +40,16 @@ def test_the_search_is_over_before_its_best_network_is_examined() -> None:
     since = Elapsed()
     kinds = ("driver_begin", "trial_begin", "driver_begin", "trial_end", "search_end", "data", "examined")
     for moment, kind in enumerate(kinds):
-        since({"event": kind, "clock": moment * 1_000_000_000})
+        since({"event": kind, "clock": moment * 1_000_000_000} | ({"data_items": None} if kind == "examined" else {}))
     assert (since.seconds, since.drivers) == (3.0, 2)
+
+
+def test_a_search_of_before_has_the_seconds_of_then() -> None:
+    """Its data's identity was of the search, and how many items there are was not told."""
+    since = Elapsed()
+    for moment, kind in enumerate(("driver_begin", "search_end", "data", "examined")):
+        since({"event": kind, "clock": moment * 1_000_000_000})
+    assert since.seconds == 2.0
 
 
 def test_the_evaluation_before_the_first_step_has_its_own_seconds() -> None:

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from proofmark.automl.outcome.record import AutoMLRecord
+from proofmark.automl.outcome.record import AutoMLRecord, TrialRecord
+from proofmark.verdict.engine import judge
 from proofmark.verification.again import NAMED, faults
 from suites.automl import AutoMLSuite
 from tests.automl.automl_records import record, trial
@@ -42,6 +43,18 @@ def test_a_value_is_named_by_its_place_and_a_type_is_a_value(tmp_path: Path) -> 
         "config.fused is 1, its logs say true",
         "trials[17].device is '0', its logs say '1'",
     ]
+
+
+def test_a_record_of_before_lacks_fields_and_is_judged_by_what_its_logs_say(tmp_path: Path) -> None:
+    before = tuple(TrialRecord.model_validate(each.model_dump(exclude={"asked"})) for each in TRIALS)
+    assert told(record(*before), record(*TRIALS), tmp_path) == []
+    given = (*TRIALS[:17], trial(17, asked=0), *TRIALS[18:])
+    suite, said = Made(record(*given)), record(*before)
+    said = said.model_copy(update={"verdict": judge(said, suite.stages(said))})
+    found = list(faults(suite, said.with_figures(suite.figures(said)), tmp_path))
+    assert len(found) == 1 and "trial 17 says that it did 1 epochs, of which it was given 0" in found[0]
+    other = (trial(0, asked=2), *TRIALS[1:])
+    assert told(record(*other), record(*TRIALS), tmp_path) == ["trials[0].asked is 2, its logs say 1"]
 
 
 def test_of_many_the_first_are_named_and_the_others_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

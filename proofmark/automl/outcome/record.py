@@ -52,6 +52,7 @@ class TrialRecord(OfMany):
     """One trial: what was trained, out of what, and how well."""
 
     SPEEDS = frozenset({"began", "ended", "train_seconds", "energy_joules"})
+    ADDED = frozenset({"asked"})
 
     number: int
     round: int
