@@ -41,6 +41,9 @@ WAITING = ("torch/distributed/", "torch/nn/parallel/", "torch/autograd/graph.py"
 LENIENCY = {"checkpoint": 10.0}
 """How much more silence than elsewhere is no hang: a checkpoint waits for a disk."""
 
+FED = ("init", "data")
+"""Phases in which a rank may wait for the process that loads its data."""
+
 ELSEWHERE = 5.0
 """Seconds that other nodes get to name their ranks at fault, when all of this one's wait."""
 
@@ -55,7 +58,7 @@ def main() -> int:
     let_pass(given)
     ends: dict[int, int] = {}
     watch = Watch(spec, node, fork_ranks(declared_of(spec.config["host"]), ends))
-    watch.feeders.start(Path(sys.argv[1]), ends)
+    fed = watch.feeders.start(Path(sys.argv[1]), ends)
     watch.log.write("agent_begin", **describe_host().model_dump())
     for name, pipes in ((OUTPUTS, watch.outputs), (EVENTS, watch.events)):
         os.environ[name] = ",".join(str(pipe.descriptor) for pipe in pipes.values())
@@ -63,16 +66,18 @@ def main() -> int:
     threading.Thread(target=watch.heartbeats, daemon=True).start()
     threading.Thread(target=watch.stopwatch.run, daemon=True).start()
     try:
-        return _run(spec, node, watch)
+        return _run(spec, node, watch, fed)
     finally:
         watch.clear()
 
 
-def _run(spec: TrainingSpec, node: int, watch: Watch) -> int:
+def _run(spec: TrainingSpec, node: int, watch: Watch, fed: bool) -> int:
     from torch.distributed import run as torchrun
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
 
     try:
+        if not fed:
+            return 1
         torchrun.run(torchrun.parse_args(_arguments(spec, node)))  # type: ignore[no-untyped-call]
     except ChildFailedError as error:
         for rank, failure in sorted(error.failures.items()):
@@ -191,13 +196,15 @@ class Watch:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 if pid := self._process(rank):
                     os.kill(pid, signal.SIGUSR1)
-        self.feeders.stacks(rank for rank, heartbeat in heartbeats.items() if heartbeat.phase == "data")
         time.sleep(1)
         stacks = {rank: self.outputs[rank].since(before[rank]).decode("utf-8", "replace") for rank in heartbeats}
         position = {
             rank: (heartbeat.step, PHASES.index(heartbeat.phase), waits(stacks[rank]))
             for rank, heartbeat in heartbeats.items()
         }
+        self.feeders.stacks(  # after the ranks' own, by which it is told who waits
+            rank for rank, (_, phase, waiting) in position.items() if PHASES[phase] in FED and not waiting
+        )
         for rank, heartbeat in heartbeats.items():
             last_sign = {"step": heartbeat.step, "phase": heartbeat.phase, "seconds": now - heartbeat.since}
             self.log.write("hang", rank=rank, **last_sign, position=position[rank])

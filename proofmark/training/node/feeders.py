@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import signal
 import socket
 import subprocess
 import tempfile
 import threading
+import time
 from collections.abc import Iterable, Mapping, MutableMapping
 from pathlib import Path
 
@@ -31,6 +33,9 @@ ENDING = 10.0
 OWN = {"OMP_NUM_THREADS": "1"}
 """A feeder loads in one thread, or in workers: the cores are its rank's."""
 
+SHOWING = 0.5
+"""Seconds that they get to print where they are."""
+
 Process = subprocess.Popen[bytes] | Forked
 
 
@@ -49,34 +54,42 @@ class Feeders:
         self._seen: dict[int, int] = {}
         self._ending = threading.Lock()
 
-    def start(self, spec: Path, ends: MutableMapping[int, int]) -> None:
-        """Start them.
+    def start(self, spec: Path, ends: MutableMapping[int, int]) -> bool:
+        """Start them; whether all could be. Of one that could not, why is written down.
 
         Args:
             spec: path of the training's.
             ends: gets, by rank, the descriptor by which it speaks with its own.
-
-        Raises:
-            OSError: one can't be started.
         """
         for rank, output in self._outputs.items():
-            its, ranks = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-            page, own = Counts.make(), {**OWN, "RANK": str(rank)}
-            environment = begun_with({}, own, home=tempfile.gettempdir())  # the agent's own
-            with its:
-                passed = [its.fileno(), page]
-                self._running[rank] = start_module(MODULE, [str(spec), str(rank)], passed, output, environment)
-            self._counts[rank], ends[rank] = Counts(page), ranks.detach()
+            try:
+                self._start(rank, output, spec, ends)
+            except OSError as error:
+                reason = f"the process that loads its data can't be started: {error.strerror or error}"
+                self._log.write("rank_ended", rank=rank, reason=reason)
+                return False
+        return True
+
+    def _start(self, rank: int, output: int, spec: Path, ends: MutableMapping[int, int]) -> None:
+        its, ranks = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        page, own = Counts.make(), {**OWN, "RANK": str(rank)}
+        environment = begun_with({}, own, home=tempfile.gettempdir())  # the agent's own
+        with its:
+            passed = [its.fileno(), page]
+            self._running[rank] = start_module(MODULE, [str(spec), str(rank)], passed, output, environment)
+        self._counts[rank], ends[rank] = Counts(page), ranks.detach()
 
     def look(self) -> None:
         """Training has ended, as far as ranks say: take note of what they could have trained on by now."""
         self._seen = {rank: counts.laid for rank, counts in self._counts.items()}
 
     def stacks(self, ranks: Iterable[int]) -> None:
-        """Have those of some ranks print where they are, into the ranks' logs."""
-        for process in (self._running[rank] for rank in ranks if rank in self._running):
+        """Have those of some ranks print where they are, into the ranks' logs, and wait until they have."""
+        shown = [self._running[rank].pid for rank in ranks if rank in self._running]
+        for pid in filter(_shows_stacks, shown):
             with contextlib.suppress(ProcessLookupError):
-                os.kill(process.pid, signal.SIGUSR1)
+                os.kill(pid, signal.SIGUSR1)
+        time.sleep(SHOWING if shown else 0)
 
     def end(self) -> None:
         """End them, now that no rank runs. A second time does nothing."""
@@ -91,11 +104,20 @@ class Feeders:
 
     def tell(self) -> None:
         """Write down what they counted, now that they have ended; of one that could not count to its end, why."""
-        for rank, process in self._running.items():
-            counts = self._counts[rank]
+        for rank, counts in self._counts.items():
+            process = self._running[rank]
             if counts.whole:
                 fields = {"samples": counts.samples, "tokens": counts.tokens, "by_the_end": self._seen.get(rank)}
                 self._log.write(EVENT, rank=rank, **fields)
             else:
                 cause = cause_of_death(process.returncode)
                 self._log.write("rank_ended", rank=rank, reason=f"the process that loads its data {cause}")
+
+
+def _shows_stacks(pid: int) -> bool:
+    """Whether it catches the signal by now: of one that has only begun it would be the end."""
+    try:
+        caught = re.search(r"^SigCgt:\s*([0-9a-f]+)$", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)
+    except OSError:
+        return False
+    return caught is not None and bool(int(caught[1], 16) >> (signal.SIGUSR1 - 1) & 1)
