@@ -126,6 +126,8 @@ class _Fed(Typed):
     samples: Count
     tokens: Count | None
     by_the_end: Count | None
+    before: NotRequired[Count]
+    began: NotRequired[Annotated[list[Count], Field(min_length=2, max_length=2)]]
 
 
 class _Replayed(Fields):

@@ -35,6 +35,31 @@ class Examination(Examined):
         return self.metric is not None and self.samples == self.of
 
 
+class Taken(Part):
+    """What one rank took, as its feeder counted it."""
+
+    rank: int
+    samples: int
+    by_the_end: int | None = Field(description="that lay ready when its agent saw training end; null: it did not")
+    planned: int | None = Field(description="that the plan has for it; null: the plan is not known")
+    before: int | None = Field(description="that it took before its agent saw training begin; null: nobody looked")
+    ahead: int | None = Field(description="at most, by the time that its beginning is seen; null: not known")
+    began: tuple[int, int] | None = Field(description="epoch and global batch where it began; null: nobody looked")
+
+    @property
+    def wrong(self) -> str | None:
+        """What shows that it had others than its part of the plan, or had them earlier or later."""
+        if self.before is not None and self.ahead is not None and self.before > self.ahead:
+            return f"rank {self.rank} took {self.before} samples before its training began; at most {self.ahead} may be"
+        if self.planned is None:
+            return None
+        if self.samples != self.planned:
+            return f"rank {self.rank} took {self.samples} samples; expected {self.planned}, its part of the plan"
+        if self.by_the_end is not None and self.by_the_end < self.planned:
+            return f"rank {self.rank} was shown {self.by_the_end} samples before the end; it took {self.samples}"
+        return None
+
+
 class HandedOut(Part):
     """What the ranks' feeders, processes without others' code, counted of what a training took."""
 
@@ -42,6 +67,7 @@ class HandedOut(Part):
     samples: int = Field(description="that ranks took")
     by_the_end: int | None = Field(description="that lay ready when its agents saw training end; null: they did not")
     tokens: int | None = Field(description="of those that were taken, padding left out; null: they are no text")
+    ranks: tuple[Taken, ...] = Field(default=(), description="of each")
 
     @property
     def wrong(self) -> str | None:
@@ -49,9 +75,15 @@ class HandedOut(Part):
         said = f"it says that it was trained on {self.claimed} samples, and its ranks"
         if self.claimed != self.samples:
             return f"{said} took {self.samples} from the processes that load them"
-        if self.by_the_end is not None and self.claimed > self.by_the_end:
+        if self.by_the_end is None:
+            return f"{said} were shown nobody knows how many before its end: an agent did not see that"
+        if self.claimed > self.by_the_end:
             return f"{said} were shown {self.by_the_end} before its end"
-        return None
+        begun = {each.began for each in self.ranks if each.began is not None}
+        if len(begun) > 1:
+            places = " and ".join(f"batch {batch} of epoch {epoch}" for epoch, batch in sorted(begun)[:2])
+            return f"its ranks began at different places of the plan: {places}"
+        return next((wrong for each in self.ranks if (wrong := each.wrong)), None)
 
 
 class Standing(Part):

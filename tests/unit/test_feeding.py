@@ -49,14 +49,14 @@ def config_of(**changes: Any) -> EffectiveConfig:
 class Pair:
     """A rank's end and its feeder, which feeds and listens in threads of this process."""
 
-    def __init__(self, case: Any, rank: int = 0, world: int = 1, **changes: Any) -> None:
+    def __init__(self, case: Any, rank: int = 0, world: int = 1, resumed: bool = False, **changes: Any) -> None:
         its, self.end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         config = config_of(**changes)
         page = Counts.make()
         self.counts = Counts(page)
         self.counts.begin()
         plan = Planned.of(case, config, rank, world, seed=3)
-        self.feeder = Feeder(case, plan, 2 * config.gradient_accumulation_steps, its, self.counts)
+        self.feeder = Feeder(case, plan, 2 * config.gradient_accumulation_steps, its, self.counts, resumed)
         self.raised: list[BaseException] = []
         parent, self._parent = os.pipe()
         self._threads = [self._begun(call) for call in (self.feeder.feed, partial(self.feeder.listen, parent))]
@@ -91,13 +91,14 @@ def test_a_rank_is_fed_what_it_would_have_loaded(world: int, at: tuple[int, int]
     """Across epochs, short batches, accumulation, borrowed samples; and all that it took is counted, no more."""
     totals = [0, 0]
     for rank in range(world):
-        pair = Pair(Tokens(), rank, world, gradient_accumulation_steps=2)
+        pair = Pair(Tokens(), rank, world, resumed=at != (0, 0), gradient_accumulation_steps=2)
         wanted = list(pair.own.batches(*at))
         found = pair.fed.batches(*at)
         assert all(equal(next(found), batch) for batch in wanted)
         pair.listened()
         totals[0] += pair.counts.samples
         totals[1] += pair.counts.tokens or 0
+        assert pair.counts.began == at
         assert pair.counts.whole and pair.counts.laid == pair.counts.samples and not pair.raised
     assert totals[0] == (2 * ITEMS if at == (0, 0) else ITEMS - 8)
     assert at != (0, 0) or totals[1] == KNOWN
@@ -188,6 +189,16 @@ def test_a_rank_that_says_what_is_no_word_is_heard_no_more(word: bytes, told: st
     assert any(told in str(error) for error in pair.raised) and not pair.counts.whole
 
 
+@pytest.mark.parametrize("at", [(1, 0), (0, 1)])
+def test_without_a_checkpoint_a_rank_begins_at_the_beginning(at: tuple[int, int]) -> None:
+    pair = Pair(Tokens())
+    pair.end.send(words.BEGIN_FORM.pack(words.BEGIN, *at))
+    pair.listened()
+    told = f"it begins at batch {at[1]} of epoch {at[0]}, and there is no checkpoint"
+    assert [str(raised) for raised in pair.raised] == [told]
+    assert not pair.counts.whole and pair.counts.laid == 0
+
+
 def test_a_rank_cannot_take_what_does_not_lie_there() -> None:
     pair = Pair(Tokens())
     for _ in range(2):
@@ -249,10 +260,11 @@ def counted(made: Feeders, code: int | None, whole: bool) -> None:
     """As if rank 0's had counted and ended."""
     counts = Counts(Counts.make())
     counts.begin()
+    made._counts[0] = counts
     counts.lay(9)
     counts.take(4, 20)
+    made.wait()
     counts.take(3, 10)
-    made._counts[0] = counts
     made.look()
     counts.lay(5)
     if whole:
@@ -265,7 +277,20 @@ def test_an_agent_writes_down_what_was_counted(feeders: tuple[Feeders, Agent]) -
     made, agent = feeders
     counted(made, 0, whole=True)
     made.tell()
-    assert agent == [{"event": "fed", "rank": 0, "samples": 7, "tokens": 30, "by_the_end": 9}]
+    taken = {"samples": 7, "tokens": 30, "began": (0, 0), "before": 0, "by_the_end": 9}
+    assert agent == [{"event": "fed", "rank": 0, **taken}]
+
+
+def test_an_agent_notes_what_was_taken_before_training_began(feeders: tuple[Feeders, Agent]) -> None:
+    """Once it has looked again: of what it saw last, the beginning may have been told by then."""
+    made, agent = feeders
+    counted(made, 0, whole=True)
+    made.wait()
+    made.tell()
+    assert agent[0]["before"] == 4
+    made.wait()
+    made.tell()
+    assert agent[1]["before"] == 7
 
 
 def test_one_that_was_killed_is_named(feeders: tuple[Feeders, Agent]) -> None:
@@ -332,9 +357,10 @@ def test_a_page_is_seen_from_both_sides() -> None:
 def logs(samples: int = 100, before: int = 0, ranks: int = 1, end: bool = True) -> list[RankLog]:
     found = [RankLog(rank) for rank in range(ranks)]
     for log in found:
-        log.last["train_begin"] = {"event": "train_begin", "samples": before}
+        log.last["dataset"] = {"event": "dataset", "items": 50}
+        log.last["train_begin"] = {"event": "train_begin", "samples": before, "steps": before // 10}
         if end:
-            log.last["train_end"] = {"event": "train_end", "samples": samples}
+            log.last["train_end"] = {"event": "train_end", "samples": samples, "step": samples // 10}
     return found
 
 
@@ -345,7 +371,8 @@ def fed(rank: int, samples: int, tokens: int | None = None, by_the_end: int | No
 def test_all_ranks_counts_are_added_up() -> None:
     two = [fed(0, 60, 120, 70), fed(1, 40, 80, 50)]
     found = handed_out(logs(ranks=2), two, resumed=False)
-    assert found == HandedOut(claimed=100, samples=100, by_the_end=120, tokens=200) and found.wrong is None
+    assert found and found.wrong is None
+    assert (found.claimed, found.samples, found.by_the_end, found.tokens) == (100, 100, 120, 200)
     assert tokens_per_item(RankLog(0), [], found) == 2.0
     for events in (two[:1], [], [*two, fed(2, 1)]):
         assert handed_out(logs(ranks=2), events, resumed=False) is None
@@ -366,7 +393,7 @@ CLAIM = "it says that it was trained on 200 samples, and its ranks"
     "samples, by_the_end, wrong",
     [
         (200, 216, None),
-        (200, None, None),
+        (200, None, f"{CLAIM} were shown nobody knows how many before its end: an agent did not see that"),
         (100, 216, f"{CLAIM} took 100 from the processes that load them"),
         (400, 400, f"{CLAIM} took 400 from the processes that load them"),
         (200, 116, f"{CLAIM} were shown 116 before its end"),
@@ -399,3 +426,44 @@ def test_without_a_wall_what_was_counted_is_a_claim() -> None:
     taken = HandedOut(claimed=70, samples=70, by_the_end=80, tokens=700)
     found = {each.what: (each.verified, each.by) for each in standing((), None, taken, text=True)}
     assert found["samples"] == found["tokens"] == (False, "the ranks")
+
+
+def held(*events: dict[str, Any], resumed: bool = False, before: int = 0) -> str | None:
+    """What is wrong with two ranks' counts, of 50 samples in batches of 15: the fourth has five."""
+    ranks = logs(ranks=len(events))
+    for log in ranks:
+        log.last["train_begin"] |= {"steps": 4 if before else 0, "samples": before}
+        log.last["train_end"] |= {"step": 8, "samples": 100}
+    found = handed_out(ranks, events, resumed, global_batch=15)
+    assert found is not None
+    return found.wrong
+
+
+WHOLE: dict[str, Any] = {"began": [0, 0], "before": 0}
+
+
+def test_each_rank_has_its_part_of_the_plan() -> None:
+    """Of an epoch of 15, 15, 15 and 5 the first of two ranks has 8, 8, 8 and 3, the second one less of each."""
+    assert held(fed(0, 54) | WHOLE, fed(1, 46) | WHOLE) is None
+    swapped = held(fed(0, 46) | WHOLE, fed(1, 54) | WHOLE)
+    assert swapped == "rank 0 took 46 samples; expected 54, its part of the plan"
+    late = held(fed(0, 54) | WHOLE, fed(1, 46, by_the_end=45) | WHOLE)
+    assert late == "rank 1 was shown 45 samples before the end; it took 46"
+
+
+@pytest.mark.parametrize(
+    "before, wrong", [(14, None), (15, "rank 1 took 15 samples before its training began; at most 14 may be")]
+)
+def test_what_is_taken_before_the_clock_runs_is_held_against_a_rank(before: int, wrong: str | None) -> None:
+    assert held(fed(0, 54) | WHOLE, fed(1, 46) | WHOLE | {"before": before}) == wrong
+
+
+def test_ranks_that_go_on_begin_at_one_place() -> None:
+    first, second = fed(0, 27) | WHOLE | {"began": [1, 0]}, fed(1, 23) | WHOLE
+    assert held(first, second | {"began": [1, 0]}, resumed=True, before=50) is None
+    wrong = held(first, second, resumed=True, before=50)
+    assert wrong == "its ranks began at different places of the plan: batch 0 of epoch 0 and batch 0 of epoch 1"
+
+
+def test_a_log_of_before_says_nothing_of_beginnings() -> None:
+    assert held(fed(0, 60), fed(1, 40)) is None

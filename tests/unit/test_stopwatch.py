@@ -30,7 +30,11 @@ class Played:
         self.now = 100.0
         self._rank = EventLog(folder / "rank0.jsonl")
         self._agent = EventLog(folder / "agent.jsonl")
-        self.stopwatch = Stopwatch(folder / "rank0.jsonl", self._agent, lambda: self.now)
+        self.waited = 0
+        self.stopwatch = Stopwatch(folder / "rank0.jsonl", self._agent, lambda: self.now, on_wait=self._wait)
+
+    def _wait(self) -> None:
+        self.waited += 1
 
     def write(self, *kinds: str) -> None:
         """What the rank writes now."""
@@ -60,6 +64,14 @@ def test_between_two_looks(tmp_path: Path) -> None:
     assert played.seen() == [(3.0, 5.0)]
     played.look(9.0)
     assert len(played.seen()) == 1
+
+
+def test_each_look_before_the_beginning_is_told_of(tmp_path: Path) -> None:
+    played = Played(tmp_path)
+    for at, kinds in enumerate([(), ("init_end",), (BEGIN,), (), (END,)]):
+        played.write(*kinds)
+        played.look(float(at))
+    assert played.waited == 2
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import ctypes
 import mmap
 import os
 
-LAID, SAMPLES, TOKENS, WHOLE = range(4)
+LAID, SAMPLES, TOKENS, WHOLE, EPOCH, BATCH = range(6)
 """Places in it."""
 
 NO_TEXT = -1
@@ -53,6 +53,15 @@ class Counts:
     def begin(self) -> None:
         """Nothing was handed out."""
         self._page[TOKENS] = NO_TEXT
+
+    @property
+    def began(self) -> tuple[int, int]:
+        """Epoch, and global batch in it, from which the rank says that it trains."""
+        return self._page[EPOCH], self._page[BATCH]
+
+    def begin_at(self, epoch: int, batch: int) -> None:
+        """It has said so."""
+        self._page[EPOCH], self._page[BATCH] = epoch, batch
 
     def lay(self, samples: int) -> None:
         """The rank can see so many more."""

@@ -56,10 +56,20 @@ class Feeder:
         ahead: batches that lie ready.
         rank: to speak with it.
         counts: what is handed out.
+        resumed: whether the rank may begin elsewhere than at the plan's beginning.
     """
 
-    def __init__(self, case: TrainingCase, plan: Planned, ahead: int, rank: socket.socket, counts: Counts) -> None:
+    def __init__(
+        self,
+        case: TrainingCase,
+        plan: Planned,
+        ahead: int,
+        rank: socket.socket,
+        counts: Counts,
+        resumed: bool = False,
+    ) -> None:
         self._case, self._plan, self._ahead, self._rank, self._counts = case, plan, ahead, rank, counts
+        self._resumed = resumed
         self._pool = Pool(self._announce, setting="train_batch_size")
         self._orders, self._begun = queue.SimpleQueue[bytes](), False
         self._moved = threading.Condition()
@@ -105,7 +115,8 @@ class Feeder:
         if message[0] != words.TAKEN:
             if self._begun or self._orders.qsize():
                 raise ValueError("it asks for what it has asked for")
-            self._begun = message[0] != words.SAMPLE
+            if message[0] != words.SAMPLE:
+                self._begin(message)
             self._orders.put(message)
             return
         with self._moved:
@@ -117,6 +128,13 @@ class Feeder:
                 self._pool.give_back(self._out.pop(number))
             self._counts.take(*self._waiting.popleft())
             self._moved.notify()
+
+    def _begin(self, message: bytes) -> None:
+        _, epoch, first = words.BEGIN_FORM.unpack(message)
+        if (epoch or first) and not self._resumed:
+            raise ValueError(f"it begins at batch {first} of epoch {epoch}, and there is no checkpoint")
+        self._counts.begin_at(epoch, first)
+        self._begun = True
 
     def _lay(self, batch: Batch, samples: int, share: Share | None = None) -> None:
         inputs, targets = batch
@@ -174,7 +192,7 @@ def _made(spec: TrainingSpec, number: int, rank: socket.socket, counts: Counts) 
     log_from(config.host.log_level)
     case = getattr(importlib.import_module(spec.case[0]), spec.case[1])()
     plan = Planned.of(case, config, number, spec.nnodes * spec.nproc, spec.seed)
-    return Feeder(case, plan, ahead(config), rank, counts)
+    return Feeder(case, plan, ahead(config), rank, counts, spec.resume_from is not None)
 
 
 def _listen(feeder: Feeder) -> NoReturn:

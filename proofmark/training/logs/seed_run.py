@@ -59,7 +59,7 @@ def collect_run(
     examination = examination_of(agents.get(0, ()), claimed) if finished and finished["converged"] else None
     checks = (*first.checks.values(), *outside_checks(first, agents.get(0, ()), end, examination, config))
     resumed = begin.get("resume_from") is not None  # whatever ranks say of it
-    taken = handed_out(ranks, chain(*agents.values()), resumed)
+    taken = handed_out(ranks, chain(*agents.values()), resumed, config.global_batch_size if config else None)
     tokens, walled = tokens_per_item(first, ranks, taken), all(log.walled for log in ranks)
     run = SeedRun(
         seed=begin["seed"],

@@ -138,7 +138,7 @@ class Watch:
         self.log = EventLog(self._directory / "agent.jsonl")
         self.feeders = Feeders({rank: output.descriptor for rank, output in self.outputs.items()}, self.log)
         first = self._directory / f"rank{self._ranks.start}.jsonl"
-        self.stopwatch = Stopwatch(first, self.log, on_end=self.feeders.look)
+        self.stopwatch = Stopwatch(first, self.log, on_end=self.feeders.look, on_wait=self.feeders.wait)
         self.monitor = NodeMonitor(spec, self._directory, self.log)
 
     def parent(self) -> None:

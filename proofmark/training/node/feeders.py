@@ -52,6 +52,8 @@ class Feeders:
         self._running: dict[int, Process] = {}
         self._counts: dict[int, Counts] = {}
         self._seen: dict[int, int] = {}
+        self._before: dict[int, int] = {}
+        self._so_far: dict[int, int] = {}
         self._ending = threading.Lock()
 
     def start(self, spec: Path, ends: MutableMapping[int, int]) -> bool:
@@ -78,6 +80,11 @@ class Feeders:
             passed = [its.fileno(), page]
             self._running[rank] = start_module(MODULE, [str(spec), str(rank)], passed, output, environment)
         self._counts[rank], ends[rank] = Counts(page), ranks.detach()
+
+    def wait(self) -> None:
+        """Training has not begun, as far as ranks say: take note of what they have taken. It is held against them once
+        the next look sees no beginning either: what a rank tells may be under way."""
+        self._before, self._so_far = self._so_far, {rank: counts.samples for rank, counts in self._counts.items()}
 
     def look(self) -> None:
         """Training has ended, as far as ranks say: take note of what they could have trained on by now."""
@@ -107,8 +114,9 @@ class Feeders:
         for rank, counts in self._counts.items():
             process = self._running[rank]
             if counts.whole:
-                fields = {"samples": counts.samples, "tokens": counts.tokens, "by_the_end": self._seen.get(rank)}
-                self._log.write(EVENT, rank=rank, **fields)
+                taken = {"samples": counts.samples, "tokens": counts.tokens, "began": counts.began}
+                seen = {"before": self._before.get(rank, 0), "by_the_end": self._seen.get(rank)}
+                self._log.write(EVENT, rank=rank, **taken, **seen)
             else:
                 cause = cause_of_death(process.returncode)
                 self._log.write("rank_ended", rank=rank, reason=f"the process that loads its data {cause}")

@@ -36,9 +36,11 @@ class Stopwatch:
         log: EventLog | None = None,
         clock: Callable[[], float] = monotonic,
         on_end: Callable[[], None] = lambda: None,
+        on_wait: Callable[[], None] = lambda: None,
     ) -> None:
-        """`on_end` is called at each end that is seen."""
-        self._tail, self._log, self._clock, self._on_end = Tail(path), log, clock, on_end
+        """`on_end` is called at each end that is seen, `on_wait` at each look that sees no beginning yet."""
+        self._tail, self._log, self._clock = Tail(path), log, clock
+        self._on_end, self._on_wait = on_end, on_wait
         self._lock, self._stopped = threading.Lock(), threading.Event()
         self._looked = clock()
         self._began: _Window | None = None
@@ -64,6 +66,8 @@ class Stopwatch:
             window = (before, self._clock())
             if "train_begin" in events and self._began is None:
                 self._began = window
+            if self._began is None:
+                self._on_wait()
             if "train_end" in events and self._began is not None:
                 self._on_end()
                 self.ended, self.weights = True, events["train_end"].get("weights")
