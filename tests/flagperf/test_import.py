@@ -14,6 +14,7 @@ import yaml
 from proofmark.errors import ConfigurationError, UsageError
 from proofmark.flagperf import __main__
 from proofmark.flagperf.adaptation.bring import bring
+from proofmark.flagperf.adaptation.environment_files import lowers_precision
 from proofmark.flagperf.adaptation.fates import FATES, MutableCheck, Row, as_markdown
 from proofmark.flagperf.adaptation.moved import Moved
 from proofmark.flagperf.host_file import load_host_file
@@ -61,6 +62,7 @@ def again(folder: Path, files: dict[str, str], vendor: str = "acme") -> Moved:
         (f"{BERT}/config_common.py", "dist_backend", "renamed", "distributed_backend"),
         (f"{BERT}/config_common.py", "vendor", "redundant", "--vendor"),
         (f"{BERT}/environment_variables.sh", "ACME_CACHE", "taken over", "environment.yaml"),
+        (f"{BERT}/environment_variables.sh", "ACME_GEMM_DTYPE", "illegal", "declare it in training_precisions"),
         (f"{BERT}/environment_variables.sh", "LD_PRELOAD", "illegal", "changes which code runs"),
         (f"{BERT}/environment_variables.sh", "PATH", "refused", "only a shell could tell"),
         (f"{BERT}/requirements.txt", "h5py", "taken over", "requirements"),
@@ -110,6 +112,25 @@ def again(folder: Path, files: dict[str, str], vendor: str = "acme") -> Moved:
 def test_each_key_has_its_fate(brought: tuple[Moved, Path], file: str, key: str, fate: str, told: str) -> None:
     found = row(brought[0], file, key)
     assert found.fate == fate and told in str(found), found
+
+
+@pytest.mark.parametrize(
+    "value, named",
+    [
+        ("int16", "int16"),
+        ("XDNN_FP16", "FP16"),
+        ("fp32,bf16", "bf16"),
+        ("half", "half"),
+        ("tf32", "tf32"),
+        ("float32", None),
+        ("sprint16", None),
+        ("16", None),
+    ],
+)
+def test_a_variable_that_lowers_the_precision_is_not_taken_over(value: str, named: str | None) -> None:
+    why = lowers_precision(value)
+    assert (why is None) == (named is None)
+    assert named is None or f"names the precision {named}," in str(why)
 
 
 def test_what_is_written_is_what_our_readers_take(brought: tuple[Moved, Path]) -> None:

@@ -67,6 +67,7 @@ acme_fuse = True
 # ACME ENV.SH
 export ACME_FUSE=1
 export ACME_CACHE="8 GiB" ACME_MODE='fast$'
+export ACME_GEMM_DTYPE=int16
 export LD_PRELOAD=/opt/acme/lib.so
 export PATH=/opt/acme/bin:$PATH
 source /opt/acme/env.sh

@@ -12,6 +12,9 @@ _VALUE = r"""'(?P<single>[^']*)'|"(?P<double>[^"$`\\]*)"|(?P<bare>[A-Za-z0-9_./:
 _EXPORT = re.compile(rf"(?P<name>[A-Za-z_][A-Za-z0-9_]*)=(?:{_VALUE})(?=\s|$)\s*")
 
 
+_LOWER = re.compile(r"(?<![a-z0-9])((u?int|fp|float|bfloat|bf)(4|8|16)|tf32|half)(?![a-z0-9])", re.IGNORECASE)
+
+
 class Line(NamedTuple):
     """A line's content: a name and its value, or why it was not read, in which case `value` is None."""
 
@@ -19,6 +22,14 @@ class Line(NamedTuple):
     name: str
     value: str | None
     why: str = ""
+
+
+def lowers_precision(value: str) -> str | None:
+    """Why a variable of that value is not taken over, where it names a lower precision; None where it names none."""
+    named = _LOWER.search(value)
+    if named is None:
+        return None
+    return f"names the precision {named[0]}, which nothing would tell: declare it in training_precisions, and --set it"
 
 
 def exports(text: str) -> Iterator[Line]:

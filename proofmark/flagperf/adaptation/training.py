@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from proofmark.errors import ConfigurationError, UsageError
-from proofmark.flagperf.adaptation.environment_files import exports, requirements
+from proofmark.flagperf.adaptation.environment_files import exports, lowers_precision, requirements
 from proofmark.flagperf.adaptation.fates import Fate, MutableCheck
 from proofmark.flagperf.adaptation.layout import TWO_CHIPS, CaseFolder
 from proofmark.flagperf.adaptation.moved import CaseNeeds, Moved
@@ -222,7 +222,7 @@ def take_environment(moved: Moved, needs: CaseNeeds | None, case: OurCase | None
     """The variables of a script, into a case's needs."""
     for line in exports(_text(moved, path)):
         here = f"{moved.package}/environment.yaml: cases: {case.name if case else ''}: variables: {line.name}"
-        why = line.why or may_not_be_set(line.name) or ""
+        why = line.why or may_not_be_set(line.name) or lowers_precision(line.value or "") or ""
         if line.value is None:
             moved.tell(path, line.number, line.name, None, "refused", why=why)
         elif why:
