@@ -5,6 +5,7 @@ from __future__ import annotations
 import stat
 import subprocess
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -234,6 +235,22 @@ def test_an_unlike_record_is_told_by_what_differs() -> None:
 def test_beside_a_record_nobody_knows_how_often_there_is_a_false_alarm() -> None:
     assert baseline._begun("old", None, "recorded", Policy()).error is None
     assert baseline._begun("old", None, "rounds", Policy()).error == 0.01
+
+
+@pytest.mark.parametrize("short, needed", [(True, Policy().loadings), (False, 1)])
+def test_how_many_loadings_are_needed_is_recorded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, short: bool, needed: int
+) -> None:
+    sides = SimpleNamespace(short_rounds=short, differences=(), loaded=lambda: nullcontext((None, None)))
+    monkeypatch.setattr(baseline, "Sides", lambda **given: sides)
+    tree = Tree("base", tmp_path, sys.executable, tmp_path)
+    whole = {"_name": "main", "_commit": "0" * 40, "_base": tree, "_head": tree, "_house": tmp_path, "_given": []}
+    revision = object.__new__(Revision)
+    vars(revision).update(whole, _folder=tmp_path, _cache=tmp_path, differences=[])
+    (tmp_path / "case.py").touch()
+    subject = Subject("inference/case", judged(), suite, "case.py", (), lambda line: None)
+    found = revision.compare(subject, Policy(), 0.0)
+    assert (found.loadings_needed, found.way) == (needed, "rounds" if short else "sessions")
 
 
 SIDE = f"""
