@@ -57,8 +57,8 @@ def combinations(tmp_path_factory: pytest.TempPathFactory, trained: Path) -> Com
         compiler, no_validation, onnx, engine = switches
         own: dict[str, Any] = {} if compiler else {"compiler": None}  # these two no vendor may set
         own |= {"no_validation": True} if no_validation else {}
-        overrides = {key: files[key] for key, on in zip(files, (onnx, engine), strict=True) if on}
-        house.add_case(named(switches), overrides, vendor="cpu", configurations=own)
+        own |= {key: files[key] for key, on in zip(files, (onnx, engine), strict=True) if on}  # nor files of no driver
+        house.add_case(named(switches), vendor="cpu", configurations=own)
     return Combinations(made, house.run("-k", "not tiny", vendor="cpu"))
 
 

@@ -173,6 +173,7 @@ TELLING = re.compile(
     r"second|rate|latency|began|ended|started|(?<!run)time|window|energy|mfu|whole|core|loader|bound|speed"
 )
 NO_SPEEDS = {
+    ("Taken", "began"),
     ("RunRecord", "started"),
     ("TrainingRecord", "started"),
     ("SeedRun", "started"),  # of a run only its beginning is known

@@ -15,5 +15,5 @@ class InferModel(honest.InferModel):
         answer = answer.clone()
         likely = answer[7::8].argmax(-1)
         answer[7::8] = answer[6 : 6 + 8 * len(likely) : 8]
-        answer[7::8].scatter_(1, likely[:, None], answer.max() + 1)  # so that it is right still
+        answer[7::8].scatter_(1, likely[:, None], float(answer.max()) + 1)  # so that it is right still
         return [answer], foo_time
