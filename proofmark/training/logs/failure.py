@@ -16,6 +16,9 @@ from proofmark.training.record import Failure
 TAIL = 4096
 """Bytes of a rank's log that a failure quotes."""
 
+STACKS = 16384
+"""Bytes of it where it hung: the stacks of all its threads, the one that hung last and its innermost frame first."""
+
 LAST_EVENTS = 65536
 """Bytes of a rank's events in which its last ones are."""
 
@@ -108,7 +111,7 @@ def _hang(directory: Path, hung: Sequence[Event], names: _Names) -> Failure:
         more = f" and {len(waiting) - QUOTED} more" if len(waiting) > QUOTED else ""
         sentences.append(f"waiting for it: rank {', '.join(map(str, waiting[:QUOTED]))}{more}")
     ranks = tuple(event["rank"] for event in behind)
-    lines = "\n".join(_tail(directory, rank) for rank in ranks[:QUOTED])
+    lines = "\n".join(_tail(directory, rank, STACKS) for rank in ranks[:QUOTED])
     return Failure(ranks=ranks, cause="; ".join(sentences), last_lines=lines)
 
 
@@ -122,8 +125,8 @@ def _death(directory: Path, event: Event, names: _Names) -> Failure:
     return Failure(ranks=(rank,), cause=f"{names(rank)} {what}", last_lines=_tail(directory, rank))
 
 
-def _tail(directory: Path, rank: int) -> str:
-    return "\n".join(_last(path) for path in sorted(directory.glob(f"noderank*/rank{rank}.log")))
+def _tail(directory: Path, rank: int, size: int = TAIL) -> str:
+    return "\n".join(_last(path, size) for path in sorted(directory.glob(f"noderank*/rank{rank}.log")))
 
 
 def _last(path: Path, size: int = TAIL) -> str:
