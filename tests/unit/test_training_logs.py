@@ -202,7 +202,8 @@ def test_logs_of_further_servers_are_read(tmp_path: Path) -> None:
     session.write("round_begin", round=1, seed=1)
     session.write("round_end", round=1, status="succeeded", instances=served)
     session.close()
-    config = EffectiveConfig("training", "tiny", "embedded", "acme", {"metric": "top1", "global_batch_size": 4}, {"precision": "fp32"})
+    parameters = {"metric": "top1", "global_batch_size": 4}
+    config = EffectiveConfig("training", "tiny", "embedded", "acme", parameters, {"precision": "fp32"})
     events = list(read_events(tmp_path / "events.jsonl", SESSION_EVENTS))
     (run,), firsts, _, damaged = _rounds(tmp_path, events, 1, config)
     assert [check.passed for check in run.checks] == [True] and len(firsts) == 1
