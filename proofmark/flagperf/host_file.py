@@ -8,10 +8,8 @@ from typing import NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from proofmark.errors import ConfigurationError, Problem
-from proofmark.names import BRING
 from proofmark.process.log_level import LogLevel
-from proofmark.rules.case_file import load_model
+from proofmark.rules.foreign import load_no_python
 from proofmark.rules.scale import Scale
 
 WITHOUT_EFFECT = (
@@ -110,9 +108,12 @@ def _wrong_with(key: str) -> str | None:
         return f"expected case:framework, or case:framework:chip:nnodes:nproc:repeat to train, found {key!r}"
     if not terms[1].startswith("pytorch"):
         return f"only the framework pytorch is here, found {key!r}"
-    if len(terms) == 6 and not all(term.isdecimal() and 0 < int(term) < 10**5 for term in terms[3:]):
+    if len(terms) == 2:
+        return None
+    if not all(term.isdecimal() and len(term) < 6 and int(term) for term in terms[3:]):
         return f"expected numbers of at least 1 for nnodes, nproc and repeat, found {key!r}"
-    return None
+    wrong = Scale.wrong_with(f"{terms[2]}x{int(terms[3])}x{int(terms[4])}")  # it becomes a folder's name
+    return f"chip, nnodes and nproc: {wrong}, found {key!r}" if wrong else None
 
 
 def load_host_file(path: Path) -> HostFile:
@@ -121,8 +122,4 @@ def load_host_file(path: Path) -> HostFile:
     Raises:
         ConfigurationError: with every problem in it; or it is Python, as FlagPerf's test_conf.py.
     """
-    if path.suffix == ".py":
-        raise ConfigurationError(
-            [Problem(str(path), "", f"is Python, which is not run: `{BRING}` makes a run list of it")]
-        )
-    return load_model(path, HostFile)
+    return load_no_python(path, HostFile, "a run list")

@@ -7,6 +7,12 @@ from dataclasses import dataclass
 
 from proofmark.errors import UsageError
 
+_TWO_CHIPS = re.compile(
+    r"\d[A-Za-z]*(?:(?:[x+&,]|[_.+-]?and[_.+-]?)[A-Za-z]+-?\d|[_.-](?:[A-Za-z]+-)?(?:[A-Za-z]\d\d|[A-Za-z]{2,4}\d{3}))"
+)
+"""One model's number, and then another's: A100xB100, A100_H100. What is a chip's own is shorter, as in A100-SXM4 and
+BI-V100, or begins with a digit, as in A100_40_SXM."""
+
 _PATTERN = re.compile(r"(?:(?P<chip>[A-Za-z0-9_.+-]*?[A-Za-z0-9])x)?(?P<nnodes>[1-9]\d{0,4})x(?P<nproc>[1-9]\d{0,3})")
 
 
@@ -36,16 +42,33 @@ class Scale:
     @staticmethod
     def is_named(text: str) -> bool:
         """Whether `parse` can read it."""
-        return _PATTERN.fullmatch(text) is not None
+        return Scale.wrong_with(text) is None
+
+    @staticmethod
+    def names_two_chips(text: str) -> bool:
+        """Whether it would be a scale, if it were one chip's."""
+        match = _PATTERN.fullmatch(text)
+        return match is not None and _TWO_CHIPS.search(match["chip"] or "") is not None
+
+    @staticmethod
+    def wrong_with(text: str) -> str | None:
+        """Why `parse` can't read it; None if it can."""
+        match = _PATTERN.fullmatch(text)
+        if match is None:
+            return "is no scale: expected <nnodes>x<nproc> or <chip>x<nnodes>x<nproc>, as A100x2x8"
+        if Scale.names_two_chips(text):
+            return "names two chips: expected one chip, as A100x2x8; a run is of one"
+        return None
 
     @classmethod
     def parse(cls, text: str) -> Scale:
         """Read `<chip>x<nnodes>x<nproc>` or `<nnodes>x<nproc>`.
 
         Raises:
-            UsageError: it is neither.
+            UsageError: it is neither, or names two chips.
         """
         match = _PATTERN.fullmatch(text)
-        if match is None:
-            raise UsageError(f"'{text}' is no scale: expected <nnodes>x<nproc> or <chip>x<nnodes>x<nproc>, as A100x2x8")
+        wrong = Scale.wrong_with(text)
+        if match is None or wrong:
+            raise UsageError(f"'{text}' {wrong}")
         return cls(int(match["nnodes"]), int(match["nproc"]), match["chip"])

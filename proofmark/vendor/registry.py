@@ -184,6 +184,9 @@ def find_vendor(name: str, vendors_dir: Path, device: str | None = None) -> Foun
 _THEIRS = "config_"
 """How FlagPerf's settings at a scale begin."""
 
+_THEIR_CASES = "configurations"
+"""How FlagPerf's settings of a case end, whichever case it is: acme_configurations.yaml."""
+
 
 def _names_a_scale(name: str, cases: Mapping[str, bool]) -> bool:
     """Whether a file is a case's at some scale: `<suite>/<case>/<scale>.yaml`. FlagPerf's own names are not taken for
@@ -202,12 +205,15 @@ def _expected(name: str, known: Collection[str], cases: Mapping[str, bool]) -> s
     if file.startswith(_THEIRS) and Scale.is_named(scale):
         case = folder if folder in cases else f"{suite}/<case>"
         return f"is read by nobody: FlagPerf's settings at a scale are expected as YAML, in {case}/{scale}.yaml{bring}"
+    if Scale.names_two_chips(scale):
+        return f"names two chips, so that none would read it: expected a file for each, as A100x1x8.yaml{bring}"
     at_scales = [case for case in (folder, f"{folder}/{stem}") if cases.get(case, False)]
     if at_scales and ending == "yaml":
         expected = f"{at_scales[0]}/<scale>.yaml, as A100x1x8.yaml"
-        return f"is named after no scale, so that none would read it: expected {expected}"
+        return f"is named after no scale, so that none would read it: expected {expected}{bring}"
     if dot and ending == "yaml":
-        return f"is named after no case, so that none would read it{hint(name, known)}"
+        near = "" if stem.endswith(_THEIR_CASES) else hint(name, known)
+        return f"is named after no case, so that none would read it{near}{bring}"
     own = f"{folder}/{stem}.yaml"
     if own in known or _names_a_scale(own, cases):
         return f"is read by nobody: expected YAML in {own}{bring}"

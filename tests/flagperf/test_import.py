@@ -391,6 +391,184 @@ def test_their_list_of_runs_is_no_run_list(tmp_path: Path) -> None:
         load_host_file(tmp_path / "test_conf.py")
 
 
+def test_what_cannot_change_a_text_leaves_it(tmp_path: Path) -> None:
+    file = f"{BERT}/config_Z100x1x8.py"
+    moved = again(tmp_path, {file: "dist_backend = 'xccl'\nacme_mode = dist_backend.upper()\n"})
+    assert row(moved, file, "dist_backend").fate == "renamed" and row(moved, file, "acme_mode").fate == "refused"
+
+
+def test_what_computes_in_a_case_that_is_not_here_is_told_too(tmp_path: Path) -> None:
+    file = "training/acme/wav2vec2-pytorch/config/config_Z100x1x8.py"
+    moved = again(tmp_path, {file: "lr = 0.1\nwarmup = int('3')\n"})
+    assert row(moved, file, "warmup").fate == "refused" and row(moved, file, "lr").fate == "unknown"
+
+
+BASE = "training/benchmarks/bert/pytorch/config"
+
+
+@pytest.mark.parametrize(
+    "file, text, told",
+    [
+        (f"{BASE}/mutable_params.py", 'mutable_params = ["vendor"]\nmutable_params += more()\n', "computes: more()"),
+        (f"{BASE}/mutable_params.py", 'mutable_params = ["vendor"]\nmutable_params.append("lr")\n', "computes"),
+        (f"{BASE}/mutable_params.py", "mutable_params = (\n", "is no Python"),
+        (f"{BASE}/mutable_params.py", "mutable_params = 'vendor'\n", "is no list of names there"),
+    ],
+)
+def test_of_a_list_that_cannot_be_read_nobody_says_what_is_not_on_it(
+    tmp_path: Path, file: str, text: str, told: str
+) -> None:
+    moved = again(tmp_path, {file: text})
+    assert any(told in each.why for each in moved.rows if each.file == file and each.fate == "refused")
+    assert moved.check.files == 1, "resnet50's alone"
+    assert not any("mutable_params" in each.theirs for each in moved.rows if each.file.startswith(BERT))
+
+
+def test_what_of_the_base_cannot_be_read_is_told_and_not_denied(tmp_path: Path) -> None:
+    moved = again(tmp_path, {f"{BASE}/_base.py": FILES[f"{BASE}/_base.py"] + "acme_fuse = bool(1)\n"})
+    refused = row(moved, f"{BASE}/_base.py", "acme_fuse")
+    assert (refused.fate, refused.why) == ("refused", "computes: bool(1)")
+    assert row(moved, f"{BERT}/config_Z100x1x8.py", "acme_fuse").theirs == "not in FlagPerf's mutable_params"
+
+
+TEST_CONF, CLUSTER_CONF = (f"training/run_benchmarks/config/{name}_conf.py" for name in ("test", "cluster"))
+
+
+def test_a_peak_of_several_chips_is_the_users_to_write(tmp_path: Path) -> None:
+    moved = again(tmp_path, {f"{BERT}/config_Y200x1x8.py": "theoryflops = 1e15\n"})
+    for file, key in (("inference/docker_images/acme/acme_analysis.py", "fp16_flops"),):
+        told = row(moved, file, key)
+        assert (told.fate, told.here) == ("by hand", "") and "the adaptation is of Y200, Z100" in told.why
+        assert f"{key} = 96000000000000.0" in str(told)
+    assert "vendors/acme/chips.yaml" not in moved.files
+
+
+def test_two_peaks_of_one_chip_are_told(tmp_path: Path) -> None:
+    moved = again(tmp_path, {f"{BERT}/config_Z100x2x8.py": "theoryflops = 95e12\n"})
+    told = row(moved, "inference/docker_images/acme/acme_analysis.py", "fp16_flops")
+    assert told.fate == "illegal" and "config_Z100x2x8.py says 9.5e+13" in told.why
+
+
+def test_what_goes_into_a_file_that_is_not_written_is_told(tmp_path: Path) -> None:
+    text = 'VENDOR = "acme"\nFLAGPERF_LOG_LEVEL = "debug"\nCLEAR_CACHES = True\nSSH_PORT = "22"\n'
+    files = {
+        TEST_CONF: text + 'CASES = {"gone:pytorch:Z100:1:8:1": "/data"}\n',
+        CLUSTER_CONF: "",
+        **dict.fromkeys(HOST, ""),
+    }
+    moved = again(tmp_path, files)
+    assert not {"runs.yaml", "cluster.yaml"} & moved.files.keys()
+    for key, told in (
+        ("VENDOR", "there is no runs.yaml"),
+        ("FLAGPERF_LOG_LEVEL", "there is no runs.yaml"),
+        ("CLEAR_CACHES", "there is no cluster.yaml"),
+        ("SSH_PORT", "there is no cluster.yaml"),
+    ):
+        found = row(moved, TEST_CONF, key)
+        assert (found.fate, found.here) == ("by hand", "") and told in found.why
+    assert not any(each.here.startswith(("runs.yaml", "cluster.yaml")) for each in moved.rows)
+
+
+def test_what_has_its_place_in_the_run_list_is_told_to_be_there(tmp_path: Path) -> None:
+    files = {CLUSTER_CONF: "HOSTS = []\n", **dict.fromkeys(HOST, "")}
+    moved = again(tmp_path, files)
+    found = row(moved, TEST_CONF, "CLEAR_CACHES")
+    assert (found.fate, found.here) == ("taken over", "runs.yaml: CLEAR_CACHES")
+    assert "CLEAR_CACHES: true" in moved.files["runs.yaml"]
+    assert row(moved, CLUSTER_CONF, "HOSTS").fate == "by hand"
+
+
+@pytest.mark.parametrize("name", ["A;B", "", "1A", "A B"])
+def test_a_variable_that_has_no_name_is_told(tmp_path: Path, name: str) -> None:
+    text = FILES[TEST_CONF].replace('"ACME_VISIBLE_DEVICES"', repr(name))
+    told = row(again(tmp_path, {TEST_CONF: text, **dict.fromkeys(HOST, "")}), TEST_CONF, "ACCE_VISIBLE_DEVICE_ENV_NAME")
+    assert told.fate == "illegal" and "is no variable's name" in told.why
+
+
+@pytest.mark.parametrize("chip", ["../../x", "Z 1", "-", "A100xB100", "A100_H100", "A100-H100", "H100andA100"])
+def test_a_chip_that_is_none_or_two_is_not_taken_over(tmp_path: Path, chip: str) -> None:
+    key = f"bert:pytorch:{chip}:1:8:1"
+    moved = again(tmp_path, {TEST_CONF: f"VENDOR = 'acme'\nCASES = {{{key!r}: '/data'}}\n"})
+    told = row(moved, TEST_CONF, f"CASES: {key}")
+    assert told.fate == "illegal" and ("names two chips" in told.why or "is no scale" in told.why)
+    (tmp_path / "host.yaml").write_text(f"CASES: {{'{key}': x}}\n")
+    with pytest.raises(ConfigurationError, match="names two chips|is no scale"):
+        load_host_file(tmp_path / "host.yaml")
+
+
+def test_a_key_that_moves_what_is_shown_is_refused(tmp_path: Path) -> None:
+    text = 'CASES = {"bert:pytorch:Z\\x1b[2J:1:8:1": "/data"}\n'
+    moved = again(tmp_path, {TEST_CONF: text, **dict.fromkeys(HOST, "")})
+    assert "is no plain value" in row(moved, TEST_CONF, "CASES").why and "runs.yaml" not in moved.files
+
+
+@pytest.mark.parametrize("name", ["config_A100_H100x1x8", "config_A100.H100x1x8", "config_A100-BI-V100x1x8"])
+def test_two_chips_in_a_files_name(tmp_path: Path, name: str) -> None:
+    found = row(again(tmp_path, {f"{BERT}/{name}.py": "learning_rate = 3e-4\n"}), f"{BERT}/{name}.py", "")
+    assert found.fate == "illegal" and "names two chips: expected one chip" in found.why
+
+
+def test_another_vendors_settings_whose_name_begins_alike_are_left_to_it(tmp_path: Path) -> None:
+    folder = "inference/configs/vit_l_16/vendor_config"
+    names = {"acme_pro": "repeat: 7\n", "acme_forge": "repeat: 8\n", "acme_fire": "repeat: 9\n"}
+    files = {f"{folder}/{name}_configurations.yaml": text for name, text in names.items()}
+    moved = again(tmp_path, files | {"inference/inference_engine/acme_pro/x.py": ""})
+    assert not [each for each in moved.rows if "acme_pro" in each.file]
+    assert row(moved, f"{folder}/acme_forge_configurations.yaml", "repeat").fate == "illegal"
+    other = row(moved, f"{folder}/acme_fire_configurations.yaml", "")
+    assert other.fate == "unknown" and other.why == "is for no compiler of acme's, which has forge"
+
+
+@pytest.mark.parametrize(
+    "file",
+    [
+        "inference/inference_engine/acme/forge.py",
+        "inference/docker_images/acme/acme_analysis.py",
+        "training/acme/resnet50-pytorch/extern/trainer_adapter.py",
+    ],
+)
+@pytest.mark.parametrize("content, told", [("x = 'schön'".encode("latin-1"), "not UTF-8"), (b"x = (", "is no Python")])
+def test_code_that_cannot_be_read_is_told_so(tmp_path: Path, file: str, content: bytes, told: str) -> None:
+    (write(tmp_path / "FlagPerf") / file).write_bytes(content)
+    found = rows(bring(tmp_path / "FlagPerf", "acme", tmp_path / "out", ROOT), file, "")
+    assert [each.fate for each in found] == ["refused"] and told in found[0].why
+
+
+@pytest.mark.parametrize("line", ["del learning_rate", "learning_rate[0] = 1", "learning_rate.append(1)"])
+def test_what_a_refused_line_changes_is_unknown(tmp_path: Path, line: str) -> None:
+    file = f"{BERT}/config_Z100x1x8.py"
+    moved = again(tmp_path, {file: f"learning_rate = [3e-4]\nnum_workers = 3\n{line}\n"})
+    assert [(each.line, each.fate) for each in rows(moved, file, "learning_rate")] == [(3, "refused")]
+    assert moved.files["vendors/acme/configs/training/bert/Z100x1x8.yaml"].endswith("\nnum_workers: 3\n")
+
+
+@pytest.mark.parametrize(
+    "imported, whole", [("import config_common as c", "c"), ("import config_common", "config_common")]
+)
+def test_names_of_a_module_that_is_imported_whole_are_resolved(tmp_path: Path, imported: str, whole: str) -> None:
+    file, text = f"{BERT}/config_Z100x1x8.py", "dist_backend = {0}.dist_backend\nnum_workers = {0}.none\n"
+    moved = again(tmp_path, {file: f"from typing import Any\n{imported}\n{text.format(whole)}"})
+    assert (row(moved, file, "dist_backend").fate, row(moved, file, "dist_backend").value) == ("renamed", "xccl")
+    assert row(moved, file, "num_workers").why == f"computes: {whole}.none"
+    assert not rows(moved, file, ""), "of types nothing is told"
+
+
+@pytest.mark.parametrize("name", ["test_conf.py", "test_conf", "test_conf.yaml"])
+@pytest.mark.parametrize("text", [FILES[TEST_CONF], FILES[CLUSTER_CONF]])
+def test_python_under_whatever_name_is_told_with_the_command(tmp_path: Path, name: str, text: str) -> None:
+    (tmp_path / name).write_text(text)
+    with pytest.raises(ConfigurationError, match="is Python, .*proofmark.flagperf import.* makes a run list of it"):
+        load_host_file(tmp_path / name)
+    with pytest.raises(ConfigurationError, match="is Python, .*proofmark.flagperf import.* makes a cluster file of it"):
+        load_cluster(tmp_path / name)
+
+
+def test_yaml_that_is_wrong_is_not_taken_for_python(tmp_path: Path) -> None:
+    (tmp_path / "host.yaml").write_text("VENDOR: a=b\nHOST: c\n")
+    with pytest.raises(ConfigurationError, match="HOST: unknown key"):
+        load_host_file(tmp_path / "host.yaml")
+
+
 def test_no_text_of_others_is_markup_in_the_table() -> None:
     evil = "<img src=x> [a](http://b) `c` *d* _e_ https://f www.g | @h \\\\"
     table = as_markdown([Row("f.py", 1, "key", evil, "unknown", why=evil)], MutableCheck(0, 0, 0, 0), "title")

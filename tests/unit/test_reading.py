@@ -365,6 +365,22 @@ class TestScale:
         with pytest.raises(UsageError, match="is no scale"):
             Scale.parse(text)
 
+    @pytest.mark.parametrize(
+        "chip",
+        "A100xB100 A100_H100 A100-H100 A100.H100 H100andA100 H100_and_A100 A100+H100 A100_A30 C550-BI150".split(),
+    )
+    def test_two_chips_are_refused(self, chip: str) -> None:
+        with pytest.raises(UsageError, match=f"'{re.escape(chip)}x1x8' names two chips: expected one chip"):
+            Scale.parse(f"{chip}x1x8")
+        assert not Scale.is_named(f"{chip}x1x8")
+
+    @pytest.mark.parametrize(
+        "chip",
+        "A100_40_SXM BI-V100 C550_64 A100-SXM4 A100-SXM4-40GB GB200-NVL72 MLU370-X8 MI300X H200-141GB".split(),
+    )
+    def test_one_chip_in_several_words_is_one(self, chip: str) -> None:
+        assert Scale.parse(f"{chip}x1x8") == Scale(1, 8, chip)
+
     def test_is_for_the_chip_that_it_names(self) -> None:
         assert Scale(1, 8, "A100").is_for("Maker A100-SXM4-40GB") and Scale(1, 8).is_for("anything")
         for other in ("H100", "A10", "SXM", "100"):

@@ -172,6 +172,10 @@ def test_unknown_compiler(vendors: Path) -> None:
             "training/net.yaml",
             "is named after no scale, so that none would read it: expected training/net/<scale>.yaml, as A100x1x8.yaml",
         ),
+        ("inference/acme_configurations.yaml", "is named after no case, so that none would read it; what was made for"),
+        ("configurations.yaml", "is named after no case, so that none would read it; what was made for FlagPerf"),
+        ("training/net/A100_H100x1x8.yaml", "names two chips, so that none would read it: expected a file for each"),
+        ("training/net/config_A100xB100x1x8.py", "names two chips, so that none would read it"),
         ("inference/resnet.yml", "is read by nobody: expected <suite>/<case>.yaml or training/<case>/<scale>.yaml"),
         ("README.md", "is read by nobody: expected <suite>/<case>.yaml"),
         ("config_common.py", "is read by nobody: expected <suite>/<case>.yaml"),
@@ -187,6 +191,7 @@ def test_a_file_that_no_case_reads_is_told(vendors: Path, name: str, told: str) 
         (configs / file).touch()
     (problem,) = find_vendor("acme", vendors).stray_overrides({"inference/net": False, "training/net": True})
     assert problem.where == str(configs / name)
+    assert "brought along by `python -m proofmark.flagperf import" in problem.what
     assert problem.what.startswith(told) and ("did you mean" in problem.what) == ("did you mean" in told)
 
 

@@ -20,7 +20,7 @@ FATES: dict[Fate, str] = {
     "illegal": "may not be set here; the rule is told",
     "unknown": "nothing here has a use for it",
     "refused": "is no literal value, so it was not read; write the value in its place",
-    "by hand": "is code: what takes its place is told",
+    "by hand": "is code, or needs what no file says: what to do is told",
 }
 WIDEST = 48
 """Characters of a value that are shown."""
@@ -53,9 +53,14 @@ class Row:
     why: str = ""
     theirs: str = ""
 
+    @property
+    def has_value(self) -> bool:
+        """Whether there is a value to show: code has none, and what was not read neither."""
+        return self.value is not None or self.fate not in ("refused", "by hand")
+
     def __str__(self) -> str:
         where = f"{self.file}:{self.line}" if self.line else self.file
-        value = f" = {_shown(self.value)}" if self.fate not in ("refused", "by hand") else ""
+        value = f" = {_shown(self.value)}" if self.has_value else ""
         shown = f"{self.key}{value}" if self.key else "(the file)"
         arrow = f" -> {self.here}" if self.here else ""
         remarks = "; ".join(filter(None, (self.why, self.theirs)))
@@ -100,7 +105,7 @@ def as_markdown(rows: Sequence[Row], check: MutableCheck, title: str) -> str:
         cells = (
             where,
             row.key,
-            _shown(row.value) if row.key and row.fate not in ("refused", "by hand") else "",
+            _shown(row.value) if row.key and row.has_value else "",
             row.fate,
             row.here,
             why,

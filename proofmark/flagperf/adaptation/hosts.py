@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -36,6 +37,8 @@ NOT_NEEDED = {
     "HOSTS_PORTS": "ports are found",
 }
 """Keys for which there is no use here, and why."""
+
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 class _Given(NamedTuple):
@@ -114,9 +117,13 @@ def _move_runs(moved: Moved, taken: dict[str, _Given], lists: list[tuple[str, _G
         why = f"--vendor says {moved.checkout.vendor}: look at the chips of its CASES"
         told = {"here": f"{RUNS}: VENDOR"} if same else {"why": why}
         moved.tell(given.file, given.line, "VENDOR", given.value, "taken over" if same else "illegal", **told)
+    values = {"VENDOR": moved.checkout.vendor, **_settings(moved, taken), "CASES": runs}
     if runs:
-        values = {"VENDOR": moved.checkout.vendor, **_settings(moved, taken), "CASES": runs}
         moved.write_yaml(RUNS, values, "Of FlagPerf's lists of runs: pytest suites/<suite> --host-config FILE")
+    else:
+        moved.not_written(
+            RUNS, f"no case of the lists is here, so that there is no {RUNS}: a run list of yours may say it"
+        )
 
 
 def _settings(moved: Moved, taken: dict[str, _Given]) -> dict[str, Any]:
@@ -171,6 +178,7 @@ def _move_entry(moved: Moved, theirs: str, data: Any, runs: dict[str, str]) -> t
 
 
 def _move_cluster(moved: Moved, taken: dict[str, _Given]) -> None:
+    """Without hosts there is no cluster; a run list may have the caches cleared all the same."""
     names = {"HOSTS": "hosts", "SSH_PORT": "port", "MASTER_PORT": "master_port", "CLEAR_CACHES": "clear_caches"}
     values: dict[str, Any] = {"work_dir": WORK_DIR}
     for key, ours in names.items():
@@ -186,8 +194,14 @@ def _move_cluster(moved: Moved, taken: dict[str, _Given]) -> None:
             moved.tell(given.file, given.line, key, given.value, "illegal", why=problems_of(error, "")[0].what)
             continue
         values[ours] = value
-        moved.tell(given.file, given.line, key, given.value, "renamed", here=f"{CLUSTER}: {ours}")
-    if values.get("hosts"):
+        listed = key == "CLEAR_CACHES" and RUNS in moved.files and not values.get("hosts")
+        here = f"{RUNS}: {key}" if listed else f"{CLUSTER}: {ours}"
+        moved.tell(given.file, given.line, key, given.value, "taken over" if listed else "renamed", here=here)
+    if not values.get("hosts"):
+        moved.not_written(
+            CLUSTER, f"no HOSTS are named, so that there is no {CLUSTER}: a cluster file of yours may say it"
+        )
+    else:
         moved.write_yaml(
             CLUSTER, values, "Of FlagPerf's cluster_conf.py and host.yaml; ssh's keys and users are ssh's to say"
         )
@@ -231,7 +245,11 @@ def _options(text: Any) -> list[str]:
 
 def _tell_others(moved: Moved, taken: Mapping[str, _Given]) -> None:
     for key, given in taken.items():
-        if key == "ACCE_VISIBLE_DEVICE_ENV_NAME" and str(given.value).isidentifier():
+        named = isinstance(given.value, str) and _VARIABLE.fullmatch(given.value)
+        if key == "ACCE_VISIBLE_DEVICE_ENV_NAME" and not named:
+            why = "is no variable's name: expected letters, digits and underscores, as ACME_VISIBLE_DEVICES"
+            moved.tell(given.file, given.line, key, given.value, "illegal", why=why)
+        elif key == "ACCE_VISIBLE_DEVICE_ENV_NAME":
             moved.facts.visible_devices_variable = str(given.value)
             here = f"{moved.package}/__init__.py: visible_devices_variable"
             moved.tell(given.file, given.line, key, given.value, "renamed", here=here)

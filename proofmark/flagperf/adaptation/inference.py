@@ -11,7 +11,7 @@ from proofmark.flagperf.adaptation.our_cases import OurCase
 from proofmark.flagperf.adaptation.training import take_requirements
 from proofmark.rules.strict_yaml import load_mapping
 
-SUITE = "inference"
+SUITE, ENDING = "inference", "configurations.yaml"
 
 
 class _Value(NamedTuple):
@@ -39,9 +39,17 @@ def move_inference(moved: Moved) -> None:
 
 
 def _vendors_files(moved: Moved, folder: Path) -> list[Path]:
-    """Those of the vendor: for the case, or for one compiler of it."""
-    files = (folder / "vendor_config").glob(f"{moved.checkout.vendor}_*configurations.yaml")
-    return sorted(files, key=lambda path: len(path.name))
+    """Those of the vendor: for the case, or for one compiler of it. acme_pro's begin as acme's do."""
+    vendor, mine = moved.checkout.vendor, list[Path]()
+    engines = [path.stem for path in moved.checkout.engines]
+    for path in sorted((folder / "vendor_config").glob(f"{vendor}_*{ENDING}")):
+        whose = path.name.removesuffix(ENDING).removesuffix("_")
+        if whose in (vendor, *(f"{vendor}_{engine}" for engine in engines)):
+            mine.append(path)
+        elif whose not in moved.checkout.vendors:
+            why = f"is for no compiler of {vendor}'s, which has {', '.join(engines) or 'none'}"
+            moved.tell(path, 0, "", None, "unknown", why=why)
+    return sorted(mine, key=lambda path: len(path.name))
 
 
 def _tell_all(moved: Moved, files: list[Path]) -> None:

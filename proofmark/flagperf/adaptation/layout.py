@@ -14,7 +14,6 @@ from proofmark.names import hint
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
 _SCALE = re.compile(r"config_(?P<scale>.+)\.py")
-TWO_CHIPS = re.compile(r"\d[A-Za-z]*[x+&,][A-Za-z]+-?\d")
 
 
 class CaseFolder(NamedTuple):
@@ -74,6 +73,18 @@ class Checkout:
         return [*self._files(self.training, own), *self._files(self.inference, f"docker_images/{own}")]
 
     @property
+    def vendors(self) -> list[str]:
+        """All that have something there."""
+        places = []
+        if self.training:
+            places += [path for path in self.training.iterdir() if path.name not in ("benchmarks", "run_benchmarks")]
+        if self.inference:
+            for room in ("inference_engine", "docker_images"):
+                places += (self.inference / room).glob("*")
+        names = {path.name for path in places if path.is_dir() and _NAME.fullmatch(path.name)}
+        return sorted(names - {"utils", "result", "docs", "__pycache__"})
+
+    @property
     def inference_cases(self) -> list[Path]:
         """Folders with an inference case's settings, of those that the vendor may run."""
         configs = self.inference / "configs" if self.inference else None
@@ -109,7 +120,7 @@ def open_checkout(path: Path, vendor: str) -> Checkout:
             "FlagPerf has had them since 2022 and 2023"
         )
     checkout = Checkout(root, vendor, training, inference)
-    known = _vendors(checkout)
+    known = checkout.vendors
     if vendor not in known:
         there = ", ".join(known) or "none"
         raise UsageError(f"{path}: nothing of vendor '{vendor}' is there: it has {there}{hint(vendor, known)}")
@@ -118,14 +129,3 @@ def open_checkout(path: Path, vendor: str) -> Checkout:
 
 def _part(root: Path, name: str, mark: str) -> Path | None:
     return next((part for part in (root / name, root) if (part / mark).is_dir()), None)
-
-
-def _vendors(checkout: Checkout) -> list[str]:
-    places = []
-    if checkout.training:
-        places += [path for path in checkout.training.iterdir() if path.name not in ("benchmarks", "run_benchmarks")]
-    if checkout.inference:
-        for room in ("inference_engine", "docker_images"):
-            places += (checkout.inference / room).glob("*")
-    names = {path.name for path in places if path.is_dir() and _NAME.fullmatch(path.name)}
-    return sorted(names - {"utils", "result", "docs", "__pycache__"})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +54,25 @@ class Moved:
     def package(self) -> str:
         """The folder of the vendor's package."""
         return f"vendors/{self.checkout.vendor}"
+
+    @property
+    def chips_file(self) -> str:
+        """The vendor's peaks."""
+        return f"{self.package}/chips.yaml"
+
+    def take_peak(self, precision: str, flops: float, file: Path | str) -> tuple[Fate, dict[str, str]]:
+        """Keep a chip's peak; its fate."""
+        known, whose = self.facts.peaks.setdefault(precision, (flops, self.checkout.shown(file)))
+        if known != flops and len(self.facts.chips) < 2:  # each of several has its own
+            return "illegal", {"why": f"{whose} says {known:g}: a chip has one peak at a precision"}
+        return "renamed", {"here": f"{self.chips_file}: peaks: {precision}", "why": "its source is yours to name"}
+
+    def not_written(self, path: str, why: str) -> None:
+        """Of what was to stand in a file of ours that there is no reason to write: it is the user's to move."""
+        self.rows = [
+            replace(row, fate="by hand", here="", why=why) if row.here.startswith(f"{path}: ") else row
+            for row in self.rows
+        ]
 
     def tell(self, file: Path | str, line: int, key: str, value: Any, fate: Fate, **told: str) -> None:
         """Add a row."""

@@ -6,9 +6,8 @@ import ast
 import re
 from pathlib import Path
 
-from proofmark.errors import ConfigurationError
 from proofmark.flagperf.adaptation.moved import Moved
-from proofmark.flagperf.adaptation.python_source import functions_of, names_in, returned_by
+from proofmark.flagperf.adaptation.python_source import functions_of, names_in, returned_by, unreadable
 from proofmark.rules.arithmetic import parse_product
 from proofmark.rules.strict_yaml import text_of
 from proofmark.vendor.hardware.chips import MOST
@@ -111,17 +110,15 @@ def _move_engines(moved: Moved) -> dict[str, str]:
     consumes = {}
     root = moved.checkout.root
     for path in moved.checkout.engines:
+        if why := unreadable(path, root):
+            moved.tell(path, 0, "", None, "refused", why=why)
+            continue
         if not path.stem.isidentifier() or "__call__" not in {name for name, _ in functions_of(path, root)}:
             moved.tell(path, 0, "", None, "by hand", why="defines no InferModel that can be called")
             continue
-        try:
-            text = text_of(path, root)
-        except ConfigurationError as error:
-            moved.tell(path, 0, "", None, "refused", why=error.problems[0].what)
-            continue
         target = f"{moved.package}/{path.stem}.py"
         consumes[path.stem] = "onnx" if "onnx_path" in names_in(path, root) else "model"
-        moved.files[target] = text
+        moved.files[target] = text_of(path, root)
         why = "answers are plain tensors; " + _of_foo_time(returned_by(path, root, "__call__"))
         moved.tell(path, 0, "", None, "taken over", here=target, why=why)
     return consumes
@@ -171,7 +168,11 @@ def _write_needs(moved: Moved) -> None:
 def _write_chips(moved: Moved) -> None:
     """One chip, if the adaptation is of one: whose peak it is, no file of FlagPerf's says of several."""
     chips = sorted(filter(None, moved.facts.chips))
-    if len(chips) != 1 or not moved.facts.peaks:
+    if not moved.facts.peaks:
+        return
+    if len(chips) != 1:
+        of = f"the adaptation is of {', '.join(chips)}" if chips else "no settings at a scale name the chip"
+        moved.not_written(moved.chips_file, f"{of}: whose peak it is, is yours to write into {moved.chips_file}")
         return
     peaks = {
         precision: {"flops": f"{flops / 1e12:.12g}e12", "source": f"FlagPerf's {file}; name the data sheet"}
@@ -179,14 +180,15 @@ def _write_chips(moved: Moved) -> None:
     }
     chip = {"name": chips[0], "match": re.escape(chips[0]).replace(r"\-", "-"), "peaks": peaks}
     remark = "match is searched for in the detected chip's name; dense peaks"
-    moved.write_yaml(f"{moved.package}/chips.yaml", {"chips": [chip]}, remark)
+    moved.write_yaml(moved.chips_file, {"chips": [chip]}, remark)
 
 
 def _move_peaks(moved: Moved, path: Path) -> None:
     """The last two of the four that analysis_log returns: peaks at fp32 and fp16, FLOP/s."""
     parts = returned_by(path, moved.checkout.root, "analysis_log")
     if len(parts) != 4:
-        moved.tell(path, 0, "analysis_log()", None, "refused", why="returns no four figures")
+        why = unreadable(path, moved.checkout.root)
+        moved.tell(path, 0, "" if why else "analysis_log()", None, "refused", why=why or "returns no four figures")
         return
     for key, precision, part in zip(("fp32_flops", "fp16_flops"), ("fp32", "fp16"), parts[2:], strict=True):
         flops = _number(part)
@@ -197,9 +199,8 @@ def _move_peaks(moved: Moved, path: Path) -> None:
                 path, part.lineno, key, flops, "illegal", why="is no chip's peak: leave it out, and there is no MFU"
             )
         else:
-            moved.facts.peaks.setdefault(precision, (flops, moved.checkout.shown(path)))
-            here = f"{moved.package}/chips.yaml: peaks: {precision}"
-            moved.tell(path, part.lineno, key, flops, "renamed", here=here, why="its source is yours to name")
+            fate, told = moved.take_peak(precision, flops, path)
+            moved.tell(path, part.lineno, key, flops, fate, **told)
 
 
 def _number(part: ast.expr) -> float | None:

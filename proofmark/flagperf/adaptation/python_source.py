@@ -3,33 +3,34 @@
 from __future__ import annotations
 
 import ast
-import math
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections import ChainMap
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from proofmark.errors import ConfigurationError
+from proofmark.flagperf.adaptation.python_literals import (
+    LARGEST,
+    LEVELS,
+    Assigned,
+    NotLiteral,
+    joined,
+    literal_of,
+    quoted,
+    room_after,
+)
 from proofmark.rules.strict_yaml import text_of
 
 DEEPEST = 8
 """Modules that import each other."""
 
-MOST, LARGEST, LEVELS = 2_000, 100_000, 20
-"""Names that a file sets or lines that are none, values and characters of a value, and how deep it may be: names are
-resolved, so that a short file can say a large value."""
+MOST = 2_000
+"""Names that a file sets, or lines that are none."""
 
-LONGEST = 60
-"""Characters of a line that are quoted."""
-
-
-class Assigned(NamedTuple):
-    """A literal value and where it was given to its name."""
-
-    value: Any
-    file: str
-    line: int
+NO_SETTINGS = frozenset({"__future__", "typing"})
+"""Modules that say how a file is read, or of what type a value is: nothing is lost without them."""
 
 
 class Refused(NamedTuple):
@@ -47,15 +48,18 @@ class PythonFile:
 
     values: dict[str, Assigned] = field(default_factory=dict)
     refused: list[Refused] = field(default_factory=list)
+    modules: dict[str, Assigned] = field(default_factory=dict)
+    """What the modules have that it imports whole, as it calls it: `common.lr`."""
 
     @property
     def plain(self) -> dict[str, Any]:
         """The values alone."""
         return {key: assigned.value for key, assigned in self.values.items()}
 
-
-class _NotLiteral(Exception):
-    """With what it is in the place of a literal."""
+    @property
+    def known(self) -> Mapping[str, Assigned]:
+        """What a line of it may take."""
+        return ChainMap(self.values, self.modules)
 
 
 def read_python(path: Path, root: Path, folders: Iterable[Path] = ()) -> PythonFile:
@@ -69,11 +73,22 @@ def read_python(path: Path, root: Path, folders: Iterable[Path] = ()) -> PythonF
     return _Reader(root, (path.parent, *folders)).read(path, ())
 
 
+def unreadable(path: Path, root: Path) -> str | None:
+    """Why a file can't be read as Python; None if it can."""
+    try:
+        _parsed(text_of(path, root))
+    except ConfigurationError as error:
+        return error.problems[0].what
+    except NotLiteral as error:
+        return str(error)
+    return None
+
+
 def functions_of(path: Path, root: Path) -> list[tuple[str, int]]:
     """Names and lines of the functions that a file defines, those of its classes too; none where it can't be read."""
     try:
         tree = _parsed(text_of(path, root))
-    except (ConfigurationError, _NotLiteral):
+    except (ConfigurationError, NotLiteral):
         return []
     return [(node.name, node.lineno) for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
 
@@ -82,7 +97,7 @@ def returned_by(path: Path, root: Path, function: str) -> list[ast.expr]:
     """The parts of the tuple that a function returns at last; none where there is no such thing."""
     try:
         tree = _parsed(text_of(path, root))
-    except (ConfigurationError, _NotLiteral):
+    except (ConfigurationError, NotLiteral):
         return []
     found = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name == function]
     returns = [node.value for each in found for node in ast.walk(each) if isinstance(node, ast.Return)]
@@ -93,7 +108,7 @@ def names_in(path: Path, root: Path) -> set[str]:
     """All names that a file's code reads."""
     try:
         tree = _parsed(text_of(path, root))
-    except (ConfigurationError, _NotLiteral):
+    except (ConfigurationError, NotLiteral):
         return set()
     return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
 
@@ -104,9 +119,9 @@ def _parsed(text: str) -> ast.Module:
             warnings.simplefilter("ignore")
             return ast.parse(text)
     except SyntaxError as error:
-        raise _NotLiteral(f"is no Python: {error.msg} (line {error.lineno})") from None
+        raise NotLiteral(f"is no Python: {error.msg} (line {error.lineno})") from None
     except (ValueError, RecursionError, MemoryError) as error:
-        raise _NotLiteral(f"is no Python that can be read: {type(error).__name__}") from None
+        raise NotLiteral(f"is no Python that can be read: {type(error).__name__}") from None
 
 
 class _Reader:
@@ -122,7 +137,7 @@ class _Reader:
         except ConfigurationError as error:
             file.refused.append(Refused(shown, 0, "", error.problems[0].what))
             return file
-        except _NotLiteral as error:
+        except NotLiteral as error:
             file.refused.append(Refused(shown, 0, "", str(error)))
             return file
         for statement in tree.body:
@@ -133,7 +148,7 @@ class _Reader:
                 break
             try:
                 self._take(file, shown, statement, (*within, path))
-            except _NotLiteral as error:
+            except NotLiteral as error:
                 self._refuse(file, shown, statement, str(error))
             except RecursionError:
                 self._refuse(file, shown, statement, "is nested too deeply")
@@ -148,52 +163,67 @@ class _Reader:
             targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
             names = [target.id for target in targets if isinstance(target, ast.Name)]
             if len(names) < len(targets):
-                raise _NotLiteral(f"sets more than names: {_quoted(statement)}")
-            self._set(file, shown, statement, names, literal_of(statement.value, file.values))
+                raise NotLiteral(f"sets more than names: {quoted(statement)}")
+            self._set(file, shown, statement, names, literal_of(statement.value, file.known))
         elif isinstance(statement, ast.AugAssign) and isinstance(statement.target, ast.Name):
             name = statement.target.id
             if not isinstance(statement.op, ast.Add) or name not in file.values:
-                raise _NotLiteral(f"computes: {_quoted(statement)}")
-            added = literal_of(statement.value, file.values)
-            self._set(file, shown, statement, [name], _joined(file.values[name].value, added, statement))
+                raise NotLiteral(f"computes: {quoted(statement)}")
+            added = literal_of(statement.value, file.known)
+            self._set(file, shown, statement, [name], joined(file.values[name].value, added, statement))
         elif not isinstance(statement, ast.Pass) and not _is_docstring(statement):
-            raise _NotLiteral(f"computes: {_quoted(statement)}")
+            raise NotLiteral(f"computes: {quoted(statement)}")
 
     def _set(self, file: PythonFile, shown: str, statement: ast.stmt, names: list[str], value: Any) -> None:
-        if _room_after(value, LARGEST, LEVELS) < 0:
-            raise _NotLiteral(f"is larger than a setting can be: {_quoted(statement)}")
+        if room_after(value, LARGEST, LEVELS) < 0:
+            raise NotLiteral(f"is larger than a setting can be: {quoted(statement)}")
         file.values |= dict.fromkeys(names, Assigned(value, shown, statement.lineno))
 
     def _refuse(self, file: PythonFile, shown: str, statement: ast.stmt, what: str) -> None:
         """Whatever it would have set is unknown from here on."""
         names = dict.fromkeys(
-            node.id for node in ast.walk(statement) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+            node.id
+            for node in ast.walk(statement)
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store | ast.Del)
         )
+        changeable = {name for name, each in file.values.items() if isinstance(each.value, list | dict)}
+        names |= dict.fromkeys(name for name in map(_changed, ast.walk(statement)) if name in changeable)
         for name in names:
             file.values.pop(name, None)
         file.refused += [Refused(shown, statement.lineno, name, what) for name in names or [""]]
 
     def _import(self, file: PythonFile, statement: ast.Import | ast.ImportFrom, within: tuple[Path, ...]) -> None:
         module = statement.module or "" if isinstance(statement, ast.ImportFrom) else ""
-        wanted = [alias.name for alias in statement.names]
-        if isinstance(statement, ast.Import):
-            missing = [name for name in wanted if self._find(name, within) is None]
-            if missing:
-                raise _NotLiteral(
-                    f"imports {', '.join(missing)}, which is no file of the adaptation: nothing of it is read"
-                )
+        if isinstance(statement, ast.Import) or not module:
+            self._import_whole(file, statement.names, within)
+            return
+        if module in NO_SETTINGS:
             return
         path = self._find(module, within)
         if path is None:
-            raise _NotLiteral(f"imports {module or '.'}, which is no file of the adaptation: nothing of it is read")
+            raise NotLiteral(f"imports {module}, which is no file of the adaptation: nothing of it is read")
         found = self.read(path, within)
         file.refused += found.refused
         for alias in statement.names:
             names = [name for name in found.values if name[:1] != "_"] if alias.name == "*" else [alias.name]
             for name in names:
                 if name not in found.values:
-                    raise _NotLiteral(f"imports {name}, which is no literal value in {path.name}")
+                    raise NotLiteral(f"imports {name}, which is no literal value in {path.name}")
                 file.values[alias.asname or name] = found.values[name]
+
+    def _import_whole(self, file: PythonFile, aliases: Iterable[ast.alias], within: tuple[Path, ...]) -> None:
+        missing = []
+        for alias in aliases:
+            path = self._find(alias.name, within)
+            if path is not None:
+                found = self.read(path, within)
+                file.refused += found.refused
+                called = alias.asname or alias.name
+                file.modules |= {f"{called}.{name}": each for name, each in found.values.items()}
+            elif alias.name not in NO_SETTINGS:
+                missing.append(alias.name)
+        if missing:
+            raise NotLiteral(f"imports {', '.join(missing)}, which is no file of the adaptation: nothing of it is read")
 
     def _find(self, module: str, within: tuple[Path, ...]) -> Path | None:
         """The file of a module, which lies beside the one that imports it or in a folder of the case's settings."""
@@ -204,71 +234,15 @@ class _Reader:
         return next((file for file in files if file.is_file() and file not in within), None)
 
 
-def literal_of(node: ast.expr, names: Mapping[str, Assigned]) -> Any:
-    """A plain value: a constant, a known name, a list or mapping of these, or texts or lists put together.
-
-    Raises:
-        _NotLiteral: it is anything else.
-    """
-    if isinstance(node, ast.Constant):
-        return _plain(node.value, node)
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.UAdd):
-        number = literal_of(node.operand, names)
-        if isinstance(number, bool) or not isinstance(number, int | float):
-            raise _NotLiteral(f"computes: {_quoted(node)}")
-        return -number if isinstance(node.op, ast.USub) else number
-    if isinstance(node, ast.List | ast.Tuple):
-        return [literal_of(each, names) for each in node.elts]
-    if isinstance(node, ast.Dict):
-        return dict(_pairs(node, lambda each: literal_of(each, names)))
-    if isinstance(node, ast.Name):
-        if node.id in names:
-            return names[node.id].value
-        raise _NotLiteral(f"takes '{node.id}', which has no literal value here")
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
-        return _joined(literal_of(node.left, names), literal_of(node.right, names), node)
-    raise _NotLiteral(f"computes: {_quoted(node)}")
-
-
-def _joined(one: Any, other: Any, node: ast.AST) -> Any:
-    """Texts or lists put together, as FlagPerf's mutable_params and container options are; nothing else is computed."""
-    texts, lists = (all(isinstance(each, kind) for each in (one, other)) for kind in (str, list))
-    if (texts or lists) and len(one) + len(other) <= LARGEST:
-        return one + other
-    raise _NotLiteral(f"computes: {_quoted(node)}")
-
-
-def _room_after(value: Any, room: int, levels: int) -> int:
-    """What a value leaves of the room that there is; less than nothing where it is too large, or too deep."""
-    room -= len(value) if isinstance(value, str) else 1
-    if isinstance(value, dict):
-        room -= sum(map(len, value))
-    for part in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
-        if room < 0 or not levels:
-            return -1
-        room = _room_after(part, room, levels - 1)
-    return room
-
-
-def _pairs(node: ast.Dict, value_of: Callable[[ast.expr], Any]) -> Iterator[tuple[str, Any]]:
-    for key, value in zip(node.keys, node.values, strict=True):
-        if not isinstance(key, ast.Constant) or not isinstance(key.value, str):
-            raise _NotLiteral(f"has a key that is no text: {_quoted(node)}")
-        yield key.value, value_of(value)
-
-
-def _plain(value: Any, node: ast.expr) -> Any:
-    whole = isinstance(value, int) and value.bit_length() <= 63
-    if value is None or whole or (isinstance(value, float) and math.isfinite(value)):
-        return value
-    if isinstance(value, str) and value.isprintable():
-        return value
-    raise _NotLiteral(f"is no plain value: {_quoted(node)}")
-
-
-def _quoted(node: ast.AST) -> str:
-    text = " ".join(ast.unparse(node).split())
-    return text if len(text) <= LONGEST else f"{text[:LONGEST]} ..."
+def _changed(node: ast.AST) -> str:
+    """The name whose value a part of a line may change: that of `a[0] = 1`, of `del a.b`, of `a.append(1)`."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        node = node.func
+    elif not isinstance(node, ast.Subscript | ast.Attribute) or isinstance(node.ctx, ast.Load):
+        return ""
+    while isinstance(node, ast.Subscript | ast.Attribute):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else ""
 
 
 def _is_docstring(statement: ast.stmt) -> bool:

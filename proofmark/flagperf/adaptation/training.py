@@ -8,10 +8,11 @@ from typing import Any, NamedTuple
 from proofmark.errors import ConfigurationError, UsageError
 from proofmark.flagperf.adaptation.environment_files import exports, lowers_precision, requirements
 from proofmark.flagperf.adaptation.fates import Fate, MutableCheck
-from proofmark.flagperf.adaptation.layout import TWO_CHIPS, CaseFolder
+from proofmark.flagperf.adaptation.layout import CaseFolder
 from proofmark.flagperf.adaptation.moved import CaseNeeds, Moved
 from proofmark.flagperf.adaptation.our_cases import OurCase
-from proofmark.flagperf.adaptation.python_source import Assigned, PythonFile, functions_of, read_python
+from proofmark.flagperf.adaptation.python_literals import Assigned
+from proofmark.flagperf.adaptation.python_source import PythonFile, functions_of, read_python, unreadable
 from proofmark.rules.scale import Scale
 from proofmark.rules.strict_yaml import text_of
 from proofmark.vendor.adapter import ADAPTABLE
@@ -29,12 +30,16 @@ class _Standard(NamedTuple):
     """What all vendors share of a case: its values, and which of them FlagPerf lets vendors change."""
 
     base: dict[str, Any]
+    whole: bool
+    """Whether all of `base` could be read."""
     mutable: frozenset[str] | None
+    """None where nobody knows."""
 
     def says(self, key: str, value: Any) -> str:
         """What FlagPerf's own rules say of an assignment."""
         if self.mutable is not None and key not in self.mutable:
-            return "not in FlagPerf's mutable_params" + ("" if key in self.base else ", nor in its _base")
+            nowhere = self.whole and key not in self.base
+            return "not in FlagPerf's mutable_params" + (", nor in its _base" if nowhere else "")
         if key in self.base and type(self.base[key]) is type(value) and self.base[key] == value:
             return "equal to FlagPerf's _base"
         return ""
@@ -61,13 +66,17 @@ def move_trainings(moved: Moved) -> None:
 
 
 def _standard(moved: Moved, folder: CaseFolder) -> _Standard:
+    """Of a list that could not be read whole nobody knows what is not on it."""
     config = moved.checkout.base_of(folder)
-    base, listed = config / "_base.py", config / "mutable_params.py"
-    root = moved.checkout.root
-    values = read_python(base, root, [config]).plain if base.is_file() else {}
-    mutable = read_python(listed, root, [config]).plain.get("mutable_params") if listed.is_file() else None
+    files = (config / "_base.py", config / "mutable_params.py")
+    base, listed = (read_python(file, moved.checkout.root, [config]) if file.exists() else None for file in files)
+    for file in filter(None, (base, listed)):
+        moved.tell_refused(file)
+    mutable = listed.plain.get("mutable_params") if listed and not listed.refused else None
+    if listed and not listed.refused and not isinstance(mutable, list):
+        moved.tell(files[1], 0, "mutable_params", None, "refused", why="is no list of names there")
     known = frozenset(map(str, mutable)) if isinstance(mutable, list) else None
-    return _Standard(values, known)
+    return _Standard(base.plain if base else {}, not (base and base.refused), known)
 
 
 def _case_of(moved: Moved, folder: CaseFolder) -> OurCase | None:
@@ -98,6 +107,7 @@ def _move_scale(
         for key, each in mine.items():
             why = "its case is not here"
             moved.tell(each.file, each.line, key, each.value, "unknown", why=why, theirs=standard.says(key, each.value))
+        moved.tell_refused(file)
         return
     try:
         scale = _scale(name)
@@ -119,7 +129,7 @@ def _move_scale(
 
 def _scale(name: str) -> Scale:
     scale = Scale.parse(name)
-    if scale.chip is None or TWO_CHIPS.search(scale.chip):
+    if scale.chip is None:
         raise UsageError(f"'config_{name}.py': expected one chip, nodes and processes, as config_A100x1x8.py")
     return scale
 
@@ -207,8 +217,7 @@ def _peak(moved: Moved, each: Assigned) -> tuple[Fate, dict[str, str]]:
     flops = each.value
     if isinstance(flops, bool) or not isinstance(flops, int | float) or not 1e9 < flops < 1e17:
         return "illegal", {"why": "is no chip's peak: leave it out, and there is no MFU"}
-    moved.facts.peaks.setdefault("fp16", (float(flops), moved.checkout.shown(each.file)))
-    return "renamed", {"here": f"{moved.package}/chips.yaml: peaks: fp16", "why": "its source is yours to name"}
+    return moved.take_peak("fp16", float(flops), each.file)
 
 
 def _move_environment(moved: Moved, case: OurCase | None, folder: CaseFolder) -> None:
@@ -266,7 +275,9 @@ def _tell_code(moved: Moved, case: OurCase | None, folder: CaseFolder) -> None:
         found = [(name, line) for name, line in functions_of(path, moved.checkout.root) if name in STEPS]
         for name, line in found:
             moved.tell(path, line, f"{name}()", None, "by hand", here=f"{own}: TrainingAdapter.{STEPS[name] or name}")
-        if not found and path.stem != "__init__":
+        if why := unreadable(path, moved.checkout.root):
+            moved.tell(path, 0, "", None, "refused", why=why)
+        elif not found and path.stem != "__init__":
             why = "no step of a training that may be adapted: the case's model is the referee's"
             moved.tell(path, 0, "", None, "by hand", why=why)
     if (folder.path / "csrc").is_dir():

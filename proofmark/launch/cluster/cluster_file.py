@@ -8,7 +8,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from proofmark.rules.case_file import load_model
+from proofmark.rules.foreign import load_no_python
 
 Port = Annotated[int, Field(ge=1, le=65535)]
 Mount = Annotated[str, Field(pattern=r"^/[^:]*:/[^:]*(:[A-Za-z,]+)?$")]
@@ -147,9 +147,9 @@ def load_cluster(path: Path) -> Cluster:
     """Read a cluster file. The files that it names are looked for from its own folder.
 
     Raises:
-        ConfigurationError: with every problem in it.
+        ConfigurationError: with every problem in it; or it is Python, as FlagPerf's cluster_conf.py.
     """
-    cluster = load_model(path, Cluster)
+    cluster = load_no_python(path, Cluster, "a cluster file")
     files = {"key": cluster.key, "known_hosts": cluster.known_hosts}
     found = {name: str(path.parent.absolute() / Path(file).expanduser()) for name, file in files.items() if file}
     return cluster.model_copy(update=found)
