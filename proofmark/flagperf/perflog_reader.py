@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from proofmark.errors import UsageError
-from proofmark.flagperf.perflog_run import RankLines, figure, metric_of, seed_run
+from proofmark.flagperf.perflog_run import RankLines, figure, metric_of, seed_run, token_rate
 from proofmark.flagperf.run_folder import RunFolder, one_per_round
 from proofmark.flagperf.token_lines import TokenLines, impossible, token_figures
 from proofmark.plain_json import plain_text
@@ -69,8 +69,10 @@ def read_perflog(paths: Sequence[Path]) -> TrainingRecord:
     if not all(log.ranks for log in logs) or _only_tokens(logs):
         return _of_tokens(logs, chosen, folder)
     runs = [seed_run(log.main(), log.submitted) for log in logs]
-    values = _described(logs[0], runs[0], folder) | token_figures([log.tokens for log in logs], folder.scale)
     lines = [log.main() for log in logs]
+    values = _described(logs[0], runs[0], folder) | token_figures(
+        [log.tokens for log in logs], folder.scale, [token_rate(each) for each in lines]
+    )
     started = min(each.began for each in lines)
     values |= {"started": started, "seconds": max(each.ended for each in lines) - started, "runs": runs}
     values |= {"repeats": len(runs), "read_from": tuple(map(str, chosen)), **_figures(runs)}

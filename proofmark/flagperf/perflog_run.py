@@ -10,12 +10,16 @@ from proofmark.training.logs.downsampled import Downsampled
 from proofmark.training.record import Epoch, Evaluation, Failure, NotedStep, Rates, SeedRun
 
 MOMENTS = frozenset({"INIT_START", "INIT_END", "TRAIN_START", "TRAIN_END", "FINISHED"})
-METRICS = ("accuracy", "acc", "acc1", "mAP", "auc", "rouge1", "val_loss", "ppl")
+METRICS = ("accuracy", "acc", "acc1", "mAP", "auc", "rouge1", "rouge2", "rougeL", "rougeLsum", "val_loss", "ppl")
 """What FlagPerf's cases call their metric where they don't call it `final_<metric>`."""
 
 _BROKE_OFF = Failure(ranks=(), cause="the log has no FINISHED: the run did not come to its end")
 
 RAW = ("throughput(ips)_raw", *(f"training_{items}_per_second" for items in ("sequences", "images", "samples")))
+
+
+TOKENS = ("effective_tokens_per_second", "training_ntokens_per_second", "training_tokens_per_second")
+"""Token rates of all ranks together: those that count no padding first, as ours."""
 
 
 @dataclass
@@ -150,6 +154,12 @@ def _rates(finished: dict[str, Any]) -> Rates | None:
     raw = _first(finished, *RAW)
     others = {name: _first(finished, f"throughput(ips)_{name}") for name in ("no_eval", "pure_compute")}
     return None if raw is None else Rates(raw=raw, **others)
+
+
+def token_rate(lines: RankLines) -> float | None:
+    """Tokens per second, as some language models end their log with."""
+    rate = _first(lines.finished or {}, *TOKENS)
+    return rate if rate is not None and rate > 0 else None
 
 
 def _evaluations(lines: RankLines, metric: str | None, finished: dict[str, Any]) -> tuple[Evaluation, ...]:

@@ -35,11 +35,17 @@ class TokenLines:
             self.said[name] = text + match[3].decode()
 
 
-def token_figures(logs: Sequence[TokenLines], scale: Scale | None) -> dict[str, Any]:
-    """What a record holds of them, means over the logs; nothing where no log has such lines."""
-    if not any(log.said for log in logs):
+def token_figures(
+    logs: Sequence[TokenLines], scale: Scale | None, ended_with: Sequence[float | None] = ()
+) -> dict[str, Any]:
+    """What a record holds of them, means over the logs; nothing where no log says anything of tokens.
+
+    `ended_with`: the rate that each log's FINISHED has, for logs without such lines.
+    """
+    if not any(log.said for log in logs) and _mean(ended_with) is None:
         return {}
     system, each, mfu = (_mean([log.figures.get(name) for log in logs]) for name in (SYSTEM, EACH, MFU))
+    system = system if any({SYSTEM, EACH} & log.said.keys() for log in logs) else _mean(ended_with)
     world = scale.world if scale else None
     if system is None and each is not None and world:
         system = each * world

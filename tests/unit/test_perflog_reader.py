@@ -119,12 +119,39 @@ def test_never_a_pass(tmp_path: Path, finished: dict[str, Any] | None, expected:
     assert kind(read(tmp_path, *flagperf(finished))) is expected
 
 
-@pytest.mark.parametrize("name", ["final_acc1", "final_accuracy", "final_mAP", "acc", "rouge1"])
+@pytest.mark.parametrize("name", ["final_acc1", "final_accuracy", "final_mAP", "acc", "rouge1", "rougeLsum"])
 def test_names_of_metrics(tmp_path: Path, name: str) -> None:
     finished = {"e2e_time": 1.0, "converged": True, name: 0.8, "final_loss": 2.0}
     record = read(tmp_path, *flagperf(finished))
     assert (record.metric, record.runs[0].metric, record.better) == (name.removeprefix("final_"), 0.8, "higher")
     assert read(tmp_path, *flagperf({**finished, name: None, "val_loss": 2.1})).metric == name.removeprefix("final_")
+
+
+def test_all_that_a_summary_is_judged_by(tmp_path: Path) -> None:
+    finished = {"converged": True, "rouge1": 40.5, "rouge2": 18.1, "rougeL": 28.4, "rougeLsum": 37.9}
+    record = read(tmp_path, *flagperf(finished))
+    assert (record.metric, record.runs[0].metric) == ("rouge1", 40.5)
+    assert record.runs[0].metrics == {"rouge2": 18.1, "rougeL": 28.4, "rougeLsum": 37.9}
+
+
+@pytest.mark.parametrize(
+    "rates, expected",
+    [
+        ({"training_tokens_per_second": 5000.0}, 5000.0),
+        ({"training_tokens_per_second": 5000.0, "training_ntokens_per_second": 4500}, 4500.0),
+        ({"training_tokens_per_second": 5000.0, "effective_tokens_per_second": 4000.0}, 4000.0),
+        ({"training_tokens_per_second": -1.0}, None),
+        ({"training_tokens_per_second": None}, None),
+    ],
+)
+def test_a_token_rate_that_a_log_ends_with(tmp_path: Path, rates: dict[str, Any], expected: float | None) -> None:
+    folder = tmp_path / "run20241121191924/transformer:pytorch:A100:1:8:1/round1/10.1.2.3_noderank0"
+    folder.mkdir(parents=True)
+    record = read(folder, *flagperf({**FINISHED, **rates}))
+    each = expected and expected / 8
+    assert (record.tokens_per_second, record.tokens_per_second_per_device) == (expected, each)
+    assert record.runs[0].rates == Rates(raw=579.0933420700227, no_eval=None, pure_compute=None)
+    assert record.item == "sample" and kind(record) is VerdictKind.INSUFFICIENT
 
 
 def test_nan_is_null_and_a_torn_line_is_an_error(tmp_path: Path) -> None:
