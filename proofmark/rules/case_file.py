@@ -10,7 +10,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, SerializeAsAny, ValidationError, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    SerializeAsAny,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
 from proofmark.errors import ConfigurationError, MissingProfile, Problem
 from proofmark.literal import literal
@@ -18,7 +27,7 @@ from proofmark.rules.aims import JudgedBy
 from proofmark.rules.arithmetic import parse_product
 from proofmark.rules.guide import Guide
 from proofmark.rules.published import Published
-from proofmark.rules.strict_yaml import load_mapping
+from proofmark.rules.strict_yaml import load_mapping, number_of
 
 SettingType = Literal["bool", "int", "float", "str"]
 LayerType = TypeVar("LayerType", bound="Layer")
@@ -31,6 +40,16 @@ MOST = 40
 
 M = TypeVar("M", bound=BaseModel)
 _PYTHON_TYPES: dict[str, type] = {"bool": bool, "int": int, "float": float, "str": str}
+
+
+def _number(kind: SettingType | None, value: Any) -> Any:
+    """The number that a value is for a setting of numbers: "1e-4" in quotes for a float, 1e2 for a whole one."""
+    if kind not in ("int", "float"):
+        return value
+    given = number_of(value) if isinstance(value, str) else value
+    if kind == "int" and isinstance(given, float) and given.is_integer() and abs(given) < 1 << 63:
+        return int(given)
+    return given if type(given) is int or type(given) is _PYTHON_TYPES[kind] else value
 
 
 class Setting(BaseModel):
@@ -46,6 +65,11 @@ class Setting(BaseModel):
     choices: tuple[Any, ...] | None = None
     raise_only: bool = Field(False, description="an override may not go below the base value")
 
+    @field_validator("value")
+    @classmethod
+    def _is_the_number(cls, value: Any, info: ValidationInfo) -> Any:
+        return _number(info.data.get("type"), value)
+
     @model_validator(mode="after")
     def _base_value_is_legal(self) -> Setting:
         problem = self.problem_with(self.value)
@@ -54,10 +78,9 @@ class Setting(BaseModel):
         return self
 
     def normalise(self, value: Any) -> Any:
-        """A whole number given for a float is that float; everything else is left alone."""
-        if self.type == "float" and type(value) is int:
-            return float(value)
-        return value
+        """A whole number given for a float is that float, and numbers in other words are those; else as it is."""
+        number = _number(self.type, value)
+        return float(number) if self.type == "float" and type(number) is int else number
 
     def problem_with(self, value: Any) -> str | None:
         """What is wrong with `value` as a value of this setting, or None."""

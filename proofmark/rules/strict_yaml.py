@@ -60,6 +60,10 @@ _NUMBERS = {
     r"|\.(?:nan|NaN|NAN)$",
 }
 
+_NUMBER = re.compile(r"[-+]?(?:(?:0|[1-9][0-9]*)(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
+LONGEST_NUMBER = 40
+"""Characters."""
+
 _StrictLoader.yaml_implicit_resolvers = {
     first: [(tag, pattern) for tag, pattern in known if tag not in _NUMBERS]
     for first, known in yaml.SafeLoader.yaml_implicit_resolvers.items()
@@ -87,6 +91,14 @@ def load_mapping(path: Path, root: Path | None = None) -> dict[str, Any]:
         what = f"expected a mapping of keys to values, found {type(content).__name__}"
         raise ConfigurationError([Problem(where, "", what)])
     return content
+
+
+def number_of(text: str) -> int | float | None:
+    """The number that people read in a text, as it would be without its quotes; None if there is none."""
+    if len(text) > LONGEST_NUMBER or not _NUMBER.fullmatch(text):
+        return None
+    number = int(text) if text.lstrip("+-").isdecimal() else float(text)
+    return number if math.isfinite(number) else None
 
 
 def text_of(path: Path, root: Path | None = None) -> str:

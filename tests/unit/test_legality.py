@@ -68,6 +68,36 @@ class TestTable:
     def test_whole_number_for_a_float_is_equal_too(self, origin: str) -> None:
         assert "does nothing" in problem_of({"scale": 1}, origin)
 
+    @pytest.mark.parametrize(
+        "key, written, number",
+        [
+            ("scale", "1e-4", 1e-4),
+            ("scale", "2", 2.0),
+            ("batch_size", 1e2, 100),
+            ("batch_size", "1e2", 100),
+            ("batch_size", "16", 16),
+        ],
+    )
+    def test_a_number_is_one_however_it_is_written(self, origin: str, key: str, written: Any, number: Any) -> None:
+        resolution = held({key: written}, origin)
+        assert not resolution.problems and resolution.config[key] == number
+        assert type(resolution.config[key]) is type(number) is type(resolution.config.overrides[0].new)
+
+    @pytest.mark.parametrize(
+        "key, written",
+        [
+            *[("batch_size", value) for value in (1.5, "1.5", "0100", "1_6", "nan", "1e999", "", "9" * 50, "١٦")],
+            *[("scale", value) for value in (".inf", "1e", "0x10", "010.5", "1 ", "1e999")],
+            *[("repeat", True), ("fp16", "1"), ("no_validation", 1.0)],
+        ],
+    )
+    def test_what_is_no_number_stays_none(self, origin: str, key: str, written: Any) -> None:
+        assert f"expected {case_file().settings[key].type}, found" in problem_of({key: written}, origin)
+
+    @pytest.mark.parametrize("written", ["1e2", "16"])
+    def test_text_that_looks_like_a_number_is_text_where_text_is_meant(self, origin: str, written: str) -> None:
+        assert held({"compiler": written}, origin).config["compiler"] == written
+
     def test_different_value_is_applied_and_recorded(self, origin: str) -> None:
         resolution = held({"batch_size": 16}, origin)
         assert not resolution.problems
@@ -109,15 +139,15 @@ class TestTable:
     @pytest.mark.parametrize(
         "key, value",
         [
-            ("batch_size", "8"),
-            ("batch_size", 16.0),
+            ("batch_size", "eight"),
+            ("batch_size", 16.5),
             ("batch_size", True),
             ("batch_size", None),
             ("batch_size", [8]),
             ("fp16", 1),
             ("fp16", "yes"),
             ("compiler", 7),
-            ("scale", "2"),
+            ("scale", "two"),
             ("scale", float("nan")),
         ],
     )
@@ -450,3 +480,11 @@ def test_what_comes_to_the_same_in_all_profiles_does_nothing(other: str | None, 
     case = case_file().model_copy(update={"elsewhere": {"compiler": (other,)}})
     resolution = resolve(case, "acme", [OverrideLayer(FILE, {"compiler": "engine"}, vendors_own=True)], "engine")
     assert [problem.key for problem in resolution.problems] == (["compiler"] if does_nothing else [])
+
+
+@pytest.mark.parametrize("kind, written, number", [("float", "1e-4", 1e-4), ("int", 1e2, 100), ("int", "8", 8)])
+def test_a_cases_own_number_is_one_however_it_is_written(kind: Any, written: Any, number: Any) -> None:
+    value = Setting(type=kind, value=written).value
+    assert value == number and type(value) is type(number)
+    assert Setting(type="float", value=10).value == 10, "as it stands in the file"
+    assert Setting(type="str", value="1e2").value == "1e2"
