@@ -31,6 +31,14 @@ def host_problems(config: EffectiveConfig, here: bool = True) -> list[Problem]:
     return problems
 
 
+def convention_problems(config: EffectiveConfig) -> list[Problem]:
+    """Of a suite that has no figure by another's FLOPs, what is wrong with asking for it."""
+    if config.host.flops_convention == "counted":
+        return []
+    what = f"suite {config.suite} has no MFU by FlagPerf's FLOPs, which are inference's: leave it out"
+    return [Problem("--flops-convention", "", what)]
+
+
 def _unusable(directory: Path) -> str | None:
     try:
         with os.scandir(directory) as entries:
