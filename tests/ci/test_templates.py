@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree as ET
 
 import jsonschema
 import pytest
@@ -250,16 +251,29 @@ def test_github_an_illegal_override_is_named_on_its_line(clone: Clone) -> None:
     assert list(suites(job.folder / "results/junit.xml")) == ["inference/tiny"]
 
 
-def outcomes(job: Job) -> dict[str, str]:
-    """Of each metric that was compared with the base's."""
+def record_of(job: Job) -> dict[str, Any]:
+    """Of the case that was compared with the base's."""
     (record,) = job.folder.glob("results/latest/inference/tiny/record.json")
-    return {each["metric"]: each["outcome"] for each in json.loads(record.read_text())["compared"]["ratios"]}
+    return dict(json.loads(record.read_text()))
+
+
+def outcomes(job: Job) -> dict[str, str]:
+    """Of each metric."""
+    return {each["metric"]: each["outcome"] for each in record_of(job)["compared"]["ratios"]}
 
 
 def test_github_a_tenth_slower_is_found_by_the_pairs_and_nothing_else(clone: Clone) -> None:
     job = on_github_cpu(clone, "slower")
     assert job.code == 13, job.output
     assert outcomes(job) == {"core": "REGRESSION", "whole": "REGRESSION"}
+    record = record_of(job)
+    compared = record["compared"]
+    assert compared["loadings"] == 5 and compared["way"] == "rounds"
+    assert compared["identity"] == git_in(job.folder)("rev-parse", "HEAD^1")
+    assert all(len(each["base"]) == len(each["head"]) >= each["pairs"] >= 24 for each in compared["ratios"])
+    assert record["verdict"]["kind"] == "FAIL_PERF" and "core is slower" in str(record["verdict"]["reasons"])
+    failed = ET.parse(job.folder / "results/junit.xml").findall(".//failure")
+    assert len(failed) == 1 and "FAIL_PERF" in str(failed[0].text)
     assert "FAIL&#95;PERF" in job.read("summary.md") and "Slower or faster" in job.read("summary.md")
 
 

@@ -50,21 +50,19 @@ def folders() -> set[Path]:
     return set(Path(tempfile.gettempdir()).glob(f"{PREFIX}*"))
 
 
-def test_a_slower_engine_is_found(kept: House) -> None:
-    ran = kept.run("--compare", "HEAD", "--gate-budget", "5m", "--junitxml", "results/junit.xml")
+def test_a_slower_engine_in_a_budget_too_small_for_an_alarm_is_neither_called_slower_nor_the_same(kept: House) -> None:
+    """That it is found in a larger one is seen in tests/ci."""
+    ran = kept.run("--compare", "HEAD", "--gate-budget", "10s", "--junitxml", "results/junit.xml")
     clean(ran)
-    assert ran.code == 13, ran.output
+    assert ran.code == 11, ran.output
     compared = ran.record().compared
-    assert compared is not None and compared.loadings == 5 and compared.way == "rounds"
+    assert compared is not None and compared.loadings < 5 and compared.way == "rounds"
     assert compared.identity == git(kept.root, "rev-parse", "HEAD").strip()
-    outcomes = {ratio.metric: ratio.outcome for ratio in compared.ratios}
-    assert outcomes == {"core": "REGRESSION", "whole": "REGRESSION"}
-    assert all(len(ratio.base) == len(ratio.head) >= ratio.pairs >= 24 for ratio in compared.ratios)
-    kind, reasons = ran.verdict()
-    assert kind == "FAIL_PERF" and "beside HEAD core is slower" in reasons
+    assert {ratio.metric: ratio.outcome for ratio in compared.ratios} == {"core": "AMBIGUOUS", "whole": "AMBIGUOUS"}
+    assert ran.verdict()[0] == "AMBIGUOUS"
     assert "the head is the working tree, with what is not committed" in ran.output
     failed = ET.parse(kept.root / "results/junit.xml").findall(".//failure")
-    assert len(failed) == 1 and "FAIL_PERF" in str(failed[0].text)
+    assert len(failed) == 1 and "AMBIGUOUS" in str(failed[0].text)
 
 
 def test_a_session_that_is_killed_leaves_nothing_and_no_pass(kept: House) -> None:

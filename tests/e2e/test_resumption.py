@@ -7,25 +7,25 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.conftest import House
+from tests.e2e.conftest import House, Ran
 
 CHECKPOINTED = "--vendor cpu --set checkpoint_steps=10 --set num_workers=1 --set learning_rate=0.002".split()
 """A training that takes some epochs."""
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory, trained: Path) -> Path:
-    """The session's folder of an unbroken training at 1x1."""
+def finished(tmp_path_factory: pytest.TempPathFactory, trained: Path) -> Ran:
+    """An unbroken training at 1x1."""
     house = House(tmp_path_factory.mktemp("finished") / "house", trained)
     ran = house.end(house.start(*CHECKPOINTED, "-k", "1x1", suite="training"))
     assert ran.training("1x1").runs[0].checkpoints, ran.output
     assert house.becomes_empty(10)
-    return ran.run_dir
+    return ran
 
 
 @pytest.mark.parametrize("scale", ["1x1", "1x2"])
-def test_resumes_to_the_very_same_weights(house: House, scale: str) -> None:
-    whole = house.end(house.start(*CHECKPOINTED, "-k", scale, suite="training"))
+def test_resumes_to_the_very_same_weights(house: House, finished: Ran, scale: str) -> None:
+    whole = finished if scale == "1x1" else house.end(house.start(*CHECKPOINTED, "-k", scale, suite="training"))
     killed = house.start(*CHECKPOINTED, "-k", scale, suite="training", trouble="tiny.rank0.step35=sleep")
     house.wait_for_trouble(killed)
     killed.kill()
@@ -46,8 +46,8 @@ def test_resumes_to_the_very_same_weights(house: House, scale: str) -> None:
 
 
 @pytest.mark.parametrize("damage", ["cut", "foreign"])
-def test_a_corrupt_checkpoint_is_refused(house: House, finished: Path, tmp_path: Path, damage: str) -> None:
-    run_dir = Path(shutil.copytree(finished, tmp_path / "finished"))
+def test_a_corrupt_checkpoint_is_refused(house: House, finished: Ran, tmp_path: Path, damage: str) -> None:
+    run_dir = Path(shutil.copytree(finished.run_dir, tmp_path / "finished"))
     (newest, *_) = sorted((run_dir / "training/tiny/1x1/round1/checkpoints").iterdir(), reverse=True)
     if damage == "cut":
         shard = next(newest.glob("*.safetensors"))
@@ -61,8 +61,8 @@ def test_a_corrupt_checkpoint_is_refused(house: House, finished: Path, tmp_path:
     assert "Traceback" not in again.output
 
 
-def test_a_checkpoint_of_other_data_is_refused(house: House, finished: Path) -> None:
-    resumed = (*CHECKPOINTED, "-k", "1x1", "--resume", str(finished))
+def test_a_checkpoint_of_other_data_is_refused(house: House, finished: Ran) -> None:
+    resumed = (*CHECKPOINTED, "-k", "1x1", "--resume", str(finished.run_dir))
     again = house.end(house.start(*resumed, suite="training", trouble="tiny.train_data=other"))
     record = again.training("1x1")
     assert again.code == 17 and record.verdict is not None, again.output

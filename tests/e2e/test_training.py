@@ -207,7 +207,6 @@ def test_a_run_list(house: House) -> None:
     "settings",
     [
         {"precision": "fp16", "activation_checkpointing": True, "gradient_accumulation_steps": 3},
-        {"precision": "bf16", "compile": True},
         {"parallel": "fsdp", "activation_checkpointing": True, "num_workers": 1},
     ],
     ids=lambda settings: "-".join(settings),
@@ -222,6 +221,15 @@ def test_ways_to_train_on_two_processes(house: House, settings: dict[str, Any]) 
         rank.communication and (rank.communication.share is None) == bool(rank.communication.reason)
         for rank in record.runs[0].ranks
     )
+
+
+def test_a_compiled_training(house: House) -> None:
+    """By the back end that users get, on one process: each would compile the same anew."""
+    settings = {"precision": "bf16", "compile": True}
+    overridden(house, "1x1", **settings)
+    record = house.run("-k", "1x1", vendor="cpu", suite="training").training("1x1")
+    assert kind(record) == "PASS", record.verdict
+    assert {override.key for override in record.overrides} == set(settings)
 
 
 def test_data_is_told_the_epoch_also_after_a_resumption(house: House) -> None:
