@@ -45,7 +45,8 @@ def write_script(folder: Path, stem: str, data: Any) -> str:
     Returns its name, which says what is in it: of other data it is another.
     """
     content = as_json(data)
-    name = f"{stem}-{hashlib.sha256(content.encode()).hexdigest()[:12]}"
+    handed_over = script(stem, content)  # not the data alone: a site of before may have that in another form
+    name = f"{stem}-{hashlib.sha256(handed_over.encode()).hexdigest()[:12]}"
     path = folder / f"{name}.js"
     if not path.exists():
         write(path, script(name, content))
@@ -53,8 +54,11 @@ def write_script(folder: Path, stem: str, data: Any) -> str:
 
 
 def script(name: str, content: str) -> str:
-    """A script that hands JSON over under a name."""
-    return f"scoreboard.receive({as_json(name)}, {content});\n"
+    """A script that hands JSON over under a name.
+
+    As a text that the page parses: in an object literal a key `__proto__` would be no key.
+    """
+    return f"scoreboard.receive({as_json(name)}, JSON.parse({as_json(content)}));\n"
 
 
 def as_json(data: Any) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.synthetic_records import synthetic
+from benchmarks.synthetic_records import VENDORS, synthetic
 from reports.site.build import build
 from reports.site.reading import Seen
 from tests.browser.chromium import Chromium
@@ -21,6 +21,9 @@ from tests.suites_there import SUITES
 PAGES = ("index.html", "league.html", "league.html#show=all", "trends.html", "compare.html")
 ROWS = "[...document.querySelectorAll('.league tbody tr')]"
 SORTED_BY = "document.querySelector('[aria-sort]:not([aria-sort=none])')?.textContent"
+
+
+INHERITED = ("__proto__", "constructor", "toString", "valueOf")
 
 
 class Address:
@@ -36,12 +39,16 @@ class Address:
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Of 120 runs of one case, and one whose names are hostile and too long."""
+    """Of 120 runs of one case, and some whose names are hostile and too long, or those of what every object has."""
     folder = tmp_path_factory.mktemp("scoreboard")
     seed = json.loads(make_record(profile="standard").text())
+    hostile = {**json.loads(watched_record().text()), "case": f"z{EVIL * 3}", "compiler": EVIL}
     records = [
         *synthetic(seed, 120, cases=1),
-        {**json.loads(watched_record().text()), "case": f"z{EVIL * 3}", "vendor": EVIL, "compiler": EVIL},
+        *(
+            {**hostile, "vendor": vendor, "config": {**hostile["config"], vendor: "set"}}
+            for vendor in (EVIL, *INHERITED)
+        ),
     ]
     for number, record in enumerate(records):
         run = folder / "results" / str(number)
@@ -88,15 +95,35 @@ def test_pages_say_nothing_ask_the_network_nothing_and_fit(browser, site, page, 
 
 @pytest.mark.parametrize("width", [1280, 360])
 def test_hostile_names_are_text(browser, site, width):
-    names = json.loads((site / "data/site.js").read_text().partition(", ")[2].rpartition(")")[0])["leagues"]
-    (hostile,) = [name for name in names if "onerror" in name]
     show(browser, site / "index.html", width=width)
+    names = browser.value("[...document.querySelectorAll('.matrix tbody th a')].map(each => each.textContent)")
+    (hostile,) = [name for name in names if "onerror" in name]
     assert "onerror=" in browser.value("document.body.innerText") and browser.said == []
     show(browser, site / "league.html", width=width)
     browser.value(f"scoreboard.show({{ case: {json.dumps(hostile)} }})")
     until(browser, "document.getElementById('title').textContent.includes('onerror=')")
     assert browser.said == [] and browser.value("document.querySelectorAll('img').length") == 0
     assert browser.value("document.documentElement.scrollWidth") <= width
+
+
+def test_a_vendor_may_be_called_as_what_every_object_has(browser, site):
+    show(browser, site / "index.html")
+    assert browser.value("[...document.querySelectorAll('.matrix thead th')].map(th => th.textContent)")[1:] == sorted(
+        [*VENDORS, EVIL, *INHERITED]
+    )
+    for vendor in INHERITED:
+        cells = f"[...document.querySelectorAll('td[data-name={vendor}]')].map(td => td.textContent)"
+        known, lacking = sorted(browser.value(cells), key=lambda text: text == "no run")
+        assert lacking == "no run" and known != "no run", vendor
+
+
+def test_a_label_may_be_called_as_what_every_object_has(browser, site):
+    scripts = {path.stem: path.read_text() for path in (site / "runs").glob("*.js")}
+    of = {vendor: next(run for run, text in scripts.items() if f'"{vendor}\\"' in text) for vendor in INHERITED}
+    show(browser, site / "compare.html", f"#a={of['__proto__']}&b={of['constructor']}")
+    rows = browser.value("[...document.querySelectorAll('.compare tr.differs')].map(row => row.innerText)")
+    told = {row.split("\t")[0].removeprefix("≠ ").strip(): row.split("\t")[1:] for row in rows}
+    assert told["__proto__"] == ['"set"', "– (not there)"] and told["constructor"] == ["– (not there)", '"set"']
 
 
 def test_the_league_is_sorted_by_the_keyboard_and_says_so(browser, site):

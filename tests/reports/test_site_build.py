@@ -27,6 +27,7 @@ from reports.site import __main__ as program
 from reports.site import build as building
 from reports.site import export as exporting
 from reports.site.build import INDEX, LOCK, Built, build
+from reports.site.files import as_json, script
 from reports.site.reading import Seen, held
 from tests.reports.records import make_record
 from tests.suites_there import SUITES
@@ -53,8 +54,13 @@ def put(folder: Path, record: Mapping[str, Any]) -> Path:
 
 def data(path: Path) -> Any:
     """What a script hands over."""
-    text = path.read_text()
-    return json.loads(text[text.index(", ") + 2 : text.rindex(")")])
+    return handed_over(path.read_text())
+
+
+def handed_over(text: str) -> Any:
+    """As a page parses it."""
+    begin = "JSON.parse("
+    return json.loads(json.loads(text[text.index(begin) + len(begin) : text.rindex("))")]))
 
 
 def leagues(site: Path) -> dict[str, Any]:
@@ -199,6 +205,13 @@ def test_names_are_shown_and_never_obeyed(tmp_path: Path) -> None:
     with (tmp_path / "site/exports" / known["exports"][0]).open(newline="") as stream:
         (row,) = csv.DictReader(stream)
     assert row["vendor"].startswith("'=cmd")
+
+
+def test_a_script_hands_over_any_name_and_is_harmless() -> None:
+    names = {"</script><!--\u2028\u2029\\\"'`": "\\u003c", "__proto__": {"constructor": 1}}
+    text = script("a", as_json(names))
+    assert handed_over(text) == names and text.isascii() and not set("<>") & set(text)
+    assert "__proto__" in text and ", {" not in text, "no object literal, in which __proto__ is no key"
 
 
 @pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@SUM(A1)", " =1", "\t=1", "\r=1"])

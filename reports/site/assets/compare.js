@@ -18,12 +18,12 @@ always(async () => {
   const bodies = Object.keys(a.sections).map(section => {
     const left = a.sections[section], right = b.sections[section];
     const rows = [...new Set([...Object.keys(left), ...Object.keys(right)])].map(label => {
-      const differs = left[label] !== right[label];
+      const first = own(left, label), second = own(right, label), differs = first !== second;
       all += 1; differing += differs;
       return differs || state.show === "all" ? make("tr", { class: differs ? "differs" : "" },
         make("th", { scope: "row" }, differs ? "≠ " : "", label),
-        make("td", { "data-name": "first" }, make("span", {}, left[label] ?? "– (not there)")),
-        make("td", { "data-name": "second" }, make("span", {}, right[label] ?? "– (not there)"))) : null;
+        make("td", { "data-name": "first" }, make("span", {}, first ?? "– (not there)")),
+        make("td", { "data-name": "second" }, make("span", {}, second ?? "– (not there)"))) : null;
     }).filter(Boolean);
     const empty = make("tr", {}, make("td", { colspan: "3", class: "quiet" }, "no difference"));
     return make("tbody", {}, make("tr", { class: "section" }, make("th", { colspan: "3", scope: "rowgroup" }, section)), ...(rows.length ? rows : [empty]));

@@ -11,6 +11,9 @@ const make = (name, attributes = {}, ...children) => {
   return element;
 };
 
+/** What an object of data has under a name, which may be any text; not what every object inherits, such as `constructor`. */
+const own = (object, name) => Object.hasOwn(object, name) ? object[name] : undefined;
+
 const put = (id, ...children) => document.getElementById(id).replaceChildren(...children);
 
 const say = text => { document.getElementById("about").textContent = text; };

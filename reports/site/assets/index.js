@@ -11,7 +11,7 @@ always(async () => {
     const rows = names.map(name => make("tr", {},
       make("th", { scope: "row" }, make("a", { href: scoreboard.address("league", { case: name }) }, name),
         make("span", { class: "quiet small line" }, `${site.leagues[name].runs.toLocaleString("en")} runs, newest ${site.leagues[name].newest}`)),
-      ...vendors.map(vendor => cell(vendor, site.leagues[name].vendors[vendor]))));
+      ...vendors.map(vendor => cell(vendor, own(site.leagues[name].vendors, vendor)))));
     put("matrix", make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Vendors by cases" },
       make("table", { class: "matrix cards" }, make("caption", { class: "hidden" }, "Best rank of each vendor in each case"),
         make("thead", {}, head), make("tbody", {}, ...rows))));
