@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import math
+import os
+import stat
 from pathlib import Path
 from typing import Any
 
@@ -22,15 +25,34 @@ def read_json(path: Path) -> Any:
 
     Raises:
         OSError: it cannot be read.
-        ValueError: it is too large, not UTF-8, not JSON, or no reader takes a number or a text in it.
+        ValueError: it is no plain file, too large, not UTF-8, not JSON, or no reader takes a number or a text in it.
         RecursionError: it is nested too deeply.
     """
-    with path.open("rb") as stream:
-        content = stream.read(LARGEST + 1)
+    text = read_file(path).decode("utf-8")
+    return parse_json(text) if "\\u" in text else _parsed(text)  # else no escape has brought a lone surrogate
+
+
+def read_file(path: Path) -> bytes:
+    """The bytes of a plain file. A pipe, which may have no writer, and a device, which may not end, are not read.
+
+    Raises:
+        OSError: it cannot be read.
+        ValueError: it is too large, or no plain file.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        mode = os.fstat(descriptor).st_mode
+        if stat.S_ISDIR(mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+        if not stat.S_ISREG(mode):
+            raise ValueError("it is no plain file, such as a pipe, and not read")
+        with os.fdopen(descriptor, "rb", closefd=False) as stream:
+            content = stream.read(LARGEST + 1)
+    finally:
+        os.close(descriptor)
     if len(content) > LARGEST:
         raise ValueError(f"it is larger than {LARGEST >> 20} MiB")
-    text = content.decode("utf-8")
-    return parse_json(text) if "\\u" in text else _parsed(text)  # else no escape has brought a lone surrogate
+    return content
 
 
 def parse_json(text: str) -> Any:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -95,3 +97,17 @@ def test_a_detail_that_does_not_fit_names_its_place(tmp_path: Path) -> None:
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="not a run record"):
         load_record(tmp_path / "record.json", SUITES.get)
+@pytest.mark.parametrize(
+    "lay, told",
+    [
+        (os.mkfifo, "it is no plain file, such as a pipe"),
+        (lambda path: path.symlink_to("/dev/zero"), "it is no plain file, such as a pipe"),
+        (Path.mkdir, "Is a directory"),
+    ],
+)
+def test_what_is_no_plain_file_is_not_waited_for(tmp_path: Path, lay: Callable[[Path], None], told: str) -> None:
+    lay(tmp_path / "record.json")
+    with pytest.raises(UsageError, match=rf"record\.json: not a run record: .*{told}"):
+        load_record(tmp_path / "record.json", SUITES.get)
+
+
