@@ -7,13 +7,13 @@ import os
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final, Literal, Self
 
 from pydantic import Field, ValidationError
 
 from proofmark import __version__
 from proofmark.errors import UsageError, harmless
-from proofmark.plain_json import first_of, read_json
+from proofmark.plain_json import first_of, parse_json, read_file
 from proofmark.process.wall_clock import now
 from proofmark.record.parts import Part
 
@@ -43,6 +43,20 @@ class Manifest(Part):
     made: float = Field(description="seconds since the epoch")
     altered: tuple[str, ...] = Field((), description="what somebody else had written, by the session's own word")
     files: Mapping[str, Artifact] = Field(description="by path within the folder")
+    sha256: str | None = Field(
+        default=None,
+        pattern="^[0-9a-f]{64}$",
+        description="of this file's own text without this entry; null in older ones",
+    )
+
+    def text(self) -> str:
+        """What its file holds."""
+        return self.model_dump_json(indent=1, exclude_none=True) + "\n"
+
+    def sealed(self) -> Self:
+        """With the digest of its own text."""
+        bare = self.model_copy(update={"sha256": None})
+        return bare.model_copy(update={"sha256": hashlib.sha256(bare.text().encode()).hexdigest()})
 
 
 class Difference(Part):
@@ -63,7 +77,7 @@ def write_manifest(folder: Path, altered: Sequence[str] = ()) -> Path:
     draft = folder / f".{MANIFEST}.{secrets.token_hex(8)}"  # nobody can have laid a link there
     try:
         with draft.open("x", encoding="utf-8") as stream:
-            stream.write(made.model_dump_json(indent=1, exclude_none=True) + "\n")
+            stream.write(made.sealed().text())
             stream.flush()
             os.fsync(stream.fileno())
         return draft.replace(folder / MANIFEST)
@@ -76,21 +90,27 @@ def read_manifest(folder: Path) -> Manifest:
 
     Raises:
         FileNotFoundError: there is none.
-        UsageError: unreadable, of another schema, or no manifest.
+        UsageError: unreadable, of another schema, no manifest, or not as it was written.
     """
     path = folder / MANIFEST
     if path.is_symlink():
         raise UsageError(f"{path}: not a manifest: it is a link")
     try:
-        raw = read_json(path)
+        content = read_file(path)
+        raw = parse_json(content.decode("utf-8"))
         if isinstance(raw, dict) and raw.get("schema_version") != SCHEMA:
             raise ValueError(f"schema version {raw.get('schema_version')!r:.80}, this Proofmark reads {SCHEMA}")
-        return Manifest.model_validate(raw)
+        manifest = Manifest.model_validate(raw)
     except FileNotFoundError:
         raise
     except (OSError, ValueError, RecursionError) as error:
         first = first_of(error) if isinstance(error, ValidationError) else str(error)
         raise UsageError(harmless(f"{path}: not a manifest: {first}")) from None
+    if manifest.sha256 is not None and manifest.sealed().text().encode() != content:
+        raise UsageError(
+            f"{path}: was edited or damaged since the session ended: its text is not that of its own sha256"
+        )
+    return manifest
 
 
 def artifacts(folder: Path) -> Iterator[tuple[str, Artifact]]:

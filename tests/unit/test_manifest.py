@@ -87,6 +87,37 @@ def test_what_is_no_manifest_is_refused_in_a_line(folder: Path, text: str, told:
     assert len(str(refused.value).splitlines()) == 1
 
 
+def test_another_byte_of_a_manifest_is_refused_whichever_it_is(folder: Path) -> None:
+    path = folder / MANIFEST
+    content = path.read_bytes()
+    for position in range(len(content)):
+        for flipped in (1, 32):  # to another digit or letter, to the other case
+            path.write_bytes(content[:position] + bytes([content[position] ^ flipped]) + content[position + 1 :])
+            with pytest.raises(UsageError):
+                read_manifest(folder)
+    for other in (content + b"\n", b" " + content, content[:-1], content.replace(b": ", b":"), content + b"{}"):
+        path.write_bytes(other)
+        with pytest.raises(UsageError):
+            read_manifest(folder)
+    path.write_bytes(content)
+    assert found(folder) == {}
+
+
+@pytest.mark.parametrize("change", [{"session": "another"}, {"made": 1.0}, {"proofmark": "99"}, {"altered": ["x"]}])
+def test_an_edited_manifest_is_told_as_one(folder: Path, change: dict[str, object]) -> None:
+    raw = json.loads((folder / MANIFEST).read_text())
+    (folder / MANIFEST).write_text(json.dumps({**raw, **change}, indent=1) + "\n")
+    with pytest.raises(UsageError, match=r"manifest\.json: was edited or damaged since the session ended"):
+        read_manifest(folder)
+
+
+def test_an_older_manifest_has_no_digest_of_its_own_and_is_read(folder: Path) -> None:
+    raw = json.loads((folder / MANIFEST).read_text())
+    assert raw.pop("sha256")
+    (folder / MANIFEST).write_text(json.dumps(raw))
+    assert found(folder) == {} and read_manifest(folder).sha256 is None
+
+
 def test_a_link_is_no_manifest(folder: Path) -> None:
     (folder / MANIFEST).rename(folder.parent / "other")
     (folder / MANIFEST).symlink_to(folder.parent / "other")
