@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import shutil
 import subprocess
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from proofmark.errors import UsageError, harmless
@@ -79,14 +81,34 @@ def signer_of(folder: Path, allowed: Path) -> str:
         raise UsageError(f"--allowed-signers {allowed}: cannot be read: {error.strerror}") from None
     if signature.is_symlink() or not signature.is_file():
         raise BadSignature("is not there: nobody has signed the manifest")
-    common = ["-f", str(allowed), "-n", NAMESPACE, "-s", str(signature)]
-    principals, complaint = _run(["-Y", "find-principals", *common])
+    principals, complaint = _principals(signature, allowed)
     if complaint is not None or not principals:
         raise BadSignature(f"is of no signer that {allowed} allows: {complaint or 'unknown key'}")
-    _, complaint = _run(["-Y", "verify", "-I", principals[0], *common], folder / MANIFEST)
-    if complaint is not None:
-        raise BadSignature(f"is not over this manifest: {complaint}")
-    return principals[0]
+    told = dict[str, str]()
+    for principal in itertools.chain(principals, _of_each_line(signature, allowed)):
+        if principal not in told:
+            wanted = ["-f", str(allowed), "-n", NAMESPACE, "-s", str(signature), "-I", principal]
+            _, complaint = _run(["-Y", "verify", *wanted], folder / MANIFEST)
+            if complaint is None:
+                return principal
+            told[principal] = complaint
+    raise BadSignature(f"does not verify by {allowed}: {'; '.join(dict.fromkeys(told.values()))}")
+
+
+def _principals(signature: Path, allowed: Path) -> tuple[list[str], str | None]:
+    """Names that the first line has whose key it is of, whatever the line allows; and a complaint where none has."""
+    return _run(["-Y", "find-principals", "-f", str(allowed), "-s", str(signature)])
+
+
+def _of_each_line(signature: Path, allowed: Path) -> Iterator[str]:
+    """Those of all lines: ssh-keygen looks no further than the first, which may be for another namespace."""
+    with tempfile.TemporaryDirectory(prefix="proofmark-") as folder:
+        alone = Path(folder, "allowed")
+        for line in allowed.read_bytes().splitlines(keepends=True):
+            if line.strip() and not line.lstrip().startswith(b"#"):
+                alone.write_bytes(line)
+                found, complaint = _principals(signature, alone)
+                yield from found if complaint is None else ()
 
 
 def _run(arguments: Sequence[str], read: Path | None = None) -> tuple[list[str], str | None]:

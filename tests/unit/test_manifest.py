@@ -151,7 +151,7 @@ def test_any_other_does_not(folder: Path, keys: Path) -> None:
     sign(folder, keys / "ours")
     manifest = folder / MANIFEST
     manifest.write_text(manifest.read_text().replace('"session"', '"session" '))
-    with pytest.raises(BadSignature, match="not over this manifest"):
+    with pytest.raises(BadSignature, match="does not verify by .*: Signature verification failed"):
         signer_of(folder, keys / "allowed")
     (folder / SIGNATURE).write_text("no signature")
     with pytest.raises(BadSignature):
@@ -160,6 +160,25 @@ def test_any_other_does_not(folder: Path, keys: Path) -> None:
     subprocess.run(["ssh-keygen", "-q", "-Y", "sign", "-f", keys / "ours", "-n", "file", manifest], check=True)
     with pytest.raises(BadSignature):
         signer_of(folder, keys / "allowed")
+
+
+def test_a_signer_may_be_listed_for_other_things_before(folder: Path, keys: Path, tmp_path: Path) -> None:
+    ours, theirs = ((keys / f"{name}.pub").read_text() for name in ("ours", "theirs"))
+    lines = [
+        "# who may sign what\n",
+        f'builds@example.org namespaces="file" {ours}',
+        "rubbish\n",
+        f'old@example.org,older@example.org namespaces="proofmark",valid-before="20200101" {ours}',
+        f'other@example.org namespaces="proofmark" {theirs}',
+        f'first@example.org,second@example.org namespaces="file,proofmark" {ours}',
+    ]
+    allowed = tmp_path / "allowed"
+    allowed.write_text("".join(lines))
+    sign(folder, keys / "ours")
+    assert signer_of(folder, allowed) == "first@example.org"
+    allowed.write_text("".join(lines[:-1]))
+    with pytest.raises(BadSignature, match=f"does not verify by {allowed}: .*namespace"):
+        signer_of(folder, allowed)
 
 
 def test_what_cannot_sign_or_verify_is_told_in_a_line(
