@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -65,14 +66,35 @@ def test_an_affected_run_lacks_a_record_unless_this_machine_cannot_have_it(
     assert unrecorded(config(found), {"training/net/A100x1x8"}) == []
 
 
-def test_nothing_affected_takes_runs_that_were_selected() -> None:
+def test_nothing_affected_takes_runs_that_were_selected(tmp_path: Path) -> None:
+    (tmp_path / "vendors/other").mkdir(parents=True)
+    (tmp_path / "vendors/other/__init__.py").touch()
     found = selection()
     assert not affects_nothing(config(None)) and not affects_nothing(config(found))
     found.left_out["training/net/1x1"] = "so"
     assert affects_nothing(config(found))
-    assert list(told(found, "acme")) == [
-        "LEFT OUT training/net/1x1: so",
+    found.left_out["training/net/1x2"] = "so"
+    assert list(told(found, "acme", tmp_path)) == [
+        "LEFT OUT training/net/1x1, training/net/1x2: so",
         "LEFT OUT vendor other: it has changed too; this session is of acme, --vendor other runs it",
-        "NOTHING AFFECTED: none of the 1 runs that were selected depends on the 2 files that differ from main: "
+        "NOTHING AFFECTED: none of the 2 runs that were selected depends on the 2 files that differ from main: "
         "vendors/acme/configs/training/net/A100x1x8.yaml, vendors/other",
     ]
+
+
+def test_of_a_vendor_whose_files_are_deleted_nothing_can_be_run(tmp_path: Path) -> None:
+    compiled = tmp_path / "vendors/other/__pycache__/__init__.cpython-311.pyc"
+    compiled.parent.mkdir(parents=True)
+    compiled.touch()
+    lines = list(told(selection(), "acme", tmp_path))
+    assert lines == ["LEFT OUT vendor other: its files are deleted: nothing of it is left to run"]
+    assert affected._vendor_of(selection(), tmp_path) is None
+
+
+def test_one_run_and_one_file_are_one(tmp_path: Path) -> None:
+    files = (Change("docs/page.md"),)
+    found = Selection(Changes("main", "0" * 40, files, 1), ROOMS, whose(files, ROOMS))
+    found.left_out["training/net/1x1"] = "so"
+    assert list(told(found, "acme", tmp_path))[-1] == (
+        "NOTHING AFFECTED: the selected run does not depend on the 1 file that differs from main: docs/page.md"
+    )
