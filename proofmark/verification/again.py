@@ -14,6 +14,7 @@ from proofmark.record.chain import changes
 from proofmark.record.envelope import CaseRecord
 from proofmark.record.parts import Part
 from proofmark.suite import Suite
+from proofmark.vendor.hardware.provenance import SUITE, commit_of
 from proofmark.verdict.engine import judge
 from proofmark.verification.made_up import UNREADABLE, reason
 
@@ -99,11 +100,21 @@ def _differing(suite: Suite, record: CaseRecord, made: CaseRecord) -> Iterator[s
             found.append(what)
         else:
             more += 1
-    version = record.versions.get("proofmark")
-    told = "" if version in (None, __version__) else f" (it was made by Proofmark {version:.40}, this is {__version__})"
+    told = _made_otherwise(record) if found else ""
     yield from (f"{what}{told}" for what in found)
     if more:
         yield f"and {more} values more are not what its logs say"
+
+
+def _made_otherwise(record: CaseRecord) -> str:
+    """By which other Proofmark it was made, which may well read logs otherwise; empty where none is known."""
+    version = record.versions.get("proofmark")
+    if version not in (None, __version__):
+        return f" (it was made by Proofmark {version:.40}, this is {__version__})"
+    made, here = record.provenance.commit.value if record.provenance else None, commit_of(SUITE)[0].value
+    if made is None or here is None or made == here:
+        return ""
+    return f" (it was made in commit {made:.12}, this is {here:.12})"
 
 
 def _unlike(said: CaseRecord, made: CaseRecord) -> Iterator[str]:

@@ -6,8 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from proofmark import __version__
 from proofmark.automl.outcome.record import AutoMLRecord, TrialRecord
+from proofmark.record.parts import Known, Provenance
 from proofmark.verdict.engine import judge
+from proofmark.verification import again
 from proofmark.verification.again import NAMED, faults
 from suites.automl import AutoMLSuite
 from tests.automl.automl_records import record, trial
@@ -55,6 +58,26 @@ def test_a_record_of_before_lacks_fields_and_is_judged_by_what_its_logs_say(tmp_
     assert len(found) == 1 and "trial 17 says that it did 1 epochs, of which it was given 0" in found[0]
     other = (trial(0, asked=2), *TRIALS[1:])
     assert told(record(*other), record(*TRIALS), tmp_path) == ["trials[0].asked is 2, its logs say 1"]
+
+
+@pytest.mark.parametrize(
+    "versions, commit, hint",
+    [
+        ({}, "a" * 40, " (it was made in commit aaaaaaaaaaaa, this is bbbbbbbbbbbb)"),
+        ({}, "b" * 40, ""),
+        ({}, None, ""),
+        ({"proofmark": "99"}, "a" * 40, f" (it was made by Proofmark 99, this is {__version__})"),
+        ({"proofmark": __version__}, "a" * 40, " (it was made in commit aaaaaaaaaaaa, this is bbbbbbbbbbbb)"),
+    ],
+)
+def test_what_another_version_or_commit_made_is_told_with_that(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, versions: dict[str, str], commit: str | None, hint: str
+) -> None:
+    monkeypatch.setattr(again, "commit_of", lambda tree: (Known(value="b" * 40), True))
+    known = Known(value=commit) if commit else Known(reason="nobody knows")
+    provenance = Provenance(commit=known, clean=True, vendor_version=known, vendor_sha256=known)
+    said, made = (record(*TRIALS, seed=seed, versions=versions, provenance=provenance) for seed in (1, 2))
+    assert told(said, made, tmp_path) == [f"seed is 1, its logs say 2{hint}"]
 
 
 def test_of_many_the_first_are_named_and_the_others_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
