@@ -84,12 +84,16 @@ def _verdict_lines(judged: Judged) -> list[str]:
     passed_by = "" if judged.blocks else ", which lets it pass"
     before = "" if judged.own or said == verdict.kind else f", was {said}"
     head = f"{verdict.kind}  {record.run_name}  {judged.path}  by policy {record.policy.title}{passed_by}{before}"
-    wrong = (
-        []
-        if judged.holds
-        else [f"      WRONG the record says {said}, which is not what its figures and its policy give"]
-    )
-    return [head, *(f"      {reason}" for reason in verdict.reasons), *wrong]
+    return [head, *(f"      {reason}" for reason in verdict.reasons), *_wrong(judged, str(said))]
+
+
+def _wrong(judged: Judged, said: str) -> list[str]:
+    if judged.holds:
+        return []
+    if judged.fewer_checks:
+        what = f"it is of schema {judged.written}, and was judged by fewer checks than there are now"
+        return [f"      the record says {said}: {what}; only a new run can pass those"]
+    return [f"      WRONG the record says {said}, which is not what its figures and its policy give"]
 
 
 def _verify(directories: Sequence[Path], suites: Mapping[str, Suite], allowed: Path | None) -> int:

@@ -21,6 +21,7 @@ from proofmark.verdict.stages import (
     damaged_lines,
     disturbances,
     impossible_utilisation,
+    missing_checks,
     missing_identity,
     missing_utilisation,
     parts_left_out,
@@ -128,8 +129,7 @@ def _missing_identity(record: RunRecord) -> list[str]:
     reasons = missing_identity(record.dataset, record.weights, weights_loaded=has_model)
     if has_model and record.measured() is not None:
         reasons += missing_utilisation(record.flops, record.utilisation, record.chip)
-    missing = sorted(_required_checks(record) - {check.name for check in record.checks})
-    reasons += [f"the honesty check '{name}' is missing" for name in missing]
+    reasons += missing_checks(_required_checks(record) - {check.name for check in record.checks})
     size = record.dataset.items if record.dataset else None
     for name, measurement in (("framework", record.framework), ("engine", record.engine)):
         for number, timed in enumerate(measurement.rounds if measurement else (), 1):

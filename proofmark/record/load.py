@@ -40,7 +40,18 @@ def load_record(path: Path, find: Find) -> CaseRecord:
     Raises:
         UsageError: unreadable, of schema 1 or an unknown one, or not a record.
     """
-    return _made(read_raw(path, (WITHOUT_FIGURES, SCHEMA_VERSION)), path, find)
+    return load_written(path, find)[0]
+
+
+def load_written(path: Path, find: Find) -> tuple[CaseRecord, int]:
+    """The record that a file holds, and the schema that it was written in.
+
+    Raises:
+        UsageError: as `load_record`.
+    """
+    raw = read_raw(path, (WITHOUT_FIGURES, SCHEMA_VERSION))
+    written = int(raw["schema_version"])
+    return _made(raw, path, find), written
 
 
 def parse_record(text: str, path: Path, find: Find) -> CaseRecord:

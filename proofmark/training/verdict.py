@@ -16,6 +16,7 @@ from proofmark.verdict.stages import (
     damaged_lines,
     disturbances,
     impossible_utilisation,
+    missing_checks,
     missing_identity,
     missing_utilisation,
     parts_left_out,
@@ -132,8 +133,7 @@ def _missing_in_run(record: TrainingRecord, run: SeedRun) -> list[str]:
         reasons.append(f"its weights were not evaluated outside the ranks: {run.examination.reason}")
     resumed = run.resumed_from is not None
     needed = required(bool(record.adapted), bool(run.converged), record.audited, resumed)
-    missing = needed - {check.name for check in run.checks}
-    return reasons + [f"the honesty check '{name}' is missing" for name in sorted(missing)]
+    return reasons + missing_checks(needed - {check.name for check in run.checks})
 
 
 def _missing_in_log(run: SeedRun) -> list[str]:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from proofmark.record.envelope import CaseRecord
 from proofmark.record.parts import Chip, Flops, Identity, Monitoring, Utilisation, VerdictKind
 
 Stage = tuple[VerdictKind, Sequence[str]]
 """What a run is judged if there are any complaints, and the complaints, in full sentences."""
+
+_CHECK, _MISSING = "the honesty check '", "' is missing"
 
 FLOPS_TOLERANCE = 0.05
 """How far the declared FLOPs may be from the counted ones, as a share of the counted."""
@@ -74,6 +76,16 @@ def impossible_utilisation(utilisation: Utilisation, chip: Chip) -> list[str]:
         reached = f"{mfu * peak.flops_per_second:.4g} FLOP/s"
         return [f"MFU {mfu:.1%}, {reached}, is above the chip's measured achievable {peak.achievable:.4g} FLOP/s"]
     return []
+
+
+def missing_checks(names: Iterable[str], whose: str = "") -> list[str]:
+    """Honesty checks that there must be, and are not."""
+    return [f"{whose}{_CHECK}{name}{_MISSING}" for name in sorted(names)]
+
+
+def is_missing_check(reason: str) -> bool:
+    """Whether a complaint is one of `missing_checks`."""
+    return _CHECK in reason and reason.endswith(_MISSING)
 
 
 def disturbances(seen: Monitoring | None) -> list[str]:

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from proofmark.errors import UsageError, harmless
-from proofmark.record.envelope import CaseRecord
-from proofmark.record.load import load_record
+from proofmark.record.envelope import SCHEMA_VERSION, CaseRecord
+from proofmark.record.load import load_written
 from proofmark.record.parts import Verdict
 from proofmark.record.policy import Policy
 from proofmark.suite import Suite
 from proofmark.verdict.engine import judge
+from proofmark.verdict.stages import is_missing_check
 from proofmark.verification.made_up import UNREADABLE, reason
 
 
@@ -25,18 +26,29 @@ class Judged:
         record: as it was read; under another policy with that in the place of its own.
         verdict: by its policy.
         own: whether that is the one that the record was made under.
+        written: the schema that its file is of.
     """
 
     path: Path
     record: CaseRecord
     verdict: Verdict
     own: bool
+    written: int = SCHEMA_VERSION
 
     @property
     def holds(self) -> bool:
         """Whether a record says of itself what its own policy makes of it; another policy may say otherwise."""
-        known = self.record.policy_hash in (None, self.record.policy.sha256)
-        return known and (not self.own or self.verdict == self.record.verdict)
+        return self._policy_known and (not self.own or self.verdict == self.record.verdict)
+
+    @property
+    def fewer_checks(self) -> bool:
+        """Whether it is of an older schema and lacks nothing but checks that there may not have been then."""
+        older = self.own and self.written < SCHEMA_VERSION and self._policy_known
+        return older and bool(self.verdict.reasons) and all(map(is_missing_check, self.verdict.reasons))
+
+    @property
+    def _policy_known(self) -> bool:
+        return self.record.policy_hash in (None, self.record.policy.sha256)
 
     @property
     def blocks(self) -> bool:
@@ -57,10 +69,10 @@ def judge_again(path: Path, suites: Mapping[str, Suite], policy: Policy | None =
 
 
 def _judged(path: Path, suites: Mapping[str, Suite], policy: Policy | None) -> Judged:
-    record = load_record(path, suites.get)
+    record, written = load_written(path, suites.get)
     suite = suites.get(record.suite)
     if suite is None:
         raise UsageError(f"{path}: suite '{record.suite:.80}' is not installed: nobody here can judge it")
     if policy is not None:
         record = record.model_copy(update={"policy": policy, "policy_hash": policy.sha256})
-    return Judged(path, record, judge(record, suite.stages(record)), own=policy is None)
+    return Judged(path, record, judge(record, suite.stages(record)), own=policy is None, written=written)

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from proofmark import __main__ as program
 from proofmark.errors import UsageError
 from proofmark.inference.record import RunRecord
 from proofmark.record.envelope import CaseRecord
@@ -45,6 +46,29 @@ def test_a_record_of_the_schema_before_is_read_and_shown(tmp_path: Path, suite: 
     record.save(tmp_path / "record.json")
     assert json.loads((tmp_path / "record.json").read_text())["schema_version"] == 3
     assert load_record(tmp_path / "record.json", SUITES.get) == record
+
+
+def judged_again(path: Path, capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
+    return program.main(["--judge", str(path)]), capsys.readouterr().out
+
+
+@pytest.mark.parametrize("suite", OLD)
+def test_a_record_of_the_schema_before_was_judged_by_fewer_checks_and_is_not_wrong(
+    tmp_path: Path, suite: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(RECORDS.parents[1])
+    code, told = judged_again(RECORDS / f"{suite}_schema_2.json", capsys)
+    assert code == 17 and told.startswith("ERROR") and "WRONG" not in told
+    assert "the record says PASS: it is of schema 2, and was judged by fewer checks than there are now" in told
+    raw = json.loads((RECORDS / f"{suite}_schema_2.json").read_text(encoding="utf-8"))
+    code, told = judged_again(
+        changed(tmp_path, suite, config={**raw["config"], "repeat": 99, "target": 0.9999}), capsys
+    )
+    if suite == "inference":  # of the other no figure is held to its configuration
+        assert code == 17 and "WRONG the record says PASS" in told and "fewer checks" not in told
+    load_record(RECORDS / f"{suite}_schema_2.json", SUITES.get).save(tmp_path / "record.json")
+    code, told = judged_again(tmp_path / "record.json", capsys)
+    assert code == 17 and "WRONG the record says PASS" in told, "of today's schema there is no such excuse"
 
 
 @pytest.mark.parametrize("suite", OLD)
@@ -94,9 +118,6 @@ def test_a_detail_that_does_not_fit_names_its_place(tmp_path: Path) -> None:
         load_record(changed(tmp_path, "inference", steps=[]), SUITES.get)
 
 
-def test_a_file_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="not a run record"):
-        load_record(tmp_path / "record.json", SUITES.get)
 @pytest.mark.parametrize(
     "lay, told",
     [
@@ -111,3 +132,6 @@ def test_what_is_no_plain_file_is_not_waited_for(tmp_path: Path, lay: Callable[[
         load_record(tmp_path / "record.json", SUITES.get)
 
 
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="not a run record"):
+        load_record(tmp_path / "record.json", SUITES.get)

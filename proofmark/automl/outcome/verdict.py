@@ -11,7 +11,14 @@ from proofmark.record.parts import Verdict, VerdictKind
 from proofmark.training.checks import CLOCK, required
 from proofmark.verdict import engine
 from proofmark.verdict.noise import bound_of, contention_of
-from proofmark.verdict.stages import Stage, damaged_lines, impossible_utilisation, missing_identity, parts_left_out
+from proofmark.verdict.stages import (
+    Stage,
+    damaged_lines,
+    impossible_utilisation,
+    missing_checks,
+    missing_identity,
+    parts_left_out,
+)
 
 MOST = 16
 """Trials that are named where they break a rule."""
@@ -122,7 +129,7 @@ def _dishonest(record: AutoMLRecord) -> list[str]:
     for trial in record.trials:
         reasons += [f"trial {trial.number}: {check.meaning}" for check in trial.checks if not check.passed]
         missing = needed - {check.name for check in trial.checks} if trial.status == "finished" else ()
-        reasons += [f"trial {trial.number}: the honesty check '{name}' is missing" for name in sorted(missing)]
+        reasons += missing_checks(missing, f"trial {trial.number}: ")
     return reasons
 
 
