@@ -16,6 +16,7 @@ from pathlib import Path
 
 from proofmark.errors import UsageError, harmless
 from proofmark.git import run_git
+from proofmark.process.lifetime import marked
 
 REQUIREMENTS = ("requirements.txt", "constraints.txt")
 """Files that say which packages a tree needs."""
@@ -99,8 +100,14 @@ def _submodule(folder: Path, commit: str, tree: Path, index: Path) -> None:
     _extract(folder, commit, tree, index)
 
 
-def python_of(base: Path, head: Path, into: Path) -> str:
+def python_of(base: Path, head: Path, into: Path, mark: str) -> str:
     """What runs the base: this Python, or that of an environment made for it where its requirements are others.
+
+    Args:
+        base: its tree.
+        head: that of this session.
+        into: where the environment is made.
+        mark: of what makes it, which runs on where this process is killed.
 
     Raises:
         UsageError: they can't be installed.
@@ -111,14 +118,28 @@ def python_of(base: Path, head: Path, into: Path) -> str:
         return sys.executable
     venv.create(into, symlinks=True)
     python = str(into / "bin" / "python")
+    _install(base, python, into / "temporary", mark)
+    return python
+
+
+def _install(base: Path, python: str, temporary: Path, mark: str) -> None:
+    """What a tree requires. What pip builds it in lies in `temporary`: one that is killed leaves it behind."""
+    temporary.mkdir()
     held = ["-c", REQUIREMENTS[1]] if (base / REQUIREMENTS[1]).is_file() else []
     pip = [sys.executable, "-m", "pip", "--python", python, "--disable-pip-version-check"]
     command = [*pip, "install", "--quiet", *held, "-r", REQUIREMENTS[0]]
-    ran = subprocess.run(command, cwd=base, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace")
+    ran = subprocess.run(
+        command,
+        cwd=base,
+        env={**os.environ, **marked(mark), "TMPDIR": str(temporary)},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        errors="replace",
+    )
     if ran.returncode:
         last = next((line for line in reversed(ran.stderr.splitlines()) if line.startswith("ERROR")), "pip failed")
         raise UsageError(f"--compare: what the base requires can't be installed: {harmless(last)}")
-    return python
 
 
 def _alike(one: Path, other: Path) -> bool:

@@ -1,49 +1,68 @@
-"""Removes a folder when the process that made it is gone, whichever way that went: `python -I -S keeper.py FOLDER`.
+"""Removes a folder when the process that made it is gone, whichever way that went:
+`python -m proofmark.gate.keeper FOLDER MARK`.
 
-It waits for the end of its standard input. What still runs in the folder is ending too, and may write meanwhile.
+It waits for the end of its standard input. Then it ends what carries the mark, which would go on writing into the
+folder. What else still runs there is ending too, and may write meanwhile.
 """
 
 from __future__ import annotations
 
 import contextlib
+import os
+import secrets
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
+
+from proofmark.process.lifetime import end_marked
 
 PREFIX = "proofmark-gate-"
 PATIENCE = 60.0
 """Seconds for which it tries."""
 
 
+@dataclass(frozen=True)
+class Kept:
+    """A folder, and the mark of processes that end before it goes."""
+
+    folder: Path
+    mark: str
+
+
 @contextlib.contextmanager
-def kept_folder() -> Iterator[Path]:
+def kept_folder() -> Iterator[Kept]:
     """A folder that is gone afterwards, also if this process is killed.
 
     Raises:
         OSError: it can't be made.
     """
-    folder = Path(tempfile.mkdtemp(prefix=PREFIX))
+    kept = Kept(Path(tempfile.mkdtemp(prefix=PREFIX)), secrets.token_hex(16))
     keeper = subprocess.Popen(
-        [sys.executable, "-I", "-S", __file__, str(folder)],
+        [sys.executable, "-P", "-m", "proofmark.gate.keeper", str(kept.folder), kept.mark],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         start_new_session=True,
     )
     try:
-        yield folder
+        yield kept
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        end_marked(kept.mark)
+        shutil.rmtree(kept.folder, ignore_errors=True)
         keeper.communicate()
 
 
-def main(folder: str) -> None:
-    """Wait, then remove until nobody makes it anew."""
+def main(folder: str, mark: str) -> None:
+    """Wait, end what is marked, then remove until nobody makes it anew."""
     sys.stdin.buffer.read()
+    if Path(folder).exists():
+        end_marked(mark)
     deadline, gone = time.monotonic() + PATIENCE, 0
     while gone < 3 and time.monotonic() < deadline:
         gone = gone + 1 if not Path(folder).exists() else 0
@@ -53,4 +72,4 @@ def main(folder: str) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(sys.argv[1], sys.argv[2])

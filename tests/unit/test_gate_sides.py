@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import json
+import os
+import signal
 import stat
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import psutil
 import pytest
 
 from fixtures.gate import baseline, comparing
@@ -26,6 +32,7 @@ from proofmark.gate.session import PIPES, Session, Task, Tree
 from proofmark.gate.sides import Sides
 from proofmark.inference.figures import figures
 from proofmark.inference.verdict import judge
+from proofmark.process.lifetime import MARK, end_marked
 from proofmark.record.compared import Compared, Outcome
 from proofmark.record.parts import Identity, VerdictKind
 from proofmark.record.policy import default_policy
@@ -140,10 +147,79 @@ def test_an_environment_of_its_own_where_requirements_differ(tmp_path: Path) -> 
     for tree in (base, head):
         tree.mkdir()
         (tree / "requirements.txt").write_text("# nothing\n")
-    assert python_of(base, head, tmp_path / "environment") == sys.executable
+    assert python_of(base, head, tmp_path / "environment", "") == sys.executable
     (base / "requirements.txt").write_text("./no-such-package\n")
     with pytest.raises(UsageError, match="what the base requires can't be installed: ERROR"):
-        python_of(base, head, tmp_path / "environment")
+        python_of(base, head, tmp_path / "environment", "")
+
+
+BUILDS = """
+import contextlib, os, pathlib, time
+def build_wheel(*_, **__):
+    pathlib.Path("building").touch()
+    for _ in range(60_000):
+        with contextlib.suppress(OSError):
+            os.makedirs({again!r}, exist_ok=True)
+        time.sleep(0.001)
+"""
+"""A package that takes a minute to build, and writes."""
+
+LEADS = """
+import sys
+from pathlib import Path
+from proofmark.gate.base_tree import python_of
+from proofmark.gate.keeper import kept_folder
+with kept_folder() as kept:
+    Path(sys.argv[3]).write_text(f"{kept.folder} {kept.mark}")
+    backend = Path(sys.argv[1], "slow/slow.py")
+    backend.write_text(backend.read_text().format(again=str(kept.folder / "environment/again")))
+    python_of(Path(sys.argv[1]), Path(sys.argv[2]), kept.folder / "environment", kept.mark)
+"""
+
+
+@pytest.mark.parametrize("ending", [signal.SIGKILL, signal.SIGINT])
+def test_an_environment_that_is_being_made_goes_with_a_session_that_is_ended(
+    tmp_path: Path, ending: signal.Signals
+) -> None:
+    base, head, temporary = (tmp_path / name for name in ("base", "head", "temporary"))
+    for folder in (base / "slow", head, temporary):
+        folder.mkdir(parents=True)
+    (base / "requirements.txt").write_text("./slow\n")
+    (base / "slow/slow.py").write_text(BUILDS)
+    project = '[project]\nname = "slow"\nversion = "1"\n'
+    backend = '[build-system]\nrequires = []\nbuild-backend = "slow"\nbackend-path = ["."]\n'
+    (base / "slow/pyproject.toml").write_text(project + backend)
+    command = [sys.executable, "-c", LEADS, str(base), str(head), str(tmp_path / "kept")]
+    environment = {**os.environ, "TMPDIR": str(temporary), "PYTHONPATH": os.pathsep.join(sys.path)}
+    with subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL) as leads:
+        assert became(lambda: (base / "slow/building").exists() or leads.poll() is not None) and leads.poll() is None
+        leads.send_signal(ending)
+    folder, mark = (tmp_path / "kept").read_text().split()
+    try:
+        assert became(lambda: not Path(folder).exists() and not carrying(mark), within=20)
+        time.sleep(0.3)
+        assert list(temporary.iterdir()) == [] and not carrying(mark)
+    finally:
+        end_marked(mark)
+
+
+def became(true: Callable[[], bool], within: float = 60.0) -> bool:
+    deadline = time.monotonic() + within
+    while not true() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return true()
+
+
+def carrying(mark: str) -> list[psutil.Process]:
+    """Processes with a mark."""
+
+    def carries(process: psutil.Process) -> bool:
+        try:
+            return process.environ().get(MARK) == mark
+        except psutil.Error:
+            return False
+
+    return [*filter(carries, psutil.process_iter())]
 
 
 def task(**changes: Any) -> Task:
