@@ -33,7 +33,7 @@ def other_task(base: Task, head: Task, configurations: Collection[str]) -> list[
 
 
 def other_settings(base: Task, head: Task, configurations: Collection[str]) -> list[str]:
-    """What a vendor may well change, and what a reader wants to know."""
+    """What a vendor may well change, and what a reader wants to know of two sides whose task is the same."""
     config = [{key: side.config.get(key) for key in configurations} for side in (base, head)]
     weights = [side.weights.sha256[:12] if side.weights else None for side in (base, head)]
     return [
@@ -41,7 +41,15 @@ def other_settings(base: Task, head: Task, configurations: Collection[str]) -> l
         *differing({"precision": base.precision}, {"precision": head.precision}),
         *differing({"weights": weights[0]}, {"weights": weights[1]}),
         *differing(base.versions, head.versions),
+        *other_files(base, head),
     ]
+
+
+def other_files(base: Task | CaseRecord, head: Task | CaseRecord) -> list[str]:
+    """That the files of the case are others, where both sides say which they are and their task is the same."""
+    if None in (base.case_hash, head.case_hash) or base.case_hash == head.case_hash:
+        return []
+    return ["the case's files differ; the task that follows from them is the same"]
 
 
 def unsound(name: str, task: Task) -> list[str]:

@@ -69,6 +69,7 @@ class Task(BaseModel):
     precision: str
     config: dict[str, Any]
     config_hash: str
+    case_hash: str | None = None
     dataset: Content | None = None
     weights: Content | None = None
     versions: dict[str, str] = Field(default_factory=dict)

@@ -252,6 +252,28 @@ def test_what_a_vendor_may_change_is_told() -> None:
     ]
 
 
+def test_other_files_of_the_case_are_told_where_the_task_is_the_same() -> None:
+    here, there = task(case_hash="a" * 64), task(case_hash="b" * 64)
+    assert other_task(there, here, ()) == []
+    assert other_settings(there, here, ()) == ["the case's files differ; the task that follows from them is the same"]
+    assert other_settings(here, here, ()) == other_settings(task(), here, ()) == other_settings(here, task(), ()) == []
+    whole = judged(case_hash="a" * 64)
+    assert Task.model_validate(json.loads(whole.text())).case_hash == "a" * 64
+
+
+@pytest.mark.parametrize("config_hash, told", [("0" * 64, 1), ("1" * 64, 0)])
+def test_other_files_of_a_records_case_are_told_where_its_task_is_the_same(
+    tmp_path: Path, config_hash: str, told: int
+) -> None:
+    then, now = judged(case_hash="a" * 64, config_hash=config_hash), judged(case_hash="b" * 64, config_hash="0" * 64)
+    then.save(tmp_path / "record.json")
+    found = object.__new__(RecordedBaseline)
+    vars(found).update(_shown="old", _unlike=True, _records={then.run_name: (tmp_path / "record.json", then)})
+    compared = found.compare(Subject(then.run_name, now, suite, "case.py", (), lambda line: None), Policy(), 0.0)
+    lines = [line for line in compared.differences if line.startswith("the case's files differ")]
+    assert len(lines) == told and ("the task itself" in compared.differences) == (not told)
+
+
 def test_a_side_that_fails_otherwise_has_no_speed() -> None:
     assert unsound("base", task()) == []
     assert unsound("base", task(verdict={"kind": "AMBIGUOUS"})) == []
