@@ -10,15 +10,14 @@ import sys
 
 import yaml
 
-from proofmark.flagperf.__main__ import main
+from proofmark.record.parts import VerdictKind
+from proofmark.training.record import TrainingRecord
 from tests.e2e.conftest import ROOT, House
 from tests.flagperf.tree import FILES, write
 
 PAGE = (ROOT / "docs" / "from-flagperf.md").read_text(encoding="utf-8")
-COMMANDS = [
-    shlex.split(line)
-    for line in re.findall(r"^    (?! )(\S.*)$", re.sub(r"```.*?```", "", PAGE, flags=re.DOTALL), re.M)
-]
+LINES = re.findall(r"^    (?! )(\S.*)$", re.sub(r"```.*?```", "", PAGE, flags=re.DOTALL), re.M)
+COMMANDS = [shlex.split(line) for line in LINES]
 METHODS = re.findall(r"^```python\n.*?(?=    def devices)(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)[0]
 
 
@@ -32,7 +31,7 @@ def test_who_comes_from_flagperf(house: House) -> None:
     for suite, names in (("inference", "[vit_l_16]"), ("training", "[bert]")):
         path = house.root / "suites" / suite / "tiny.yaml"
         path.write_text(f"known_as: {names}\n{path.read_text()}")
-    brought, copied, *sessions, read, shown, monitored = COMMANDS
+    brought, copied, *sessions, _, _, monitored = COMMANDS
     done = subprocess.run([sys.executable, *brought[1:]], cwd=house.root, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     assert "renamed     inference/configs/vit_l_16  (the file) -> inference/tiny" in done.stdout
@@ -55,8 +54,6 @@ def test_who_comes_from_flagperf(house: House) -> None:
     assert (
         yaml.safe_load((house.root / "moved/runs.yaml").read_text())["CASES"]["tiny:pytorch_1.13"] == "/raid/ImageNet"
     )
-    assert read[:4] == [".venv/bin/python", "-m", main.__module__.removesuffix(".__main__"), "read"]
-    assert shown == [".venv/bin/python", "-m", "reports.site", "result", "--out", "site"]
     log = house.root / "result/run20241121191924/a/round1/b/acme_monitor.log"
     log.parent.mkdir(parents=True)
     log.write_text("2024-11-21-19:19:24\n34C 56W 1234MiB 40536MiB 83%\n")
@@ -64,3 +61,32 @@ def test_who_comes_from_flagperf(house: House) -> None:
     found = [sys.executable, *command[1:], *map(str, house.root.glob(pattern))]
     done = subprocess.run(found, cwd=house.root, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0 and json.loads(done.stdout)[0]["cards"][0]["power"]["mean"] == 56, done.stderr
+
+
+PERFLOG = [
+    {"event": "TRAIN_START", "metadata": {"time_ms": 1732216764000, "rank": 0}},
+    {
+        "event": "FINISHED",
+        "value": {"e2e_time": 1661.6, "converged": True, "final_mlm_accuracy": 0.92, "raw_train_time": 1501.7},
+        "metadata": {"time_ms": 1732218265700, "rank": 0},
+    },
+]
+
+
+def test_what_flagperfs_logs_say_becomes_a_page(house: House) -> None:
+    """The page's lines as they stand, by a shell; only the Python is this one."""
+    log = house.root / "result/run20241121191924/bert:pytorch_1.8:Z100:1:8:1/round1/10.1.2.3_noderank0/rank0.out.log"
+    log.parent.mkdir(parents=True)
+    log.write_text("".join(f"[PerfLog] {json.dumps(event)}\n" for event in PERFLOG))
+    read, shown = [line for line in LINES if "flagperf read" in line or "reports.site" in line]
+    answers = []
+    for line in (read, shown):
+        command = line.replace(".venv/bin/python", shlex.quote(sys.executable))
+        answers.append(
+            subprocess.run(["bash", "-c", command], cwd=house.root, capture_output=True, text=True, timeout=120)
+        )
+    assert answers[0].returncode == VerdictKind.INSUFFICIENT.exit_code, answers[0].stderr
+    record = TrainingRecord.load(house.root / "result/record.json")
+    assert (record.case, record.scale, record.runs[0].converged) == ("bert", "Z100x1x8", True)
+    assert answers[1].returncode == 0, answers[1].stderr
+    assert any("Z100x1x8" in page.read_text(encoding="utf-8") for page in (house.root / "site").rglob("*.html"))
