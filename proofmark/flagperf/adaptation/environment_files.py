@@ -11,17 +11,30 @@ from packaging.requirements import InvalidRequirement, Requirement
 _VALUE = r"""'(?P<single>[^']*)'|"(?P<double>[^"$`\\]*)"|(?P<bare>[A-Za-z0-9_./:,=+@%-]*)"""
 _EXPORT = re.compile(rf"(?P<name>[A-Za-z_][A-Za-z0-9_]*)=(?:{_VALUE})(?=\s|$)\s*")
 
+_BLOCKS = {"if": "fi", "case": "esac", "{": "}", "(": ")"} | dict.fromkeys(("for", "while", "until", "select"), "done")
+"""What begins a part of a script that not every run comes by, or that is a shell of its own, and what ends it."""
+
+_BEGIN = frozenset({"then", "do", "else", "elif", "!", "{", "(", ")"})
+"""After what a command begins, beside the ends of others."""
+
+_QUOTED = re.compile(r"""'[^']*'|"(?:\\.|[^"\\])*"|\\.""")
+_TOKEN = re.compile(r"[;&|]+|[()]|[^\s;&|()]+")
+_FUNCTION = re.compile(r"^(function\s+[\w-]+\s*(\(\s*\))?|[\w-]+\s*\(\s*\))")
 
 _LOWER = re.compile(r"(?<![a-z0-9])((u?int|fp|float|bfloat|bf)(4|8|16)|tf32|half)(?![a-z0-9])", re.IGNORECASE)
 
 
 class Line(NamedTuple):
-    """A line's content: a name and its value, or why it was not read, in which case `value` is None."""
+    """A line's content: a name and its value, or why it was not read, in which case `value` is None.
+
+    `under` is what begins the part of a script that the line stands in, empty where every run comes by it.
+    """
 
     number: int
     name: str
     value: str | None
     why: str = ""
+    under: str = ""
 
 
 def lowers_precision(value: str) -> str | None:
@@ -34,11 +47,32 @@ def lowers_precision(value: str) -> str | None:
 
 def exports(text: str) -> Iterator[Line]:
     """Each variable that a script exports; of any other line, that it is not read."""
+    blocks: list[tuple[str, str]] = []
     for number, line in enumerate(text.splitlines(), 1):
         words = line.strip()
         if not words or words.startswith("#"):
             continue
-        yield from _exported(number, words)
+        under = blocks[-1][1] if blocks else ""
+        yield from (line._replace(under=under) for line in _exported(number, words))
+        _follow(blocks, number, words)
+
+
+def _follow(blocks: list[tuple[str, str]], number: int, words: str) -> None:
+    """What a line begins and ends of the parts that not every run comes by, innermost last.
+
+    Args:
+        blocks: the word that ends each, and how it begins.
+        number: the line's.
+        words: the line.
+    """
+    begins = True
+    for word in _TOKEN.findall(_FUNCTION.sub("", re.sub(r"(^|\s)#.*", "", _QUOTED.sub("_", words)))):
+        ends = [end for end, _ in blocks]
+        if begins and word in _BLOCKS:
+            blocks.append((_BLOCKS[word], f"{words[:60]} (line {number})"))
+        elif word in ends and (begins or word == ")"):
+            del blocks[len(ends) - 1 - ends[::-1].index(word) :]  # with what was not ended within it
+        begins = word in _BEGIN or not word.strip(";&|")
 
 
 def _exported(number: int, words: str) -> Iterator[Line]:

@@ -60,11 +60,11 @@ class Row:
 
     def __str__(self) -> str:
         where = f"{self.file}:{self.line}" if self.line else self.file
-        value = f" = {_shown(self.value)}" if self.has_value else ""
-        shown = f"{self.key}{value}" if self.key else "(the file)"
+        value = f" = {shown(self.value)}" if self.has_value else ""
+        named = f"{self.key}{value}" if self.key else "(the file)"
         arrow = f" -> {self.here}" if self.here else ""
         remarks = "; ".join(filter(None, (self.why, self.theirs)))
-        return harmless(f"{self.fate:<10}  {where}  {shown}{arrow}" + (f"  ({remarks})" if remarks else ""))
+        return harmless(f"{self.fate:<10}  {where}  {named}{arrow}" + (f"  ({remarks})" if remarks else ""))
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ def as_markdown(rows: Sequence[Row], check: MutableCheck, title: str) -> str:
         cells = (
             where,
             row.key,
-            _shown(row.value) if row.key and row.has_value else "",
+            shown(row.value) if row.key and row.has_value else "",
             row.fate,
             row.here,
             why,
@@ -124,6 +124,7 @@ def _escaped(text: str) -> str:
     return _MARKUP.sub(lambda found: f"&#{ord(found[0])};", harmless(text))
 
 
-def _shown(value: Any) -> str:
+def shown(value: Any) -> str:
+    """A value as it is written, cut where it is long."""
     text = literal(value)
     return text if len(text) <= WIDEST else f"{text[:WIDEST]} ..."

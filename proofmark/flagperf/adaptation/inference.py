@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from proofmark.errors import ConfigurationError
-from proofmark.flagperf.adaptation.moved import CaseNeeds, Moved
+from proofmark.flagperf.adaptation.moved import Moved
+from proofmark.flagperf.adaptation.needs import take_inference_requirements
 from proofmark.flagperf.adaptation.our_cases import OurCase
-from proofmark.flagperf.adaptation.training import take_requirements
+from proofmark.flagperf.adaptation.shared_keys import fate_of_shared
 from proofmark.rules.strict_yaml import load_mapping
 
 SUITE, ENDING = "inference", "configurations.yaml"
@@ -59,14 +60,14 @@ def _tell_all(moved: Moved, files: list[Path]) -> None:
 
 
 def _move_case(moved: Moved, case: OurCase, folder: Path, own: list[Path]) -> None:
-    values = {
-        key: _Value(folder / "configurations.yaml", value)
-        for key, value in _read(moved, folder / "configurations.yaml").items()
-    }
-    parameters = _read(moved, folder / "parameters.yaml")
+    values, parameters = _shared(moved, case, folder)
     for path in own[:1]:
         for key, value in _read(moved, path).items():
-            values[key] = _Value(path, value, _theirs(key, value, values, parameters))
+            theirs = _theirs(key, value, values, parameters)
+            if key in values:
+                why = f"{moved.checkout.shown(path)} says it"
+                moved.tell(values[key].file, 0, key, values[key].value, "redundant", why=why)
+            values[key] = _Value(path, value, theirs)
     for path in own[1:]:
         for key, value in _read(moved, path).items():
             why = "a case has one file of a vendor's; give it on the command line: --compiler NAME --set KEY=VALUE"
@@ -79,8 +80,28 @@ def _move_case(moved: Moved, case: OurCase, folder: Path, own: list[Path]) -> No
     if not settings:
         del moved.files[target]
     benchmarks = (moved.checkout.inference or folder) / "benchmarks" / folder.name
-    for path in sorted(benchmarks.glob(f"*/{moved.checkout.vendor}_requirements.txt")):
-        take_requirements(moved, moved.facts.needs.setdefault(case.name, CaseNeeds()), case, path)
+    take_inference_requirements(moved, case, benchmarks)
+
+
+def _shared(moved: Moved, case: OurCase, folder: Path) -> tuple[dict[str, _Value], dict[str, Any]]:
+    """What all vendors share: settings, and all of parameters.yaml, of which the settings are among the former.
+
+    What is the task's in parameters.yaml no vendor says: it is told here, and is not held against our rules.
+    """
+    shared, path = folder / "configurations.yaml", folder / "parameters.yaml"
+    values = {key: _Value(shared, value) for key, value in _read(moved, shared).items()}
+    parameters = _read(moved, path)
+    for key, value in parameters.items():
+        if key in values:
+            why = f"{moved.checkout.shown(shared)} says it"
+            theirs = "FlagPerf exits with an error: the key is in both"
+            moved.tell(path, 0, key, value, "redundant", why=why, theirs=theirs)
+        elif case.setting(key):
+            values[key] = _Value(path, value)
+        else:
+            fate, why = fate_of_shared(moved, case, key, value)
+            moved.tell(path, 0, key, value, fate, why=why)
+    return values, parameters
 
 
 def _theirs(key: str, value: Any, values: dict[str, _Value], parameters: dict[str, Any]) -> str:

@@ -28,7 +28,8 @@ class VendorFacts:
     """What the vendor's package says of itself."""
 
     precisions: set[str] = field(default_factory=set)
-    backend: str | None = None
+    backend: tuple[str, str] | None = None
+    """torch's name of it, and the file that says so."""
     visible_devices_variable: str | None = None
     chips: set[str] = field(default_factory=set)
     peaks: dict[str, tuple[float, str]] = field(default_factory=dict)
@@ -66,6 +67,15 @@ class Moved:
         if known != flops and len(self.facts.chips) < 2:  # each of several has its own
             return "illegal", {"why": f"{whose} says {known:g}: a chip has one peak at a precision"}
         return "renamed", {"here": f"{self.chips_file}: peaks: {precision}", "why": "its source is yours to name"}
+
+    def take_backend(self, backend: str, file: Path | str) -> tuple[Fate, dict[str, str]]:
+        """Keep what processes talk through; its fate. A package has one, whatever the case and the scale."""
+        if not backend.replace(":", "").replace(",", "").isalnum():
+            return "illegal", {"why": "is no backend's name"}
+        self.facts.backend = known, whose = self.facts.backend or (backend, self.checkout.shown(file))
+        if known != backend:
+            return "illegal", {"why": f"{whose} says {known!r}: a vendor has one backend, for all its cases"}
+        return "renamed", {"here": f"{self.package}/__init__.py: distributed_backend"}
 
     def not_written(self, path: str, why: str) -> None:
         """Of what was to stand in a file of ours that there is no reason to write: it is the user's to move."""

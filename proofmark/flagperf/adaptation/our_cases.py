@@ -9,7 +9,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from packaging.utils import canonicalize_name
+
 from proofmark.errors import MissingProfile, UsageError
+from proofmark.flagperf.adaptation.environment_files import requirements
 from proofmark.names import renamed
 from proofmark.rules.case_file import CaseFile, load_case_file, other_names
 from proofmark.rules.config import comes_to, resolve
@@ -87,6 +90,10 @@ class OurCases:
             raise UsageError(
                 f"{house}: no folder suites: call it in Proofmark's checkout, whose cases it compares with"
             )
+        needed = house / "requirements.txt"
+        lines = requirements(needed.read_text(encoding="utf-8")) if needed.is_file() else ()
+        self.packages = frozenset(canonicalize_name(line.name) for line in lines if line.value)
+        """What is installed here for every vendor."""
         self._cases: dict[str, OurCase] = {}
         self._also: dict[str, dict[str, str]] = {}
         for suite in find_suites(house / "suites").values():

@@ -143,13 +143,9 @@ def _write_skeleton(moved: Moved, engines: dict[str, str]) -> None:
         precisions="{" + ", ".join(f'"{each}"' for each in precisions) + "}",
         compilers="\n".join(lines),
         default=facts.compiler if facts.compiler in engines else "eager",
-        backend=_word(facts.backend) or "gloo",
+        backend=facts.backend[0] if facts.backend else "gloo",
         variable=f'"{facts.visible_devices_variable}"' if facts.visible_devices_variable else "None",
     )
-
-
-def _word(text: str | None) -> str | None:
-    return text if text and text.replace(":", "").replace(",", "").isalnum() else None
 
 
 def _write_needs(moved: Moved) -> None:
