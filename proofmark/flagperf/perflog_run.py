@@ -169,7 +169,7 @@ def _evaluations(lines: RankLines, metric: str | None, finished: dict[str, Any])
     for samples, time, value in lines.evaluations.kept():
         since = figure(value.get("train_time"))
         if since is None and time is not None:
-            since = max(0.0, time - began) if began is not None else 0.0
+            since = max(0.0, time - began) if began is not None else None
         score = _first(value, f"{metric}", f"eval_{metric}")
         names = [name for name in _metrics(finished) if name != metric and {name, f"eval_{name}"} & value.keys()]
         others = {name: _first(value, name, f"eval_{name}") for name in names}

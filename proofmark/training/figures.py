@@ -48,9 +48,9 @@ def figures(record: TrainingRecord) -> tuple[Figure, ...]:
 def _speeds(record: TrainingRecord) -> Iterator[Figure]:
     """Time to the target, rates and utilisation."""
     resumed = {"note": "resumed: no rankable time"} if record.resumed else {}
-    reached = valued(
-        record.seconds_to_target, "not every run reached the target" if record.rates else "nothing was measured"
-    )
+    converged = bool(record.runs) and all(run.converged for run in record.runs)
+    missed = "no evaluation says when" if converged else "not every run reached the target"
+    reached = valued(record.seconds_to_target, missed if record.rates else "nothing was measured")
     took = {**reached, **(resumed if "value" in reached else {})}
     yield cost("seconds_to_target", "time to target", "s", headline=True, meaning=TO_TARGET, **took)
     per_second = f"{plural(record.item)}/s"

@@ -102,6 +102,19 @@ def test_flagperfs_own_log(tmp_path: Path, rank: int) -> None:
 
 
 @pytest.mark.parametrize(
+    "finished, reason",
+    [(FINISHED, "no evaluation says when"), (FINISHED | {"converged": False}, "not every run reached the target")],
+)
+def test_a_log_that_begins_after_the_training_says_no_time_to_the_target(
+    tmp_path: Path, finished: dict[str, Any], reason: str
+) -> None:
+    record = read(tmp_path, *(each for each in flagperf(finished) if "_START" not in each))
+    assert [each.seconds for each in record.runs[0].evaluations] == [None] and record.seconds_to_target is None
+    (figure,) = (each for each in record.figures if each.key == "seconds_to_target")
+    assert (figure.value, figure.reason) == (None, reason)
+
+
+@pytest.mark.parametrize(
     "finished, expected",
     [
         (None, VerdictKind.ERROR),
