@@ -35,6 +35,13 @@ _ALSO = {
     "max_samples_termination": "max_samples",
     "max_seq_length": "max_seq_len seq_length seq_len max_sequence_length",
     "image_size": "img_size input_size",
+    "hidden_share": "mask_ratio",
+    "schedule": "lr_decay_style",
+    "n_layer": "num_layers",
+    "num_hidden_layers": "num_layers",
+    "n_embd": "hidden_size",
+    "n_head": "num_attention_heads",
+    "n_positions": "max_position_embeddings",
 }
 """Ours, and what else it is called."""
 

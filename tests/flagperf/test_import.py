@@ -78,8 +78,8 @@ def again(folder: Path, files: dict[str, str], vendor: str = "acme") -> Moved:
         ("training/acme/wav2vec2-pytorch", "", "unknown", "the nearest is"),
         ("training/acme/bert-paddle", "", "unknown", "only pytorch is here"),
         ("inference/configs/vit_l_16", "", "renamed", "inference/vit"),
-        ("inference/configs/vit_l_16/configurations.yaml", "flops", "illegal", "parameter of the task"),
-        ("inference/configs/vit_l_16/configurations.yaml", "batch_size", "redundant", "is already 64"),
+        ("inference/configs/vit_l_16/configurations.yaml", "flops", "redundant", "theirs 61600000000.0, here"),
+        ("inference/configs/vit_l_16/configurations.yaml", "batch_size", "redundant", "the same here"),
         (
             "inference/configs/vit_l_16/vendor_config/acme_configurations.yaml",
             "repeat",
@@ -93,7 +93,12 @@ def again(folder: Path, files: dict[str, str], vendor: str = "acme") -> Moved:
             "the user may",
         ),
         ("inference/configs/vit_l_16/vendor_config/acme_configurations.yaml", "compiler", "redundant", "forge"),
-        ("inference/configs/bertLarge/configurations.yaml", "compiler", "illegal", "is none of acme's: it has forge"),
+        (
+            "inference/configs/bertLarge/configurations.yaml",
+            "compiler",
+            "redundant",
+            "the case's own: theirs 'tensorrt'",
+        ),
         ("inference/configs/host.yaml", "CASES: bertLarge:pytorch_1.13", "renamed", "bert:pytorch_1.13"),
         ("training/run_benchmarks/config/test_conf.py", "FLAGPERF_LOG_PATH", "redundant", "--results-dir"),
         ("training/run_benchmarks/config/test_conf.py", "FLAGPERF_LOG_LEVEL", "taken over", "runs.yaml"),
@@ -124,11 +129,38 @@ def test_each_key_has_its_fate(brought: tuple[Moved, Path], file: str, key: str,
         ("tf32", "tf32"),
         ("float32", None),
         ("sprint16", None),
+        ("-O2 -Lamp", "-Lamp"),
+        ("amp", "amp"),
+        ("clamp", None),
+        ("example", None),
+        ("fc_autotune_fp16.log", None),
+        ("/opt/fp16/lib", None),
+        ("torch.half", "half"),
+        ("torch.int8", "int8"),
         ("16", None),
     ],
 )
 def test_a_variable_that_lowers_the_precision_is_not_taken_over(value: str, named: str | None) -> None:
     why = lowers_precision(value)
+    assert (why is None) == (named is None)
+    assert named is None or f"names the precision {named}," in str(why)
+
+
+@pytest.mark.parametrize(
+    "name, value, named",
+    [
+        ("XTCL_USE_FP16", "1", "FP16"),
+        ("NVIDIA_TF32_OVERRIDE", "1", "TF32"),
+        ("ACME_AMP", "on", "AMP"),
+        ("NVIDIA_TF32_OVERRIDE", "0", None),
+        ("XTCL_USE_FP16", "false", None),
+        ("XDNN_FC_INT16_FILE", "tuned.log", None),
+        ("ACME_DISABLE_FP16", "1", None),
+        ("ACME_CHAMPION", "1", None),
+    ],
+)
+def test_a_variable_may_name_the_precision_itself_and_have_it_on(name: str, value: str, named: str | None) -> None:
+    why = lowers_precision(value, name)
     assert (why is None) == (named is None)
     assert named is None or f"names the precision {named}," in str(why)
 
@@ -204,7 +236,8 @@ def test_a_compiler_whose_foo_time_is_not_nothing_is_told(tmp_path: Path, return
 def test_what_containers_are_given_is_of_the_vendor_of_the_list(tmp_path: Path) -> None:
     moved = again(tmp_path, {"training/run_benchmarks/config/test_conf.py": THEIRS, **dict.fromkeys(HOST, "")})
     for key in ("ACCE_CONTAINER_OPT", "ACCE_VISIBLE_DEVICE_ENV_NAME"):
-        assert row(moved, "training/run_benchmarks/config/test_conf.py", key).why == "is of forge, as VENDOR there says"
+        told = row(moved, "training/run_benchmarks/config/test_conf.py", key).why
+        assert told == "is of vendor forge, as VENDOR in training/run_benchmarks/config/test_conf.py says"
     assert "vendors/acme/container.yaml" not in moved.files
     assert "visible_devices_variable = None" in moved.files["vendors/acme/__init__.py"]
 
@@ -253,10 +286,16 @@ def test_what_computes_is_refused_with_its_line_and_the_rest_is_read(tmp_path: P
     moved = again(tmp_path, {file: COMPUTED})
     refused = {(each.line, each.key) for each in moved.rows if each.file == file and each.fate == "refused"}
     assert refused == {
-        *[(1, ""), (4, "train_batch_size"), (5, "learning_rate"), (7, "eval_batch_size"), (7, "other")],
+        *[
+            (1, "line: import torch_acme"),
+            (4, "train_batch_size"),
+            (5, "learning_rate"),
+            (7, "eval_batch_size"),
+            (7, "other"),
+        ],
         *[(8, "weight_decay"), (10, "gradient_accumulation_steps"), (11, "log_freq")],
     }
-    assert "imports torch_acme, which is no file of the adaptation" in row(moved, file, "").why
+    assert "imports torch_acme, which is no file of the adaptation" in row(moved, file, "line: import torch_acme").why
     assert moved.files["vendors/acme/configs/training/bert/Z100x1x8.yaml"].endswith("\nnum_workers: 3\n")
 
 

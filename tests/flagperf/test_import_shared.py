@@ -63,7 +63,7 @@ def rows(moved: Moved, file: str, key: str) -> list[Row]:
         (f"{VIT}/parameters.yaml", "weights", "redundant", "use --weights"),
         (f"{VIT}/parameters.yaml", "input_size", "redundant", "the same here (image_size)"),
         (f"{VIT}/parameters.yaml", "num_classes", "unknown", "nothing that is called so"),
-        (f"{VIT}/parameters.yaml", "log_freq", "taken over", "configs/inference/vit.yaml: log_freq"),
+        (f"{VIT}/parameters.yaml", "log_freq", "redundant", "theirs 5, here 30 in profile standard"),
         (f"{VIT}/parameters.yaml", "batch_size", "redundant", "exits with an error: the key is in both"),
         (f"{VIT}/configurations.yaml", "compiler", "redundant", "acme_configurations.yaml says it"),
         ("inference/benchmarks/vit_l_16/pytorch/requirements.txt", "torch", "redundant", "requirements.txt here"),

@@ -21,7 +21,14 @@ _QUOTED = re.compile(r"""'[^']*'|"(?:\\.|[^"\\])*"|\\.""")
 _TOKEN = re.compile(r"[;&|]+|[()]|[^\s;&|()]+")
 _FUNCTION = re.compile(r"^(function\s+[\w-]+\s*(\(\s*\))?|[\w-]+\s*\(\s*\))")
 
-_LOWER = re.compile(r"(?<![a-z0-9])((u?int|fp|float|bfloat|bf)(4|8|16)|tf32|half)(?![a-z0-9])", re.IGNORECASE)
+_LOWER = re.compile(
+    r"(?:(?<![a-z0-9])((u?int|fp|float|bfloat|bf)(4|8|16)|tf32|half|amp)|(?<![^\s,;:=])-lamp)(?![a-z0-9])",
+    re.IGNORECASE,
+)
+_ON = re.compile(r"true|on|yes|y|t|enabled?|0*[1-9][0-9]*", re.IGNORECASE)
+_NOT = re.compile(r"(?<![a-z0-9])(disabled?|no|not|without)_", re.IGNORECASE)
+_FILE = re.compile(r"(\.{0,2}|~)/|.*\.(?!half$|amp$|[a-z]*(4|8|16|32)$)[a-z]{1,5}[0-9]?$", re.IGNORECASE)
+"""A path, or a file's name: not torch.half, nor torch.int8."""
 
 
 class Line(NamedTuple):
@@ -37,9 +44,16 @@ class Line(NamedTuple):
     under: str = ""
 
 
-def lowers_precision(value: str) -> str | None:
-    """Why a variable of that value is not taken over, where it names a lower precision; None where it names none."""
-    named = _LOWER.search(value)
+def lowers_precision(value: str, name: str = "") -> str | None:
+    """Why a variable is not taken over, where it names a lower precision; None where it names none.
+
+    It may do so in its value, but for names of files, or in its own name where its value is on.
+    """
+    words = [word for word in re.split(r"[\s,;:=]+", value) if not _FILE.match(word)]
+    named = _LOWER.search(" ".join(words))
+    if named is None and _ON.fullmatch(value.strip()):
+        named = _LOWER.search(name)
+        named = None if named and _NOT.search(name[: named.start()]) else named
     if named is None:
         return None
     return f"names the precision {named[0]}, which nothing would tell: declare it in training_precisions, and --set it"

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from proofmark.errors import ConfigurationError
 from proofmark.flagperf.adaptation.fates import Fate
 from proofmark.flagperf.adaptation.moved import Moved
-from proofmark.flagperf.adaptation.python_source import read_python
+from proofmark.flagperf.adaptation.python_source import lines_within, read_python
 from proofmark.flagperf.host_file import HostFile
 from proofmark.launch.cluster.cluster_file import Cluster
 from proofmark.launch.cluster.container_file import ContainerSettings
@@ -45,18 +45,21 @@ class _Given(NamedTuple):
     file: Path
     line: int
     value: Any
+    lines: Mapping[str, int] | None = None
+    """Of the parts of a value that has several."""
 
 
 def move_hosts(moved: Moved) -> None:
     """Read what says where to run, and what."""
     taken: dict[str, _Given] = {}
     lists: list[tuple[str, _Given, Mapping[str, Any]]] = []
+    whose: dict[Path, _Given] = {}
     for file in _files(moved):
         values = dict(_values(moved, file))
-        whose = values["VENDOR"].value if "VENDOR" in values else moved.checkout.vendor
+        if "VENDOR" in values:
+            whose[file.parent] = values["VENDOR"]
         for key, given in values.items():
-            if key.startswith("ACCE_") and whose != moved.checkout.vendor:
-                why = f"is of {whose}, as VENDOR there says"
+            if why := _of_another(moved, key, whose.get(file.parent)):
                 moved.tell(given.file, given.line, key, given.value, "illegal", why=why)
             elif key == "CASES":
                 lists.append((key, given, {name: each.value for name, each in values.items()}))
@@ -75,6 +78,17 @@ def move_hosts(moved: Moved) -> None:
     _tell_others(moved, taken)
 
 
+def _of_another(moved: Moved, key: str, vendor: _Given | None) -> str:
+    """Why a key is another vendor's; empty where it is not. A cluster_conf.py goes with the test_conf.py beside it."""
+    if vendor is None or vendor.value == moved.checkout.vendor:
+        return ""
+    if key == "VENDOR":
+        return f"--vendor says {moved.checkout.vendor}: of another's list no CASES, HOSTS and ACCE_ keys are taken over"
+    if key in ("CASES", "HOSTS") or key.startswith("ACCE_"):
+        return f"is of vendor {vendor.value}, as VENDOR in {moved.checkout.shown(vendor.file)} says"
+    return ""
+
+
 def _files(moved: Moved) -> list[Path]:
     checkout = moved.checkout
     config = checkout.training / "run_benchmarks" / "config" if checkout.training else None
@@ -91,7 +105,8 @@ def _values(moved: Moved, file: Path) -> Iterator[tuple[str, _Given]]:
             value = each.what.removeprefix("computes: ")
             moved.tell(each.file, each.line, each.key, value, "redundant", why=NOT_NEEDED[each.key])
         moved.tell_refused(read, frozenset((each.file, each.line) for each in known))
-        yield from ((key, _Given(file, each.line, each.value)) for key, each in read.values.items())
+        lines = lines_within(file, moved.checkout.root, "CASES")
+        yield from ((key, _Given(file, each.line, each.value, lines)) for key, each in read.values.items())
         return
     try:
         yield from ((key, _Given(file, 0, value)) for key, value in load_mapping(file, moved.checkout.root).items())
@@ -110,13 +125,11 @@ def _move_runs(moved: Moved, taken: dict[str, _Given], lists: list[tuple[str, _G
     for key, given, names in lists:
         for shown, theirs, data in _listed(given.value, names):
             fate, told = _move_entry(moved, theirs, data, runs)
-            moved.tell(given.file, given.line, f"{key}: {shown}", data, fate, **told)
+            line = (given.lines or {}).get(shown, given.line)
+            moved.tell(given.file, line, f"{key}: {shown}", data, fate, **told)
     if "VENDOR" in taken:
         given = taken.pop("VENDOR")
-        same = given.value == moved.checkout.vendor
-        why = f"--vendor says {moved.checkout.vendor}: look at the chips of its CASES"
-        told = {"here": f"{RUNS}: VENDOR"} if same else {"why": why}
-        moved.tell(given.file, given.line, "VENDOR", given.value, "taken over" if same else "illegal", **told)
+        moved.tell(given.file, given.line, "VENDOR", given.value, "taken over", here=f"{RUNS}: VENDOR")
     values = {"VENDOR": moved.checkout.vendor, **_settings(moved, taken), "CASES": runs}
     if runs:
         moved.write_yaml(RUNS, values, "Of FlagPerf's lists of runs: pytest suites/<suite> --host-config FILE")

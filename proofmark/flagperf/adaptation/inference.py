@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from proofmark.errors import ConfigurationError
+from proofmark.flagperf.adaptation.fates import Fate
 from proofmark.flagperf.adaptation.moved import Moved
 from proofmark.flagperf.adaptation.needs import take_inference_requirements
 from proofmark.flagperf.adaptation.our_cases import OurCase
@@ -13,6 +15,8 @@ from proofmark.flagperf.adaptation.shared_keys import fate_of_shared
 from proofmark.rules.strict_yaml import load_mapping
 
 SUITE, ENDING = "inference", "configurations.yaml"
+SHARED = (ENDING, "parameters.yaml")
+"""What all vendors share of a case."""
 
 
 class _Value(NamedTuple):
@@ -32,7 +36,7 @@ def move_inference(moved: Moved) -> None:
             if own:
                 why = moved.cases.nearest(SUITE, folder.name)
                 moved.tell(folder, 0, "", None, "unknown", why=why)
-                _tell_all(moved, own)
+                _tell_all(moved, folder, own)
             continue
         if case.file.case != folder.name:
             moved.tell(folder, 0, "", None, "renamed", here=case.name)
@@ -53,27 +57,30 @@ def _vendors_files(moved: Moved, folder: Path) -> list[Path]:
     return sorted(mine, key=lambda path: len(path.name))
 
 
-def _tell_all(moved: Moved, files: list[Path]) -> None:
-    for path in files:
+def _tell_all(moved: Moved, folder: Path, own: list[Path]) -> None:
+    """Of a case that is not here."""
+    for path in (folder / name for name in SHARED):
+        if path.exists():
+            moved.tell(path, 0, "", None, "unknown", why="its case is not here, nor a use for any of its keys")
+    for path in own:
         for key, value in _read(moved, path).items():
             moved.tell(path, 0, key, value, "unknown", why="its case is not here")
 
 
 def _move_case(moved: Moved, case: OurCase, folder: Path, own: list[Path]) -> None:
-    values, parameters = _shared(moved, case, folder)
-    for path in own[:1]:
-        for key, value in _read(moved, path).items():
-            theirs = _theirs(key, value, values, parameters)
-            if key in values:
-                why = f"{moved.checkout.shown(path)} says it"
-                moved.tell(values[key].file, 0, key, values[key].value, "redundant", why=why)
-            values[key] = _Value(path, value, theirs)
+    shared, parameters = (_read(moved, folder / name) for name in SHARED)
+    values = {
+        key: _Value(path, value, _theirs(key, value, shared, parameters))
+        for path in own[:1]
+        for key, value in _read(moved, path).items()
+    }
+    _tell_shared(moved, case, folder, (shared, parameters), values)
     for path in own[1:]:
         for key, value in _read(moved, path).items():
             why = "a case has one file of a vendor's; give it on the command line: --compiler NAME --set KEY=VALUE"
             moved.tell(path, 0, key, value, "illegal", why=why)
     target = f"{moved.package}/configs/{case.name}.yaml"
-    settings = _fates(moved, case, values, target)
+    settings = _fates(moved, case, values, {**parameters, **shared}, target)
     moved.write_yaml(
         target, settings, f"Of FlagPerf's {moved.checkout.shown(folder)}; what is not here, import.md tells"
     )
@@ -83,48 +90,48 @@ def _move_case(moved: Moved, case: OurCase, folder: Path, own: list[Path]) -> No
     take_inference_requirements(moved, case, benchmarks)
 
 
-def _shared(moved: Moved, case: OurCase, folder: Path) -> tuple[dict[str, _Value], dict[str, Any]]:
-    """What all vendors share: settings, and all of parameters.yaml, of which the settings are among the former.
-
-    What is the task's in parameters.yaml no vendor says: it is told here, and is not held against our rules.
-    """
-    shared, path = folder / "configurations.yaml", folder / "parameters.yaml"
-    values = {key: _Value(shared, value) for key, value in _read(moved, shared).items()}
-    parameters = _read(moved, path)
-    for key, value in parameters.items():
-        if key in values:
-            why = f"{moved.checkout.shown(shared)} says it"
-            theirs = "FlagPerf exits with an error: the key is in both"
-            moved.tell(path, 0, key, value, "redundant", why=why, theirs=theirs)
-        elif case.setting(key):
-            values[key] = _Value(path, value)
-        else:
-            fate, why = fate_of_shared(moved, case, key, value)
-            moved.tell(path, 0, key, value, fate, why=why)
-    return values, parameters
+def _tell_shared(
+    moved: Moved, case: OurCase, folder: Path, shared: tuple[Mapping[str, Any], ...], own: Mapping[str, _Value]
+) -> None:
+    """What all vendors share is the case's own: it is told, and no vendor's to set."""
+    configurations, path = shared[0], folder / ENDING
+    for name, values in zip(SHARED, shared, strict=True):
+        for key, value in values.items():
+            told: dict[str, str] = {}
+            fate: Fate = "redundant"
+            if name != ENDING and key in configurations:
+                why = f"{moved.checkout.shown(path)} says it"
+                told = {"theirs": "FlagPerf exits with an error: the key is in both"}
+            elif key in own:
+                why = f"{moved.checkout.shown(own[key].file)} says it"
+            else:
+                fate, why = fate_of_shared(moved, case, key, value)
+            moved.tell(folder / name, 0, key, value, fate, why=why, **told)
 
 
-def _theirs(key: str, value: Any, values: dict[str, _Value], parameters: dict[str, Any]) -> str:
+def _theirs(key: str, value: Any, values: Mapping[str, Any], parameters: Mapping[str, Any]) -> str:
     """What FlagPerf's merge says of a vendor's key."""
     if key in parameters:
         return "FlagPerf exits with an error: the key is in parameters.yaml"
     if key not in values:
         return "FlagPerf warns of a new key"
-    return "FlagPerf exits with an error: equal to configurations.yaml" if values[key].value == value else ""
+    return "FlagPerf exits with an error: equal to configurations.yaml" if values[key] == value else ""
 
 
-def _fates(moved: Moved, case: OurCase, values: dict[str, _Value], target: str) -> dict[str, Any]:
-    """Tell the fate of each key; the settings that stand."""
+def _fates(
+    moved: Moved, case: OurCase, values: Mapping[str, _Value], shared: Mapping[str, Any], target: str
+) -> dict[str, Any]:
+    """Tell the fate of each of the vendor's own keys; the settings that stand."""
     names = {key: _name(case, key) for key in values}
     asked = {names[key]: each.value for key, each in values.items() if case.parameter(key) is None}
-    compiler = asked.get("compiler")
+    compiler = asked.get("compiler", shared.get("compiler"))
     engines = [path.stem for path in moved.checkout.engines]
-    foreign = compiler is not None and compiler not in engines
+    foreign = asked.get("compiler") is not None and compiler not in engines
     if foreign:
         del asked["compiler"]
-    elif compiler:
+    elif compiler in engines:
         moved.facts.compiler = moved.facts.compiler or str(compiler)
-    moved.facts.precisions.add("fp16" if asked.get("fp16") else "fp32")
+    moved.facts.precisions.add("fp16" if asked.get("fp16", shared.get("fp16")) else "fp32")
     verdicts = case.held(moved.checkout.vendor, asked, compiler=moved.facts.compiler)
     for key, each in values.items():
         told = {"theirs": each.theirs}

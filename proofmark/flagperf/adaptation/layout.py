@@ -29,6 +29,12 @@ class CaseFolder(NamedTuple):
         found = ((_SCALE.fullmatch(path.name), path) for path in sorted((self.path / "config").glob("config_*.py")))
         return [(match["scale"], path) for match, path in found if match and not match["scale"].endswith("common")]
 
+    @property
+    def nameless_files(self) -> list[Path]:
+        """Those that are called like settings, but by whose names FlagPerf would never find any."""
+        found = {path for path in (self.path / "config").glob("config_*") if path.is_file() and path.suffix != ".pyc"}
+        return sorted(found - {path for _, path in self.scale_files})
+
 
 @dataclass(frozen=True)
 class Checkout:
@@ -71,6 +77,13 @@ class Checkout:
         """The vendor's monitors."""
         own = f"{self.vendor}/{self.vendor}_monitor.py"
         return [*self._files(self.training, own), *self._files(self.inference, f"docker_images/{own}")]
+
+    @property
+    def images(self) -> list[Path]:
+        """What the vendor's images are made by."""
+        places = [(self.training, f"{self.vendor}/docker_image*"), (self.inference, f"docker_images/{self.vendor}")]
+        names = ("Dockerfile", "*_install.sh")
+        return [path for part, place in places for name in names for path in self._files(part, f"{place}/**/{name}")]
 
     @property
     def vendors(self) -> list[str]:

@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 from proofmark.flagperf.adaptation.fates import Fate, MutableCheck, Row
-from proofmark.flagperf.adaptation.layout import Checkout
+from proofmark.flagperf.adaptation.layout import CaseFolder, Checkout
 from proofmark.flagperf.adaptation.our_cases import OurCases
 from proofmark.flagperf.adaptation.python_source import PythonFile
 
@@ -76,6 +76,11 @@ class Moved:
         if known != backend:
             return "illegal", {"why": f"{whose} says {known!r}: a vendor has one backend, for all its cases"}
         return "renamed", {"here": f"{self.package}/__init__.py: distributed_backend"}
+
+    def absence(self, folder: CaseFolder) -> str:
+        """What is not here of a training's folder that there is no case for."""
+        elsewhere = self.cases.find("training", folder.model) is not None
+        return f"its framework {folder.framework} is not here" if elsewhere else "its case is not here"
 
     def not_written(self, path: str, why: str) -> None:
         """Of what was to stand in a file of ours that there is no reason to write: it is the user's to move."""

@@ -20,11 +20,12 @@ def move_environment(moved: Moved, case: OurCase | None, folder: CaseFolder) -> 
     """Read what lies beside a training's settings."""
     config = folder.path / "config"
     needs = moved.facts.needs.setdefault(case.name, CaseNeeds()) if case else None
-    _take_variables(moved, needs, case, config / "environment_variables.sh")
-    take_requirements(moved, needs, case, config / "requirements.txt")
+    absent = moved.absence(folder)
+    _take_variables(moved, needs, case, config / "environment_variables.sh", absent)
+    take_requirements(moved, needs, case, config / "requirements.txt", absent=absent)
 
 
-def _take_variables(moved: Moved, needs: CaseNeeds | None, case: OurCase | None, path: Path) -> None:
+def _take_variables(moved: Moved, needs: CaseNeeds | None, case: OurCase | None, path: Path, absent: str) -> None:
     """The variables of a script, into a case's needs. Of one that is set twice the last counts, as in a shell."""
     lines = list(exports(_text(moved, path)))
     last = {line.name: at for at, line in enumerate(lines) if not (line.under or _forbidden(line))}
@@ -32,10 +33,10 @@ def _take_variables(moved: Moved, needs: CaseNeeds | None, case: OurCase | None,
         here = f"{moved.package}/environment.yaml: cases: {case.name if case else ''}: variables: {line.name}"
         if line.value is None:
             moved.tell(path, line.number, line.name, None, "refused", why=line.why)
+        elif needs is None:
+            moved.tell(path, line.number, line.name, line.value, "unknown", why=absent)
         elif why := _forbidden(line):
             moved.tell(path, line.number, line.name, line.value, "illegal", why=why)
-        elif needs is None:
-            moved.tell(path, line.number, line.name, line.value, "unknown", why="its case is not here")
         elif line.under:
             why = f"only under a condition: {line.under}; write it there if it always holds"
             moved.tell(path, line.number, line.name, line.value, "by hand", here=here, why=why)
@@ -51,18 +52,23 @@ def _take_variables(moved: Moved, needs: CaseNeeds | None, case: OurCase | None,
 
 def _forbidden(line: Line) -> str:
     """Why a variable is not taken over whatever the case; empty where it may be."""
-    return line.why or may_not_be_set(line.name) or lowers_precision(line.value or "") or ""
+    return line.why or may_not_be_set(line.name) or lowers_precision(line.value or "", line.name) or ""
 
 
 def take_requirements(
-    moved: Moved, needs: CaseNeeds | None, case: OurCase | None, path: Path, there: Set[str] = frozenset()
+    moved: Moved,
+    needs: CaseNeeds | None,
+    case: OurCase | None,
+    path: Path,
+    there: Set[str] = frozenset(),
+    absent: str = "",
 ) -> None:
     """The packages of a list, into a case's needs, but for those that are there anyway."""
     for line in requirements(_text(moved, path)):
         if line.value is None:
             moved.tell(path, line.number, line.name, None, "refused", why=line.why)
         elif needs is None or case is None:
-            moved.tell(path, line.number, line.name, line.value, "unknown", why="its case is not here")
+            moved.tell(path, line.number, line.name, line.value, "unknown", why=absent)
         elif canonicalize_name(line.name) in there:
             why = "requirements.txt here names it, for every vendor"
             moved.tell(path, line.number, line.name, line.value, "redundant", why=why)

@@ -97,6 +97,10 @@ def move_package(moved: Moved) -> None:
         _move_peaks(moved, path)
     for path in moved.checkout.monitors:
         moved.tell(path, 0, "", None, "by hand", here=f"{moved.package}/__init__.py: monitor()")
+    for path in moved.checkout.images:
+        made = path.name == "Dockerfile"
+        why = "write it there, or give the image by --container IMAGE" if made else "its steps are RUN lines there"
+        moved.tell(path, 0, "", None, "by hand", here=f"{moved.package}/Containerfile", why=why)
     for path in moved.checkout.elsewhere:
         moved.tell(path, 0, "", None, "unknown", why="there is no suite of it here")
     engines = _move_engines(moved)

@@ -4,12 +4,22 @@ from __future__ import annotations
 
 import ast
 import math
+import operator
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 LARGEST, LEVELS = 100_000, 20
 """Values and characters of a value, and how deep it may be: names are resolved, so that a short file can say a large
 value."""
+
+GREATEST = 10**18
+"""No whole number that is computed here, nor any on the way to it, is as large."""
+
+_OPERATORS: Mapping[type[ast.operator], Callable[[int, int], int]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+}
 
 LONGEST = 60
 """Characters of a line that are quoted."""
@@ -29,6 +39,8 @@ class NotLiteral(Exception):
 
 def literal_of(node: ast.expr, names: Mapping[str, Assigned]) -> Any:
     """A plain value: a constant, a known name, a module's, a list or mapping of these, or texts or lists put together.
+
+    Of arithmetic only sums, differences and products of whole numbers that are written out are one.
 
     Raises:
         NotLiteral: it is anything else.
@@ -50,9 +62,28 @@ def literal_of(node: ast.expr, names: Mapping[str, Assigned]) -> Any:
         raise NotLiteral(f"takes '{node.id}', which has no literal value here")
     if isinstance(node, ast.Attribute) and (whole := _dotted(node)) in names:
         return names[whole].value
+    if isinstance(node, ast.JoinedStr) and all(isinstance(part, ast.Constant) for part in node.values):
+        text = "".join(str(part.value) for part in node.values if isinstance(part, ast.Constant))
+        return _plain(text, node)
+    if (number := _whole(node)) is not None:
+        return number
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
         return joined(literal_of(node.left, names), literal_of(node.right, names), node)
     raise NotLiteral(f"computes: {quoted(node)}")
+
+
+def _whole(node: ast.expr) -> int | None:
+    """A whole number as it is written out, or the sum, difference or product of such; None for anything else."""
+    number = None
+    if isinstance(node, ast.Constant) and type(node.value) is int:
+        number = node.value
+    elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        inner = _whole(node.operand)
+        number = None if inner is None else -inner
+    elif isinstance(node, ast.BinOp) and type(node.op) in _OPERATORS and (right := _whole(node.right)) is not None:
+        left = _whole(node.left)
+        number = None if left is None else _OPERATORS[type(node.op)](left, right)
+    return number if number is not None and abs(number) < GREATEST else None
 
 
 def _dotted(node: ast.expr) -> str:

@@ -29,12 +29,13 @@ DEEPEST = 8
 MOST = 2_000
 """Names that a file sets, or lines that are none."""
 
-NO_SETTINGS = frozenset({"__future__", "typing"})
-"""Modules that say how a file is read, or of what type a value is: nothing is lost without them."""
+NO_SETTINGS = frozenset({"__future__", "os", "typing"})
+"""Modules that say how a file is read, of what type a value is, or what a line that computes needs: nothing is lost
+without them."""
 
 
 class Refused(NamedTuple):
-    """A line that is no literal assignment. `key` is the name that it would have set, empty where it sets none."""
+    """A line that is no literal assignment. `key` is the name that it would have set, or else the line."""
 
     file: str
     line: int
@@ -50,11 +51,22 @@ class PythonFile:
     refused: list[Refused] = field(default_factory=list)
     modules: dict[str, Assigned] = field(default_factory=dict)
     """What the modules have that it imports whole, as it calls it: `common.lr`."""
+    replaced: list[tuple[str, Assigned, Assigned]] = field(default_factory=list)
+    """Names that were set before, each with what it was and what it became."""
+    sources: set[Path] = field(default_factory=set)
+    """All files that it imports."""
 
     @property
     def plain(self) -> dict[str, Any]:
         """The values alone."""
         return {key: assigned.value for key, assigned in self.values.items()}
+
+    def put(self, name: str, value: Assigned) -> None:
+        """Have a name's value."""
+        before = self.values.get(name)
+        if before is not None and before != value:
+            self.replaced.append((name, before, value))
+        self.values[name] = value
 
     @property
     def known(self) -> Mapping[str, Assigned]:
@@ -102,6 +114,23 @@ def returned_by(path: Path, root: Path, function: str) -> list[ast.expr]:
     found = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name == function]
     returns = [node.value for each in found for node in ast.walk(each) if isinstance(node, ast.Return)]
     return list(returns[-1].elts) if returns and isinstance(returns[-1], ast.Tuple) else []
+
+
+def lines_within(path: Path, root: Path, name: str) -> dict[str, int]:
+    """Lines of a mapping's keys, or of a list's texts, that a file gives a name; none without one."""
+    try:
+        tree = _parsed(text_of(path, root))
+    except (ConfigurationError, NotLiteral):
+        return {}
+    lines: dict[str, int] = {}
+    for statement in tree.body:
+        targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
+        if any(isinstance(target, ast.Name) and target.id == name for target in targets):
+            value = getattr(statement, "value", None)
+            parts = value.keys if isinstance(value, ast.Dict) else getattr(value, "elts", [])
+            texts = [part for part in parts if isinstance(part, ast.Constant) and isinstance(part.value, str)]
+            lines |= {str(part.value): part.lineno for part in texts}
+    return lines
 
 
 def names_in(path: Path, root: Path) -> set[str]:
@@ -177,7 +206,8 @@ class _Reader:
     def _set(self, file: PythonFile, shown: str, statement: ast.stmt, names: list[str], value: Any) -> None:
         if room_after(value, LARGEST, LEVELS) < 0:
             raise NotLiteral(f"is larger than a setting can be: {quoted(statement)}")
-        file.values |= dict.fromkeys(names, Assigned(value, shown, statement.lineno))
+        for name in names:
+            file.put(name, Assigned(value, shown, statement.lineno))
 
     def _refuse(self, file: PythonFile, shown: str, statement: ast.stmt, what: str) -> None:
         """Whatever it would have set is unknown from here on."""
@@ -190,7 +220,9 @@ class _Reader:
         names |= dict.fromkeys(name for name in map(_changed, ast.walk(statement)) if name in changeable)
         for name in names:
             file.values.pop(name, None)
-        file.refused += [Refused(shown, statement.lineno, name, what) for name in names or [""]]
+        file.refused += [
+            Refused(shown, statement.lineno, name, what) for name in names or [f"line: {quoted(statement)}"]
+        ]
 
     def _import(self, file: PythonFile, statement: ast.Import | ast.ImportFrom, within: tuple[Path, ...]) -> None:
         module = statement.module or "" if isinstance(statement, ast.ImportFrom) else ""
@@ -201,29 +233,36 @@ class _Reader:
             return
         path = self._find(module, within)
         if path is None:
-            raise NotLiteral(f"imports {module}, which is no file of the adaptation: nothing of it is read")
-        found = self.read(path, within)
-        file.refused += found.refused
+            raise NotLiteral(f"imports {module}, which is no file of the adaptation: nothing of that is read")
+        found = self._of_module(file, path, within)
         for alias in statement.names:
             names = [name for name in found.values if name[:1] != "_"] if alias.name == "*" else [alias.name]
             for name in names:
                 if name not in found.values:
                     raise NotLiteral(f"imports {name}, which is no literal value in {path.name}")
-                file.values[alias.asname or name] = found.values[name]
+                file.put(alias.asname or name, found.values[name])
 
     def _import_whole(self, file: PythonFile, aliases: Iterable[ast.alias], within: tuple[Path, ...]) -> None:
         missing = []
         for alias in aliases:
             path = self._find(alias.name, within)
             if path is not None:
-                found = self.read(path, within)
-                file.refused += found.refused
+                found = self._of_module(file, path, within)
                 called = alias.asname or alias.name
                 file.modules |= {f"{called}.{name}": each for name, each in found.values.items()}
             elif alias.name not in NO_SETTINGS:
                 missing.append(alias.name)
         if missing:
-            raise NotLiteral(f"imports {', '.join(missing)}, which is no file of the adaptation: nothing of it is read")
+            named = ", ".join(missing)
+            raise NotLiteral(f"imports {named}, which is no file of the adaptation: nothing of that is read")
+
+    def _of_module(self, file: PythonFile, path: Path, within: tuple[Path, ...]) -> PythonFile:
+        """A module that a file imports."""
+        found = self.read(path, within)
+        file.refused += found.refused
+        file.replaced += found.replaced
+        file.sources |= {path, *found.sources}
+        return found
 
     def _find(self, module: str, within: tuple[Path, ...]) -> Path | None:
         """The file of a module, which lies beside the one that imports it or in a folder of the case's settings."""

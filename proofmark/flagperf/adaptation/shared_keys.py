@@ -7,6 +7,7 @@ from typing import Any
 from proofmark.flagperf.adaptation.fates import Fate, shown
 from proofmark.flagperf.adaptation.moved import Moved
 from proofmark.flagperf.adaptation.our_cases import OurCase
+from proofmark.names import renamed
 
 PRECISIONS = {"fp16": "fp16", "amp": "fp16", "use_amp": "fp16", "bf16": "bf16", "use_bf16": "bf16", "tf32": "tf32"}
 """Switches of FlagPerf's cases, and which precision each stands for."""
@@ -29,7 +30,7 @@ OF_THE_PACKAGE = {"dist_backend": "__init__.py: distributed_backend", "theoryflo
 
 def ours_of(case: OurCase, key: str, value: Any) -> tuple[str | None, Any]:
     """Our setting and its value for a key of theirs."""
-    if key in PRECISIONS and isinstance(value, bool):
+    if key in PRECISIONS and isinstance(value, bool) and "precision" in case.file.settings:
         return "precision", PRECISIONS[key] if value else "fp32"
     return case.setting(key), value
 
@@ -58,8 +59,8 @@ def _of_the_task(case: OurCase, key: str) -> tuple[str, Any] | None:
     parameters = case.file.parameters.model_dump()
     model = parameters.get("model")
     name = case.parameter(key)
-    if name is None and isinstance(model, dict) and key in model:
-        return f"model: {key}", model[key]
+    if name is None and isinstance(model, dict) and (size := key if key in model else renamed(key, model)):
+        return f"model: {size}", model[size]
     words = key.lower().split("_")
     name = name or next((each for each in ("target", "seed") if each in words and each in parameters), None)
     return None if name is None else (name, parameters[name])

@@ -50,22 +50,24 @@ def read_standard(moved: Moved, folder: CaseFolder) -> Standard:
         moved.tell(files[1], 0, "mutable_params", None, "refused", why="is no list of names there")
     known = frozenset(map(str, mutable)) if isinstance(mutable, list) else None
     lists = {key: each for key, each in (listed.values if listed else {}).items() if isinstance(each.value, list)}
-    return Standard(base.values if base else {}, not (base and base.refused), known, lists)
+    return Standard(base.values if base else {}, base is not None and not base.refused, known, lists)
 
 
-def tell_standard(moved: Moved, case: OurCase | None, standard: Standard, said: Set[str]) -> None:
+def tell_standard(moved: Moved, case: OurCase | None, folder: CaseFolder, standard: Standard, said: Set[str]) -> None:
     """Tell what became of the case's own keys: none of them is the vendor's, so that none is illegal.
 
     Args:
         moved: the adaptation.
         case: ours.
+        folder: the vendor's.
         standard: theirs.
         said: what the vendor's settings say at every scale.
     """
     if case is None:
         files = dict.fromkeys(each.file for each in (*standard.values.values(), *standard.lists.values()))
         for file in files:
-            moved.tell(file, 0, "", None, "unknown", why="its case is not here, nor a use for any of its keys")
+            why = f"{moved.absence(folder)}, nor a use for any of its keys"
+            moved.tell(file, 0, "", None, "unknown", why=why)
         return
     for key, each in standard.values.items():
         if key.startswith("_"):

@@ -31,6 +31,7 @@ def move_trainings(moved: Moved) -> None:
         case = _case_of(moved, folder)
         written: dict[str, Path] = {}
         said: list[set[str]] = []
+        read: list[PythonFile] = []
         for name, path in folder.scale_files:
             file = read_python(path, moved.checkout.root, [moved.checkout.base_of(folder)])
             mine = {key: each for key, each in file.values.items() if not key.startswith("_")}
@@ -38,12 +39,61 @@ def move_trainings(moved: Moved) -> None:
                 wrong = [key for key in mine if key not in standard.mutable]
                 files, breaking = files + 1, breaking + bool(wrong)
                 assignments, off = assignments + len(mine), off + len(wrong)
-            _move_scale(moved, case, standard, name, path, file, mine, written)
+            _move_scale(moved, folder, case, standard, name, path, file, mine, written)
             said.append({*mine, *(each.key for each in file.refused)})
-        tell_standard(moved, case, standard, set.intersection(*said) if said else set())
+            read.append(file)
+        _tell_replaced(moved, read)
+        _tell_nameless(moved, folder, read)
+        tell_standard(moved, case, folder, standard, set.intersection(*said) if said else set())
         move_environment(moved, case, folder)
         _tell_code(moved, case, folder)
     moved.check = MutableCheck(files, breaking, assignments, off)
+
+
+def _tell_replaced(moved: Moved, read: list[PythonFile]) -> None:
+    """What no settings are left with, since each that has it sets it again: the last place of the first that does."""
+    kept = {(key, each) for file in read for key, each in _places(file)}
+    for key, before, after in (each for file in read for each in file.replaced):
+        if key[:1] != "_" and (key, _place(before)) not in kept:
+            kept.add((key, _place(before)))
+            why = f"set again in {moved.checkout.shown(after.file)}:{after.line}"
+            moved.tell(before.file, before.line, key, before.value, "redundant", why=why)
+
+
+def _place(assigned: Assigned) -> tuple[str, int]:
+    return assigned.file, assigned.line
+
+
+def _places(file: PythonFile) -> list[tuple[str, tuple[str, int]]]:
+    return [(key, _place(each)) for key, each in file.values.items()]
+
+
+def _tell_nameless(moved: Moved, folder: CaseFolder, read: list[PythonFile]) -> None:
+    """Files by whose names nobody finds settings; what others import needs no such name."""
+    imported = {path for file in read for path in file.sources}
+    for path in folder.nameless_files:
+        if path not in imported:
+            moved.tell(
+                path,
+                0,
+                "",
+                None,
+                "illegal",
+                why="is no config_<chip>x<nodes>x<processes>.py, and no settings import it",
+            )
+
+
+def _tell_refused(moved: Moved, case: OurCase | None, file: PythonFile) -> None:
+    """Each line that was not read. A scaler of gradients is code, and has its place."""
+    scalers = [each for each in file.refused if case and "GradScaler" in f"{each.key} {each.what}"]
+    for each in scalers:
+        here = f"{_adapter(moved, case)}: TrainingAdapter.autocast"
+        moved.tell(each.file, each.line, each.key, None, "by hand", here=here, why="scales gradients")
+    moved.tell_refused(file, frozenset((each.file, each.line) for each in scalers))
+
+
+def _adapter(moved: Moved, case: OurCase | None) -> str:
+    return f"{moved.package}/training/{case.file.case if case else '<case>'}.py"
 
 
 def _case_of(moved: Moved, folder: CaseFolder) -> OurCase | None:
@@ -61,6 +111,7 @@ def _case_of(moved: Moved, folder: CaseFolder) -> OurCase | None:
 
 def _move_scale(
     moved: Moved,
+    folder: CaseFolder,
     case: OurCase | None,
     standard: Standard,
     name: str,
@@ -72,9 +123,9 @@ def _move_scale(
     """One file of settings; of a case that is not here each key is told all the same."""
     if case is None:
         for key, each in mine.items():
-            why = "its case is not here"
+            why = moved.absence(folder)
             moved.tell(each.file, each.line, key, each.value, "unknown", why=why, theirs=standard.says(key, each.value))
-        moved.tell_refused(file)
+        _tell_refused(moved, case, file)
         return
     try:
         scale = _scale(name)
@@ -89,7 +140,7 @@ def _move_scale(
     written[target] = path
     moved.facts.chips.add(scale.chip or "")
     values = _fate_of_each(moved, case, standard, mine, str(scale), target)
-    moved.tell_refused(file)
+    _tell_refused(moved, case, file)
     moved.facts.precisions.add(str(values.get("precision", case.file.settings["precision"].value)))
     moved.write_yaml(target, values, f"Of FlagPerf's {moved.checkout.shown(path)}; what is not here, import.md tells")
 
@@ -169,7 +220,7 @@ def _peak(moved: Moved, each: Assigned) -> tuple[Fate, dict[str, str]]:
 
 def _tell_code(moved: Moved, case: OurCase | None, folder: CaseFolder) -> None:
     """Code in extern and csrc is the vendor's to move: which of our steps takes the place of which function."""
-    own = f"{moved.package}/training/{case.file.case if case else '<case>'}.py"
+    own = _adapter(moved, case)
     for path in sorted((folder.path / "extern").rglob("*.py")):
         found = [(name, line) for name, line in functions_of(path, moved.checkout.root) if name in STEPS]
         for name, line in found:
