@@ -17,6 +17,8 @@ from proofmark.rules.strict_yaml import load_mapping
 SUITE, ENDING = "inference", "configurations.yaml"
 SHARED = (ENDING, "parameters.yaml")
 """What all vendors share of a case."""
+CASES_OWN = frozenset({"repeat", "compiler", "log_freq"})
+"""Settings of it that say nothing of how a vendor's device is used best."""
 
 
 class _Value(NamedTuple):
@@ -74,6 +76,7 @@ def _move_case(moved: Moved, case: OurCase, folder: Path, own: list[Path]) -> No
         for path in own[:1]
         for key, value in _read(moved, path).items()
     }
+    values |= _carried(moved, case, folder, (shared, parameters), values)
     _tell_shared(moved, case, folder, (shared, parameters), values)
     for path in own[1:]:
         for key, value in _read(moved, path).items():
@@ -90,10 +93,27 @@ def _move_case(moved: Moved, case: OurCase, folder: Path, own: list[Path]) -> No
     take_inference_requirements(moved, case, benchmarks)
 
 
+def _carried(
+    moved: Moved, case: OurCase, folder: Path, shared: tuple[Mapping[str, Any], ...], own: Mapping[str, _Value]
+) -> dict[str, _Value]:
+    """What the vendor ran with, since nothing of its own says otherwise: shared settings that it might set itself."""
+    said = {_name(case, key) for key in own}
+    found: dict[str, _Value] = {}
+    for name, values in zip(SHARED, shared, strict=True):
+        for key, value in values.items():
+            ours = case.setting(key)
+            if ours is None or ours in said or ours in CASES_OWN:
+                continue
+            said.add(ours)
+            if not case.held(moved.checkout.vendor, {ours: value}).wrong:
+                found[key] = _Value(folder / name, value)
+    return found
+
+
 def _tell_shared(
     moved: Moved, case: OurCase, folder: Path, shared: tuple[Mapping[str, Any], ...], own: Mapping[str, _Value]
 ) -> None:
-    """What all vendors share is the case's own: it is told, and no vendor's to set."""
+    """What else all vendors share is the case's own: it is told, and no vendor's to set."""
     configurations, path = shared[0], folder / ENDING
     for name, values in zip(SHARED, shared, strict=True):
         for key, value in values.items():
@@ -102,6 +122,8 @@ def _tell_shared(
             if name != ENDING and key in configurations:
                 why = f"{moved.checkout.shown(path)} says it"
                 told = {"theirs": "FlagPerf exits with an error: the key is in both"}
+            elif key in own and own[key].file == folder / name:
+                continue
             elif key in own:
                 why = f"{moved.checkout.shown(own[key].file)} says it"
             else:
@@ -121,7 +143,7 @@ def _theirs(key: str, value: Any, values: Mapping[str, Any], parameters: Mapping
 def _fates(
     moved: Moved, case: OurCase, values: Mapping[str, _Value], shared: Mapping[str, Any], target: str
 ) -> dict[str, Any]:
-    """Tell the fate of each of the vendor's own keys; the settings that stand."""
+    """Tell the fate of each key that the vendor runs with; the settings that stand."""
     names = {key: _name(case, key) for key in values}
     asked = {names[key]: each.value for key, each in values.items() if case.parameter(key) is None}
     compiler = asked.get("compiler", shared.get("compiler"))
