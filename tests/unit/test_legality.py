@@ -242,7 +242,7 @@ class TestVendorsOwn:
         assert (own.config.compiler, own.config.no_validation) == ("engine", False)
         assert not resolve(case_file(), "acme", [OverrideLayer(COMMAND_LINE, values)], "engine").problems
 
-    @pytest.mark.parametrize("path", [".cache/own.key", "/data/labels.json", "/opt/../root/x", "vendors/acme/x.plan"])
+    @pytest.mark.parametrize("path", [".cache/own.key", "/data/labels.json", "/opt/../srv/x", "vendors/acme/x.plan"])
     def test_a_vendors_file_names_no_file_that_its_engine_would_see(self, path: str) -> None:
         own = resolve(case_file(), "acme", [OverrideLayer(FILE, {"exist_onnx_path": path}, vendors_own=True)], "engine")
         (problem,) = own.problems
