@@ -15,7 +15,7 @@ HOST = {"cpu_monitor.log": "share", "mem_monitor.log": "share", "pwr_monitor.log
 """Logs of one number a line, by name, with its unit."""
 
 CARD = {"temperature": "C", "power": "W", "memory_used": "MiB", "memory_total": "MiB", "utilisation": "%"}
-"""What stands in a card's line, in that order, with its unit."""
+"""What a card's sensors are, with their units."""
 
 LONGEST = 4096
 """Bytes of a line that may be a monitor's."""
@@ -23,8 +23,40 @@ LONGEST = 4096
 _TIME = re.compile(r"\d{4}-\d\d-\d\d[-T ]\d\d:\d\d:\d\d")
 _NUMBER = r"\d{1,9}(?:\.\d{1,9})?"
 _NONE = r"\[?N/A\]?|ERR!"
-_CARD = re.compile(r"\s+".join(rf"(?:({_NUMBER}){unit}|(?:{_NONE}))" for unit in CARD.values()))
 _SCALAR = re.compile(rf"({_TIME.pattern})\s+({_NUMBER})")
+
+
+def _layout(text: str) -> re.Pattern[str]:
+    """Of a card's line: `<sensor>` stands for its number, `<sensor~>` for its number and unit, or that it has none."""
+
+    def value(sensor: re.Match[str]) -> str:
+        name, with_unit = sensor.groups()
+        number = rf"(?P<{name}>{_NUMBER})"
+        return rf"(?:{number}{CARD[name]}|(?:{_NONE}))" if with_unit else number
+
+    return re.compile(re.sub(r"<(\w+)(~?)>", value, text).replace(" ", r"\s+"))
+
+
+_CARDS = (
+    # 34C 56W 1234MiB 40536MiB 83%
+    _layout("<temperature~> <power~> <memory_used~> <memory_total~> <utilisation~>"),
+    # 36C 69W 5680/65536 MiB, and its tool's own table: | 36C  69W / 350W | 5680/65536 MiB | ...
+    _layout(rf"(?:\| )?<temperature~> <power~>(?: / {_NUMBER}W)?(?: \|)? <memory_used>/<memory_total> MiB(?: \|.*)?"),
+    # of a later version: | 57W / 350W | 35C P0 | 826/65536 MiB | ...
+    _layout(rf"\| <power~> / {_NUMBER}W \| <temperature~> P\d+ \| <memory_used>/<memory_total> MiB \|.*"),
+    # 32C 106 W/ 0 MiB/ 23374 0%, whose share is its fan's
+    _layout(rf"<temperature~> <power> W/ <memory_used> MiB/ <memory_total> (?:{_NUMBER}%|/|{_NONE})"),
+    # xpu_smi 45 80 1234 32768 83
+    _layout("[a-z]+_smi <temperature> <power> <memory_used> <memory_total> <utilisation>"),
+    # four columns that no file explains, then 512MiB / 16384MiB
+    _layout(r"\S+ \S+ \S+ \S+ <memory_used>MiB / <memory_total>MiB"),
+)
+_OWN_UTILISATION = (
+    # of the first card, or of each in turn, on lines of their own: 83%
+    _layout("<utilisation~>"),
+    # a table's row above the card's: | 0  NAME | 0000:0e:00.0 | 83% |
+    _layout(r"\|.*\| [0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-9a-f] \| <utilisation~> .*"),
+)
 
 
 class Range(BaseModel):
@@ -94,25 +126,38 @@ def _host(path: Path, unit: str) -> MonitorLog:
 
 
 def _cards(path: Path) -> MonitorLog:
-    """A line with the time, then one for each card; again and again."""
-    times, seen, others, card = list[datetime](), list[dict[str, list[float]]](), 0, 0
+    """A line with the time, then one for each card, with their shares of use among them or not; again and again."""
+    times, sensors, others = list[datetime](), list[dict[str, list[float]]](), 0
+    card = used = 0
     for line in _lines(path):
         if time := _time(line):
             times.append(time)
-            card = 0
-        elif times and (match := _CARD.fullmatch(line)):
-            if card == len(seen):
-                seen.append({name: [] for name in CARD})
-            for name, text in zip(CARD, match.groups(), strict=True):
-                seen[card][name] += [] if text is None else [float(text)]
+            card = used = 0
+        elif times and (match := _first(_CARDS, line)):
+            _add(sensors, card, match)
             card += 1
+        elif times and (match := _first(_OWN_UTILISATION, line)):
+            _add(sensors, used, match)
+            used += 1
         else:
             others += 1
-    if not seen:
+    if not any(each["memory_total"] or each["temperature"] for each in sensors):
         expected = "expected a line with the time, then one for each card such as '34C 56W 1234MiB 40536MiB 83%'"
         raise ValueError(f"is no log of FlagPerf's monitors: {expected}")
-    cards = tuple({name: Range.of(unit, each[name]) for name, unit in CARD.items()} for each in seen)
+    cards = tuple({name: Range.of(unit, each[name]) for name, unit in CARD.items()} for each in sensors)
     return MonitorLog(file=str(path), first=times[0], last=times[-1], samples=len(times), others=others, cards=cards)
+
+
+def _first(layouts: Sequence[re.Pattern[str]], line: str) -> re.Match[str] | None:
+    return next((match for layout in layouts if (match := layout.fullmatch(line))), None)
+
+
+def _add(sensors: list[dict[str, list[float]]], card: int, match: re.Match[str]) -> None:
+    """What a line says of a card; a sensor that it doesn't name, or that didn't answer, has no figure."""
+    if card == len(sensors):
+        sensors.append({name: [] for name in CARD})
+    for name, text in match.groupdict().items():
+        sensors[card][name] += [] if text is None else [float(text)]
 
 
 def _lines(path: Path) -> Iterator[str]:

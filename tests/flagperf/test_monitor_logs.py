@@ -63,3 +63,56 @@ def test_files_that_are_none_are_all_told_at_once(tmp_path: Path, capsys: pytest
     assert captured.out == "" and "Traceback" not in captured.err
     assert captured.err.count("is no log of FlagPerf's monitors") == len(contents)
     assert captured.err.count("cannot be read") == 2
+
+
+TABLE = """| {card}           Acme C500             | 0000:0e:00.0        | {used}                   |
+| 36C         69W / 350W             | 5680/65536 MiB      |                      |
++------------------------------------+---------------------+----------------------+
+"""
+LATER = """| {card}  Acme C500 | 0  Off | 0000:0e:00.0 | {used}  Disabled |
+| 69W / 350W   | 36C  P0  | 5680/65536 MiB | Available            |
+"""
+
+
+@pytest.mark.parametrize(
+    ("lines", "figures"),
+    [
+        ("36C 69W 5680/65536 MiB\n83%\n", (36, 69, 5680, 65536, 83)),
+        ("=== System Management ===\n" + TABLE.format(card=0, used="83%"), (36, 69, 5680, 65536, 83)),
+        (LATER.format(card=0, used="83%"), (36, 69, 5680, 65536, 83)),
+        ("36C 69 W/ 5680 MiB/ 65536 21%\n83%\n", (36, 69, 5680, 65536, 83)),
+        ("36C 69 W/ 5680 MiB/ 65536 /\n83%\n", (36, 69, 5680, 65536, 83)),
+        (" xpu_smi 36 69 5680 65536 83\n", (36, 69, 5680, 65536, 83)),
+        (" 36C  69W 5680MiB 65536MiB 83%\n", (36, 69, 5680, 65536, 83)),
+        ("36.0C 69.0W 5680.0MiB 65536MiB 83.0%\n", (36, 69, 5680, 65536, 83)),
+        ("ab cd ef gh 5680MiB / 65536MiB\n", (None, None, 5680, 65536, None)),
+        ("36C 69W 5680/65536 MiB\n", (36, 69, 5680, 65536, None)),
+    ],
+)
+def test_layouts_of_other_monitors(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], lines: str, figures: tuple[float | None, ...]
+) -> None:
+    log = tmp_path / "acme_monitor.log"
+    log.write_text(f"2024-11-21-19:19:24\n{lines}\n2024-11-21-19:19:29\n{lines}\n")
+    assert read(log) == 0
+    (said,) = json.loads(capsys.readouterr().out)
+    assert said["samples"] == 2 and len(said["cards"]) == 1
+    assert tuple(each["highest"] for each in said["cards"][0].values()) == figures
+
+
+def test_a_share_of_use_is_of_its_own_card(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table = "".join(TABLE.format(card=card, used=used) for card, used in enumerate(("1%", "N/A", "3%")))
+    listed = "36C 69 W/ 5680 MiB/ 65536 0%\n" * 3 + "1%\nN/A\n3%\n"
+    for lines in (table, listed):
+        log = tmp_path / "acme_monitor.log"
+        log.write_text(f"2024-11-21-19:19:24\n{lines}")
+        assert read(log) == 0
+        cards = json.loads(capsys.readouterr().out)[0]["cards"]
+        assert [card["utilisation"]["highest"] for card in cards] == [1, None, 3]
+
+
+@pytest.mark.parametrize("lines", ["83%", " zx-smi 1 2 3 4", "Usage: npu-smi info [-t type]", "36 69 5680 65536 83"])
+def test_columns_that_nobody_names_are_not_guessed(tmp_path: Path, lines: str) -> None:
+    log = tmp_path / "acme_monitor.log"
+    log.write_text(f"2024-11-21-19:19:24\n{lines}\n")
+    assert read(log) == 4
