@@ -72,7 +72,7 @@ def _judged(path: Path, suites: Mapping[str, Suite], policy: Policy | None) -> J
     record, written = load_written(path, suites.get)
     suite = suites.get(record.suite)
     if suite is None:
-        raise UsageError(f"{path}: suite '{record.suite:.80}' is not installed: nobody here can judge it")
+        raise UsageError(harmless(f"{path}: suite '{record.suite:.80}' is not installed: nobody here can judge it"))
     if policy is not None:
         record = record.model_copy(update={"policy": policy, "policy_hash": policy.sha256})
     return Judged(path, record, judge(record, suite.stages(record)), own=policy is None, written=written)

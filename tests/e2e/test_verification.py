@@ -313,8 +313,8 @@ def test_what_cannot_be_judged_is_one_line(session: Path, tmp_path: Path, looked
         assert line.startswith("4 ERROR: ") and told in line and len(line.splitlines()) == 1
     odd = looked_at("--judge", path, "--policy", tmp_path / "odd.yaml")
     assert odd.startswith("4 ERROR: ") and all(key in odd for key in ("name", "version", "noise")), odd
-    path.write_text(path.read_text().replace('"suite": "', '"suite": "un'))
-    assert "is not installed" in looked_at("--judge", path)
+    path.write_text(path.read_text().replace('"suite": "', '"suite": "\\u001bun'))
+    assert "suite '\\x1bun" in (told := looked_at("--judge", path)) and "is not installed" in told
 
 
 def test_the_command_refuses_what_is_no_directory(tmp_path: Path, looked_at: Callable[..., str]) -> None:

@@ -403,9 +403,17 @@ def test_a_key_that_is_near_to_two_is_said_to_be_near_to_one() -> None:
             *("no_validation", True),
             "leaves out whose model the engine is, which a vendor's file may not; the user may, with --set",
         ),
+        *(
+            (
+                *(key, "/home/acme/net.onnx"),
+                "names a file that its engine would see: a vendor's file may name those below"
+                " /usr, /opt, /lib, /lib64; the user may name any, with --set",
+            )
+            for key in ("exist_onnx_path", "exist_compiler_path")
+        ),
     ],
 )
-def test_what_a_vendor_may_not_leave_out_is_told_whole(key: str, value: Any, told: str) -> None:
+def test_what_a_vendors_file_may_not_say_is_told_whole(key: str, value: Any, told: str) -> None:
     layer = OverrideLayer(FILE, {key: value}, vendors_own=True)
     (problem,) = hold_against(layer, {key: False}, case_file().settings, {}).problems
     assert (problem.where, problem.key, problem.what) == (FILE, key, told)
