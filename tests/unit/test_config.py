@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from proofmark.rules.config import EffectiveConfig, HostSettings
+from proofmark.rules.config import EffectiveConfig, HostSettings, comes_to
 from proofmark.rules.legality import Override
 
 PARAMETERS: dict[str, Any] = {"metric": "top1", "seed": 7, "sizes": [1, {"a": None}]}
@@ -40,6 +40,8 @@ def test_what_it_lacks_is_named_and_nothing_is_made_up() -> None:
 
 def test_the_host_has_defaults() -> None:
     assert HostSettings() == HostSettings(None, None, ".cache", None, None) == config().host
+    host = config().host
+    assert (host.isolation, host.own_directory, host.flops_convention) == ("wall", 256.0, "counted")
 
 
 def test_the_hash_is_of_the_task_alone() -> None:
@@ -51,6 +53,24 @@ def test_the_hash_is_of_the_task_alone() -> None:
     assert elsewhere.hash == config().hash != config(vendor="other").hash
     turned = dict(reversed(CONFIGURATIONS.items()))
     assert config(configurations=turned).hash == config().hash
+
+
+@pytest.mark.parametrize(
+    "values, settled",
+    [
+        ({"compiler": "default"}, {"compiler": "engine"}),
+        ({"scenario": "latency", "batch_size": 8}, {"scenario": "latency", "batch_size": 1}),
+        ({"fp16": True, "precision": None}, {"fp16": True, "precision": "fp16"}),
+        ({"fp16": True, "precision": "fp16"}, {"fp16": True, "precision": "fp16"}),
+        ({"fp16": False, "precision": "fp16"}, {"fp16": True, "precision": "fp16"}),
+        ({"fp16": False, "precision": "bf16"}, {"fp16": False, "precision": "bf16"}),
+        ({"fp16": True, "precision": "bf16"}, {"fp16": True, "precision": "bf16"}),
+        ({"fp16": True}, {"fp16": True, "precision": "fp16"}),
+        ({"fp16": False}, {"fp16": False, "precision": "fp32"}),
+    ],
+)
+def test_what_says_the_same_comes_to_the_same(values: dict[str, Any], settled: dict[str, Any]) -> None:
+    assert comes_to("engine", values) == settled
 
 
 @pytest.mark.parametrize("precision, fp16, told", [(None, False, "fp32"), (None, True, "fp16"), ("bf16", True, "bf16")])

@@ -268,6 +268,7 @@ def test_fp16_and_another_precision_contradict() -> None:
     assert "contradicts" in held({"fp16": True, "precision": "bf16"}).problems[0].what
     layers = [OverrideLayer(FILE, {"fp16": True}), OverrideLayer("--precision", {"precision": "fp32"})]
     assert "contradicts" in resolve(case_file(), "acme", layers, "engine").problems[0].what
+    assert not held({"fp16": True, "precision": "fp16"}).problems
     back = [*layers, OverrideLayer(COMMAND_LINE, {"fp16": False})]
     assert not resolve(case_file(), "acme", back, "engine").problems
     assert held({"fp16": True}).config.effective_precision == "fp16"
