@@ -20,6 +20,7 @@ from proofmark.record.parts import Verdict, VerdictKind
 from proofmark.record.policy import load_policy
 from proofmark.suite import Suite, find_suites
 from proofmark.verdict.engine import exit_code
+from proofmark.verification.again import FEWER_CHECKS
 from proofmark.verification.judged import Judged, judge_again
 from proofmark.verification.verify import Verified, verify
 
@@ -91,8 +92,7 @@ def _wrong(judged: Judged, said: str) -> list[str]:
     if judged.holds:
         return []
     if judged.fewer_checks:
-        what = f"it is of schema {judged.written}, and was judged by fewer checks than there are now"
-        return [f"      the record says {said}: {what}; only a new run can pass those"]
+        return [f"      the record says {said}, by {FEWER_CHECKS.format(written=judged.written)}"]
     return [f"      WRONG the record says {said}, which is not what its figures and its policy give"]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from proofmark.record.envelope import CaseRecord
-from proofmark.record.parts import Chip, Flops, Identity, Monitoring, Utilisation, VerdictKind
+from proofmark.record.parts import Chip, Flops, Identity, Monitoring, Utilisation, Verdict, VerdictKind
 
 Stage = tuple[VerdictKind, Sequence[str]]
 """What a run is judged if there are any complaints, and the complaints, in full sentences."""
@@ -83,9 +83,9 @@ def missing_checks(names: Iterable[str], whose: str = "") -> list[str]:
     return [f"{whose}{_CHECK}{name}{_MISSING}" for name in sorted(names)]
 
 
-def is_missing_check(reason: str) -> bool:
-    """Whether a complaint is one of `missing_checks`."""
-    return _CHECK in reason and reason.endswith(_MISSING)
+def lacks_checks_alone(verdict: Verdict) -> bool:
+    """Whether all that it complains of are `missing_checks`, which a record of an older schema could not have."""
+    return bool(verdict.reasons) and all(_CHECK in each and each.endswith(_MISSING) for each in verdict.reasons)
 
 
 def disturbances(seen: Monitoring | None) -> list[str]:

@@ -11,11 +11,12 @@ from pydantic_core import to_jsonable_python
 from proofmark import __version__
 from proofmark.literal import literal
 from proofmark.record.chain import changes
-from proofmark.record.envelope import CaseRecord
+from proofmark.record.envelope import SCHEMA_VERSION, CaseRecord
 from proofmark.record.parts import Part
 from proofmark.suite import Suite
 from proofmark.vendor.hardware.provenance import SUITE, commit_of
 from proofmark.verdict.engine import judge
+from proofmark.verdict.stages import lacks_checks_alone
 from proofmark.verification.made_up import UNREADABLE, reason
 
 LOG = "events.jsonl"
@@ -26,19 +27,25 @@ LARGEST = 1 << 30
 NAMED = 8
 """Differences that are named; of more, how many there are."""
 
+FEWER_CHECKS = "fewer checks than there are now, of schema {written}; only a new run can pass those"
+"""Why the verdict of an older record is not what today's checks give."""
+
 LATER = ("kept", "compared")
 """Fields that say what the session did after it had collected the record: no log has them."""
 
 
-def faults(suite: Suite, record: CaseRecord, folder: Path) -> Iterator[str]:
-    """What of a record does not follow from its run's logs, each in part of a sentence; nothing where all does."""
+def faults(suite: Suite, record: CaseRecord, folder: Path, written: int = SCHEMA_VERSION) -> Iterator[str]:
+    """What of a record does not follow from its run's logs, each in part of a sentence; nothing where all does.
+
+    `written` is the schema that its file is of.
+    """
     try:
-        yield from _faults(suite, record, folder)
+        yield from _faults(suite, record, folder, written)
     except UNREADABLE as error:
         yield f"it cannot be held to its logs: {reason(error)}"
 
 
-def _faults(suite: Suite, record: CaseRecord, folder: Path) -> Iterator[str]:
+def _faults(suite: Suite, record: CaseRecord, folder: Path, written: int) -> Iterator[str]:
     made = _made(suite, record, folder)
     if isinstance(made, CaseRecord):
         record = _filled(record, made)
@@ -55,7 +62,10 @@ def _faults(suite: Suite, record: CaseRecord, folder: Path) -> Iterator[str]:
                 yield f"compared.{ratio.metric} is {ratio.outcome}, its bounds give {follows}"
     if record.verdict != (due := judge(record, suite.stages(record))):
         said = record.verdict.kind if record.verdict else "none"
-        yield f"its verdict is {said}, and its figures give {due.kind}: {'; '.join(due.reasons) or 'no complaint'}"
+        if written < SCHEMA_VERSION and lacks_checks_alone(due):
+            yield f"its verdict is {said}, by {FEWER_CHECKS.format(written=written)}"
+        else:
+            yield f"its verdict is {said}, and its figures give {due.kind}: {'; '.join(due.reasons) or 'no complaint'}"
 
 
 def _made(suite: Suite, record: CaseRecord, folder: Path) -> CaseRecord | str:

@@ -13,7 +13,7 @@ from proofmark.record.parts import Verdict
 from proofmark.record.policy import Policy
 from proofmark.suite import Suite
 from proofmark.verdict.engine import judge
-from proofmark.verdict.stages import is_missing_check
+from proofmark.verdict.stages import lacks_checks_alone
 from proofmark.verification.made_up import UNREADABLE, reason
 
 
@@ -44,7 +44,7 @@ class Judged:
     def fewer_checks(self) -> bool:
         """Whether it is of an older schema and lacks nothing but checks that there may not have been then."""
         older = self.own and self.written < SCHEMA_VERSION and self._policy_known
-        return older and bool(self.verdict.reasons) and all(map(is_missing_check, self.verdict.reasons))
+        return older and lacks_checks_alone(self.verdict)
 
     @property
     def _policy_known(self) -> bool:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from proofmark.errors import UsageError, harmless
 from proofmark.record.envelope import CaseRecord
-from proofmark.record.load import load_record
+from proofmark.record.load import load_written
 from proofmark.record.manifest import MANIFEST, SIGNATURE, differences, read_manifest
 from proofmark.record.signature import BadSignature, signer_of
 from proofmark.suite import Suite
@@ -82,11 +82,11 @@ def verify(directory: Path, suites: Mapping[str, Suite], allowed: Path | None = 
             findings.append(Finding(name, f"is not read: {beside.relative_to(root)} is no plain file"))
             continue
         try:
-            records[name] = load_record(path, suites.get)
+            records[name], written = load_written(path, suites.get)
         except (UsageError, *UNREADABLE) as error:
             findings.append(Finding(name, reason(error).removeprefix(f"{path}: ")))
         else:
-            findings += [Finding(name, what) for what in _of_record(records[name], path.parent, root, suites)]
+            findings += [Finding(name, what) for what in _of_record(records[name], written, path.parent, root, suites)]
             if suite := suites.get(records[name].suite):
                 configured = held(suite, records[name])
                 findings += [Finding(name, what) for what in configured.faults]
@@ -107,14 +107,16 @@ def _signer(root: Path, allowed: Path | None) -> tuple[str | None, list[Finding]
         return None, [Finding(SIGNATURE, str(bad))], []
 
 
-def _of_record(record: CaseRecord, folder: Path, root: Path, suites: Mapping[str, Suite]) -> Iterator[str]:
+def _of_record(
+    record: CaseRecord, written: int, folder: Path, root: Path, suites: Mapping[str, Suite]
+) -> Iterator[str]:
     if record.run_name != folder.relative_to(root).as_posix():
         yield f"is the record of {record.run_name}, which does not lie here"
     suite = suites.get(record.suite)
     if suite is None:
         yield f"suite '{record.suite:.80}' is not installed: its figures cannot be computed anew"
     else:
-        yield from faults(suite, record, folder)
+        yield from faults(suite, record, folder, written)
 
 
 def _folder(directory: Path) -> Path:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -59,7 +60,14 @@ def test_a_record_of_the_schema_before_was_judged_by_fewer_checks_and_is_not_wro
     monkeypatch.chdir(RECORDS.parents[1])
     code, told = judged_again(RECORDS / f"{suite}_schema_2.json", capsys)
     assert code == 17 and told.startswith("ERROR") and "WRONG" not in told
-    assert "the record says PASS: it is of schema 2, and was judged by fewer checks than there are now" in told
+    fewer = "by fewer checks than there are now, of schema 2; only a new run can pass those"
+    assert f"the record says PASS, {fewer}" in told
+    session = tmp_path / "session"
+    (run := session / load_record(RECORDS / f"{suite}_schema_2.json", SUITES.get).run_name).mkdir(parents=True)
+    shutil.copy(RECORDS / f"{suite}_schema_2.json", run / "record.json")
+    assert program.main(["--verify", str(session)]) == 17
+    told = capsys.readouterr().out
+    assert f"its verdict is PASS, {fewer}" in told and "its figures give" not in told
     raw = json.loads((RECORDS / f"{suite}_schema_2.json").read_text(encoding="utf-8"))
     code, told = judged_again(
         changed(tmp_path, suite, config={**raw["config"], "repeat": 99, "target": 0.9999}), capsys
