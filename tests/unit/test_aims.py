@@ -10,7 +10,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from proofmark.rules.aims import Aim, aims_of, factor_kept, judged, reaches, worst
+from proofmark.rules.aims import (
+    Aim,
+    Better,
+    JudgedBy,
+    aims_of,
+    factor_kept,
+    judged,
+    reaches,
+    shown_only,
+    slug,
+    with_headline,
+    worst,
+    wrong_side,
+)
 from proofmark.rules.case_file import Parameters
 from proofmark.rules.config import EffectiveConfig
 
@@ -40,11 +53,79 @@ def test_the_first_with_a_target_is_the_headline() -> None:
     assert parameters(better="lower", metrics={"mse": {"target": 1.5}})["metrics"]["mse"]["better"] == "lower"
 
 
+def test_without_a_name_a_value_is_the_metric() -> None:
+    assert aims_of({"target": 0.5}) == {"metric": Aim(target=0.5)}
+    assert with_headline({"metrics": {}})["metric"] == "metric"
+
+
+@pytest.mark.parametrize(
+    "given, made",
+    [
+        ({"metrics": {"map": {"target": 0.4}}}, ("map", 0.4, "higher")),
+        ({"metrics": {"map": {"target": 0.4, "better": "higher"}}, "better": "lower"}, ("map", 0.4, "higher")),
+        ({"metrics": {"mse": {"target": 2, "better": "lower"}}}, ("mse", 2, "lower")),
+        ({"metrics": {"mse": {"target": 2}}, "better": "lower"}, ("mse", 2, "lower")),
+        ({"metrics": {"map": {"target": 1, "better": "up"}}}, ("map", 1, "higher")),
+        ({"metrics": {"map": {"target": "high"}}}, ("metric", 0.0, "higher")),
+        ({"metrics": {}, "better": "lower"}, ("metric", 0.0, "lower")),
+        ({"metrics": ["map"]}, ("metric", 0.0, "higher")),
+    ],
+)
+def test_several_values_make_a_headline(given: dict[str, Any], made: tuple[str, float, str]) -> None:
+    full = with_headline(given)
+    assert (full["metric"], full["target"], full["better"]) == made
+
+
+def test_a_whole_number_is_a_target_and_a_truth_is_none() -> None:
+    described = {**TASK, "metric": "top1"}
+    assert (
+        type(Aim(target=1).target) is float
+        and type(JudgedBy.model_validate({"metric": "top1", "target": 1}).target) is float
+    )
+    for target in (True, "0.9"):
+        with pytest.raises(ValidationError):
+            Aim(target=target)  # type: ignore[arg-type]
+    with pytest.raises(ValidationError):
+        Parameters.model_validate({**described, "metric": "", "target": 1})
+    assert Parameters.model_validate({**described, "metric": "m", "target": 1}).metric == "m"
+    with pytest.raises(ValidationError):
+        setattr(Aim(target=1), "target", 2)  # noqa: B010 (a frozen one's type forbids it too)
+
+
+def test_the_schema_explains_each_entry() -> None:
+    told = JudgedBy.model_json_schema()["properties"]
+    assert [told[name].get("description") for name in ("metric", "better", "metrics")] == [
+        "the value that is judged first: of `metrics` the first with a target",
+        "null: higher",
+        "in the place of metric and target: the values that are judged or shown",
+    ]
+    target = Aim.model_json_schema()["properties"]["target"]
+    assert target["description"] == "in the value's unit, of either sign; null: it is only shown"
+
+
+def test_a_value_that_misses_lies_on_the_worse_side() -> None:
+    assert (wrong_side("higher"), wrong_side("lower")) == ("below", "above")
+
+
+def test_of_a_reference_of_nothing_nothing_may_be_lost() -> None:
+    assert factor_kept(0.0, 0.5, "higher") == 0.5 and factor_kept(0.0, 0.5, "lower") == 1.5
+
+
+def test_values_of_another_log_are_shown_as_far_as_they_can_be_told_apart() -> None:
+    named: dict[str, Better] = {"map": "higher", "MAP": "lower", "no name!": "higher", "mse": "lower"}
+    assert shown_only(named) == {"map": Aim(target=None, better="higher"), "mse": Aim(target=None, better="lower")}
+
+
+@pytest.mark.parametrize("name, key", [("mAP@0.5:95", "map_0_5_95"), ("_top-1_", "top_1"), ("BLEU", "bleu")])
+def test_a_key_is_of_small_letters_and_digits(name: str, key: str) -> None:
+    assert slug(name) == key
+
+
 @pytest.mark.parametrize(
     "values, told",
     [
         ({}, "metric\n  Field required"),
-        ({"metrics": {}}, "none of them has a target"),
+        ({"metrics": {}}, "Value error, none of them has a target; at least one must be judged "),
         ({"metrics": {"map": {}}}, "none of them has a target"),
         ({"metrics": {"map": {"target": 1}}, "metric": "map"}, "`metrics` and `metric` both say"),
         ({"metrics": {"map": {"target": 1}}, "target": 0.5}, "`metrics` and `target` both say"),
