@@ -22,6 +22,21 @@ def line_of(text: str, key: str) -> int:
     return line
 
 
+def lines_of(text: str, within: str = "") -> dict[str, int]:
+    """The lines, from 1, of all keys of a YAML mapping, or of the mapping that it has at the key `within`.
+
+    None of a text that is no YAML, or where there is no mapping.
+    """
+    try:
+        node = yaml.compose(text, Loader=yaml.SafeLoader)
+    except (yaml.YAMLError, ValueError, RecursionError):
+        return {}
+    found = _step(node, within) if within else (1, node, "")
+    if found is None or not isinstance(found[1], yaml.MappingNode):
+        return {}
+    return {key.value: key.start_mark.line + 1 for key, _ in found[1].value if isinstance(key, yaml.ScalarNode)}
+
+
 def _step(node: yaml.Node | None, key: str) -> tuple[int, yaml.Node, str] | None:
     """The line and the value of an entry that `key` begins with, and what is left of it."""
     if isinstance(node, yaml.SequenceNode):

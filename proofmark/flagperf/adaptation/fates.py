@@ -35,7 +35,7 @@ class Row:
 
     Attributes:
         file: in the checkout.
-        line: 0 where a file has no lines of its own.
+        line: from 1; 0 of a whole file.
         key: its name there; empty for the whole file.
         value: as it was there.
         fate: what became of it.

@@ -19,7 +19,8 @@ from proofmark.launch.cluster.cluster_file import Cluster
 from proofmark.launch.cluster.container_file import ContainerSettings
 from proofmark.process.log_level import LogLevel
 from proofmark.rules.case_file import problems_of
-from proofmark.rules.strict_yaml import load_mapping
+from proofmark.rules.marks import lines_of
+from proofmark.rules.strict_yaml import load_mapping, text_of
 
 RUNS, CLUSTER = "runs.yaml", "cluster.yaml"
 WORK_DIR = "/var/tmp/proofmark"  # noqa: S108 (on hosts, for the user to change)
@@ -109,9 +110,12 @@ def _values(moved: Moved, file: Path) -> Iterator[tuple[str, _Given]]:
         yield from ((key, _Given(file, each.line, each.value, lines)) for key, each in read.values.items())
         return
     try:
-        yield from ((key, _Given(file, 0, value)) for key, value in load_mapping(file, moved.checkout.root).items())
+        text, found = text_of(file, moved.checkout.root), load_mapping(file, moved.checkout.root)
     except ConfigurationError as error:
         moved.tell(file, 0, "", None, "refused", why=error.problems[0].what)
+        return
+    marks, lines = lines_of(text), lines_of(text, "CASES")
+    yield from ((key, _Given(file, marks.get(key, 0), value, lines)) for key, value in found.items())
 
 
 def _is_a_case(key: str, values: Mapping[str, _Given]) -> bool:

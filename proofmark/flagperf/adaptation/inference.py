@@ -66,7 +66,7 @@ def _tell_all(moved: Moved, folder: Path, own: list[Path]) -> None:
             moved.tell(path, 0, "", None, "unknown", why="its case is not here, nor a use for any of its keys")
     for path in own:
         for key, value in _read(moved, path).items():
-            moved.tell(path, 0, key, value, "unknown", why="its case is not here")
+            moved.tell_key(path, key, value, "unknown", why="its case is not here")
 
 
 def _move_case(moved: Moved, case: OurCase, folder: Path, own: list[Path]) -> None:
@@ -81,7 +81,7 @@ def _move_case(moved: Moved, case: OurCase, folder: Path, own: list[Path]) -> No
     for path in own[1:]:
         for key, value in _read(moved, path).items():
             why = "a case has one file of a vendor's; give it on the command line: --compiler NAME --set KEY=VALUE"
-            moved.tell(path, 0, key, value, "illegal", why=why)
+            moved.tell_key(path, key, value, "illegal", why=why)
     target = f"{moved.package}/configs/{case.name}.yaml"
     settings = _fates(moved, case, values, {**parameters, **shared}, target)
     moved.write_yaml(
@@ -128,7 +128,7 @@ def _tell_shared(
                 why = f"{moved.checkout.shown(own[key].file)} says it"
             else:
                 fate, why = fate_of_shared(moved, case, key, value)
-            moved.tell(folder / name, 0, key, value, fate, why=why, **told)
+            moved.tell_key(folder / name, key, value, fate, why=why, **told)
 
 
 def _theirs(key: str, value: Any, values: Mapping[str, Any], parameters: Mapping[str, Any]) -> str:
@@ -160,16 +160,16 @@ def _fates(
         ours = names[key]
         if key == "compiler" and foreign:
             why = f"is none of {moved.checkout.vendor}'s: it has {', '.join(engines) or 'none'}"
-            moved.tell(each.file, 0, key, each.value, "illegal", why=why, **told)
+            moved.tell_key(each.file, key, each.value, "illegal", why=why, **told)
         elif (parameter := case.parameter(key)) is not None:
             why = f"is a parameter of the task ({parameter}): nobody sets it"
-            moved.tell(each.file, 0, key, each.value, "illegal", why=why, **told)
+            moved.tell_key(each.file, key, each.value, "illegal", why=why, **told)
         elif ours in verdicts.wrong:
             idle, what = verdicts.wrong[ours]
-            moved.tell(each.file, 0, key, each.value, "redundant" if idle else "illegal", why=what, **told)
+            moved.tell_key(each.file, key, each.value, "redundant" if idle else "illegal", why=what, **told)
         else:
             fate = "taken over" if ours == key else "renamed"
-            moved.tell(each.file, 0, key, each.value, fate, here=f"{target}: {ours}", **told)  # type: ignore[arg-type]
+            moved.tell_key(each.file, key, each.value, fate, here=f"{target}: {ours}", **told)  # type: ignore[arg-type]
     return dict(verdicts.legal)
 
 

@@ -13,6 +13,8 @@ from proofmark.flagperf.adaptation.fates import Fate, MutableCheck, Row
 from proofmark.flagperf.adaptation.layout import CaseFolder, Checkout
 from proofmark.flagperf.adaptation.our_cases import OurCases
 from proofmark.flagperf.adaptation.python_source import PythonFile
+from proofmark.rules.marks import lines_of
+from proofmark.rules.strict_yaml import text_of
 
 
 @dataclass
@@ -50,6 +52,8 @@ class Moved:
     """Ours, by their paths."""
     facts: VendorFacts = field(default_factory=VendorFacts)
     check: MutableCheck = field(default_factory=lambda: MutableCheck(0, 0, 0, 0))
+    lines: dict[Path, Mapping[str, int]] = field(default_factory=dict)
+    """Of the keys of each YAML file that was told of."""
 
     @property
     def package(self) -> str:
@@ -92,6 +96,12 @@ class Moved:
     def tell(self, file: Path | str, line: int, key: str, value: Any, fate: Fate, **told: str) -> None:
         """Add a row."""
         self.rows.append(Row(self.checkout.shown(file), line, key, value, fate, **told))
+
+    def tell_key(self, file: Path, key: str, value: Any, fate: Fate, **told: str) -> None:
+        """Add a row of a YAML file's key, at its line."""
+        if file not in self.lines:
+            self.lines[file] = lines_of(text_of(file, self.checkout.root))
+        self.tell(file, self.lines[file].get(key, 0), key, value, fate, **told)
 
     def tell_refused(self, file: PythonFile, known: frozenset[tuple[str, int]] = frozenset()) -> None:
         """Add a row for each line that was not read, but for those that were told already."""

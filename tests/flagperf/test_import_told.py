@@ -1,0 +1,63 @@
+"""What the import's table says is true: the line of each key, each reason, and that no file is left out of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from proofmark.flagperf.adaptation.bring import bring
+from proofmark.flagperf.adaptation.fates import Row
+from proofmark.flagperf.adaptation.moved import Moved
+from proofmark.rules.marks import lines_of
+from tests.flagperf.tree import FILES, write
+
+ROOT = Path(__file__).parents[2]
+HOST, INFERENCE = "inference/configs/host.yaml", "inference/configs"
+VIT, OWN = f"{INFERENCE}/vit_l_16", f"{INFERENCE}/vit_l_16/vendor_config/acme_configurations.yaml"
+
+
+def again(folder: Path, files: dict[str, str]) -> Moved:
+    """The tree with other files beside or in place of its own."""
+    return bring(write(folder / "FlagPerf", FILES | files), "acme", folder / "out", ROOT)
+
+
+def rows(moved: Moved, file: str, key: str = "") -> list[Row]:
+    return [row for row in moved.rows if row.file == file and row.key == key]
+
+
+def test_each_key_of_a_yaml_file_is_told_at_its_line(tmp_path: Path) -> None:
+    gone = f"{INFERENCE}/gone/vendor_config/acme_configurations.yaml"
+    files = {
+        OWN: '# forge\'s\ncompiler: forge\n\nforge_tmp_path: /tmp/forge\n"repeat": 5\n',
+        f"{VIT}/parameters.yaml": "\n\nweights: vit.pth\n",
+        gone: "# a case that is not here\ncompiler: forge\n",
+    }
+    moved = again(tmp_path, files)
+    for file, text in {
+        **files,
+        HOST: FILES[HOST],
+        f"{VIT}/configurations.yaml": FILES[f"{VIT}/configurations.yaml"],
+    }.items():
+        for row in moved.rows:
+            if row.file == file and row.key:
+                line = text.splitlines()[row.line - 1]
+                assert row.line and line.strip().strip('"').startswith(row.key.removeprefix("CASES: ")), row
+    assert rows(moved, OWN, "repeat")[0].line == 5
+    assert rows(moved, HOST, "CASES: bertLarge:pytorch_1.13")[0].line == 17
+
+
+@pytest.mark.parametrize(
+    "text, within, lines",
+    [
+        ("a: 1\n\n'b': {c: 1}\n", "", {"a": 1, "b": 3}),
+        ("a: 1\nb:\n  c.d: 1\n  e: 2\n", "b", {"c.d": 3, "e": 4}),
+        ("a: 1\n", "b", {}),
+        ("a: 1\n", "a", {}),
+        ("- a\n", "", {}),
+        ("a: [\n", "", {}),
+        ("", "", {}),
+    ],
+)
+def test_lines_of_a_mapping(text: str, within: str, lines: dict[str, int]) -> None:
+    assert lines_of(text, within) == lines
