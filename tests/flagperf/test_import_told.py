@@ -61,3 +61,12 @@ def test_each_key_of_a_yaml_file_is_told_at_its_line(tmp_path: Path) -> None:
 )
 def test_lines_of_a_mapping(text: str, within: str, lines: dict[str, int]) -> None:
     assert lines_of(text, within) == lines
+
+
+def test_a_switch_that_our_case_has_too_is_compared_with_it(tmp_path: Path) -> None:
+    """And not with the setting that the switch stands for where there is none."""
+    path = f"{INFERENCE}/resnet50/configurations.yaml"
+    moved = again(tmp_path, {path: "batch_size: 256\nfp16: true\n"})
+    assert [(row.fate, row.why) for row in rows(moved, path, "fp16")] == [
+        ("redundant", "the case's own, the same here")
+    ]

@@ -30,7 +30,8 @@ OF_THE_PACKAGE = {"dist_backend": "__init__.py: distributed_backend", "theoryflo
 
 def ours_of(case: OurCase, key: str, value: Any) -> tuple[str | None, Any]:
     """Our setting and its value for a key of theirs."""
-    if key in PRECISIONS and isinstance(value, bool) and "precision" in case.file.settings:
+    settings = case.file.settings
+    if key not in settings and key in PRECISIONS and isinstance(value, bool) and "precision" in settings:
         return "precision", PRECISIONS[key] if value else "fp32"
     return case.setting(key), value
 
