@@ -70,3 +70,16 @@ def test_a_switch_that_our_case_has_too_is_compared_with_it(tmp_path: Path) -> N
     assert [(row.fate, row.why) for row in rows(moved, path, "fp16")] == [
         ("redundant", "the case's own, the same here")
     ]
+
+
+def test_what_the_task_says_already_is_not_told_as_a_breach(tmp_path: Path) -> None:
+    """A parameter of the task that is the same here may stay out of a vendor's file; another value breaks the rule."""
+    scale = "training/acme/bert-pytorch/config/config_Z100x1x8.py"
+    lines = (
+        "max_samples_termination = 14000000\nwarmup_proportion = 0.02\ntarget_mlm_accuracy = 0.71\nhidden_size = 1024\n"
+    )
+    moved = again(tmp_path, {scale: lines, OWN: "image_size: 224\nflops: 6.16e10\n"})
+    fates = {row.key: row.fate for row in moved.rows if row.file in (scale, OWN)}
+    same = ("max_samples_termination", "target_mlm_accuracy", "hidden_size", "image_size")
+    assert fates == dict.fromkeys(same, "redundant") | dict.fromkeys(("warmup_proportion", "flops"), "illegal")
+    assert rows(moved, scale, "target_mlm_accuracy")[0].why == "the case's own, the same here (target)"

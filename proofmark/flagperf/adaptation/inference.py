@@ -11,7 +11,7 @@ from proofmark.flagperf.adaptation.fates import Fate
 from proofmark.flagperf.adaptation.moved import Moved
 from proofmark.flagperf.adaptation.needs import take_inference_requirements
 from proofmark.flagperf.adaptation.our_cases import OurCase
-from proofmark.flagperf.adaptation.shared_keys import fate_of_shared
+from proofmark.flagperf.adaptation.shared_keys import fate_of_shared, same_as_the_task
 from proofmark.rules.strict_yaml import load_mapping
 
 SUITE, ENDING = "inference", "configurations.yaml"
@@ -162,8 +162,9 @@ def _fates(
             why = f"is none of {moved.checkout.vendor}'s: it has {', '.join(engines) or 'none'}"
             moved.tell_key(each.file, key, each.value, "illegal", why=why, **told)
         elif (parameter := case.parameter(key)) is not None:
-            why = f"is a parameter of the task ({parameter}): nobody sets it"
-            moved.tell_key(each.file, key, each.value, "illegal", why=why, **told)
+            same = same_as_the_task(case, key, each.value)
+            why = same or f"is a parameter of the task ({parameter}): nobody sets it"
+            moved.tell_key(each.file, key, each.value, "redundant" if same else "illegal", why=why, **told)
         elif ours in verdicts.wrong:
             idle, what = verdicts.wrong[ours]
             moved.tell_key(each.file, key, each.value, "redundant" if idle else "illegal", why=what, **told)

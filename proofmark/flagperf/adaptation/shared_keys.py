@@ -55,6 +55,12 @@ def fate_of_shared(moved: Moved, case: OurCase, key: str, value: Any) -> tuple[F
     return "unknown", "this case has nothing that is called so"
 
 
+def same_as_the_task(case: OurCase, key: str, value: Any) -> str:
+    """Why a vendor need not say a parameter of the task: it is so here; empty where it is not."""
+    found = _of_the_task(case, key)
+    return _compared(case, key, found[0], value, found[1]) if found and _same(value, found[1]) else ""
+
+
 def _of_the_task(case: OurCase, key: str) -> tuple[str, Any] | None:
     """A parameter of ours that is called so, or is a size of the model, or is the target or the seed."""
     parameters = case.file.parameters.model_dump()
@@ -69,7 +75,12 @@ def _of_the_task(case: OurCase, key: str) -> tuple[str, Any] | None:
 
 def _compared(case: OurCase, key: str, ours: str, theirs: Any, here: Any) -> str:
     named = "" if ours == key else f"{ours} "
-    here = list(here) if isinstance(here, tuple) else here
-    if theirs == here and isinstance(theirs, bool) == isinstance(here, bool):
+    if _same(theirs, here):
         return f"the case's own, the same here{f' ({ours})' if named else ''}"
+    here = list(here) if isinstance(here, tuple) else here
     return f"the case's own: theirs {shown(theirs)}, here {named}{shown(here)} in profile {case.file.profile}"
+
+
+def _same(theirs: Any, here: Any) -> bool:
+    here = list(here) if isinstance(here, tuple) else here
+    return bool(theirs == here) and isinstance(theirs, bool) == isinstance(here, bool)

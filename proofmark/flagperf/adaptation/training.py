@@ -13,7 +13,7 @@ from proofmark.flagperf.adaptation.needs import move_environment
 from proofmark.flagperf.adaptation.our_cases import OurCase
 from proofmark.flagperf.adaptation.python_literals import Assigned
 from proofmark.flagperf.adaptation.python_source import PythonFile, functions_of, read_python, unreadable
-from proofmark.flagperf.adaptation.shared_keys import BY_ITSELF, ours_of
+from proofmark.flagperf.adaptation.shared_keys import BY_ITSELF, ours_of, same_as_the_task
 from proofmark.flagperf.adaptation.standard import Standard, read_standard, tell_standard
 from proofmark.rules.scale import Scale
 from proofmark.vendor.adapter import ADAPTABLE
@@ -198,6 +198,8 @@ def _without_setting(
         return moved.take_backend(value, each.file)
     if key.lower() == "theoryflops":
         return _peak(moved, each)
+    if why := same_as_the_task(case, key, value):
+        return "redundant", {"why": why}
     parameter = case.parameter(key)
     words = key.lower().split("_")
     if parameter or "target" in words or "seed" in words:
