@@ -75,7 +75,7 @@ def again(folder: Path, files: dict[str, str], vendor: str = "acme") -> Moved:
             "by hand",
             "training/resnet50.py: TrainingAdapter.autocast",
         ),
-        ("training/acme/wav2vec2-pytorch", "", "unknown", "the nearest is"),
+        ("training/acme/wav2vec2-pytorch", "", "unknown", "it has bert, cpm, glm, resnet50"),
         ("training/acme/bert-paddle", "", "unknown", "only pytorch is here"),
         ("inference/configs/vit_l_16", "", "renamed", "inference/vit"),
         ("inference/configs/vit_l_16/configurations.yaml", "flops", "redundant", "theirs 61600000000.0, here"),

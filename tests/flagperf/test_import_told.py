@@ -83,3 +83,28 @@ def test_what_the_task_says_already_is_not_told_as_a_breach(tmp_path: Path) -> N
     same = ("max_samples_termination", "target_mlm_accuracy", "hidden_size", "image_size")
     assert fates == dict.fromkeys(same, "redundant") | dict.fromkeys(("warmup_proportion", "flops"), "illegal")
     assert rows(moved, scale, "target_mlm_accuracy")[0].why == "the case's own, the same here (target)"
+
+
+def test_of_cases_that_are_not_here_no_name_is_called_near_that_is_not_like_it(tmp_path: Path) -> None:
+    moved = again(
+        tmp_path, {f"{INFERENCE}/{name}/vendor_config/acme_configurations.yaml": "" for name in ("bart", "zzz")}
+    )
+    why = {name: rows(moved, f"{INFERENCE}/{name}")[0].why for name in ("bart", "zzz")}
+    assert why["bart"] == "there is no such case in inference; the nearest is 'bert'"
+    assert why["zzz"].startswith("there is no such case in inference; it has bert, ")
+
+
+def test_an_engine_whose_file_no_module_may_be_called_is_told_so(tmp_path: Path) -> None:
+    engine = "inference/inference_engine/acme/forge"
+    moved = again(tmp_path, {f"{engine}-2.py": FILES[f"{engine}.py"], f"{engine}_2.py": "x = 1\n"})
+    assert "its name is none that a module may have" in rows(moved, f"{engine}-2.py")[0].why
+    assert rows(moved, f"{engine}_2.py")[0].why == "defines no InferModel that can be called"
+
+
+def test_what_two_lists_say_differently_is_told_with_what_counts(tmp_path: Path) -> None:
+    moved = again(tmp_path, {HOST: FILES[HOST].replace('SHM_SIZE: "32G"', 'SHM_SIZE: "64G"')})
+    (told,) = rows(moved, HOST, "SHM_SIZE")
+    assert (told.fate, told.why) == (
+        "illegal",
+        "training/run_benchmarks/config/test_conf.py says '32G', which is what counts",
+    )

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, get_args
 from pydantic import ValidationError
 
 from proofmark.errors import ConfigurationError
-from proofmark.flagperf.adaptation.fates import Fate
+from proofmark.flagperf.adaptation.fates import Fate, shown
 from proofmark.flagperf.adaptation.moved import Moved
 from proofmark.flagperf.adaptation.python_source import lines_within, read_python
 from proofmark.flagperf.host_file import HostFile
@@ -67,7 +67,7 @@ def move_hosts(moved: Moved) -> None:
             elif key in NOT_NEEDED:
                 moved.tell(given.file, given.line, key, given.value, "redundant", why=NOT_NEEDED[key])
             elif key in taken and taken[key].value != given.value:
-                why = f"{moved.checkout.shown(taken[key].file)} says {taken[key].value!r}"
+                why = f"{moved.checkout.shown(taken[key].file)} says {shown(taken[key].value)}, which is what counts"
                 moved.tell(given.file, given.line, key, given.value, "illegal", why=why)
             elif key in taken:
                 moved.tell(given.file, given.line, key, given.value, "redundant", why="is there already")
@@ -127,10 +127,10 @@ def _is_a_case(key: str, values: Mapping[str, _Given]) -> bool:
 def _move_runs(moved: Moved, taken: dict[str, _Given], lists: list[tuple[str, _Given, Mapping[str, Any]]]) -> None:
     runs: dict[str, str] = {}
     for key, given, names in lists:
-        for shown, theirs, data in _listed(given.value, names):
+        for called, theirs, data in _listed(given.value, names):
             fate, told = _move_entry(moved, theirs, data, runs)
-            line = (given.lines or {}).get(shown, given.line)
-            moved.tell(given.file, line, f"{key}: {shown}", data, fate, **told)
+            line = (given.lines or {}).get(called, given.line)
+            moved.tell(given.file, line, f"{key}: {called}", data, fate, **told)
     if "VENDOR" in taken:
         given = taken.pop("VENDOR")
         moved.tell(given.file, given.line, "VENDOR", given.value, "taken over", here=f"{RUNS}: VENDOR")

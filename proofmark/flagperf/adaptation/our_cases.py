@@ -124,9 +124,8 @@ class OurCases:
         return [case.file.case for case in self._cases.values() if case.file.suite == suite]
 
     def nearest(self, suite: str, theirs: str) -> str:
-        """Why a case is not here, and which comes nearest."""
+        """Why a case is not here, and which comes nearest; all of them where none is like it."""
         names = self.names(suite)
-        near = difflib.get_close_matches(theirs.lower(), names, 1, 0.0)
-        return (
-            f"there is no such case in {suite}; the nearest is '{near[0]}'" if near else f"there is no case in {suite}"
-        )
+        near = difflib.get_close_matches(theirs.lower(), names, 1)
+        what = f"the nearest is '{near[0]}'" if near else f"it has {', '.join(names) or 'none'}"
+        return f"there is no such case in {suite}; {what}"

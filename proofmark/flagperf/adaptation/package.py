@@ -117,7 +117,11 @@ def _move_engines(moved: Moved) -> dict[str, str]:
         if why := unreadable(path, root):
             moved.tell(path, 0, "", None, "refused", why=why)
             continue
-        if not path.stem.isidentifier() or "__call__" not in {name for name, _ in functions_of(path, root)}:
+        if not path.stem.isidentifier():
+            why = "its name is none that a module may have: letters, digits and underscores may stand in it"
+            moved.tell(path, 0, "", None, "by hand", here=f"{moved.package}/", why=why)
+            continue
+        if "__call__" not in {name for name, _ in functions_of(path, root)}:
             moved.tell(path, 0, "", None, "by hand", why="defines no InferModel that can be called")
             continue
         target = f"{moved.package}/{path.stem}.py"
