@@ -108,3 +108,21 @@ def test_what_two_lists_say_differently_is_told_with_what_counts(tmp_path: Path)
         "illegal",
         "training/run_benchmarks/config/test_conf.py says '32G', which is what counts",
     )
+
+
+def test_a_variable_by_which_an_engine_lowers_its_precision_is_told(tmp_path: Path) -> None:
+    """The engine is taken over as it is: what it does in silence is the vendor's to declare."""
+    engine = "inference/inference_engine/acme/forge.py"
+    lines = (
+        '["FORGE_LOG"] = "1"',
+        '["FORGE_USE_FP16"] = "1"',
+        '[X] = os.environ["Y_FP16"] = Z',
+        '["\\ud800_FP16"] = "1"',
+    )
+    code = "import os\n" + "".join(f"os.environ{line}\n" for line in lines)
+    moved = again(tmp_path, {engine: code + FILES[engine]})
+    told = [row for row in moved.rows if row.file == engine and row.key]
+    assert [(row.key, row.line, row.fate, row.here) for row in told] == [
+        ("FORGE_USE_FP16", 3, "by hand", "vendors/acme/forge.py")
+    ]
+    assert "names the precision FP16, which nothing would tell: declare it" in told[0].why

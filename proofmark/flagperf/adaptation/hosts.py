@@ -13,7 +13,8 @@ from pydantic import ValidationError
 from proofmark.errors import ConfigurationError
 from proofmark.flagperf.adaptation.fates import Fate, shown
 from proofmark.flagperf.adaptation.moved import Moved
-from proofmark.flagperf.adaptation.python_source import lines_within, read_python
+from proofmark.flagperf.adaptation.python_code import lines_within
+from proofmark.flagperf.adaptation.python_source import read_python
 from proofmark.flagperf.host_file import HostFile
 from proofmark.launch.cluster.cluster_file import Cluster
 from proofmark.launch.cluster.container_file import ContainerSettings

@@ -6,8 +6,9 @@ import ast
 import re
 from pathlib import Path
 
+from proofmark.flagperf.adaptation.environment_files import lowers_precision
 from proofmark.flagperf.adaptation.moved import Moved
-from proofmark.flagperf.adaptation.python_source import functions_of, names_in, returned_by, unreadable
+from proofmark.flagperf.adaptation.python_code import functions_of, names_in, returned_by, unreadable, variables_set
 from proofmark.rules.arithmetic import parse_product
 from proofmark.rules.strict_yaml import text_of
 from proofmark.vendor.hardware.chips import MOST
@@ -129,6 +130,9 @@ def _move_engines(moved: Moved) -> dict[str, str]:
         moved.files[target] = text_of(path, root)
         why = "answers are plain tensors; " + _of_foo_time(returned_by(path, root, "__call__"))
         moved.tell(path, 0, "", None, "taken over", here=target, why=why)
+        for name, value, line in variables_set(path, root):
+            if lower := lowers_precision(value, name):
+                moved.tell(path, line, name, value, "by hand", here=target, why=f"it is set there as it was; {lower}")
     return consumes
 
 

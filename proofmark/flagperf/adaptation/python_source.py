@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import warnings
 from collections import ChainMap
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from proofmark.errors import ConfigurationError
+from proofmark.flagperf.adaptation.python_code import parsed
 from proofmark.flagperf.adaptation.python_literals import (
     LARGEST,
     LEVELS,
@@ -85,74 +85,6 @@ def read_python(path: Path, root: Path, folders: Iterable[Path] = ()) -> PythonF
     return _Reader(root, (path.parent, *folders)).read(path, ())
 
 
-def unreadable(path: Path, root: Path) -> str | None:
-    """Why a file can't be read as Python; None if it can."""
-    try:
-        _parsed(text_of(path, root))
-    except ConfigurationError as error:
-        return error.problems[0].what
-    except NotLiteral as error:
-        return str(error)
-    return None
-
-
-def functions_of(path: Path, root: Path) -> list[tuple[str, int]]:
-    """Names and lines of the functions that a file defines, those of its classes too; none where it can't be read."""
-    try:
-        tree = _parsed(text_of(path, root))
-    except (ConfigurationError, NotLiteral):
-        return []
-    return [(node.name, node.lineno) for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
-
-
-def returned_by(path: Path, root: Path, function: str) -> list[ast.expr]:
-    """The parts of the tuple that a function returns at last; none where there is no such thing."""
-    try:
-        tree = _parsed(text_of(path, root))
-    except (ConfigurationError, NotLiteral):
-        return []
-    found = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name == function]
-    returns = [node.value for each in found for node in ast.walk(each) if isinstance(node, ast.Return)]
-    return list(returns[-1].elts) if returns and isinstance(returns[-1], ast.Tuple) else []
-
-
-def lines_within(path: Path, root: Path, name: str) -> dict[str, int]:
-    """Lines of a mapping's keys, or of a list's texts, that a file gives a name; none without one."""
-    try:
-        tree = _parsed(text_of(path, root))
-    except (ConfigurationError, NotLiteral):
-        return {}
-    lines: dict[str, int] = {}
-    for statement in tree.body:
-        targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
-        if any(isinstance(target, ast.Name) and target.id == name for target in targets):
-            value = getattr(statement, "value", None)
-            parts = value.keys if isinstance(value, ast.Dict) else getattr(value, "elts", [])
-            texts = [part for part in parts if isinstance(part, ast.Constant) and isinstance(part.value, str)]
-            lines |= {str(part.value): part.lineno for part in texts}
-    return lines
-
-
-def names_in(path: Path, root: Path) -> set[str]:
-    """All names that a file's code reads."""
-    try:
-        tree = _parsed(text_of(path, root))
-    except (ConfigurationError, NotLiteral):
-        return set()
-    return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
-
-
-def _parsed(text: str) -> ast.Module:
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return ast.parse(text)
-    except SyntaxError as error:
-        raise NotLiteral(f"is no Python: {error.msg} (line {error.lineno})") from None
-    except (ValueError, RecursionError, MemoryError) as error:
-        raise NotLiteral(f"is no Python that can be read: {type(error).__name__}") from None
-
-
 class _Reader:
     """One file's, and of those that it imports."""
 
@@ -162,7 +94,7 @@ class _Reader:
     def read(self, path: Path, within: tuple[Path, ...]) -> PythonFile:
         file, shown = PythonFile(), str(path)
         try:
-            tree = _parsed(text_of(path, self._root))
+            tree = parsed(text_of(path, self._root))
         except ConfigurationError as error:
             file.refused.append(Refused(shown, 0, "", error.problems[0].what))
             return file

@@ -11,8 +11,9 @@ from proofmark.flagperf.adaptation.layout import CaseFolder
 from proofmark.flagperf.adaptation.moved import Moved
 from proofmark.flagperf.adaptation.needs import move_environment
 from proofmark.flagperf.adaptation.our_cases import OurCase
+from proofmark.flagperf.adaptation.python_code import functions_of, unreadable
 from proofmark.flagperf.adaptation.python_literals import Assigned
-from proofmark.flagperf.adaptation.python_source import PythonFile, functions_of, read_python, unreadable
+from proofmark.flagperf.adaptation.python_source import PythonFile, read_python
 from proofmark.flagperf.adaptation.shared_keys import BY_ITSELF, ours_of, same_as_the_task
 from proofmark.flagperf.adaptation.standard import Standard, read_standard, tell_standard
 from proofmark.rules.scale import Scale
