@@ -126,3 +126,26 @@ def test_a_variable_by_which_an_engine_lowers_its_precision_is_told(tmp_path: Pa
         ("FORGE_USE_FP16", 3, "by hand", "vendors/acme/forge.py")
     ]
     assert "names the precision FP16, which nothing would tell: declare it" in told[0].why
+
+
+def test_each_file_of_the_vendors_is_in_the_table(tmp_path: Path) -> None:
+    """But for documents, and those that were read and have no key of their own."""
+    unread = (
+        "training/acme/plot.py",
+        "training/acme/bert-pytorch/config/layers/fused.py",
+        "training/acme/docker_image/pytorch/Dockerfile.source",
+        "inference/docker_images/acme/pytorch/pip.conf",
+        "inference/benchmarks/gone/pytorch/acme_requirements.txt",
+    )
+    told = (
+        "training/acme/gone-pytorch/config/net.sh",
+        "training/acme/bert-pytorch/config/config_Z100x2x8.py",
+        "training/acme/bert-pytorch/config/shared.py",
+        "training/acme/glm-pytorch/config/requirements.txt",
+        "training/acme/README.md",
+    )
+    files = dict.fromkeys((*unread, *told), "# nothing\n")
+    moved = again(tmp_path, files | {told[1]: "from shared import *\n"})
+    found = {row.file for row in moved.rows if row.why.startswith("nothing here reads it")}
+    assert found == set(unread)
+    assert {row.fate for file in unread for row in rows(moved, file)} == {"unknown"}

@@ -16,6 +16,10 @@ _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
 _SCALE = re.compile(r"config_(?P<scale>.+)\.py")
 
 
+_DOCUMENTS = frozenset({".md", ".png", ".jpg", ".jpeg", ".svg", ".pyc"})
+"""Endings of files that say nothing to a program, and of those that Python makes itself."""
+
+
 class CaseFolder(NamedTuple):
     """A vendor's folder of one case: `training/<vendor>/<model>-<framework>`."""
 
@@ -108,6 +112,16 @@ class Checkout:
         """What the vendor has in parts of FlagPerf that have no suite here."""
         places = ("base/vendors", "operation/vendors", "generate/tasks")
         return [path for place in places if (path := self.root / place / self.vendor).is_dir()]
+
+    @property
+    def own_files(self) -> Iterator[Path]:
+        """All that the vendor has in folders of its own, and lists of packages beside inference cases; no documents."""
+        vendor = self.vendor
+        inference = (f"inference_engine/{vendor}/**/*", f"docker_images/{vendor}/**/*", f"benchmarks/*/*/{vendor}_*")
+        for part, places in ((self.training, (f"{vendor}/**/*",)), (self.inference, inference)):
+            for path in (path for place in places for path in self._files(part, place)):
+                if path.is_file() and path.suffix.lower() not in _DOCUMENTS and path.name != ".gitkeep":
+                    yield path
 
     @staticmethod
     def _files(part: Path | None, pattern: str) -> list[Path]:

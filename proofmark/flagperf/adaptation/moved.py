@@ -52,6 +52,8 @@ class Moved:
     """Ours, by their paths."""
     facts: VendorFacts = field(default_factory=VendorFacts)
     check: MutableCheck = field(default_factory=lambda: MutableCheck(0, 0, 0, 0))
+    read: set[Path] = field(default_factory=set)
+    """Files of which no row may be left to tell: they have no keys, or others say them again."""
     lines: dict[Path, Mapping[str, int]] = field(default_factory=dict)
     """Of the keys of each YAML file that was told of."""
 

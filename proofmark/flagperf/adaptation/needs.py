@@ -96,6 +96,7 @@ def _text(moved: Moved, path: Path) -> str:
     """A file's text; none where there is none, or where it can't be read, which is told."""
     if not path.exists():
         return ""
+    moved.read.add(path)
     try:
         return text_of(path, moved.checkout.root)
     except ConfigurationError as error:

@@ -41,6 +41,7 @@ def move_trainings(moved: Moved) -> None:
                 files, breaking = files + 1, breaking + bool(wrong)
                 assignments, off = assignments + len(mine), off + len(wrong)
             _move_scale(moved, folder, case, standard, name, path, file, mine, written)
+            moved.read |= {path, *file.sources}
             said.append({*mine, *(each.key for each in file.refused)})
             read.append(file)
         _tell_replaced(moved, read)
