@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import yaml
 
 from proofmark.flagperf.adaptation.bring import bring
 from proofmark.flagperf.adaptation.fates import Row
@@ -14,6 +15,7 @@ from tests.flagperf.tree import FILES, write
 
 ROOT = Path(__file__).parents[2]
 HOST, INFERENCE = "inference/configs/host.yaml", "inference/configs"
+TEST_CONF = "training/run_benchmarks/config/test_conf.py"
 VIT, OWN = f"{INFERENCE}/vit_l_16", f"{INFERENCE}/vit_l_16/vendor_config/acme_configurations.yaml"
 
 
@@ -149,3 +151,16 @@ def test_each_file_of_the_vendors_is_in_the_table(tmp_path: Path) -> None:
     found = {row.file for row in moved.rows if row.why.startswith("nothing here reads it")}
     assert found == set(unread)
     assert {row.fate for file in unread for row in rows(moved, file)} == {"unknown"}
+
+
+def test_a_mount_of_a_driver_is_taken_over_and_of_another_the_rule_is_told(tmp_path: Path) -> None:
+    """What a container is given by -v; our own rule for mounts decides."""
+    options = " -v /opt/acme:/opt/acme --volume=/usr/lib/acme:/usr/lib/acme:ro -v /data:/data -v /opt/a:/opt/a:rw"
+    moved = again(tmp_path, {TEST_CONF: FILES[TEST_CONF].replace(" --device /dev/acme0 -v /data:/data", options)})
+    written = yaml.safe_load(moved.files["vendors/acme/container.yaml"])
+    assert written["mounts"] == ["/opt/acme:/opt/acme:ro", "/usr/lib/acme:/usr/lib/acme:ro"]
+    told = {row.value: row for row in rows(moved, TEST_CONF, "ACCE_CONTAINER_OPT")}
+    assert [row.fate for row in told.values()] == ["renamed", "renamed", "illegal", "illegal"]
+    assert told["-v=/opt/acme:/opt/acme"].here.endswith("container.yaml: mounts: /opt/acme:/opt/acme:ro")
+    assert "its user writes into cluster.yaml, under mounts" in told["-v=/data:/data"].why
+    assert "write /opt/a:/opt/a:ro" in told["-v=/opt/a:/opt/a:rw"].why

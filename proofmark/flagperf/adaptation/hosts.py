@@ -233,17 +233,26 @@ def _move_container(moved: Moved, taken: dict[str, _Given]) -> None:
             continue
         given = taken.pop(key)
         for option in _options(given.value) if ours == "options" else [given.value]:
-            privileged = option == "--privileged"
-            name, value = ("privileged", True) if privileged else (ours, (option,) if ours == "options" else option)
+            name, value = _setting_of(option) if ours == "options" else (ours, option)
+            listed = name in ("options", "mounts")
             try:
-                ContainerSettings.model_validate({name: value})
+                ContainerSettings.model_validate({name: (value,) if listed else value})
             except ValidationError as error:
                 moved.tell(given.file, given.line, key, option, "illegal", why=problems_of(error, "")[0].what)
                 continue
-            values[name] = [*values.get(name, []), option] if name == "options" else value
-            moved.tell(given.file, given.line, key, option, "renamed", here=f"{target}: {name}")
+            values[name] = [*values.get(name, []), value] if listed else value
+            here = f"{target}: {name}" + (f": {value}" if listed and value != option else "")
+            moved.tell(given.file, given.line, key, option, "renamed", here=here)
     if values:
         moved.write_yaml(target, values, "Of FlagPerf's ACCE_CONTAINER_OPT and SHM_SIZE")
+
+
+def _setting_of(option: str) -> tuple[str, Any]:
+    """Our setting that an option of docker's is, and its value there: a mount that says no more is read-only here."""
+    name, _, value = option.partition("=")
+    if name in ("-v", "--volume"):
+        return "mounts", f"{value}:ro" if value.count(":") == 1 else value
+    return ("privileged", True) if option == "--privileged" else ("options", option)
 
 
 def _options(text: Any) -> list[str]:
