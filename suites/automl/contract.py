@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
-import pytest
-
-from fixtures.outputs.benchmark import hand_over, replayed_clock
+from fixtures.contracts import fail, recorded, skip
 from proofmark.automl.case import AutoMLCase
 from proofmark.automl.outcome.record import AutoMLRecord
 from proofmark.automl.outcome.verdict import rules
 from proofmark.automl.run import SearchRun
 from proofmark.record.parts import VerdictKind
 from reports.content.withholding import withheld
+
+if TYPE_CHECKING:
+    import pytest
 
 
 class AutoMLContract(AutoMLCase):
@@ -26,16 +27,16 @@ class AutoMLContract(AutoMLCase):
         """Every override is of a mutable setting."""
         search_run.begin()
         if search_run.problems:
-            pytest.fail("\n".join(map(str, search_run.problems)), pytrace=False)
+            fail(*map(str, search_run.problems))
 
     def test_trials_accounted_for(self, search_record: AutoMLRecord) -> None:
         """Each has an end, and a parent that was finished before it."""
         _supported(search_record)
         if search_record.failure:
-            pytest.fail(search_record.failure, pytrace=False)
+            fail(search_record.failure)
         broken = [reason for rule in rules(search_record) if "accounted" in rule.name for reason in rule.broken]
         if broken:
-            pytest.fail("\n".join(broken), pytrace=False)
+            fail(*broken)
 
     def test_target_reached(self, search_record: AutoMLRecord) -> None:
         """The best network is good enough on data that no trial was chosen by."""
@@ -44,14 +45,16 @@ class AutoMLContract(AutoMLCase):
         assert found is not None, search_record.held_out_reason or "the best network was not evaluated"
         assert found >= search_record.target
 
-    @pytest.mark.benchmark(group="searched", timer=replayed_clock)
+    @recorded("searched")
     def test_score(self, search_record: AutoMLRecord, benchmark: Any, request: pytest.FixtureRequest) -> None:
         """Images that networks were trained on, over all seconds of the search; the score is beside it."""
+        from fixtures.outputs.benchmark import hand_over
+
         assert search_record.verdict is not None
         if reason := withheld(search_record.verdict):
-            pytest.skip(f"speed {reason}")
+            skip(f"speed {reason}")
         if search_record.resumed:
-            pytest.skip("resumed from a journal: a conformance result, no speed to rank")
+            skip("resumed from a journal: a conformance result, no speed to rank")
         images = sum(epoch.images for trial in search_record.trials for epoch in trial.epochs)
         hand_over(benchmark, request.node, search_record, "images", [images], [search_record.search_seconds or 0.0])
 
@@ -61,13 +64,13 @@ class AutoMLContract(AutoMLCase):
         assert verdict is not None
         _supported(search_record)
         if search_record.policy.lets_pass(verdict.kind):
-            pytest.skip(f"{verdict.kind}, which policy {search_record.policy.title} lets pass")
+            skip(f"{verdict.kind}, which policy {search_record.policy.title} lets pass")
         if verdict.kind is not VerdictKind.PASS:
-            pytest.fail("\n".join([verdict.kind, *(f"  {reason}" for reason in verdict.reasons)]), pytrace=False)
+            fail(verdict.kind, *(f"  {reason}" for reason in verdict.reasons))
 
 
 def _supported(record: AutoMLRecord) -> None:
     if record.problems:
-        pytest.skip("an override is illegal: nothing was searched")
+        skip("an override is illegal: nothing was searched")
     if record.verdict and record.verdict.kind is VerdictKind.UNSUPPORTED:
-        pytest.skip(f"UNSUPPORTED: {record.unsupported}")
+        skip(f"UNSUPPORTED: {record.unsupported}")

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 class TestImageSearch(AutoMLContract):
     """Top-1 accuracy on scanned digits (embedded) or ImageNet-1k (standard)."""
 
-    imports = ("sklearn.datasets",)
-
     def build_dataset(self, config: EffectiveConfig, split: str) -> TrainingData:
         """Images of shape (batch, channels, image_size, image_size) and their classes, (batch,)."""
         from suites.automl.data import search_dataset

@@ -5,9 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
-import pytest
-
-from fixtures.outputs.benchmark import replayed_clock
+from fixtures.contracts import audited, fail, recorded, skip
 from proofmark.inference.case import InferenceCase
 from proofmark.inference.record import RunRecord
 from proofmark.inference.run import CaseRun
@@ -51,19 +49,19 @@ class InferenceContract(InferenceCase):
         _done(engine_inference)
         _not_judged(run_record, VerdictKind.FAIL_HONESTY)
 
-    @pytest.mark.audit
+    @audited
     def test_audit(self, run_record: RunRecord, audit: dict[str, Any]) -> None:
         """Compiled again with other weights, under another name, the engine answers otherwise and as fast."""
         _done(audit)
         _not_judged(run_record, VerdictKind.FAIL_HONESTY)
 
-    @pytest.mark.benchmark(group="whole", timer=replayed_clock)
+    @recorded("whole")
     def test_whole_throughput(self, run_record: RunRecord, record_rounds: Recorder) -> None:
         """Loading, compute and evaluation together."""
         _rankable(run_record)
         record_rounds(run_record, "whole")
 
-    @pytest.mark.benchmark(group="core", timer=replayed_clock)
+    @recorded("core")
     def test_core_throughput(self, run_record: RunRecord, record_rounds: Recorder) -> None:
         """Compute alone, from inputs on the host to answers on the host."""
         _rankable(run_record)
@@ -107,8 +105,8 @@ def _rankable(record: RunRecord) -> None:
 
 
 def _skip(reason: str) -> NoReturn:
-    pytest.skip(visible(reason))
+    skip(visible(reason))
 
 
 def _fail(*lines: str | None) -> NoReturn:
-    pytest.fail(visible("\n".join(filter(None, lines))), pytrace=False)
+    fail(visible("\n".join(filter(None, lines))))

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 class TestSwin(InferenceContract):
     """Top-1 accuracy on scanned digits (embedded) or ImageNet-1k (standard)."""
 
-    imports = ("sklearn.datasets", "transformers.models.swin.modeling_swin")
+    imports = ("transformers.models.swin.modeling_swin",)
 
     def build_dataloader(self, config: EffectiveConfig, split: str = "validation") -> Loader:
         """Images of shape (batch, channels, image_size, image_size) and their classes, (batch,)."""

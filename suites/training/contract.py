@@ -5,9 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-import pytest
-
-from fixtures.outputs.benchmark import replayed_clock
+from fixtures.contracts import audited, fail, recorded, skip
 from proofmark.record.parts import VerdictKind
 from proofmark.training.case import TrainingCase
 from proofmark.training.record import TrainingRecord
@@ -28,14 +26,14 @@ class TrainingContract(TrainingCase):
         """Every override is of a mutable setting, and the batch fits the scale."""
         scale_run.begin()
         if scale_run.problems:
-            pytest.fail("\n".join(map(str, scale_run.problems)), pytrace=False)
+            fail(*map(str, scale_run.problems))
 
     def test_ranks_finish(self, training_record: TrainingRecord) -> None:
         """Every rank came to its end."""
         failures = [run.failure for run in training_record.runs if run.failure]
         if failures:
             causes = "\n".join(f"{failure.cause}\n{failure.last_lines}" for failure in failures)
-            pytest.fail(causes, pytrace=False)
+            fail(causes)
         _legal(training_record)
 
     def test_target_reached(self, training_record: TrainingRecord) -> None:
@@ -44,25 +42,25 @@ class TrainingContract(TrainingCase):
         _not_judged(training_record, VerdictKind.FAIL_ACCURACY)
         assert training_record.runs, "nothing was trained"
 
-    @pytest.mark.audit
+    @audited
     def test_audit(self, training_record: TrainingRecord) -> None:
         """Recorded steps, done again in the case's own model without the vendor's code, come out alike."""
         _legal(training_record)
         _not_judged(training_record, VerdictKind.FAIL_HONESTY)
 
-    @pytest.mark.benchmark(group="raw", timer=replayed_clock)
+    @recorded("raw")
     def test_raw_throughput(self, training_record: TrainingRecord, record_runs: SeedRecorder) -> None:
         """Samples over all of training, evaluations included."""
         _rankable(training_record)
         record_runs(training_record, "raw")
 
-    @pytest.mark.benchmark(group="no_eval", timer=replayed_clock)
+    @recorded("no_eval")
     def test_no_eval_throughput(self, training_record: TrainingRecord, record_runs: SeedRecorder) -> None:
         """Samples over training without its evaluations."""
         _rankable(training_record)
         record_runs(training_record, "no_eval")
 
-    @pytest.mark.benchmark(group="pure_compute", timer=replayed_clock)
+    @recorded("pure_compute")
     def test_pure_compute_throughput(self, training_record: TrainingRecord, record_runs: SeedRecorder) -> None:
         """Samples over the synchronised compute of the slowest rank."""
         _rankable(training_record)
@@ -74,26 +72,26 @@ class TrainingContract(TrainingCase):
         _supported(training_record)
         policy, kind = training_record.policy, training_record.verdict.kind
         if policy.lets_pass(kind):
-            pytest.skip(f"{kind}, which policy {policy.title} lets pass")
+            skip(f"{kind}, which policy {policy.title} lets pass")
         if kind is not VerdictKind.PASS:
             reasons = "\n".join(f"  {reason}" for reason in training_record.verdict.reasons)
-            pytest.fail(f"{kind}\n{reasons}", pytrace=False)
+            fail(f"{kind}\n{reasons}")
 
 
 def _legal(record: TrainingRecord) -> None:
     if record.problems:
-        pytest.skip("an override is illegal: nothing was trained")
+        skip("an override is illegal: nothing was trained")
     _supported(record)
 
 
 def _supported(record: TrainingRecord) -> None:
     if record.verdict and record.verdict.kind is VerdictKind.UNSUPPORTED:
-        pytest.skip(f"UNSUPPORTED: {record.unsupported}")
+        skip(f"UNSUPPORTED: {record.unsupported}")
 
 
 def _not_judged(record: TrainingRecord, kind: VerdictKind) -> None:
     if record.verdict and record.verdict.kind is kind:
-        pytest.fail("\n".join(record.verdict.reasons), pytrace=False)
+        fail(*record.verdict.reasons)
 
 
 def _rankable(record: TrainingRecord) -> None:
@@ -101,6 +99,6 @@ def _rankable(record: TrainingRecord) -> None:
     assert record.verdict is not None
     reason = withheld(record.verdict)
     if reason:
-        pytest.skip(f"speed {reason}")
+        skip(f"speed {reason}")
     if record.resumed:
-        pytest.skip("resumed from a checkpoint: a conformance result, no speed to rank")
+        skip("resumed from a checkpoint: a conformance result, no speed to rank")

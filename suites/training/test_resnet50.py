@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 class TestResNet50(TrainingContract):
     """Top-1 accuracy on scanned digits (embedded) or ImageNet-1k (standard)."""
 
-    imports = ("sklearn.datasets", "transformers.models.resnet.modeling_resnet")
+    imports = ("transformers.models.resnet.modeling_resnet",)
 
     def build_dataset(self, config: EffectiveConfig, split: str) -> TrainingData:
         """Images of shape (batch, channels, image_size, image_size) and their classes, (batch,)."""

@@ -2,12 +2,33 @@
 
 from __future__ import annotations
 
+from importlib.metadata import PackageNotFoundError
+
+import numpy as np
 import pytest
 import torch
+from sklearn.datasets import load_digits
 
+from proofmark.errors import StepError
+from suites.data import digits as module
 from suites.data.digits import digits
 from suites.data.images import image_loader
 from tests.suites.conftest import config_of
+
+
+def test_they_are_those_that_the_package_gives() -> None:
+    images, classes = module._scanned()
+    given = load_digits()
+    assert np.array_equal(images, given.images) and np.array_equal(classes, given.target)
+
+
+def test_without_the_package_what_to_install_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(name: str) -> None:
+        raise PackageNotFoundError(name)
+
+    monkeypatch.setattr(module, "distribution", missing)
+    with pytest.raises(StepError, match="scikit-learn's: .*; pip install scikit-learn"):
+        digits("train", 8, 1)
 
 
 def test_splits_share_no_image_and_are_stratified() -> None:
