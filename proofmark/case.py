@@ -63,6 +63,11 @@ class Case(ABC):
     imports: ClassVar[tuple[str, ...]] = ()
     """Large modules that it will import, torch aside: cases of a session that name the same pay for it once."""
 
+    @classmethod
+    def imported(cls) -> tuple[str, ...]:
+        """What its processes import: those, and what it is defined in."""
+        return (*cls.imports, cls.__module__)
+
     @abstractmethod
     def create_model(self, config: EffectiveConfig) -> torch.nn.Module:
         """The model: called with tensors, returns a tensor or a tuple of tensors.

@@ -66,7 +66,7 @@ class SearchRun(LoggedRun[AutoMLRecord]):
     ) -> None:
         super().__init__(run_dir, found, resolution.config, resolution.problems, case.packages, options.policy)
         self._case, self._places, self._options, self._on_progress = case, places, options, on_progress
-        self._imports = (*IMPORTED, *case.imports)
+        self._imports = (*IMPORTED, *case.imported())
 
     def search(self) -> None:
         """All of it, unless the configuration is illegal or the precision none of the vendor's.
