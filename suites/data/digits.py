@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from importlib.metadata import PackageNotFoundError, distribution
 
 import numpy as np
@@ -37,6 +38,7 @@ def digits(split: str, image_size: int, channels: int) -> TensorData:
     return TensorData(f"digits/{split}", [images], labels, origin="sklearn.datasets.load_digits")
 
 
+@cache
 def _scanned() -> tuple[np.ndarray, np.ndarray]:
     """Images of shape (items, 8, 8), from 0 to 16, and their classes, (items,)."""
     try:

@@ -27,6 +27,7 @@ def test_without_the_package_what_to_install_is_said(monkeypatch: pytest.MonkeyP
         raise PackageNotFoundError(name)
 
     monkeypatch.setattr(module, "distribution", missing)
+    module._scanned.cache_clear()
     with pytest.raises(StepError, match="scikit-learn's: .*; pip install scikit-learn"):
         digits("train", 8, 1)
 
