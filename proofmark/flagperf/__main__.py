@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from proofmark.errors import ProofmarkError
+from proofmark.errors import ProofmarkError, harmless
 from proofmark.flagperf.adaptation.bring import TABLES, bring
 from proofmark.flagperf.adaptation.fates import counted
 from proofmark.flagperf.monitor_logs import read_monitor_logs
@@ -36,9 +36,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return {"read": _read, "import": _import, "monitor": _monitor}[options.command](options)
     except ProofmarkError as error:
-        print(f"ERROR: {error}", file=sys.stderr)
+        print("\n".join(map(harmless, f"ERROR: {error}".splitlines())), file=sys.stderr)
     except OSError as error:
-        print(f"ERROR: {error.filename}: {error.strerror}", file=sys.stderr)
+        print(harmless(f"ERROR: {error.filename}: {error.strerror}"), file=sys.stderr)
     return USAGE
 
 
@@ -47,7 +47,7 @@ def _read(options: argparse.Namespace) -> int:
     print(record.model_dump_json(indent=1))
     if record.verdict is None:
         return VerdictKind.ERROR.exit_code
-    print(f"{record.verdict.kind}: {'; '.join(record.verdict.reasons)}", file=sys.stderr)
+    print(harmless(f"{record.verdict.kind}: {'; '.join(record.verdict.reasons)}"), file=sys.stderr)
     return record.verdict.kind.exit_code
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict
 
 from proofmark.errors import ConfigurationError, Problem
+from proofmark.flagperf.log_file import open_log
 
 HOST = {"cpu_monitor.log": "share", "mem_monitor.log": "share", "pwr_monitor.log": "W"}
 """Logs of one number a line, by name, with its unit."""
@@ -162,7 +163,7 @@ def _add(sensors: list[dict[str, list[float]]], card: int, match: re.Match[str])
 
 def _lines(path: Path) -> Iterator[str]:
     """Lines that are not blank; of one that is too long its pieces, which are no reading."""
-    with path.open("rb") as stream:
+    with open_log(path) as stream:
         while piece := stream.readline(LONGEST):
             if line := piece.decode("utf-8", "replace").strip():
                 yield line

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from proofmark.errors import UsageError
+from proofmark.flagperf.log_file import open_log
 from proofmark.flagperf.perflog_run import RankLines, figure, metric_of, seed_run, token_rate
 from proofmark.flagperf.run_folder import RunFolder, one_per_round
 from proofmark.flagperf.token_lines import TokenLines, impossible, token_figures
@@ -114,7 +115,7 @@ def _of_tokens(logs: Sequence[PerfLog], chosen: Sequence[Path], folder: RunFolde
 def _read(path: Path) -> PerfLog:
     log = PerfLog()
     try:
-        with path.open("rb") as stream:
+        with open_log(path) as stream:
             log.written = os.fstat(stream.fileno()).st_mtime
             for line in iter(partial(stream.readline, LONGEST_LINE), b""):
                 log.tokens.take(line)
