@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from proofmark.errors import UsageError
+from proofmark.errors import UsageError, harmless
 from proofmark.names import hint
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
@@ -50,8 +50,9 @@ class Checkout:
     inference: Path | None
 
     def shown(self, path: Path | str) -> str:
-        """A file as people name it: from the checkout's top."""
-        return str(Path(path).relative_to(self.root)) if Path(path).is_relative_to(self.root) else str(path)
+        """A file as people name it: from the checkout's top, in one line that any file of ours can hold."""
+        inside = Path(path).is_relative_to(self.root)
+        return harmless(str(Path(path).relative_to(self.root) if inside else path))
 
     @property
     def case_folders(self) -> Iterator[CaseFolder]:
@@ -114,6 +115,13 @@ class Checkout:
         return [path for place in places if (path := self.root / place / self.vendor).is_dir()]
 
     @property
+    def own_folders(self) -> list[Path]:
+        """The folders that are the vendor's alone."""
+        places = [self.training] if self.training else []
+        places += [self.inference / name for name in ("inference_engine", "docker_images")] if self.inference else []
+        return [folder for place in places if (folder := place / self.vendor).is_dir()]
+
+    @property
     def own_files(self) -> Iterator[Path]:
         """All that the vendor has in folders of its own, and lists of packages beside inference cases; no documents."""
         vendor = self.vendor
@@ -128,13 +136,18 @@ class Checkout:
         return [path for path in sorted(part.glob(pattern)) if path.stem != "__init__"] if part else []
 
 
+def class_name(vendor: str) -> str:
+    """What the class of a vendor's devices is called."""
+    return vendor[:1].upper() + vendor[1:]
+
+
 def open_checkout(path: Path, vendor: str) -> Checkout:
     """Find what a vendor has in a checkout.
 
     Raises:
         UsageError: it is no checkout, or the vendor's name is none that a folder may have, or is not there.
     """
-    if not _NAME.fullmatch(vendor) or keyword.iskeyword(vendor):
+    if not _NAME.fullmatch(vendor) or keyword.iskeyword(vendor) or keyword.iskeyword(class_name(vendor)):
         raise UsageError(f"--vendor {vendor!r:.80}: expected a name of letters, digits and underscores, as acme")
     root = path.absolute()
     if not root.is_dir():
@@ -151,6 +164,9 @@ def open_checkout(path: Path, vendor: str) -> Checkout:
     if vendor not in known:
         there = ", ".join(known) or "none"
         raise UsageError(f"{path}: nothing of vendor '{vendor}' is there: it has {there}{hint(vendor, known)}")
+    for folder in checkout.own_folders:
+        if not folder.resolve().is_relative_to(root.resolve()):
+            raise UsageError(f"{path}: {checkout.shown(folder)}: is a link out of it; put the folder itself there")
     return checkout
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import yaml
 
+from proofmark.errors import harmless
 from proofmark.flagperf.adaptation.fates import Fate, MutableCheck, Row
 from proofmark.flagperf.adaptation.layout import CaseFolder, Checkout
 from proofmark.flagperf.adaptation.our_cases import OurCases
@@ -96,7 +97,8 @@ class Moved:
         ]
 
     def tell(self, file: Path | str, line: int, key: str, value: Any, fate: Fate, **told: str) -> None:
-        """Add a row."""
+        """Add a row. What is told may name files and folders, which may be called anything."""
+        told = {name: harmless(text) for name, text in told.items()}
         self.rows.append(Row(self.checkout.shown(file), line, key, value, fate, **told))
 
     def tell_key(self, file: Path, key: str, value: Any, fate: Fate, **told: str) -> None:

@@ -7,8 +7,10 @@ import re
 from pathlib import Path
 
 from proofmark.flagperf.adaptation.environment_files import lowers_precision
+from proofmark.flagperf.adaptation.layout import class_name
 from proofmark.flagperf.adaptation.moved import Moved
 from proofmark.flagperf.adaptation.python_code import functions_of, names_in, returned_by, unreadable, variables_set
+from proofmark.flagperf.adaptation.python_literals import quoted
 from proofmark.rules.arithmetic import parse_product
 from proofmark.rules.strict_yaml import text_of
 from proofmark.vendor.hardware.chips import MOST
@@ -151,7 +153,7 @@ def _write_skeleton(moved: Moved, engines: dict[str, str]) -> None:
     precisions = sorted({"fp32"} | facts.precisions)
     moved.files[f"{moved.package}/__init__.py"] = SKELETON.format(
         vendor=vendor,
-        name=vendor[:1].upper() + vendor[1:],
+        name=class_name(vendor),
         precisions="{" + ", ".join(f'"{each}"' for each in precisions) + "}",
         compilers="\n".join(lines),
         default=facts.compiler if facts.compiler in engines else "eager",
@@ -213,7 +215,7 @@ def _move_peaks(moved: Moved, path: Path) -> None:
 
 def _number(part: ast.expr) -> float | None:
     """A number, or FlagPerf's eval("312e12"), which is read and not evaluated."""
-    if isinstance(part, ast.Call) and ast.unparse(part.func) in ("eval", "float") and len(part.args) == 1:
+    if isinstance(part, ast.Call) and quoted(part.func) in ("eval", "float") and len(part.args) == 1:
         part = part.args[0]
     try:
         return parse_product(part.value if isinstance(part, ast.Constant) else None)

@@ -22,7 +22,8 @@ def parsed(text: str) -> ast.Module:
             warnings.simplefilter("ignore")
             return ast.parse(text)
     except SyntaxError as error:
-        raise NotLiteral(f"is no Python: {error.msg} (line {error.lineno})") from None
+        line = f" (line {error.lineno})" if error.lineno else ""
+        raise NotLiteral(f"is no Python: {error.msg}{line}") from None
     except (ValueError, RecursionError, MemoryError) as error:
         raise NotLiteral(f"is no Python that can be read: {type(error).__name__}") from None
 

@@ -132,5 +132,8 @@ def _plain(value: Any, node: ast.expr) -> Any:
 
 def quoted(node: ast.AST) -> str:
     """A part of a line for a message: short, and in one line."""
-    text = " ".join(ast.unparse(node).split())
+    try:
+        text = " ".join(ast.unparse(node).split())
+    except RecursionError:
+        return "(nested too deeply to be shown)"
     return text if len(text) <= LONGEST else f"{text[:LONGEST]} ..."
