@@ -60,7 +60,7 @@ class Site:
     def far_ends(self) -> list[psutil.Process]:
         """Those that live; a browser that other tests began is none."""
         children = [each for each in psutil.Process().children() if each not in self._others]
-        return [each for each in children if each.status() != psutil.STATUS_ZOMBIE]
+        return [each for each in children if _runs(each)]
 
     def closes(self) -> bool:
         """Whether it ends at all, and leaves nothing."""
@@ -127,6 +127,13 @@ def test_what_never_ends_is_cancelled(site: Site, monkeypatch: pytest.MonkeyPatc
     assert site.look() == []
     endless = site.controller.lead(asyncio.sleep(1000))
     assert site.closes() and endless.cancelled()
+
+
+def _runs(process: psutil.Process) -> bool:
+    try:
+        return process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:  # it ended after it was listed
+        return False
 
 
 def test_an_interrupt_waits_for_no_host(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
