@@ -117,6 +117,11 @@ class CaseRecord(Part):
         return frozenset(RESTS_ON)
 
     @property
+    def unrankable(self) -> list[str]:
+        """Why it is to be set beside nobody's though it passed, whatever the policy; nothing of one that may be."""
+        return []
+
+    @property
     def hosts(self) -> Sequence[Host]:
         """The machines that it ran on."""
         return [self.host] if self.host else []

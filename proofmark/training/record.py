@@ -281,3 +281,8 @@ class TrainingRecord(CaseRecord):
     def resumed(self) -> bool:
         """Whether any run went on from a checkpoint: a conformance result, no rankable time."""
         return any(run.resumed_from is not None for run in self.runs)
+
+    @property
+    def unrankable(self) -> list[str]:
+        """It has no rankable time."""
+        return ["it was resumed from a checkpoint, and has no time to rank"] if self.resumed else []

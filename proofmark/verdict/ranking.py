@@ -1,4 +1,4 @@
-"""What keeps a run from being set among others though it passed: what a policy asks for beside its verdict."""
+"""What keeps a run from being set among others though it passed: what it is itself, or what a policy asks for."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from proofmark.record.policy import Policy
 
 def obstacles(record: CaseRecord, policy: Policy) -> Iterator[str]:
     """Each in a sentence; none where it may be ranked."""
+    if record.unrankable:
+        yield f"not rankable: {'; '.join(record.unrankable)}"
     wanted = policy.ranking
     if wanted.isolation == "wall" and record.isolated != "wall":
         open_ = sorted(name for name, kept in record.isolation.items() if kept.kind != "wall")

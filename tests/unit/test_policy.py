@@ -16,6 +16,7 @@ from proofmark.record.policy import RESTS_ON, Policy, Ranking, default_policy, l
 from proofmark.training.verdict import judge as judge_training
 from proofmark.verdict.ranking import obstacles
 from proofmark.wall.isolation import Isolation
+from tests.automl.automl_records import record as search
 from tests.training_records import make_run, make_training
 from tests.unit.records import accuracy, measurement, record
 
@@ -92,6 +93,18 @@ def test_a_ranking_may_need_a_wall(isolation: dict[str, Isolation], told: list[s
     assert not list(obstacles(made, default_policy()))
     found = list(obstacles(made, policy(ranking=Ranking(isolation="wall"))))
     assert [what.partition(", and policy")[0] for what in found] == told
+
+
+@pytest.mark.parametrize(
+    "made, told",
+    [
+        (make_training(make_run(resumed_from=40)), "it was resumed from a checkpoint, and has no time to rank"),
+        (search(rankable=True, drivers=2), "it was resumed, and has no time to rank"),
+        (search(rankable=False), "the profile is too small to stand for the workload"),
+    ],
+)
+def test_what_is_no_time_to_rank_is_ranked_by_no_policy(made: CaseRecord, told: str) -> None:
+    assert list(obstacles(made, default_policy())) == [f"not rankable: {told}"]
 
 
 def test_a_ranking_may_need_what_was_verified() -> None:
