@@ -26,7 +26,7 @@ def main() -> int:
             log.write(json.dumps(moment(kind) | fields) + "\n")
             log.flush()
 
-        tell("trial_begin", trial=number)
+        tell("trial_begin", trial=number, **({"host": "elsewhere"} if number == 1 else {}))
         if not sys.stdin.readline():
             return 1
         (folder / "begun").touch()

@@ -27,6 +27,7 @@ def test_a_search_is_scored_again_from_its_journal(tmp_path: Path) -> None:
     folder = tmp_path / "search"
     search(folder, settings(4), {2: "nan"})
     first, second = (trials_of(read_journal(folder / FILE), folder) for _ in range(2))
+    assert [trial.host == "elsewhere" for trial in first] == [False, True, False, False], "each says where it ran"
     assert first == second and [trial.status for trial in first] == ["finished", "finished", "failed", "finished"]
     assert score_of(first, 7.0, 0.1) == score_of(second, 7.0, 0.1)
     assert list(marks_of(first, 7.0, 0.5, 1)) == list(marks_of(second, 7.0, 0.5, 1))

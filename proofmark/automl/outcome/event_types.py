@@ -165,6 +165,7 @@ class _TrialEnd(_Linked):
     checks: list[Annotated[dict[str, Any], fits(Check)]]
     energy: Energy
     isolation: NotRequired[Annotated[dict[str, Any], part(Isolation)] | None]
+    host: NotRequired[Text | None]
     log_sha256: Digest | None
     train_seconds: Seconds
 
@@ -213,6 +214,7 @@ JOURNAL_EVENTS = EventReader(
 
 class _TrialOwn(Typed):
     trial: Number
+    host: NotRequired[Text]
 
 
 class _CountedEvent(Typed):

@@ -68,8 +68,9 @@ class Trials:
         return found in (kept, None) and (kept is not None or event["status"] != "finished")
 
     def _record(
-        self, begun: Event, end: Mapping[str, Any], began: float, ended: float | None, host: str, intact: bool
+        self, begun: Event, end: Mapping[str, Any], began: float, ended: float | None, driver_host: str, intact: bool
     ) -> TrialRecord:
+        """Its host is the one that its own log names, or else its driver's."""
         counted, energy, per_image = end.get("counted"), end.get("energy", {}), begun["per_image"]
         return TrialRecord(
             number=begun["trial"],
@@ -101,7 +102,7 @@ class Trials:
             energy_joules=energy.get("joules"),
             energy_reason=energy.get("reason"),
             device=begun["device"],
-            host=host,
+            host=end.get("host") or driver_host,
             log_intact=intact,
         )
 

@@ -183,6 +183,7 @@ def outcome(folder: Path, succeeded: bool, hung: str | None, ahead: float = 0.0)
         "checks": [_only(check, ("name", "passed", "figure", "bound", "meaning")) for check in checks],
         "isolation": isolation.model_dump(mode="json") if isolation else None,
         "energy": {key: energy.get(key) for key in ("joules", "reason", "method")},
+        "host": next((event.get("host") for event in events if event["event"] == "trial_begin"), None),
         "log_sha256": digest_of_log(folder),
         "train_seconds": max((event.get("train_seconds", 0.0) for event in events), default=0.0),
     }

@@ -10,6 +10,7 @@ import contextlib
 import faulthandler
 import os
 import queue
+import socket
 import sys
 import threading
 import time
@@ -43,7 +44,7 @@ def main() -> int:
     parent = Parent(spec)
     faulthandler.enable()
     log = EventLog(spec.folder / LOG)
-    log.write("trial_begin", trial=spec.trial, pid=os.getpid())
+    log.write("trial_begin", trial=spec.trial, pid=os.getpid(), host=socket.gethostname())
     threading.Thread(target=_watch_over, args=(spec, log), daemon=True).start()
     with told(log) as outcome:
         if not _run(spec, parent, log):
