@@ -129,20 +129,20 @@ def _host(path: Path, unit: str) -> MonitorLog:
 def _cards(path: Path) -> MonitorLog:
     """A line with the time, then one for each card, with their shares of use among them or not; again and again."""
     times, sensors, others = list[datetime](), list[dict[str, list[float]]](), 0
-    card = used = 0
+    card = used = cards_read = 0
     for line in _lines(path):
         if time := _time(line):
             times.append(time)
             card = used = 0
         elif times and (match := _first(_CARDS, line)):
             _add(sensors, card, match)
-            card += 1
+            card, cards_read = card + 1, cards_read + 1
         elif times and (match := _first(_OWN_UTILISATION, line)):
             _add(sensors, used, match)
             used += 1
         else:
             others += 1
-    if not any(each["memory_total"] or each["temperature"] for each in sensors):
+    if not cards_read:
         expected = "expected a line with the time, then one for each card such as '34C 56W 1234MiB 40536MiB 83%'"
         raise ValueError(f"is no log of FlagPerf's monitors: {expected}")
     cards = tuple({name: Range.of(unit, each[name]) for name, unit in CARD.items()} for each in sensors)

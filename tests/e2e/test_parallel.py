@@ -80,6 +80,23 @@ def test_an_interrupt_of_all_processes_keeps_every_record(two_devices: House) ->
     assert two_devices.becomes_empty(5)
 
 
+def test_a_worker_that_takes_long_to_end_after_an_interrupt_is_waited_for(two_devices: House) -> None:
+    """As it does where others use the cores; xdist gives it ten seconds."""
+    slow = "import time\ndef pytest_sessionfinish(session):\n"
+    slow += "    time.sleep(11 if hasattr(session.config, 'workeroutput') else 0)\n"
+    (two_devices.root / "ends_slowly.py").write_text(slow)
+    session = two_devices.start(
+        *("--vendor", "fake", "-n", "2", "-k", "Tiny or Second", "-p", "ends_slowly"), trouble="*.call=sleep"
+    )
+    two_devices.wait_for_trouble(session, timeout=300)
+    os.killpg(session.pid, signal.SIGINT)
+    ran = two_devices.end(session, timeout=90)
+    assert ran.code == 2, ran.output
+    for case in ("tiny", "second"):
+        assert f"ERROR  inference/{case} " in ran.output
+    assert two_devices.becomes_empty(5)
+
+
 def test_a_device_list_of_the_user_is_kept_to(two_devices: House, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FAKE_VISIBLE_DEVICES", "5")
     ran = two_devices.run("-k", "Tiny")

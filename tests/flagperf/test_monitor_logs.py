@@ -87,6 +87,7 @@ LATER = """| {card}  Acme C500 | 0  Off | 0000:0e:00.0 | {used}  Disabled |
         ("36.0C 69.0W 5680.0MiB 65536MiB 83.0%\n", (36, 69, 5680, 65536, 83)),
         ("ab cd ef gh 5680MiB / 65536MiB\n", (None, None, 5680, 65536, None)),
         ("36C 69W 5680/65536 MiB\n", (36, 69, 5680, 65536, None)),
+        ("[N/A] 69W [N/A] [N/A] 83%\n", (None, 69, None, None, 83)),
     ],
 )
 def test_layouts_of_other_monitors(
