@@ -102,7 +102,7 @@ def test_fp16_is_refused_where_the_cpu_would_run_something_else(onnx_path: Path)
 
 def test_rubbish_in_place_of_a_compiled_model(tmp_path: Path) -> None:
     (tmp_path / "model.blob").write_bytes(np.random.default_rng(0).bytes(4096))
-    with pytest.raises(StepError, match="^CPU would run f32 in place of bf16$"):
+    with pytest.raises(StepError, match="OpenVINO cannot load it on CPU"):
         InferModel(config_of(exist_compiler_path=str(tmp_path / "model.blob")), None, None)
 
 
