@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import signal
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import hypothesis
@@ -13,6 +13,7 @@ import pytest
 
 from proofmark.process.lifetime import tidy_environment
 from tests import temporary
+from tests.disks import MakeDisk, disk_maker
 from tests.services import STRICT
 
 # how fast this machine is does not decide over a test
@@ -35,6 +36,13 @@ os.environ["PROOFMARK_DEVICE_WAIT"] = "off"
 # a shell ignores Ctrl-C for what it runs in the background, and so would every session that is interrupted in a test
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture
+def make_disk(tmp_path: Path) -> Iterator[MakeDisk]:
+    """What makes a file system of so many KiB."""
+    with disk_maker(tmp_path / "disk") as make:
+        yield make
 
 
 def pytest_collection_finish() -> None:

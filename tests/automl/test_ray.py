@@ -21,25 +21,30 @@ import psutil
 import pytest
 
 from fixtures.cluster import SENT
+from proofmark.automl.morphism.grow import grown
+from proofmark.automl.morphism.operations import Deeper
 from proofmark.automl.search.running import TrialProcess
-from proofmark.automl.trial.spec import WEIGHTS
+from proofmark.automl.trial.spec import WEIGHTS, Parent
 from proofmark.errors import UsageError
 from proofmark.launch.cluster.code_tree import CodeTree
 from proofmark.launch.ray.cluster import RayCluster
 from proofmark.record.events import read_events
 from tests.automl.searches import ROOT, STUB, search, settings, spec_maker
-from tests.automl.test_several_devices import ended, process
+from tests.automl.test_several_devices import GRAPH, ended, process
 from tests.services import missing
 
 REST: dict[str, Any] = {"hyperparameters": {}, "epochs": 1, "patience": None, "seed": 0}
 CODE = CodeTree.of(ROOT, (*SENT, "tests"))
+ACCELERATOR = "accelerator"
 
 
 def started(folder: Path, *arguments: str) -> tuple[subprocess.Popen[bytes], int]:
-    """A node of a Ray cluster with one core, which ends with its process; and its port."""
+    """A node of a Ray cluster with one core and what it is told to be two accelerators, which ends with its process;
+    and its port."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    command = [sys.executable, "-m", "ray.scripts.scripts", "start", "--block", "--num-cpus=1", "--num-gpus=0"]
+    has = ("--num-cpus=1", "--num-gpus=0", f"--resources={json.dumps({ACCELERATOR: 2})}")
+    command = [sys.executable, "-m", "ray.scripts.scripts", "start", "--block", *has]
     own = arguments or ("--head", f"--port={port}", "--include-dashboard=false", f"--temp-dir={folder}")
     return subprocess.Popen(
         [*command, "--disable-usage-stats", *own],
@@ -126,16 +131,50 @@ def test_a_search_is_placed_and_what_a_trial_dies_of_is_its_own(
 def test_a_trial_of_the_suite_trains_behind_the_wall_of_its_node(
     cluster: tuple[RayCluster, str, subprocess.Popen[bytes]], tmp_path: Path
 ) -> None:
-    """Its weights and its log come home, and nothing else of it stays anywhere."""
+    """Its weights and its log come home, and nothing else of it stays anywhere. Its child's node has what it has
+    learnt."""
     ray, _, _ = cluster
     before = set(Path(tempfile.gettempdir()).glob("proofmark-host-*"))
-    end = ended(process(tmp_path, epochs=1, nproc=1, launcher=ray.launcher(1)))
+    first, second = tmp_path / "first", tmp_path / "second"
+    first.mkdir()
+    second.mkdir()
+    end = ended(process(first, epochs=3, nproc=1, launcher=ray.launcher(1)))
     assert (end["status"], end["reason"]) == ("finished", None)
     assert (end["isolation"]["kind"], end["isolation"]["network"]) == ("wall", "closed")
-    assert [epoch["images"] > 0 for epoch in end["epochs"]] == [False, True]
-    node = tmp_path / "noderank0"
+    assert [epoch["images"] > 0 for epoch in end["epochs"]] == [False, True, True, True]
+    node = first / "noderank0"
     assert {WEIGHTS, "trial.jsonl"} <= {path.name for path in node.iterdir()} and not [*node.glob("own*")]
+    deeper = Deeper(after="stem_relu")
+    parent = Parent(GRAPH.model_dump(mode="json"), [deeper.model_dump(mode="json")], str(node))
+    child = process(second, epochs=1, nproc=1, launcher=ray.launcher(1), parent=parent, graph=grown(GRAPH, deeper))
+    epochs = ended(child)["epochs"]
+    fresh, learnt = end["epochs"][0]["accuracy"], max(epoch["accuracy"] for epoch in end["epochs"][1:])
+    assert abs(epochs[0]["accuracy"] - learnt) < 0.01 < learnt - fresh, "before its first step"
     assert set(Path(tempfile.gettempdir()).glob("proofmark-host-*")) <= before
+
+
+def test_the_devices_of_a_trial_are_placed_together(
+    cluster: tuple[RayCluster, str, subprocess.Popen[bytes]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ray is told that each node has two accelerators; what computes is the processor."""
+    from ray.util import placement_group_table
+
+    ray, _, _ = cluster
+    monkeypatch.setattr(ray, "_resource", ACCELERATOR)
+    with pytest.raises(UsageError, match="^devices_per_trial: no node of the Ray cluster has 3 accelerator$"):
+        ray.places(3)
+    assert ray.places(2) == 2
+    begun = process(tmp_path, epochs=1, nproc=2, launcher=ray.launcher(2))
+    (group,) = (each for each in placement_group_table().values() if each["state"] != "REMOVED")
+    assert (group["strategy"], group["bundles"]) == ("STRICT_PACK", {0: {"CPU": 1.0, ACCELERATOR: 2.0}})
+    end = ended(begun)
+    assert (end["status"], end["reason"]) == ("finished", None)
+    own = list(read_events(tmp_path / "noderank0" / "trial.jsonl"))
+    (data,) = (event for event in own if event["event"] == "dataset")
+    assert [epoch["images"] for epoch in end["epochs"]] == [0, data["items"]]
+    assert (tmp_path / "noderank0" / "rank1.jsonl").exists()
+    while not all(each["state"] == "REMOVED" for each in placement_group_table().values()):
+        time.sleep(0.1)
 
 
 def test_a_trial_whose_node_is_lost_is_run_again(

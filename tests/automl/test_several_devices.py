@@ -13,12 +13,13 @@ import psutil
 import pytest
 from torch.distributed.elastic.multiprocessing.errors import ProcessFailure
 
+from proofmark.automl.graph import Graph
 from proofmark.automl.network import fresh_weights
 from proofmark.automl.places import places_of_tasks
 from proofmark.automl.search.running import MODULE, TrialProcess
 from proofmark.automl.seed_networks import small_network
 from proofmark.automl.trial.several import first_killed, threads_of_rank
-from proofmark.automl.trial.spec import WEIGHTS, TrialSpec
+from proofmark.automl.trial.spec import WEIGHTS, Parent, TrialSpec
 from proofmark.automl.trial.tensors import read_weights
 from proofmark.launch.job import Launcher, LocalLauncher
 from proofmark.record.events import read_events
@@ -38,6 +39,8 @@ def process(
     nproc: int = 2,
     vendors: Path = ROOT / "vendors",
     launcher: Launcher | None = None,
+    parent: Parent | None = None,
+    graph: Graph = GRAPH,
     **host_settings: Any,
 ) -> TrialProcess:
     """A trial of the suite's own case, begun."""
@@ -51,8 +54,8 @@ def process(
         str(folder),
         tuple(dict.fromkeys((str(vendors.parent), str(ROOT)))),
         trial=0,
-        graph=GRAPH.model_dump(mode="json"),
-        parent=None,
+        graph=graph.model_dump(mode="json"),
+        parent=parent,
         hyperparameters={"batch_size": 64, "dropout": 0.0, "kernel_size": 3},
         epochs=epochs,
         patience=None,

@@ -3,44 +3,11 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 
+from tests.disks import MakeDisk, fill
 from tests.e2e.conftest import House, Ran, clean
-from tests.services import missing
-
-MakeDisk = Callable[[int], Path]
-
-
-@pytest.fixture
-def make_disk(tmp_path: Path) -> Iterator[MakeDisk]:
-    """A file system of so many KiB."""
-    mounted = tmp_path / "disk"
-    mounted.mkdir()
-
-    def make(kib: int) -> Path:
-        command = ["mount", "-t", "tmpfs", "-o", f"size={kib}k", "tmpfs", str(mounted)]
-        done = subprocess.run(command, capture_output=True, text=True)
-        if done.returncode:
-            missing(f"the right to mount a small file system: {done.stderr.strip()}")
-        return mounted
-
-    try:
-        yield make
-    finally:
-        subprocess.run(["umount", str(mounted)], capture_output=True)
-
-
-def fill(disk: Path) -> None:
-    """Leave no byte free."""
-    with (disk / "filler").open("wb", buffering=0) as stream:
-        try:
-            while stream.write(b"x" * 4096):
-                pass
-        except OSError:
-            pass
 
 
 def answer(ran: Ran, told: str) -> None:

@@ -11,6 +11,9 @@ from proofmark.errors import ProofmarkError
 from proofmark.process.dictation import Dictation
 from proofmark.record.events import EventLog
 
+NO_MEMORY = ("out of memory", "allocate memory")
+"""What the errors of devices say, and those of the processor."""
+
 
 @dataclass
 class Outcome:
@@ -45,6 +48,6 @@ def heard(told: Iterable[Dictation], log: EventLog) -> bool:
 def why(error: BaseException) -> str:
     """In a line."""
     said = next(iter(str(error).strip().splitlines()), "")
-    if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError" or "out of memory" in said:
+    if isinstance(error, MemoryError) or any(words in said for words in NO_MEMORY):
         return f"it ran out of memory: {said or 'the host has no more'}"
     return said if isinstance(error, ProofmarkError) else f"{type(error).__name__}: {said}"

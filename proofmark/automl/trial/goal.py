@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from proofmark.training.ranks.trainer import Trainer
 
 MIN_DELTA = 1e-3
-"""By how much a metric must be better to be so, as in the original's early stopping."""
+"""By how much a metric must be better than the last that was so, as in the original's early stopping: many small steps
+add up."""
 
 
 class BestWeights(Goal):
@@ -94,8 +95,10 @@ class BestWeights(Goal):
     def is_over(self, training: Trainer, found: Evaluated) -> bool:
         """Whether nothing has got better for long, or the time is over."""
         metric = found.metric
-        self._waited = 0 if metric >= self._better_than + MIN_DELTA else self._waited + 1
-        self._better_than = max(self._better_than, metric)
+        if metric > self._better_than + MIN_DELTA:
+            self._better_than, self._waited = metric, 0
+        else:
+            self._waited += 1
         patience = self._trial.patience
         if patience is not None and self._waited >= patience:
             training.log.write("stopped_early", reason=f"no better evaluation in {patience} epochs")

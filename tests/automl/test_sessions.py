@@ -1,0 +1,131 @@
+"""Sessions of the suite's own search: one that is killed and one that goes on with it, on a Ray, and on a full disk."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import time
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from proofmark.automl.outcome.record import AutoMLRecord
+from proofmark.record.parts import VerdictKind
+from tests.automl.searches import ROOT
+from tests.disks import MakeDisk
+from tests.services import missing
+
+TOO_SLOW = ["--max-trials", "2", "--set", "learning_rate=1e-6", "--set", "warmup_1=1", "--set", "warmup_2=1"]
+"""What no network can learn with: the search misses its target."""
+
+
+def session(results: Path, *options: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "pytest", "suites/automl", "--vendor", "cpu", "-p", "no:cacheprovider"]
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("PYTEST_")}
+    return subprocess.Popen(
+        [*command, *TOO_SLOW, "--max-duration", "600", "--results-dir", str(results), *options],
+        cwd=ROOT,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+def events(results: Path) -> list[dict[str, Any]]:
+    found = [path.read_text(encoding="utf-8") for path in results.glob("[0-9]*/automl/*/search/journal.jsonl")]
+    return [json.loads(line) for text in found for line in text.splitlines() if line.endswith("}")]
+
+
+def listening(running: subprocess.Popen[str]) -> dict[int, psutil.Process]:
+    """Ports at which a session and all that it has started listen now, and what does."""
+    found: dict[int, psutil.Process] = {}
+    with contextlib.suppress(psutil.NoSuchProcess):
+        for process in [psutil.Process(running.pid), *psutil.Process(running.pid).children(recursive=True)]:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                ports = [each for each in process.net_connections("inet") if each.status == psutil.CONN_LISTEN]
+                found |= {each.laddr.port: process for each in ports}
+    return found
+
+
+def answer(port: int, **variables: str) -> str:
+    """What a Ray has to say to who has these variables."""
+    command = [sys.executable, "-P", "-m", "proofmark.launch.ray.probe", f"127.0.0.1:{port}"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), **variables}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
+    return done.stdout if done.returncode else "welcome"
+
+
+def nothing_runs(results: Path) -> bool:
+    """Of the session that wrote there."""
+    commands = [process.info["cmdline"] or [] for process in psutil.process_iter(["cmdline"])]
+    return not [command for command in commands if any(str(results) in word for word in command)]
+
+
+def test_no_trial_is_lost_or_done_twice_and_what_misses_its_target_is_a_failed_test(tmp_path: Path) -> None:
+    killed, resumed = tmp_path / "killed", tmp_path / "resumed"
+    with session(killed) as running:
+        while running.poll() is None and not any(event["event"] == "trial_end" for event in events(killed)):
+            assert not listening(running)
+            time.sleep(0.05)
+        running.kill()
+        running.communicate()
+    before = events(killed)
+    assert [event["trial"] for event in before if event["event"] == "trial_end"] == [0]
+
+    (earlier,) = killed.glob("[0-9]*")
+    with session(resumed, "--resume", str(earlier), "--junitxml", str(tmp_path / "junit.xml")) as running:
+        output, _ = running.communicate(timeout=600)
+    assert running.returncode == VerdictKind.FAIL_ACCURACY.exit_code, output[-3000:]
+    whole = events(killed)
+    assert whole[: len(before)] == before, "nothing of what was written is written anew"
+    assert [event["trial"] for event in whole if event["event"] == "trial_end"] == [0, 1]
+    assert [event["trial"] for event in whole if event["event"] == "trial_begin"].count(0) == 1
+
+    (run_dir,) = resumed.glob("[0-9]*/automl/*")
+    record = AutoMLRecord.load(run_dir / "record.json")
+    assert record.verdict is not None and record.verdict.kind is VerdictKind.FAIL_ACCURACY
+    assert record.drivers == 2 and "it was resumed, and has no time to rank" in record.unrankable
+    failed = (run_dir / "Report_Failed.html").read_text(encoding="utf-8")
+    assert "FAIL_ACCURACY" in failed and record.verdict.reasons[0][:40] in failed
+    assert not (run_dir / "Report_Succeed.html").exists()
+    assert "FAIL_ACCURACY" in (tmp_path / "junit.xml").read_text(encoding="utf-8")
+
+
+def test_on_a_ray_of_this_machine(tmp_path: Path) -> None:
+    """It does nothing for others, and is gone with the session."""
+    if find_spec("ray") is None:
+        missing("ray (pip install ray)")
+    answers: tuple[str, str] | None = None
+    with session(tmp_path, "--launcher", "ray") as running:
+        while running.poll() is None and answers is None:
+            time.sleep(0.5)
+            servers = {port: each for port, each in listening(running).items() if each.name() == "gcs_server"}
+            for port, server in servers.items() if events(tmp_path) else ():
+                known = {name: value for name, value in server.environ().items() if name.startswith("RAY_AUTH")}
+                answers = answer(port), answer(port, **known)
+        output, _ = running.communicate()
+    assert running.returncode == VerdictKind.FAIL_ACCURACY.exit_code, output[-3000:]
+    assert answers is not None
+    assert answers[0].startswith("ConnectionError: Failed to connect to Ray") and answers[1] == "welcome"
+    (run_dir,) = tmp_path.glob("[0-9]*/automl/*")
+    record = AutoMLRecord.load(run_dir / "record.json")
+    assert [trial.reason for trial in record.trials] == [None, None]
+    (parent, child) = record.trials
+    assert child.parent == 0 and parent.accuracy is not None and child.epochs[0].accuracy is not None
+    assert abs(child.epochs[0].accuracy - parent.accuracy) < 0.02, "it begins with what its parent has learnt"
+    assert nothing_runs(tmp_path)
+
+
+def test_on_a_disk_that_fills_up(make_disk: MakeDisk) -> None:
+    results = make_disk(300)
+    with session(results) as running:
+        output, _ = running.communicate(timeout=600)
+    assert running.returncode not in (0, 1, 5), output[-3000:]
+    assert "No space left on device" in output and "Traceback" not in output
+    assert nothing_runs(results)

@@ -1,0 +1,40 @@
+"""Small file systems, which fill up."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.services import missing
+
+MakeDisk = Callable[[int], Path]
+
+
+@contextmanager
+def disk_maker(mounted: Path) -> Iterator[MakeDisk]:
+    """What makes a file system of so many KiB there, until the end."""
+    mounted.mkdir()
+
+    def make(kib: int) -> Path:
+        command = ["mount", "-t", "tmpfs", "-o", f"size={kib}k", "tmpfs", str(mounted)]
+        done = subprocess.run(command, capture_output=True, text=True)
+        if done.returncode:
+            missing(f"the right to mount a small file system: {done.stderr.strip()}")
+        return mounted
+
+    try:
+        yield make
+    finally:
+        subprocess.run(["umount", str(mounted)], capture_output=True)
+
+
+def fill(disk: Path) -> None:
+    """Leave no byte free."""
+    with (disk / "filler").open("wb", buffering=0) as stream:
+        try:
+            while stream.write(b"x" * 4096):
+                pass
+        except OSError:
+            pass
