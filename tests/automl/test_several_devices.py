@@ -25,6 +25,7 @@ from proofmark.launch.job import Launcher, LocalLauncher
 from proofmark.record.events import read_events
 from proofmark.rules.case_file import load_case_file
 from proofmark.rules.config import HostSettings, resolve
+from proofmark.rules.legality import OverrideLayer
 from proofmark.training.ranks.heartbeat import read_heartbeat
 from proofmark.vendor.registry import find_vendor
 from suites.automl import test_image_search
@@ -41,13 +42,14 @@ def process(
     launcher: Launcher | None = None,
     parent: Parent | None = None,
     graph: Graph = GRAPH,
+    configured: dict[str, Any] | None = None,
     **host_settings: Any,
 ) -> TrialProcess:
     """A trial of the suite's own case, begun."""
     path, case = ROOT / "suites/automl/image_search.yaml", test_image_search.TestImageSearch
     file = load_case_file(path, "automl", "embedded", case.common_file, case.parameters_type)
     host = HostSettings(None, None, str(folder / "cache"), None, None, **host_settings)
-    config = resolve(file, "cpu", [], None, host).config
+    config = resolve(file, "cpu", [OverrideLayer("--set", configured or {})], None, host).config
     common: tuple[Any, ...] = ((case.__module__, case.__qualname__), "cpu", str(vendors), config.as_dict())
     spec = TrialSpec(
         *common,

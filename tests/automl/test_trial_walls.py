@@ -25,7 +25,7 @@ CHEAT = ROOT / "tests/cheats/trainings"
 ADAPTED = """
 
 def _adapter():
-    from vendors.cpu.cheat import Adapter
+    from vendors.cpu.adapter import Adapter
 
     return Adapter()
 
@@ -33,18 +33,39 @@ def _adapter():
 vendor.training_adapter = _adapter
 """
 
+HONEST = """
+from proofmark.vendor import TrainingAdapter
+
+
+class Adapter(TrainingAdapter):
+    def create_optimizer(self, case, model, config):
+        optimizer = case.create_optimizer(model, config)
+        for group in optimizer.param_groups:
+            group["foreach"] = True
+        return optimizer
+
+    def train_step(self, case, model, inputs, targets):
+        return case.train_step(model, [each.contiguous() for each in inputs], targets)
+"""
+
+
+def vendors_with(folder: Path, adapter: str) -> Path:
+    """The vendors' folder of a house, whose processor has an adapter."""
+    vendors = folder / "vendors"
+    shutil.copytree(ROOT / "vendors/cpu", vendors / "cpu")
+    (vendors / "__init__.py").touch()
+    (vendors / "cpu" / "adapter.py").write_text(adapter)
+    with (vendors / "cpu" / "__init__.py").open("a") as stream:
+        stream.write(ADAPTED)
+    return vendors
+
 
 @pytest.mark.parametrize(
     "cheat, told",
     [("reaches_out", "RuntimeError: came past nothing of 16"), ("fills_its_directory", FULL)],
 )
 def test_it_is_refused_and_its_trial_fails(tmp_path: Path, cheat: str, told: str) -> None:
-    vendors, folder = tmp_path / "vendors", tmp_path / "search"
-    shutil.copytree(ROOT / "vendors/cpu", vendors / "cpu")
-    (vendors / "__init__.py").touch()
-    shutil.copy(CHEAT / f"{cheat}.py", vendors / "cpu" / "cheat.py")
-    with (vendors / "cpu" / "__init__.py").open("a") as stream:
-        stream.write(ADAPTED)
+    vendors, folder = vendors_with(tmp_path, (CHEAT / f"{cheat}.py").read_text()), tmp_path / "search"
     for made in (tmp_path / ".cache", folder):
         made.mkdir()
     (tmp_path / ".cache" / "own.key").touch()
@@ -61,6 +82,16 @@ def test_an_honest_one_trains_behind_it_and_leaves_its_weights(tmp_path: Path) -
     node = tmp_path / "noderank0"
     assert read_weights(node / WEIGHTS).keys() == fresh_weights(GRAPH, 0).keys()
     assert not (node / "own0").exists()
+
+
+def test_a_vendors_own_steps_at_a_lower_precision(tmp_path: Path) -> None:
+    """A trial is adapted as a training is, and in what its layers computed is seen."""
+    vendors, folder = vendors_with(tmp_path, HONEST), tmp_path / "search"
+    folder.mkdir()
+    end = ended(process(folder, epochs=2, nproc=1, vendors=vendors, configured={"precision": "bf16"}))
+    assert (end["status"], end["reason"]) == ("finished", None)
+    assert end["dtypes"] == ["bfloat16"] and all(check["passed"] for check in end["checks"])
+    assert end["epochs"][-1]["accuracy"] > end["epochs"][0]["accuracy"]
 
 
 @pytest.mark.parametrize("killed, told", [("rank", "it died of signal 9"), ("trial", "its process died")])
