@@ -33,6 +33,8 @@ class AutoMLParameters(Parameters):
     first_mark: int = Field(2, ge=1, description="the first of them, in units of mark_seconds")
     study_from_round: int = Field(3, ge=0, description="the first round, from 0, with hyper-parameters of the study")
     hyperparameters: dict[str, list[float]] = Field(description="what the study may choose from")
+    kernel_size: int = Field(description="before the study chooses")
+    dropout: float = Field(description="before the study chooses")
     image_size: int = Field(ge=1, description="height and width of an image")
     channels: int = Field(ge=1, description="of an image")
     classes: int = Field(ge=2)
@@ -56,6 +58,9 @@ class AutoMLParameters(Parameters):
             bounds = self.hyperparameters[name]
             if len(bounds) != 2 or not 0 <= bounds[0] <= bounds[1]:
                 raise ValueError(f"hyperparameters: {name}: expected two bounds in order, found {bounds}")
+        least, most = self.hyperparameters["dropout"]
+        if self.kernel_size not in self.hyperparameters["kernel_size"] or not least <= self.dropout <= most:
+            raise ValueError("hyperparameters: expected kernel_size and dropout, as they are at first, among theirs")
         return self
 
 

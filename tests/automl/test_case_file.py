@@ -1,12 +1,14 @@
-"""A search is judged by one value: what else its case asks for is refused in a line."""
+"""What the file of a search may ask for; what else it does is refused in a line."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
+from proofmark.automl.search.settings import around
 from proofmark.errors import ConfigurationError
 from proofmark.rules.case_file import load_case_file
 from suites.automl import test_image_search
@@ -23,9 +25,31 @@ def test_several_values_are_refused(tmp_path: Path, instead: bool) -> None:
     task["metrics"] = {"top1": {"target": 0.9}, "top5": {}}
     if instead:
         del task["target"]
-    path = tmp_path / CASE.name
+    what = "`metrics`: a search is scored by one value; give it as `metric` and `target`"
+    assert refusal(tmp_path, case) == f"parameters: {what}"
+
+
+@pytest.mark.parametrize(("name", "value"), [("kernel_size", 7), ("dropout", 0.5)])
+def test_what_a_search_begins_with_is_what_the_study_may_choose(tmp_path: Path, name: str, value: float) -> None:
+    case = yaml.safe_load(CASE.read_text(encoding="utf-8"))
+    case["profiles"]["embedded"]["parameters"][name] = value
+    what = "hyperparameters: expected kernel_size and dropout, as they are at first, among theirs"
+    assert refusal(tmp_path, case) == f"parameters: {what}"
+
+
+def refusal(folder: Path, case: dict[str, Any]) -> str:
+    """The one problem of a case's file."""
+    path = folder / CASE.name
     path.write_text(yaml.safe_dump(case), encoding="utf-8")
     with pytest.raises(ConfigurationError) as refused:
         load_case_file(path, "automl", "embedded", AutoMLContract.common_file, AutoMLContract.parameters_type)
-    what = "`metrics`: a search is scored by one value; give it as `metric` and `target`"
-    assert [str(problem) for problem in refused.value.problems] == [f"{path}: parameters: {what}"]
+    (problem,) = refused.value.problems
+    return str(problem).removeprefix(f"{path}: ")
+
+
+@pytest.mark.parametrize(
+    ("batch_size", "bounds"),
+    [(384, (384, 448)), (448, (384, 448)), (64, (55, 64)), (896, (768, 896)), (1, (1, 1)), (400, (384, 448))],
+)
+def test_the_bounds_of_batches_follow_one_that_is_set(batch_size: int, bounds: tuple[int, int]) -> None:
+    assert around(batch_size, 384, 448) == bounds

@@ -58,7 +58,10 @@ class SearchSettings:
             devices=places.devices,
             epochs=(config.warmup_1, config.warmup_2, config.warmup_3, config.epochs),
             study_from=config.study_from_round,
-            ranges={name: tuple(values) for name, values in config.hyperparameters.items()},
+            ranges={
+                **{name: tuple(values) for name, values in config.hyperparameters.items()},
+                "batch_size": around(config.batch_size, *config.hyperparameters["batch_size"]),
+            },
             startup=config.study_startup,
             defaults={"kernel_size": config.kernel_size, "batch_size": config.batch_size, "dropout": config.dropout},
             patience=config.patience,
@@ -79,3 +82,9 @@ class SearchSettings:
     def epochs_of(self, trial: int) -> int:
         """How many it is trained for at most."""
         return self.epochs[min(self.round(trial), len(self.epochs) - 1)]
+
+
+def around(batch_size: int, low: float, high: float) -> tuple[float, float]:
+    """The bounds between which a study chooses batches: the case's, or, where a device was given other batches than
+    those, the same share of the batch and no more."""
+    return (low, high) if low <= batch_size <= high else (max(1, round(batch_size * low / high)), batch_size)
