@@ -18,7 +18,9 @@ from proofmark.automl.search.state import State, Trial
 from proofmark.automl.trial.spec import TrialSpec
 from proofmark.errors import ProofmarkError, UsageError
 from proofmark.launch.job import Job, LocalHandle, LocalLauncher
+from proofmark.record.chain import LINK, digest_of
 from proofmark.record.events import Event
+from proofmark.record.parts import FIRST
 from tests.automl.searches import ROOT, Numbers, search, settings
 
 
@@ -238,6 +240,21 @@ def test_an_edited_journal_is_seen_and_not_gone_on_with(tmp_path: Path) -> None:
         assert faults(list(read_journal(path)))
         with pytest.raises(UsageError, match="a search does not go on from it"):
             Journal(folder)
+
+
+def test_a_clock_that_runs_back_is_told(tmp_path: Path) -> None:
+    """Whatever wrote such lines and linked them well: nothing of a driver's."""
+    folder = tmp_path / "search"
+    search(folder, settings(1))
+    head, lines = FIRST, []
+    for number, event in enumerate(read_journal(folder / FILE)):
+        own = {**event, LINK: head}
+        own["clock"] -= 10**12 if number == 2 else 0
+        head = digest_of(own)
+        lines.append(json.dumps(own))
+    (folder / FILE).write_text("\n".join(lines) + "\n", encoding="utf-8")
+    (fault,) = faults(read_journal(folder / FILE))
+    assert fault.startswith("event 3, ") and fault.endswith("is earlier than the one before it")
 
 
 def test_a_torn_last_line_is_no_damage(tmp_path: Path) -> None:

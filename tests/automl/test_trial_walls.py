@@ -94,6 +94,29 @@ def test_a_vendors_own_steps_at_a_lower_precision(tmp_path: Path) -> None:
     assert end["epochs"][-1]["accuracy"] > end["epochs"][0]["accuracy"]
 
 
+@pytest.mark.parametrize(
+    ("step", "told"),
+    [
+        ('return case.train_step(model, inputs, targets) * float("nan")', "the loss of step 1 is not a finite number"),
+        ("import torch; return torch.empty(1 << 50)", "it ran out of memory: "),
+        ("raise KeyError('no such kernel')", "KeyError: 'no such kernel'"),
+    ],
+)
+def test_what_goes_wrong_within_a_step_is_told(tmp_path: Path, step: str, told: str) -> None:
+    adapter = f"""
+from proofmark.vendor import TrainingAdapter
+
+
+class Adapter(TrainingAdapter):
+    def train_step(self, case, model, inputs, targets):
+        {step}
+"""
+    vendors, folder = vendors_with(tmp_path, adapter), tmp_path / "search"
+    folder.mkdir()
+    end = ended(process(folder, epochs=2, nproc=1, vendors=vendors))
+    assert end["status"] == "failed" and end["reason"].startswith(told), end["reason"]
+
+
 @pytest.mark.parametrize("killed, told", [("rank", "it died of signal 9"), ("trial", "its process died")])
 def test_one_that_is_killed_ends_and_nothing_of_it_runs_on(tmp_path: Path, killed: str, told: str) -> None:
     begun, node = process(tmp_path, epochs=1000, nproc=1), tmp_path / "noderank0"
