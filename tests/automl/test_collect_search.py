@@ -66,7 +66,9 @@ def test_the_evaluation_before_the_first_step_has_its_own_seconds() -> None:
 
 def test_the_suite_searches_and_no_edit_goes_unseen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     few = ["--max-trials", "2", "--set", "warmup_1=3", "--set", "warmup_2=3"]
+    outputs = {"--junitxml": "junit.xml", "--alluredir": "allure", "--benchmark-json": "benchmark.json"}
     options = [*few, "--max-duration", "600", "--results-dir", str(tmp_path / "results")]
+    options += [f"{option}={tmp_path / name}" for option, name in outputs.items()]
     command = [sys.executable, "-m", "pytest", "suites/automl", "--vendor", "cpu", "-p", "no:cacheprovider", *options]
     environment = {key: value for key, value in os.environ.items() if not key.startswith("PYTEST_")}
     with subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True) as running:
@@ -77,6 +79,12 @@ def test_the_suite_searches_and_no_edit_goes_unseen(tmp_path: Path, monkeypatch:
         output, _ = running.communicate(timeout=600)
     assert running.returncode == 0, output[-3000:]
     assert "not rankable" in output
+    allure = "\n".join(path.read_text(encoding="utf-8") for path in (tmp_path / "allure").glob("*-result.json"))
+    benchmark = (tmp_path / "benchmark.json").read_text(encoding="utf-8")
+    scores = {"score", "regulated score", "score, AIPerf's way", "regulated, AIPerf's way"}
+    assert all(f"{text}: " in allure for text in scores) and allure.count("(not rankable: ") == len(scores)
+    assert benchmark.count('"note": "not rankable: ') == len(scores)
+    assert '"rankable" value="no"' in (tmp_path / "junit.xml").read_text(encoding="utf-8")
     assert "unfinished: the search goes on since" in live and 'http-equiv="refresh"' in live
     final = page.read_text(encoding="utf-8")
     assert "unfinished" not in final and 'http-equiv="refresh"' not in final

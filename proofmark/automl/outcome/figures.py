@@ -40,7 +40,7 @@ def _speeds(record: AutoMLRecord) -> Iterator[Figure]:
     for key, label, field, meaning, headline in named:
         without = NOTHING if score is None or score.honest is None else _unknown_error(record)
         known = valued(getattr(score, field) if score else None, without)
-        beside = note if "value" in known and headline else {}
+        beside = note if "value" in known else {}
         yield _speed(key, label, "FLOP/s", headline=headline, meaning=meaning, **known, **beside)
     yield utilisation(record)
     seconds, images = record.search_seconds, sum(epoch.images for trial in record.trials for epoch in trial.epochs)
