@@ -40,6 +40,7 @@ overhead: .venv/.test
 	$(BIN)/python -m benchmarks.proposals
 	$(BIN)/python -m benchmarks.sessions
 	$(BIN)/python -m benchmarks.searching
+	$(BIN)/python -m benchmarks.placing
 
 scale: .venv/.test
 	$(BIN)/python -m benchmarks.cluster

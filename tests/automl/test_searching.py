@@ -1,4 +1,4 @@
-"""The benchmark of a search says where its time went, and of one that failed what is missing, in a line."""
+"""The benchmarks of a search say where its time went, and of one that failed what is missing, in a line."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from benchmarks import searching
+from benchmarks import placing, searching
 from tests.automl.automl_records import record, trial
+from tests.automl.searches import search, settings
 
 
 def test_trials_are_taken_in_the_order_in_which_they_began() -> None:
@@ -53,3 +54,15 @@ def test_a_session_that_leaves_no_record_is_a_line(
     with pytest.raises(SystemExit, match=reason) as ended:
         searching.main()
     assert "\n" not in str(ended.value)
+
+
+def test_a_trial_is_placed_when_it_has_said_a_word(tmp_path: Path) -> None:
+    state = search(tmp_path / "search", settings(3), {1: "crash"})
+    took = placing.placing(tmp_path / "search")
+    assert len(took) == 3 == len(state.trials) and all(seconds > 0 for seconds in took)
+
+
+def test_a_session_that_begins_no_trial_is_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(subprocess, "run", lambda *_, **__: subprocess.CompletedProcess([], 4))
+    with pytest.raises(SystemExit, match="no trial began: pytest ended with 4$"):
+        placing.main()
