@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Generic, TypeVar
 from weakref import WeakValueDictionary
 
@@ -103,6 +102,7 @@ class View(Generic[Record]):
         self.verdict: Verdict = self.record.verdict or _UNJUDGED
         self.withheld: str | None = withholding.withheld(self.verdict)
         self.figures: Mapping[str, Figure] = {figure.key: figure for figure in self.record.figures}
+        self._shown: dict[str, Shown] = {}
 
     @property
     def name(self) -> str:
@@ -115,26 +115,25 @@ class View(Generic[Record]):
         parts = {"vendor": self.record.vendor, **self.record.variant, "precision": self.record.precision}
         return text.printable(", ".join(parts.values()))
 
-    @cached_property
-    def _shown(self) -> Mapping[str, Shown]:
-        """All figures, as they may be shown."""
-        return {key: shown(figure, self.withheld) for key, figure in self.figures.items()}
-
     def shown(self, key: str) -> Shown:
-        """The figure of that key."""
-        return self._shown.get(key) or missing("not among the record's figures")
+        """The figure of that key, as it may be shown."""
+        if key not in self.figures:
+            return missing("not among the record's figures")
+        if key not in self._shown:  # a page asks for some of many
+            self._shown[key] = shown(self.figures[key], self.withheld)
+        return self._shown[key]
 
     def listed(self) -> Iterator[tuple[Figure, Shown]]:
         """All figures, each once."""
         for figure in self.figures.values():
             if figure.repeats is None:
-                yield figure, self._shown[figure.key]
+                yield figure, self.shown(figure.key)
 
     def headlines(self) -> Iterator[tuple[Figure, Shown]]:
         """Those for a table of all runs; the first is the one that the run is ranked by."""
         for figure in self.figures.values():
             if figure.headline:
-                yield figure, self._shown[figure.key]
+                yield figure, self.shown(figure.key)
 
     def public(self) -> dict[str, Any]:
         """The record as plain JSON values, without speeds where they are withheld."""
