@@ -22,6 +22,10 @@ LEAST_MARK = 1e-3
 """Seconds between two points of a curve, at least."""
 
 
+LARGEST_KERNEL = 15
+"""Of a convolution, as networks may have it."""
+
+
 class AutoMLParameters(Parameters):
     """Those of a search."""
 
@@ -58,7 +62,11 @@ class AutoMLParameters(Parameters):
             bounds = self.hyperparameters[name]
             if len(bounds) != 2 or not 0 <= bounds[0] <= bounds[1]:
                 raise ValueError(f"hyperparameters: {name}: expected two bounds in order, found {bounds}")
-        least, most = self.hyperparameters["dropout"]
+        (least, most), kernels = self.hyperparameters["dropout"], self.hyperparameters["kernel_size"]
+        if any(kernel % 2 != 1 or not 1 <= kernel <= LARGEST_KERNEL for kernel in kernels):
+            raise ValueError(f"hyperparameters: kernel_size: expected odd numbers to {LARGEST_KERNEL}, found {kernels}")
+        if most >= 1 or self.hyperparameters["batch_size"][0] < 1:
+            raise ValueError("hyperparameters: expected dropout below 1 and batch_size from 1")
         if self.kernel_size not in self.hyperparameters["kernel_size"] or not least <= self.dropout <= most:
             raise ValueError("hyperparameters: expected kernel_size and dropout, as they are at first, among theirs")
         return self

@@ -139,6 +139,9 @@ def read_config_yml(path: Path) -> ConfigYml:
             again[key] = Problem(where, key, "is given more than once")
             continue
         given[key] = value
+        if not f"{key}{value}".isprintable():  # each line of what is printed would be an argument of its own
+            problems.append(Problem(where, harmless(key), f"expected a text of one line, found {value[:80]!r}"))
+            continue
         try:
             read.fates += _fate(key, value, read.settings)
         except ValueError as error:

@@ -122,9 +122,9 @@ class SearchRun(LoggedRun[AutoMLRecord]):
         networks = Morphisms(self._seeds(journal), settings.seed, self.config.growth)
         telling = Telling(self._on_progress, self.config.metric, settings.most_seconds)
         driver = Driver(folder, journal, settings, networks, study, self._places.launcher, self._spec, telling)
-        host = describe_host().model_dump()
+        host, anothers = describe_host().model_dump(), driver.has_ended
         state = driver.run(host, self.config.hash)
-        self._examine(folder, journal, state, settings)
+        self._examine(folder, journal, state, settings, host if anothers else None)
 
     def _seeds(self, journal: Journal) -> list[Graph]:
         """The networks that the search begins with: the user's init models, written down, or the case's own.
@@ -141,11 +141,22 @@ class SearchRun(LoggedRun[AutoMLRecord]):
             raise UsageError(f"{self.config.init_model}: these are not the networks that the search was begun with")
         return [model.graph for model in models] or [self._case().seed_network(self.config)]
 
-    def _examine(self, folder: Path, journal: Journal, state: State, settings: SearchSettings) -> None:
-        """The best trial, on data that none was chosen by; once, and no more when it was done before."""
+    def _examine(
+        self, folder: Path, journal: Journal, state: State, settings: SearchSettings, host: dict[str, Any] | None
+    ) -> None:
+        """The best trial, on data that none was chosen by; once, and no more when it was done before.
+
+        Args:
+            host: this machine, whose clock is another than that by which an earlier driver ended the search.
+        """
         best = state.best()
-        if best is None or any(event["event"] == "examined" for event in journal.events):
+        done = (event["event"] == "examined" and event["accuracy"] is not None for event in journal.events)
+        if best is None or any(done):
             return
+        if host is not None:
+            there = {"devices": settings.devices, "places": len(settings.environments), "host": host}
+            journal.write("driver_begin", config_hash=self.config.hash, **there)
+            journal.write("search_end", reason=state.ended)
         self._on_progress({"note": f"trial {best.number} is judged on held-out data"})
         examine(folder, journal, best, self._places.launcher, self._spec, settings)
 

@@ -7,9 +7,12 @@ from typing import Any
 
 import pytest
 import yaml
+from pydantic import TypeAdapter
 
 from proofmark.automl.search.settings import around
+from proofmark.automl.trial.spec import Begin
 from proofmark.errors import ConfigurationError
+from proofmark.record.event_types import Positive
 from proofmark.rules.case_file import load_case_file
 from suites.automl import test_image_search
 from suites.automl.contract import AutoMLContract
@@ -45,6 +48,31 @@ def refusal(folder: Path, case: dict[str, Any]) -> str:
         load_case_file(path, "automl", "embedded", AutoMLContract.common_file, AutoMLContract.parameters_type)
     (problem,) = refused.value.problems
     return str(problem).removeprefix(f"{path}: ")
+
+
+@pytest.mark.parametrize(
+    ("name", "bounds", "told"),
+    [
+        ("kernel_size", [3, 4], "kernel_size: expected odd numbers to 15, found [3.0, 4.0]"),
+        ("kernel_size", [3, 17], "kernel_size: expected odd numbers to 15, found [3.0, 17.0]"),
+        ("dropout", [0.0, 1.0], "expected dropout below 1 and batch_size from 1"),
+        ("batch_size", [0, 128], "expected dropout below 1 and batch_size from 1"),
+    ],
+)
+def test_what_no_network_can_have_is_no_choice(tmp_path: Path, name: str, bounds: list[float], told: str) -> None:
+    case = yaml.safe_load(CASE.read_text(encoding="utf-8"))
+    case["profiles"]["embedded"]["parameters"]["hyperparameters"][name] = bounds
+    assert refusal(tmp_path, case) == f"parameters: hyperparameters: {told}"
+
+
+def test_whatever_may_be_set_can_be_written_to_a_log_and_read_again() -> None:
+    file = load_case_file(CASE, "automl", "standard", AutoMLContract.common_file, AutoMLContract.parameters_type)
+    counts = ("max_trials", "warmup_1", "warmup_2", "warmup_3", "epochs", "patience", "batch_size", "eval_batch_size")
+    positive = TypeAdapter(Positive)
+    for name in counts:
+        most = file.settings[name].max
+        assert most is not None and positive.validate_python(int(most)), name
+    assert Begin.of(Begin({}, file.settings["max_seconds"].max).line.encode()).seconds == 1e9
 
 
 @pytest.mark.parametrize(

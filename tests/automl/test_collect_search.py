@@ -99,6 +99,11 @@ def test_the_suite_searches_and_no_edit_goes_unseen(tmp_path: Path, monkeypatch:
     again = collect(run_dir)
     assert (again.score, again.marks, again.verdict) == (record.score, record.marks, record.verdict)
     _is_verified_elsewhere(run_dir, tmp_path / "brought", monkeypatch)
+    log = run_dir / "events.jsonl"
+    log.write_text(log.read_text(encoding="utf-8").replace('"resumed":false', '"resumed":true'), encoding="utf-8")
+    other = collect(run_dir)
+    assert not record.resumed and other.resumed, "a session of a search that had ended has conditions of its own"
+    assert "it was resumed, and has no time to rank" in other.unrankable
     journal = Path(record.journal)
     text = journal.read_text(encoding="utf-8")
     journal.write_text(text.replace('"images":1', '"images":9', 1), encoding="utf-8")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -150,3 +151,15 @@ def test_the_command_writes_arguments_that_a_session_takes(tmp_path: Path) -> No
     assert collected.returncode == 0 and "test_score" in collected.stdout, collected.stdout
     refused = run(*command, str(written(tmp_path, ORIGINAL.replace("24h", "soon").replace("6000", "-1"))))
     assert refused.returncode == 4 and len(refused.stderr.splitlines()) == 2 and not refused.stdout, refused.stderr
+
+
+@pytest.mark.parametrize("folder", ["/x\n-pevil\n--rootdir=/tmp", "/x\t"])
+def test_a_value_of_several_lines_is_no_argument(tmp_path: Path, folder: str) -> None:
+    """Each line of what is printed would be one of its own."""
+    command = f"train.py --train_data_dir '{folder}/train' --val_data_dir '{folder}/val'"
+    path = tmp_path / "config.yml"
+    path.write_text(json.dumps({"trial": {"command": command}}), encoding="utf-8")
+    with pytest.raises(ConfigurationError) as refused:
+        read_config_yml(path)
+    told = [str(problem) for problem in refused.value.problems]
+    assert len(told) == 2 and all("expected a text of one line" in each and each.isprintable() for each in told)

@@ -215,6 +215,15 @@ def test_a_driver_that_is_killed_is_followed_by_another(tmp_path: Path) -> None:
     assert again.drivers == 2 and again.trials == after.trials
 
 
+def test_a_trial_that_was_begun_has_an_end_though_the_time_is_over(tmp_path: Path) -> None:
+    """Its driver died in it: it is run again, and no other is begun."""
+    folder = tmp_path / "search"
+    command = [sys.executable, "-m", "tests.automl.searches", str(folder), "kill the driver"]
+    assert subprocess.run(command, cwd=ROOT, timeout=120).returncode == -signal.SIGKILL
+    after = search(folder, settings(4, most_seconds=0.001))
+    assert not after.open() and sorted(after.trials) == [0, 1, 2] and after.ended == "0.001 s are over"
+
+
 def test_two_drivers_on_one_folder_are_refused(tmp_path: Path) -> None:
     journal = Journal(tmp_path)
     try:

@@ -36,6 +36,12 @@ def test_what_is_fixed_is_taken_and_what_is_not_is_chosen(tmp_path: Path) -> Non
     assert 8 <= chosen["batch_size"] <= 16 and 0 <= chosen["dropout"] <= 0.2
 
 
+def test_any_seed_is_one(tmp_path: Path) -> None:
+    study = Study(tmp_path, RANGES, seed=5_000_000, startup=1)
+    _, chosen = study.ask(7, None)
+    assert chosen.keys() == RANGES.keys()
+
+
 def test_another_driver_goes_on_with_it(tmp_path: Path) -> None:
     first = Study(tmp_path, RANGES, seed=0)
     first.ask(0, PLAIN)

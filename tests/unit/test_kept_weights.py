@@ -67,6 +67,21 @@ def test_whatever_may_become_a_parent_has_weights_and_few_others_have(tmp_path: 
 
 
 @pytest.mark.usefixtures("few")
+def test_of_equals_the_first_that_was_begun_is_kept_to_be_judged(tmp_path: Path) -> None:
+    """Though it ended after many others."""
+    state = State()
+    kept, trials = KeptWeights(tmp_path, state, 8), [begun(number) for number in range(40)]
+    for trial in trials:
+        kept.begun(trial)
+    for trial in [*trials[1:20], trials[0], *trials[20:]]:
+        over = ended(trial, tmp_path, 0.5)
+        kept.ended(over)
+        state.put(over)
+    best = state.best()
+    assert best is not None and best.number == 0 and 0 in there(tmp_path)
+
+
+@pytest.mark.usefixtures("few")
 def test_another_driver_keeps_the_parents_of_trials_that_it_runs_again(tmp_path: Path) -> None:
     state = State()
     parent = ended(begun(0), tmp_path, 0.1)

@@ -75,6 +75,8 @@ def collect(
     )
     if journal and told:
         found = _of_journal(journal, config, Chip.model_validate(begin["chip"])) | {"journal": str(told / FILE)}
+        if last["search"].get("resumed"):  # it may have ended by then: that session has other conditions all the same
+            found["drivers"] = max(2, found["drivers"])
         if journal.isolation:
             found["isolation"] = record.isolation | {"trials": journal.isolation}
         record = record.model_copy(update={**found, "ended": found["ended"] and "run_end" in last})
@@ -194,8 +196,9 @@ def _flops(declared: float | None, trials: Sequence[TrialRecord]) -> Flops:
     Of an init model the closed form declares it.
     """
     seeds = [trial for trial in trials if trial.parent is None and not trial.sampled]
-    counted = next((float(trial.counted[1]) for trial in seeds if trial.counted), None)
-    own = float(seeds[0].training_flops) if seeds else 0.0
+    seed = next((trial for trial in seeds if trial.counted), seeds[0] if seeds else None)  # there may be several
+    counted = float(seed.counted[1]) if seed and seed.counted else None
+    own = float(seed.training_flops) if seed else 0.0
     return Flops(declared=own if declared is None else declared, counted=counted)
 
 

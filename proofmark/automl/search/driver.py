@@ -86,6 +86,11 @@ class Driver:
         self._tell_at = 0.0
         study.restore(self._state.trials.values())
 
+    @property
+    def has_ended(self) -> bool:
+        """Whether there is nothing left to search."""
+        return self._state.ended is not None
+
     def run(self, host: Mapping[str, Any], config_hash: str) -> State:
         """Search until it is over; trials that run when something goes wrong are ended, and have no end in the journal.
 
@@ -93,7 +98,7 @@ class Driver:
             OSError: the journal or a trial's folder can't be written.
             ProofmarkError: a network can't be generated.
         """
-        if self._state.ended is not None:
+        if self.has_ended:
             return self._state
         self._begun = time.perf_counter_ns()
         settings = self._settings
@@ -144,7 +149,7 @@ class Driver:
         settings, state, waiting = self._settings, self._state, bool(self._again or self._ready)
         if len(self._row) >= FAILURES:
             return f"{len(self._row)} trials in a row have failed, the last one: {self._row[-1]}"
-        if self._seconds >= settings.most_seconds:
+        if self._seconds >= settings.most_seconds and not self._again:  # whose trial was begun has an end
             return f"{settings.most_seconds:g} s are over"
         if not (waiting or self._running) and self._ahead.exhausted(state.parents):
             return "no operation leads to another network"

@@ -6,6 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from pydantic import ValidationError
+
 from proofmark.automl.distance import Descriptor
 from proofmark.automl.flops import compatible, honest
 from proofmark.automl.graph import Graph, parse_graph
@@ -14,6 +16,7 @@ from proofmark.automl.proposal import Finished, Limits, Proposal, proposals
 from proofmark.automl.search.ahead import SHARING, Made
 from proofmark.automl.search.state import Trial
 from proofmark.automl.settings import with_dropout, with_kernel
+from proofmark.errors import ProofmarkError
 
 
 class Morphisms:
@@ -54,7 +57,11 @@ class Morphisms:
     def settled(self, graph: dict[str, Any], hyperparameters: dict[str, Any]) -> dict[str, Any]:
         """See `Networks`."""
         whole = parse_graph(graph, "a proposal")
-        return settled(whole, hyperparameters).model_dump(mode="json")
+        try:
+            return settled(whole, hyperparameters).model_dump(mode="json")
+        except ValidationError as error:
+            what = "; ".join(each["msg"] for each in error.errors())
+            raise ProofmarkError(f"a network with hyper-parameters {hyperparameters} is none: {what}") from None
 
     def per_image(self, graph: dict[str, Any]) -> dict[str, int]:
         """See `Networks`."""

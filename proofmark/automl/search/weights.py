@@ -30,6 +30,7 @@ class KeptWeights:
         self._waiting = 2 * (1 + places // SHARING) + 1  # made ahead, left of an annealing, and the one made ready
         self._best: list[tuple[float, int, int]] = []
         self._last = deque[int]()
+        self._top: tuple[float, int] | None = None
         self._there = dict[int, Trial]()
         self._held, self._leaving = Counter[int](), deque[tuple[int, int]]()
         self._begun, self._finished = len(state.trials), 0
@@ -74,6 +75,12 @@ class KeptWeights:
         self._held[trial.number] += 2
         self._last.append(trial.number)
         heapq.heappush(self._best, (trial.accuracy, -self._finished, trial.number))
+        rank = (trial.accuracy, -trial.number)  # of equals the first to begin is judged, not the first to end
+        if self._top is None or rank > self._top:
+            self._held[trial.number] += 1
+            if self._top is not None:
+                self._release(-self._top[1])
+            self._top = rank
         if len(self._last) > MOST:
             self._release(self._last.popleft())
         if len(self._best) > MOST // 2:
