@@ -6,12 +6,15 @@ import json
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from proofmark.automl.run import SearchRun
 from proofmark.automl.search.ahead import Made
 from proofmark.automl.search.journal import FILE, Journal, faults, read_journal
 from proofmark.automl.search.state import State, Trial
@@ -21,7 +24,10 @@ from proofmark.launch.job import Job, LocalHandle, LocalLauncher
 from proofmark.record.chain import LINK, digest_of
 from proofmark.record.events import Event
 from proofmark.record.parts import FIRST
+from proofmark.vendor.hardware.machine import describe_host
 from tests.automl.searches import ROOT, Numbers, search, settings
+
+EXAMINED: dict[str, Any] = {"trial": 0, "items": 1, "dataset": None, "reason": None, "data_items": None}
 
 
 def ends(state: State) -> dict[int, str | None]:
@@ -222,6 +228,32 @@ def test_a_trial_that_was_begun_has_an_end_though_the_time_is_over(tmp_path: Pat
     assert subprocess.run(command, cwd=ROOT, timeout=120).returncode == -signal.SIGKILL
     after = search(folder, settings(4, most_seconds=0.001))
     assert not after.open() and sorted(after.trials) == [0, 1, 2] and after.ended == "0.001 s are over"
+
+
+@pytest.mark.parametrize("earlier", [(), (None,), (0.5,)])
+def test_who_only_examines_the_best_says_that_its_clock_is_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, earlier: tuple[float | None, ...]
+) -> None:
+    """An earlier driver ended the search, on a machine that ran for longer. What gave a number is not done again."""
+    folder = tmp_path / "search"
+    state = search(folder, settings(1))
+    journal = Journal(folder)
+    for accuracy in earlier:
+        journal.write("examined", **EXAMINED, accuracy=accuracy)
+    journal.close()
+    began = time.perf_counter_ns()
+    monkeypatch.setattr("proofmark.record.events.time.perf_counter_ns", lambda: began // 2)
+    monkeypatch.setattr("proofmark.automl.run.examine", lambda *_: journal.write("examined", **EXAMINED, accuracy=0.9))
+    run: Any = object.__new__(SearchRun)
+    journal = Journal(folder)
+    run.config, run._on_progress, run._spec = SimpleNamespace(hash="0"), lambda _: None, None
+    run._places = SimpleNamespace(launcher=None)
+    run._examine(folder, journal, state, settings(1), describe_host().model_dump())
+    journal.close()
+    events = list(read_journal(folder / FILE))
+    assert not faults(events) and State.of(events).ended == state.ended
+    last = [event for event in events if event["event"] == "examined"][-1]
+    assert last["accuracy"] == (0.5 if 0.5 in earlier else 0.9)
 
 
 def test_two_drivers_on_one_folder_are_refused(tmp_path: Path) -> None:
