@@ -59,7 +59,7 @@ def test_a_session_that_leaves_no_record_is_a_line(
 def test_a_trial_is_placed_when_it_has_said_a_word(tmp_path: Path) -> None:
     state = search(tmp_path / "search", settings(3), {1: "crash"})
     took = placing.placing(tmp_path / "search")
-    assert len(took) == 3 == len(state.trials) and all(seconds > 0 for seconds in took)
+    assert len(took) == 3 == len(state.trials)
 
 
 def test_a_session_that_begins_no_trial_is_a_line(monkeypatch: pytest.MonkeyPatch) -> None:

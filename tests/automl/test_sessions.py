@@ -28,7 +28,17 @@ def session(results: Path, *options: str) -> subprocess.Popen[str]:
     command = [sys.executable, "-m", "pytest", "suites/automl", "--vendor", "cpu", "-p", "no:cacheprovider"]
     environment = {key: value for key, value in os.environ.items() if not key.startswith("PYTEST_")}
     return subprocess.Popen(
-        [*command, *TOO_SLOW, "--max-duration", "600", "--results-dir", str(results), *options],
+        [
+            *command,
+            *TOO_SLOW,
+            "--max-duration",
+            "600",
+            "--hang-timeout",
+            "300",
+            "--results-dir",
+            str(results),
+            *options,
+        ],
         cwd=ROOT,
         env=environment,
         stdout=subprocess.PIPE,
