@@ -15,6 +15,7 @@ from pathlib import Path
 from benchmarks.overhead import ROOT
 from proofmark.automl.search.journal import FILE, read_journal
 from proofmark.automl.search.state import State
+from proofmark.automl.trial.spec import LOG
 from proofmark.record.events import read_events
 
 TRIALS = 8
@@ -39,13 +40,11 @@ def main() -> None:
 
 def placing(search: Path) -> list[float]:
     """Seconds of each trial of a search."""
-    trials = State.of(read_journal(search / FILE)).trials
-    begun = {number: trial.begun["clock"] for number, trial in trials.items()}
     took = []
-    for number, clock in begun.items():
-        own = search / "trials" / f"{number:05d}" / "noderank0" / "trial.jsonl"
-        first = next((event for event in read_events(own) if event["event"] == "trial_begin"), None)
-        took += [(first["clock"] - clock) / 1e9] if first else []
+    for trial in State.of(read_journal(search / FILE)).trials.values():
+        own = read_events(trial.left(search) / LOG)
+        first = next((event for event in own if event["event"] == "trial_begin"), None)
+        took += [(first["clock"] - trial.begun["clock"]) / 1e9] if first else []
     return took
 
 

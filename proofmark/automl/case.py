@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field, model_validator
 
+from proofmark.automl.layers import LARGEST_KERNEL
 from proofmark.case import Case
 from proofmark.rules.case_file import Parameters
 
@@ -20,10 +21,6 @@ if TYPE_CHECKING:
 
 LEAST_MARK = 1e-3
 """Seconds between two points of a curve, at least."""
-
-
-LARGEST_KERNEL = 15
-"""Of a convolution, as networks may have it."""
 
 
 class AutoMLParameters(Parameters):

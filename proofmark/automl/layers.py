@@ -13,7 +13,8 @@ MOST_CHANNELS = 1 << 15
 
 Name = Annotated[str, Field(pattern="^[a-z][a-z0-9_]{0,47}$")]
 Channels = Annotated[int, Field(strict=True, ge=1, le=MOST_CHANNELS)]
-Kernel = Annotated[int, Field(strict=True, ge=1, le=15, multiple_of=1)]
+LARGEST_KERNEL = 15
+Kernel = Annotated[int, Field(strict=True, ge=1, le=LARGEST_KERNEL, multiple_of=1)]
 Stride = Annotated[int, Field(strict=True, ge=1, le=16)]
 
 

@@ -21,7 +21,6 @@ from proofmark.automl.search.examination import examine
 from proofmark.automl.search.journal import FILE, Journal
 from proofmark.automl.search.running import IMPORTED
 from proofmark.automl.search.settings import SearchSettings
-from proofmark.automl.search.state import State
 from proofmark.automl.search.study import Study
 from proofmark.automl.search.telling import Telling
 from proofmark.automl.trial.spec import TrialSpec
@@ -122,9 +121,14 @@ class SearchRun(LoggedRun[AutoMLRecord]):
         networks = Morphisms(self._seeds(journal), settings.seed, self.config.growth)
         telling = Telling(self._on_progress, self.config.metric, settings.most_seconds)
         driver = Driver(folder, journal, settings, networks, study, self._places.launcher, self._spec, telling)
-        host, anothers = describe_host().model_dump(), driver.has_ended
-        state = driver.run(host, self.config.hash)
-        self._examine(folder, journal, state, settings, host if anothers else None)
+        host, was_over = describe_host().model_dump(), driver.is_over
+        best = driver.run(host, self.config.hash).best()
+        if best is None or is_examined(journal):
+            return
+        if was_over:
+            driver.take_over(host, self.config.hash)
+        self._on_progress({"note": f"trial {best.number} is judged on held-out data"})
+        examine(folder, journal, best, self._places.launcher, self._spec, settings)
 
     def _seeds(self, journal: Journal) -> list[Graph]:
         """The networks that the search begins with: the user's init models, written down, or the case's own.
@@ -140,25 +144,6 @@ class SearchRun(LoggedRun[AutoMLRecord]):
         elif before is not None and [each["sha256"] for each in before] != [each["sha256"] for each in networks]:
             raise UsageError(f"{self.config.init_model}: these are not the networks that the search was begun with")
         return [model.graph for model in models] or [self._case().seed_network(self.config)]
-
-    def _examine(
-        self, folder: Path, journal: Journal, state: State, settings: SearchSettings, host: dict[str, Any] | None
-    ) -> None:
-        """The best trial, on data that none was chosen by; once, and no more when it was done before.
-
-        Args:
-            host: this machine, whose clock is another than that by which an earlier driver ended the search.
-        """
-        best = state.best()
-        done = (event["event"] == "examined" and event["accuracy"] is not None for event in journal.events)
-        if best is None or any(done):
-            return
-        if host is not None:
-            there = {"devices": settings.devices, "places": len(settings.environments), "host": host}
-            journal.write("driver_begin", config_hash=self.config.hash, **there)
-            journal.write("search_end", reason=state.ended)
-        self._on_progress({"note": f"trial {best.number} is judged on held-out data"})
-        examine(folder, journal, best, self._places.launcher, self._spec, settings)
 
     def _spec(self, directory: Path, **trial: Any) -> TrialSpec:
         return TrialSpec(
@@ -183,6 +168,11 @@ class SearchRun(LoggedRun[AutoMLRecord]):
 
     def _facts(self) -> dict[str, Any]:
         return {"devices": self._places.devices}
+
+
+def is_examined(journal: Journal) -> bool:
+    """Whether the best trial was judged on data that none was chosen by; what gave no number is done again."""
+    return any(event["event"] == "examined" and event["accuracy"] is not None for event in journal.events)
 
 
 def search_of(session: Path, case: str) -> Path | None:

@@ -9,15 +9,16 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from proofmark.automl.run import SearchRun
+from proofmark.automl.run import is_examined
 from proofmark.automl.search.ahead import Made
+from proofmark.automl.search.driver import Driver
 from proofmark.automl.search.journal import FILE, Journal, faults, read_journal
 from proofmark.automl.search.state import State, Trial
+from proofmark.automl.search.study import Study
 from proofmark.automl.trial.spec import TrialSpec
 from proofmark.errors import ProofmarkError, UsageError
 from proofmark.launch.job import Job, LocalHandle, LocalLauncher
@@ -25,7 +26,7 @@ from proofmark.record.chain import LINK, digest_of
 from proofmark.record.events import Event
 from proofmark.record.parts import FIRST
 from proofmark.vendor.hardware.machine import describe_host
-from tests.automl.searches import ROOT, Numbers, search, settings
+from tests.automl.searches import ROOT, Numbers, search, settings, spec_maker
 
 EXAMINED: dict[str, Any] = {"trial": 0, "items": 1, "dataset": None, "reason": None, "data_items": None}
 
@@ -243,12 +244,14 @@ def test_who_only_examines_the_best_says_that_its_clock_is_another(
     journal.close()
     began = time.perf_counter_ns()
     monkeypatch.setattr("proofmark.record.events.time.perf_counter_ns", lambda: began // 2)
-    monkeypatch.setattr("proofmark.automl.run.examine", lambda *_: journal.write("examined", **EXAMINED, accuracy=0.9))
-    run: Any = object.__new__(SearchRun)
     journal = Journal(folder)
-    run.config, run._on_progress, run._spec = SimpleNamespace(hash="0"), lambda _: None, None
-    run._places = SimpleNamespace(launcher=None)
-    run._examine(folder, journal, state, settings(1), describe_host().model_dump())
+    settled = settings(1)
+    study = Study(folder, settled.ranges, settled.seed, settled.startup)
+    driver = Driver(folder, journal, settled, Numbers(), study, LocalLauncher(), spec_maker(tmp_path))
+    assert driver.is_over
+    if not is_examined(journal):
+        driver.take_over(describe_host().model_dump(), "0")
+        journal.write("examined", **EXAMINED, accuracy=0.9)
     journal.close()
     events = list(read_journal(folder / FILE))
     assert not faults(events) and State.of(events).ended == state.ended

@@ -87,9 +87,22 @@ class Driver:
         study.restore(self._state.trials.values())
 
     @property
-    def has_ended(self) -> bool:
+    def is_over(self) -> bool:
         """Whether there is nothing left to search."""
         return self._state.ended is not None
+
+    def take_over(self, host: Mapping[str, Any], config_hash: str) -> None:
+        """What follows in the journal of a search that is over is by this machine's clock, no longer an earlier one's.
+
+        Raises:
+            OSError: the journal can't be written.
+        """
+        self._announce(host, config_hash)
+        self._journal.write("search_end", reason=self._state.ended)
+
+    def _announce(self, host: Mapping[str, Any], config_hash: str) -> None:
+        found = {"devices": self._settings.devices, "places": len(self._settings.environments), "host": dict(host)}
+        self._journal.write("driver_begin", config_hash=config_hash, **found)
 
     def run(self, host: Mapping[str, Any], config_hash: str) -> State:
         """Search until it is over; trials that run when something goes wrong are ended, and have no end in the journal.
@@ -98,12 +111,10 @@ class Driver:
             OSError: the journal or a trial's folder can't be written.
             ProofmarkError: a network can't be generated.
         """
-        if self.has_ended:
+        if self.is_over:
             return self._state
         self._begun = time.perf_counter_ns()
-        settings = self._settings
-        found = {"devices": settings.devices, "places": len(settings.environments), "host": dict(host)}
-        self._journal.write("driver_begin", config_hash=config_hash, **found)
+        self._announce(host, config_hash)
         try:
             while not self._over():
                 self._fill()
@@ -149,7 +160,8 @@ class Driver:
         settings, state, waiting = self._settings, self._state, bool(self._again or self._ready)
         if len(self._row) >= FAILURES:
             return f"{len(self._row)} trials in a row have failed, the last one: {self._row[-1]}"
-        if self._seconds >= settings.most_seconds and not self._again:  # whose trial was begun has an end
+        owed = self._again or (self._ready and self._ready.fields["attempt"] > 1)  # they were begun: each has an end
+        if self._seconds >= settings.most_seconds and not owed:
             return f"{settings.most_seconds:g} s are over"
         if not (waiting or self._running) and self._ahead.exhausted(state.parents):
             return "no operation leads to another network"

@@ -48,7 +48,7 @@ def heard(told: Iterable[Dictation], log: EventLog) -> bool:
 def why(error: BaseException) -> str:
     """In a line."""
     said = next(iter(str(error).strip().splitlines()), "")
-    devices = type(error).__name__ == "OutOfMemoryError"
-    if devices or isinstance(error, MemoryError) or any(words in said for words in NO_MEMORY):
+    named = isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError"
+    if named or any(words in said for words in NO_MEMORY):
         return f"it ran out of memory: {said or 'the host has no more'}"
     return said if isinstance(error, ProofmarkError) else f"{type(error).__name__}: {said}"
