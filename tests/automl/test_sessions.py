@@ -63,10 +63,19 @@ def listening(running: subprocess.Popen[str]) -> dict[int, psutil.Process]:
     return found
 
 
+def priorities_of_trials(running: subprocess.Popen[str]) -> set[int]:
+    """Of the processes that train."""
+    found = set[int]()
+    for process in psutil.Process(running.pid).children(recursive=True):
+        with contextlib.suppress(psutil.NoSuchProcess):
+            found |= {process.nice()} if any("automl.trial" in word for word in process.cmdline()) else set()
+    return found
+
+
 def answer(port: int, **variables: str) -> str:
     """What a Ray has to say to who has these variables."""
     command = [sys.executable, "-P", "-m", "proofmark.launch.ray.probe", f"127.0.0.1:{port}"]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), **variables}
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "RAY_NUM_REDIS_GET_RETRIES": "2", **variables}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
     return done.stdout if done.returncode else "welcome"
 
@@ -112,17 +121,20 @@ def test_on_a_ray_of_this_machine(tmp_path: Path) -> None:
     if find_spec("ray") is None:
         missing("ray (pip install ray)")
     answers: tuple[str, str] | None = None
+    priorities = set[int]()
     with session(tmp_path, "--launcher", "ray") as running:
-        while running.poll() is None and answers is None:
+        while running.poll() is None and not (answers and priorities):
+            priorities |= priorities_of_trials(running)
             time.sleep(0.5)
             servers = {port: each for port, each in listening(running).items() if each.name() == "gcs_server"}
-            for port, server in servers.items() if events(tmp_path) else ():
+            for port, server in servers.items() if events(tmp_path) and not answers else ():
                 known = {name: value for name, value in server.environ().items() if name.startswith("RAY_AUTH")}
                 answers = answer(port), answer(port, **known)
         output, _ = running.communicate()
     assert running.returncode == VerdictKind.FAIL_ACCURACY.exit_code, output[-3000:]
     assert answers is not None
     assert answers[0].startswith("ConnectionError: Failed to connect to Ray") and answers[1] == "welcome"
+    assert priorities == {os.getpriority(os.PRIO_PROCESS, 0)}, "Ray's own would be starved by whatever else runs"
     (run_dir,) = tmp_path.glob("[0-9]*/automl/*")
     record = AutoMLRecord.load(run_dir / "record.json")
     assert [trial.reason for trial in record.trials] == [None, None]

@@ -31,8 +31,10 @@ QUIET: Mapping[str, str] = {
     "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0",
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
     "RAY_task_oom_retries": "0",
+    "RAY_worker_niceness": "0",
 }
-"""What keeps Ray from telling its makers, and from what it would do otherwise of its own accord."""
+"""What keeps Ray from telling its makers, and from what it would do otherwise of its own accord: at its low priority a
+task on a machine that does anything else may not get on for minutes."""
 
 GUARD = ("RAY_AUTH_MODE", "RAY_AUTH_TOKEN")
 """Variables by which every call of a Ray must know a secret: its processes listen on all of the machine's addresses."""
