@@ -50,6 +50,8 @@ def trial(number: int = 0, **changes: Any) -> TrialRecord:
         "device": "0",
         "host": "here",
         "log_intact": True,
+        "trained_on": "1" * 64,
+        "evaluated_on": "4" * 64,
     }
     return TrialRecord(**{**fields, **changes})
 
@@ -75,6 +77,7 @@ def record(*trials: TrialRecord, **changes: Any) -> AutoMLRecord:
         "seed": 0,
         "dataset": Identity(name="train", sha256="1" * 64),
         "held_out": Identity(name="held out", sha256="2" * 64),
+        "chosen_on": Identity(name="search", sha256="4" * 64),
         "flops": None,
         "metric": "top1",
         "target": 0.7,

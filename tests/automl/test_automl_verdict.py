@@ -56,6 +56,9 @@ def test_a_search_that_breaks_a_rule_is_refused(changed: dict[str, Any], kind: s
     [
         ({"dtypes": ("float32", "float8_e4m3fn")}, "FAIL_HONESTY", "trial 1 computed in float8_e4m3fn"),
         ({"dtypes": ()}, "FAIL_HONESTY", "nobody saw in which numbers"),
+        ({"trained_on": "9" * 64}, "ERROR", "trial 1 trained on other data than the record identifies"),
+        ({"trained_on": ""}, "ERROR", "trial 1 trained on nobody knows what"),
+        ({"evaluated_on": "9" * 64}, "ERROR", "trial 1 was chosen by other data than the record identifies"),
         ({"counted": (10, 29)}, "FAIL_HONESTY", "credited 10 forward and 30 in a step per image, torch's counter has"),
         ({"counted": None}, "FAIL_HONESTY", "nothing counted its operations"),
         (
@@ -111,3 +114,9 @@ def test_a_failed_trial_is_accounted_for() -> None:
 def test_what_nobody_ranks_needs_no_quiet_machine() -> None:
     assert judge(record(rankable=False, contention=Contention(others=0.5, stolen=0.0, idle=0.1))).kind == "PASS"
     assert judge(record(rankable=False, contention=None)).kind == "PASS"
+
+
+def test_what_never_searched_is_not_ranked() -> None:
+    why = "no trial came of another: it did not search"
+    assert record(trial(0)).unrankable == [why] == record(trial(0), trial(1, status="failed")).unrankable
+    assert record().unrankable == []

@@ -75,6 +75,13 @@ def test_whatever_may_be_set_can_be_written_to_a_log_and_read_again() -> None:
     assert Begin.of(Begin({}, file.settings["max_seconds"].max).line.encode()).seconds == 1e9
 
 
+def test_a_trials_time_counts_from_when_it_was_told() -> None:
+    """Its rank hears of it later, when it has made itself ready."""
+    heard = Begin.of(Begin({}, 2.0).line.encode(), heard=5)
+    assert heard.deadline() == 2_000_000_005 == Begin.of(heard.line.encode(), heard=7).deadline()
+    assert Begin.of(Begin({}, None).line.encode(), heard=5).deadline() is None
+
+
 @pytest.mark.parametrize(
     ("batch_size", "bounds"),
     [(384, (384, 448)), (448, (384, 448)), (64, (55, 64)), (896, (768, 896)), (1, (1, 1)), (400, (384, 448))],

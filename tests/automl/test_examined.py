@@ -11,6 +11,8 @@ import torch
 from proofmark.automl.case import AutoMLCase
 from proofmark.automl.graph import Graph
 from proofmark.automl.network import fresh_weights
+from proofmark.automl.outcome.event_types import TRIAL_EVENTS
+from proofmark.automl.search.running import outcome
 from proofmark.automl.seed_networks import small_network
 from proofmark.automl.trial.spec import WEIGHTS, Parent, TrialSpec
 from proofmark.automl.trial.tensors import save
@@ -75,6 +77,17 @@ def test_an_evaluation_alone_needs_no_vendor(tmp_path: Path) -> None:
     events = {event["event"]: event for event in computed(tmp_path, 0)}
     assert events["chosen"]["metric"] in (4 / 9, 5 / 9)
     assert (events["items"]["train"], events["items"]["search"]) == (9, 9)
+    assert events["chosen_on"]["sha256"] == "0" * 64
+
+
+def test_its_data_is_identified_before_a_vendor_is_there(tmp_path: Path) -> None:
+    spec = trial(tmp_path, 1)
+    log = EventLog(tmp_path / "trial.jsonl")
+    Prepared.of(spec, 0).identify(log)
+    (event,) = read_events(log.path, TRIAL_EVENTS)
+    assert (event["event"], event["train"], event["evaluated"]) == ("data", "0" * 64, "0" * 64)
+    log.write("data", train="1" * 64, evaluated="1" * 64)
+    assert outcome(tmp_path, succeeded=False, hung=None)["data"] == {"train": "0" * 64, "evaluated": "0" * 64}
 
 
 def test_a_trial_that_trains_needs_one(tmp_path: Path) -> None:

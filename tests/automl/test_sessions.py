@@ -140,6 +140,8 @@ def test_on_a_ray_of_this_machine(tmp_path: Path) -> None:
     assert [trial.reason for trial in record.trials] == [None, None]
     (parent, child) = record.trials
     assert child.parent == 0 and parent.accuracy is not None and child.epochs[0].accuracy is not None
+    assert record.dataset and {trial.trained_on for trial in record.trials} == {record.dataset.sha256}
+    assert record.chosen_on and {trial.evaluated_on for trial in record.trials} == {record.chosen_on.sha256}
     assert abs(child.epochs[0].accuracy - parent.accuracy) < 0.02, "it begins with what its parent has learnt"
     assert nothing_runs(tmp_path)
 

@@ -149,9 +149,9 @@ def _of_journal(journal: _Journal, config: EffectiveConfig, chip: Chip) -> dict[
     items = examined.get("data_items") or {}
     error = None if examined.get("accuracy") is None else 1.0 - examined["accuracy"]
     score = score_of(trials, seconds, error)
-    identity, held_out = (
-        Identity.model_validate(each["dataset"]) if each and each.get("dataset") else None
-        for each in (last.get("data"), examined)
+    identity, held_out, chosen_on = (
+        Identity.model_validate(each) if each else None
+        for each in (last.get("data", {}).get("dataset"), examined.get("dataset"), examined.get("chosen_on"))
     )
     init_models = [Identity.model_validate(each) for each in last.get("init_models", {}).get("networks", ())]
     return {
@@ -165,6 +165,7 @@ def _of_journal(journal: _Journal, config: EffectiveConfig, chip: Chip) -> dict[
         "held_out_accuracy": examined.get("accuracy"),
         "held_out_reason": examined.get("reason"),
         "held_out": held_out,
+        "chosen_on": chosen_on,
         "train_items": items.get("train"),
         "search_items": items.get("search"),
         "dataset": identity,

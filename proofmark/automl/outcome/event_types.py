@@ -152,6 +152,13 @@ class Energy(Fields):
     method: NotRequired[Text | None]
 
 
+class TrialData(Fields):
+    """SHA-256 of what a trial trained on, and of what it was evaluated on."""
+
+    train: Digest
+    evaluated: Digest
+
+
 class _TrialEnd(_Linked):
     trial: Number
     status: Literal["finished", "failed", "stopped"]
@@ -168,6 +175,7 @@ class _TrialEnd(_Linked):
     host: NotRequired[Text | None]
     log_sha256: Digest | None
     train_seconds: Seconds
+    data: NotRequired[TrialData | None]
 
 
 class DataItems(Fields):
@@ -184,6 +192,7 @@ class _Examined(_Linked):
     dataset: Annotated[dict[str, Any], part(Identity)] | None
     reason: Text | None
     data_items: NotRequired[DataItems | None]
+    chosen_on: NotRequired[Annotated[dict[str, Any], part(Identity)] | None]
 
 
 class _Datasets(_Linked):
@@ -227,6 +236,11 @@ class _Items(Typed):
     search: Count
 
 
+class _Data(Typed):
+    train: Digest
+    evaluated: Digest
+
+
 class _Computed(Typed):
     dtypes: list[Text]
     window: Annotated[list[Moment], Field(min_length=2, max_length=2)]
@@ -245,7 +259,9 @@ class _Measured(Typed):
 TRIAL_EVENTS = EventReader(
     {
         "trial_begin": _TrialOwn,
+        "data": _Data,
         "evaluated_on": IDENTITY,
+        "chosen_on": IDENTITY,
         "items": _Items,
         "counted": _CountedEvent,
         "computed": _Computed,

@@ -52,7 +52,7 @@ class TrialRecord(OfMany):
     """One trial: what was trained, out of what, and how well."""
 
     SPEEDS = frozenset({"began", "ended", "train_seconds", "energy_joules"})
-    ADDED = frozenset({"asked"})
+    ADDED = frozenset({"asked", "trained_on", "evaluated_on"})
 
     number: int
     round: int
@@ -85,6 +85,10 @@ class TrialRecord(OfMany):
     device: str
     host: str
     log_intact: bool = Field(description="whether its own log is the one that the driver read")
+    trained_on: str | None = Field(
+        default=None, description="SHA-256 of its data; empty: nobody said; null in records of before"
+    )
+    evaluated_on: str | None = Field(default=None, description="likewise")
 
     @property
     def flops(self) -> float:
@@ -146,6 +150,7 @@ class AutoMLRecord(CaseRecord):
     held_out_accuracy: float | None = None
     held_out_reason: str | None = None
     held_out: Identity | None = None
+    chosen_on: Identity | None = Field(default=None, description="that trials were evaluated on; null in older records")
     train_items: int | None = Field(default=None, description="of an epoch; null: nobody without a vendor's code said")
     search_items: int | None = Field(default=None, description="of an evaluation, likewise")
     score: Score | None = None
@@ -206,6 +211,14 @@ class AutoMLRecord(CaseRecord):
             "the profile is too small to stand for the workload": not self.rankable,
             "it was resumed, and has no time to rank": self.resumed,
             "it began with other networks than the case's": bool(self.init_models),
+            "no trial came of another: it did not search": self.as_of is None and not self._has_children,
             "the search goes on": self.as_of is not None,
         }
         return [reason for reason, so in told.items() if so]
+
+    @property
+    def _has_children(self) -> bool:
+        """Whether a finished trial was made of another; of trials that are in a file of their own some were."""
+        return self.trials_beside is not None or any(
+            trial.parent is not None and trial.status == "finished" for trial in self.trials
+        )

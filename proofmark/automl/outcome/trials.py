@@ -72,6 +72,7 @@ class Trials:
     ) -> TrialRecord:
         """Its host is the one that its own log names, or else its driver's."""
         counted, energy, per_image = end.get("counted"), end.get("energy", {}), begun["per_image"]
+        data = end["data"] or {"train": "", "evaluated": ""} if "data" in end else {}
         return TrialRecord(
             number=begun["trial"],
             round=begun["round"],
@@ -104,6 +105,8 @@ class Trials:
             device=begun["device"],
             host=end.get("host") or driver_host,
             log_intact=intact,
+            trained_on=data.get("train"),
+            evaluated_on=data.get("evaluated"),
         )
 
     def _epoch(self, epoch: Mapping[str, Any]) -> EpochRecord:

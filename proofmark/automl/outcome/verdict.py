@@ -185,7 +185,22 @@ def _data(record: AutoMLRecord) -> list[str]:
         reasons.append("nothing identifies the held-out data")
     elif record.dataset and record.held_out.sha256 == record.dataset.sha256:
         reasons.append("the held-out data is the data that was trained on")
-    return reasons
+    return [*reasons, *_other_data(record)]
+
+
+def _other_data(record: AutoMLRecord) -> list[str]:
+    """Trials with other data than the record identifies: of a node that has others at the same path, or of another
+    time."""
+    reasons = []
+    for trial in record.trials:
+        for what, had, identified in (
+            ("trained on", trial.trained_on, record.dataset),
+            ("was chosen by", trial.evaluated_on, record.chosen_on),
+        ):
+            if trial.status == "finished" and identified and had not in (None, identified.sha256):
+                found = "other data than the record identifies" if had else "nobody knows what"
+                reasons.append(f"trial {trial.number} {what} {found}")
+    return reasons[:MOST]
 
 
 def _short(record: AutoMLRecord) -> list[str]:

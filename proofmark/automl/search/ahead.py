@@ -40,8 +40,8 @@ class Networks(Protocol):
             number: of the trial that it is for: what is drawn follows from it.
         """
 
-    def settled(self, graph: dict[str, Any], hyperparameters: dict[str, Any]) -> dict[str, Any]:
-        """A network with hyper-parameters in it."""
+    def settled(self, graph: dict[str, Any], hyperparameters: dict[str, Any]) -> dict[str, Any] | None:
+        """A network with hyper-parameters in it; None where those make it larger than one may be."""
 
     def per_image(self, graph: dict[str, Any]) -> dict[str, int]:
         """FLOPs and parameters, as `PerImage` has them."""

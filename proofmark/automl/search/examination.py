@@ -54,7 +54,7 @@ def examine(
             time.sleep(LOOK)
     finally:
         running.stop()
-    identities = {kind: _identity(spec.folder / LOG, kind) for kind in ("dataset", "evaluated_on")}
+    identities = {kind: _identity(spec.folder / LOG, kind) for kind in ("dataset", "evaluated_on", "chosen_on")}
     if identities["dataset"] is not None:
         journal.write("data", dataset=identities["dataset"])
     journal.write(
@@ -65,6 +65,7 @@ def examine(
         dataset=identities["evaluated_on"],
         reason=ended["reason"],
         data_items=_items(spec.folder / LOG),
+        chosen_on=identities["chosen_on"],
     )
 
 

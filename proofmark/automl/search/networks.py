@@ -16,7 +16,6 @@ from proofmark.automl.proposal import Finished, Limits, Proposal, proposals
 from proofmark.automl.search.ahead import SHARING, Made
 from proofmark.automl.search.state import Trial
 from proofmark.automl.settings import with_dropout, with_kernel
-from proofmark.errors import ProofmarkError
 
 
 class Morphisms:
@@ -54,14 +53,16 @@ class Morphisms:
         operations = [operation.model_dump(mode="json") for operation in found.operations]
         return Made(found.parent, operations, found.graph.model_dump(mode="json"))
 
-    def settled(self, graph: dict[str, Any], hyperparameters: dict[str, Any]) -> dict[str, Any]:
+    def settled(self, graph: dict[str, Any], hyperparameters: dict[str, Any]) -> dict[str, Any] | None:
         """See `Networks`."""
         whole = parse_graph(graph, "a proposal")
         try:
-            return settled(whole, hyperparameters).model_dump(mode="json")
-        except ValidationError as error:
-            what = "; ".join(each["msg"] for each in error.errors())
-            raise ProofmarkError(f"a network with hyper-parameters {hyperparameters} is none: {what}") from None
+            found = settled(whole, hyperparameters)
+        except ValidationError:  # what a case's file may say of hyper-parameters leaves nothing else
+            return None
+        if not self._limits.allow(found) and honest(found).training > honest(whole).training:
+            return None  # a user's own network may be larger than a child, but is made no larger
+        return found.model_dump(mode="json")
 
     def per_image(self, graph: dict[str, Any]) -> dict[str, int]:
         """See `Networks`."""

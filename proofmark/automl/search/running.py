@@ -176,6 +176,7 @@ def outcome(folder: Path, succeeded: bool, hung: str | None, ahead: float = 0.0)
     events = [event for event in read if event["event"] != CORRUPT]
     last = {event["event"]: event for event in events}
     checks = [event for event in events if event["event"] == "check"]
+    data = next((event for event in events if event["event"] == "data"), None)  # the first: before a vendor's code
     isolation = weakest(Isolation.model_validate(event["isolation"]) for event in events if event["event"] == ISOLATED)
     reason = hung or _failure(folder, succeeded, read, last)
     chosen = last.get("chosen", {})
@@ -194,6 +195,7 @@ def outcome(folder: Path, succeeded: bool, hung: str | None, ahead: float = 0.0)
         "energy": {key: energy.get(key) for key in ("joules", "reason", "method")},
         "host": next((event.get("host") for event in events if event["event"] == "trial_begin"), None),
         "log_sha256": digest_of_log(folder),
+        "data": _only(data, ("train", "evaluated")),
         "train_seconds": max((event.get("train_seconds", 0.0) for event in events), default=0.0),
     }
 

@@ -14,6 +14,7 @@ from proofmark.automl.search.settings import SearchSettings
 from proofmark.automl.search.state import State, Trial, folder_of
 from proofmark.automl.search.study import Study
 from proofmark.automl.trial.spec import Parent, TrialSpec
+from proofmark.errors import ProofmarkError
 from proofmark.launch.job import Launcher
 
 OF_JOURNAL = ("event", "time", "clock", "previous", "device")
@@ -64,8 +65,7 @@ class Upcoming:
         """A trial of a network. Args: as of `again`."""
         number, settings = len(state.trials), self._settings
         sampled = settings.round(number) >= settings.study_from
-        asked, chosen = self._study.ask(number, None if sampled else self._inherited(state, made.parent))
-        graph = self._networks.settled(made.graph, chosen)
+        asked, chosen, graph = self._settled(number, made, self._inherited(state, made.parent), sampled)
         return self._ready(
             state,
             {
@@ -85,6 +85,25 @@ class Upcoming:
             },
             ahead,
         )
+
+    def _settled(
+        self, number: int, made: Made, inherited: dict[str, Any], sampled: bool
+    ) -> tuple[int, dict[str, Any], dict[str, Any]]:
+        """The study's number, hyper-parameters and the network with them: with the parent's kernel size where the one
+        that the study chose would make it too large.
+
+        Raises:
+            ProofmarkError: it is too large with its parent's too.
+        """
+        asked, chosen = self._study.ask(number, None if sampled else inherited)
+        graph = self._networks.settled(made.graph, chosen)
+        if graph is None and sampled:
+            self._study.tell(asked, None)
+            asked, chosen = self._study.ask(number, chosen | {"kernel_size": inherited["kernel_size"]})
+            graph = self._networks.settled(made.graph, chosen)
+        if graph is None:
+            raise ProofmarkError(f"trial {number}: its network is too large with hyper-parameters {chosen}")
+        return asked, chosen, graph
 
     def let_go(self, ready: Ready) -> None:
         """It is not begun after all."""

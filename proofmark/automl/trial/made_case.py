@@ -46,9 +46,9 @@ class TrialCase(TrainingCase):
         """What is evaluated on is the trial's split."""
         return self._case.build_dataset(config, split if split == "train" else self._split)
 
-    def search_items(self, config: EffectiveConfig) -> int:
-        """How many there are of the split that trials are evaluated on."""
-        return len(self._case.build_dataset(config, SEARCH))
+    def search_data(self, config: EffectiveConfig) -> TrainingData:
+        """The split that trials are evaluated on."""
+        return self._case.build_dataset(config, SEARCH)
 
     def create_optimizer(self, model: torch.nn.Module, config: EffectiveConfig) -> torch.optim.Optimizer:
         """The case's."""

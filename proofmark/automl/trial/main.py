@@ -59,20 +59,20 @@ class Parent(threading.Thread):
 
     def __init__(self, spec: TrialSpec) -> None:
         super().__init__(daemon=True)
-        self._spec, self._lines = spec, queue.SimpleQueue[bytes]()
+        self._spec, self._lines = spec, queue.SimpleQueue[tuple[bytes, int]]()
         self.start()
 
     def run(self) -> None:
         """Until it closes; then everything ends."""
         with contextlib.suppress(OSError):
-            self._lines.put(sys.stdin.buffer.readline())
+            self._lines.put((sys.stdin.buffer.readline(), time.perf_counter_ns()))
             while os.read(0, 4096):
                 pass
         _end_all(self._spec)
 
     def allows(self) -> Begin:
         """Wait for its word."""
-        return Begin.of(self._lines.get())
+        return Begin.of(*self._lines.get())
 
 
 def _watch_over(spec: TrialSpec, log: EventLog) -> None:

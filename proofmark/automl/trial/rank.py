@@ -9,6 +9,7 @@ from __future__ import annotations
 import faulthandler
 import os
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -46,6 +47,8 @@ def main() -> int:
         heartbeat(0, "init")
         trial_log.write(ISOLATED, isolation=_close_in(spec, rank).model_dump(mode="json"))
         prepared = _prepared(spec, rank)
+        if rank == 0:
+            prepared.identify(trial_log)
         prepared.compute(rank, log, heartbeat, _deadline() if spec.nproc > 1 else _told_to_begin())
     return outcome.code
 
@@ -76,7 +79,7 @@ def _deadline() -> int | None:
 
 def _told_to_begin() -> int | None:
     """Wait for the word, with a device; the deadline that it sets."""
-    begin = Begin.of(sys.stdin.buffer.readline())
+    begin = Begin.of(sys.stdin.buffer.readline(), time.perf_counter_ns())
     os.environ |= begin.environment
     return begin.deadline()
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Self
@@ -51,15 +50,17 @@ class Begin:
 
     Attributes:
         environment: variables that give it its device.
-        seconds: from now on, after which it begins no epoch; None for never.
+        seconds: after which it begins no epoch; None for never.
+        heard: when that was said, by the monotonic clock of the trial's machine, in ns; None: it has yet to be heard.
     """
 
     environment: dict[str, str]
     seconds: Seconds | None
+    heard: int | None = None
 
     def deadline(self) -> int | None:
-        """That moment, by this machine's monotonic clock, in ns."""
-        return None if self.seconds is None else time.perf_counter_ns() + round(self.seconds * 1e9)
+        """The moment after which it begins no epoch, by the same clock."""
+        return None if self.seconds is None or self.heard is None else self.heard + round(self.seconds * 1e9)
 
     @property
     def line(self) -> str:
@@ -67,16 +68,20 @@ class Begin:
         return json.dumps(asdict(self))
 
     @classmethod
-    def of(cls, line: bytes) -> Self:
+    def of(cls, line: bytes, heard: int | None = None) -> Self:
         """Read what was sent.
+
+        Args:
+            heard: when, where the line does not say so.
 
         Raises:
             ValueError: it is something else; the text is one line.
         """
         try:
-            return TypeAdapter(cls).validate_json(line)
+            begin = TypeAdapter(cls).validate_json(line)
         except ValidationError as error:
             raise ValueError(first_of(error)) from None
+        return begin if begin.heard is not None else replace(begin, heard=heard)
 
 
 @dataclass(frozen=True)

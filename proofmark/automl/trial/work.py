@@ -55,6 +55,11 @@ class Prepared:
         data = Data.of(case, config, pin, rank, spec.nproc, spec.seed)
         return cls(spec, training, config, case, fresh, data, counted(fresh.model, data.validation))
 
+    def identify(self, log: EventLog) -> None:
+        """Say which data it has, while no vendor's code could."""
+        train, evaluated = self.data.train.identity, self.data.validation.dataset.identity
+        log.write("data", train=train.sha256, evaluated=evaluated.sha256)
+
     def compute(self, rank: int, log: EventLog, heartbeat: HeartbeatWriter, deadline: int | None) -> None:
         """Train, or only evaluate; rank 0 keeps the best weights and says what came of it.
 
@@ -78,7 +83,9 @@ class Prepared:
         )
         trainer.run()
         if not spec.epochs:
-            log.write("items", train=self.data.train.order.items, search=self.case.search_items(self.config))
+            chosen_on = self.case.search_data(self.config)
+            log.write("items", train=self.data.train.order.items, search=len(chosen_on))
+            log.write("chosen_on", **chosen_on.identity.model_dump())
         if rank == 0:
             window = (begun, now())
             goal.save(spec.own_directory(0, 0))
