@@ -220,9 +220,10 @@ def on_github_cpu(clone: Clone, branch: str) -> Job:
 
 
 def on_github_card(clone: Clone, branch: str, upstream: Path) -> Job:
-    base, request = clone("origin/main", "base"), clone(f"origin/{branch}", "request")
+    onto = ONTO.get(branch, "main")
+    base, request = clone(f"origin/{onto}", "base"), clone(f"origin/{branch}", "request")
     (request / ".venv").unlink()
-    known = {"github.event.pull_request.base.sha": git_in(upstream)("rev-parse", "main")}
+    known = {"github.event.pull_request.base.sha": git_in(upstream)("rev-parse", onto)}
     code, output = github("github-card.yml", "whose", base.parent, known)
     if code:
         return Job(code, output, base)
@@ -295,6 +296,15 @@ def test_the_card_finds_a_cheat(clone: Clone, upstream: Path) -> None:
     assert job.code == 15, job.output
     assert "judged as vendor fake's" in job.output
     assert "FAIL&#95;HONESTY" in job.read("summary.md")
+
+
+def test_the_card_accepts_a_change_that_costs_nothing(clone: Clone, upstream: Path) -> None:
+    """Held against the base's speed: of the same clone, in which the request's folder is laid over the base's."""
+    job = on_github_card(clone, "fine", upstream)
+    assert job.code == 0, job.output
+    assert outcomes(job) == {"core": "SAME", "whole": "SAME"}
+    assert record_of(job)["compared"]["identity"] == git_in(upstream)("rev-parse", ONTO["fine"])
+    assert "✓ PASS" in job.read("summary.md")
 
 
 def test_the_card_runs_nothing_for_a_change_beyond_the_vendors_folder(clone: Clone, upstream: Path) -> None:
