@@ -15,6 +15,7 @@ from collections.abc import Callable, Container, Sequence
 from itertools import islice
 from typing import NamedTuple
 
+from pydantic import ValidationError
 from threadpoolctl import threadpool_limits
 
 from proofmark.automl.distance import Descriptor
@@ -22,6 +23,7 @@ from proofmark.automl.flops import honest
 from proofmark.automl.graph import Graph
 from proofmark.automl.morphism.grow import KINDS, random_growth
 from proofmark.automl.morphism.operations import Operation
+from proofmark.automl.settings import kernels, with_kernel
 from proofmark.automl.surrogate import Surrogate
 
 NEIGHBOURS, ATTEMPTS = 8, 16
@@ -44,9 +46,14 @@ class Limits(NamedTuple):
     nodes: int = 500
 
     def allow(self, graph: Graph) -> bool:
-        """Whether a network is within them."""
-        small = len(graph.nodes) <= self.nodes and graph.parameters <= self.parameters
-        return small and (math.isinf(self.training_flops) or honest(graph).training <= self.training_flops)
+        """Whether a network is within them, with the largest of its kernels in all of it: its parent's, which what
+        has grown will have."""
+        try:
+            whole = with_kernel(graph, max(sizes)) if len(sizes := kernels(graph)) > 1 else graph
+        except ValidationError:  # larger than any may be
+            return False
+        small = len(whole.nodes) <= self.nodes and whole.parameters <= self.parameters
+        return small and (math.isinf(self.training_flops) or honest(whole).training <= self.training_flops)
 
 
 class Proposal(NamedTuple):

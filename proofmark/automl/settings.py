@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from typing import TypeGuard
+
 from proofmark.automl.graph import IMAGE, Graph
-from proofmark.automl.layers import Convolution, Dropout
+from proofmark.automl.layers import Convolution, Dropout, Node
 
 DROPOUT = "dropout"
 """The node before the last that `with_dropout` adds where there is none."""
@@ -35,8 +37,15 @@ def with_kernel(graph: Graph, kernel: int) -> Graph:
     Raises:
         ValidationError: no odd number from 1 to 15.
     """
-    nodes = []
-    for node in graph.nodes:
-        changes = isinstance(node, Convolution) and node.kernel > 1 and IMAGE not in node.inputs
-        nodes.append(type(node)(**{**dict(node), "kernel": kernel}) if changes else node)
-    return graph.with_nodes(nodes)
+    return graph.with_nodes(
+        [type(node)(**{**dict(node), "kernel": kernel}) if _has_it(node) else node for node in graph.nodes]
+    )
+
+
+def kernels(graph: Graph) -> set[int]:
+    """Those that `with_kernel` would change: of a child whose new convolutions are not yet as its parent's, several."""
+    return {node.kernel for node in graph.nodes if _has_it(node)}
+
+
+def _has_it(node: Node) -> TypeGuard[Convolution]:
+    return isinstance(node, Convolution) and node.kernel > 1 and IMAGE not in node.inputs

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,7 +28,8 @@ class Chosen(BatchDataset):
     def __init__(self, whole: BatchDataset, items: Sequence[int], part: str) -> None:
         self._whole, self._items = whole, items
         of = whole.identity
-        self.identity = Identity(name=f"{of.name}, {part}", sha256=of.sha256, items=len(items), origin=of.origin)
+        sha256 = hashlib.sha256(f"{of.sha256} {part}".encode()).hexdigest()
+        self.identity = Identity(name=f"{of.name}, {part}", sha256=sha256, items=len(items), origin=of.origin)
 
     def __len__(self) -> int:
         return len(self._items)
@@ -61,6 +63,7 @@ def _part(whole: BatchDataset, split: str, every: int) -> Chosen:
 
 
 def _of_folder(config: EffectiveConfig, split: str) -> BatchDataset:
+    from suites.automl.apart import hold_apart
     from suites.automl.centred import CentredCrops
     from suites.data.image_folder import ImageFolder, RandomCrops
 
@@ -70,6 +73,7 @@ def _of_folder(config: EffectiveConfig, split: str) -> BatchDataset:
         raise StepError(f"The data directory {root} has no folder {folder.name}; expected train and val.")
     scale: dict[str, Any] = {"mean": config.mean, "std": config.std}
     if split == "held_out":
+        hold_apart(root / "train", folder)
         return ImageFolder(str(folder), config.classes, config.resize, config.image_size, **scale)
     kind = RandomCrops if split == "train" else CentredCrops
     whole = kind(str(folder), config.classes, config.image_size, seed=config.seed, **scale)

@@ -27,6 +27,8 @@ def layout_problems(config: EffectiveConfig) -> list[Problem]:
     except OSError as error:
         what = f"{error.filename}: {error.strerror}; expected train and val, each with one folder of images per class"
         return [Problem(OPTION, "", what)]
+    if (root / "train").samefile(root / "val"):
+        return [Problem(OPTION, "", f"{root}: train and val are one folder; expected held-out images in val")]
     return [Problem(OPTION, "", what) for what in _wrong(root, config.classes, filled, empty)]
 
 

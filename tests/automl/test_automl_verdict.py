@@ -31,6 +31,7 @@ def test_a_good_search_passes() -> None:
         ({"ended": False}, "ERROR", "the journal has no end"),
         ({"held_out": None}, "ERROR", "nothing identifies the held-out data"),
         ({"held_out": Identity(name="train", sha256="1" * 64)}, "ERROR", "is the data that was trained on"),
+        ({"held_out": Identity(name="search", sha256="4" * 64)}, "ERROR", "is the data that trials were chosen by"),
         ({"dataset": None}, "ERROR", "nothing identifies the data set"),
         ({"failure": "the disk is full"}, "ERROR", "the disk is full"),
         ({"interrupted": "the search"}, "ERROR", "interrupted in the search"),
@@ -58,6 +59,7 @@ def test_a_search_that_breaks_a_rule_is_refused(changed: dict[str, Any], kind: s
         ({"dtypes": ()}, "FAIL_HONESTY", "nobody saw in which numbers"),
         ({"trained_on": "9" * 64}, "ERROR", "trial 1 trained on other data than the record identifies"),
         ({"trained_on": ""}, "ERROR", "trial 1 trained on nobody knows what"),
+        ({"trained_on": None}, "ERROR", "trial 1 trained on nobody knows what"),
         ({"evaluated_on": "9" * 64}, "ERROR", "trial 1 was chosen by other data than the record identifies"),
         ({"counted": (10, 29)}, "FAIL_HONESTY", "credited 10 forward and 30 in a step per image, torch's counter has"),
         ({"counted": None}, "FAIL_HONESTY", "nothing counted its operations"),
@@ -119,4 +121,13 @@ def test_what_nobody_ranks_needs_no_quiet_machine() -> None:
 def test_what_never_searched_is_not_ranked() -> None:
     why = "no trial came of another: it did not search"
     assert record(trial(0)).unrankable == [why] == record(trial(0), trial(1, status="failed")).unrankable
+    untrained = trial(1, epochs=trial(1).epochs[:1])
+    assert record(trial(0), untrained).unrankable == [why]
     assert record().unrankable == []
+
+
+def test_a_record_of_before_says_nothing_of_a_trials_data_and_is_not_asked() -> None:
+    before = {"trained_on": None, "evaluated_on": None}
+    old = record(trial(0, **before), trial(1, **before), chosen_on=None)
+    assert judge(old).kind == "PASS" and old.unrankable == []
+    assert record(trial(0, **before), chosen_on=None).unrankable == []

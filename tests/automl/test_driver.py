@@ -121,13 +121,6 @@ def test_a_trial_that_hangs_is_ended(tmp_path: Path) -> None:
     assert reason is not None and reason.startswith("it hung: no sign of life for")
 
 
-def test_who_has_not_begun_to_compute_is_waited_for_less_when_the_time_is_over(tmp_path: Path) -> None:
-    state = search(tmp_path / "search", settings(2, most_seconds=1.0, hang=1.0, setup=600.0), {0: "hang"})
-    reason = ends(state)[0]
-    assert reason is not None and reason.startswith("it hung: no sign of life for")
-    assert state.ended == "1 s are over"
-
-
 def test_a_search_whose_trials_all_fail_gives_up(tmp_path: Path) -> None:
     state = search(tmp_path / "search", settings(9, devices=3), dict.fromkeys(range(9), "nan"))
     assert state.ended is not None and state.ended.startswith("3 trials in a row have failed, the last one: the loss")

@@ -86,8 +86,9 @@ def test_its_data_is_identified_before_a_vendor_is_there(tmp_path: Path) -> None
     Prepared.of(spec, 0).identify(log)
     (event,) = read_events(log.path, TRIAL_EVENTS)
     assert (event["event"], event["train"], event["evaluated"]) == ("data", "0" * 64, "0" * 64)
-    log.write("data", train="1" * 64, evaluated="1" * 64)
     assert outcome(tmp_path, succeeded=False, hung=None)["data"] == {"train": "0" * 64, "evaluated": "0" * 64}
+    log.write("data", train="1" * 64, evaluated="1" * 64)
+    assert outcome(tmp_path, succeeded=False, hung=None)["data"] is None, "who says it twice is not believed"
 
 
 def test_a_trial_that_trains_needs_one(tmp_path: Path) -> None:

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from proofmark.errors import StepError
 from proofmark.rules.config import EffectiveConfig, HostSettings
+from suites.automl.apart import hold_apart
 from suites.automl.layout import layout_problems
 
 GOOD = ("train/cat/1.png", "train/dog/1.png", "val/cat/2.png", "val/dog/2.png")
@@ -26,6 +28,36 @@ def problems(root: Path, *files: str) -> list[str]:
 
 def test_folders_with_the_same_classes_are_taken(tmp_path: Path) -> None:
     assert problems(tmp_path, *GOOD) == []
+
+
+def test_held_out_images_that_are_those_to_train_on_are_refused(tmp_path: Path) -> None:
+    for name in GOOD[:2]:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    (tmp_path / "val").symlink_to("train")
+    assert problems(tmp_path) == [
+        f"--data-dir: {tmp_path}: train and val are one folder; expected held-out images in val"
+    ]
+
+
+def test_copies_of_images_to_train_on_are_not_held_out(tmp_path: Path) -> None:
+    def fill(part: str, *contents: bytes) -> Path:
+        folder = tmp_path / part / "cat"
+        folder.mkdir(parents=True)
+        for number, content in enumerate(contents):
+            (folder / f"{part}{number}.png").write_bytes(content)
+        return folder.parent
+
+    train = fill("train", *(b"%04d" % number for number in range(200)))
+    hold_apart(train, fill("apart", *(b"%04d" % number for number in range(300, 400))))
+    hold_apart(train, fill("almost", *(b"%04d" % number for number in range(198, 298))))
+    known = fill("known", *(b"%04d" % number for number in range(197, 297)))
+    with pytest.raises(
+        StepError, match=r"not apart: 3 of 100 images .* are in .*/train too, such as .*/known/cat/known"
+    ):
+        hold_apart(train, known)
+    with pytest.raises(StepError, match="nowhere: No such file or directory$"):
+        hold_apart(train, tmp_path / "nowhere")
 
 
 @pytest.mark.parametrize(

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from proofmark.automl import settings as settings_of
 from proofmark.automl.flops import honest
 from proofmark.automl.graph import parse_graph
+from proofmark.automl.morphism.grow import random_growth
+from proofmark.automl.proposal import Limits
 from proofmark.automl.search.networks import Morphisms
 from proofmark.automl.seed_networks import small_network
 from proofmark.errors import ProofmarkError
@@ -29,6 +33,19 @@ class TooLarge(Numbers):
     """Networks that are too large with any kernel."""
 
     def settled(self, graph: dict[str, Any], hyperparameters: dict[str, Any]) -> None:
+        return None
+
+
+class TooLargeAtFirst(Numbers):
+    """Children that are too large, each kind once."""
+
+    def __init__(self) -> None:
+        self.dropped = set[int]()
+
+    def settled(self, graph: dict[str, Any], hyperparameters: dict[str, Any]) -> dict[str, Any] | None:
+        if not graph["network"] or graph["network"] in self.dropped:
+            return graph
+        self.dropped.add(graph["network"])
         return None
 
 
@@ -59,6 +76,23 @@ def test_where_the_studys_kernel_is_too_large_the_parents_is_taken(tmp_path: Pat
     assert {each["hyperparameters"]["kernel_size"] for each in begun} == {3}
     numbers = [each["study"] for each in begun]
     assert numbers == sorted(set(numbers)) and numbers[-1] > 7, "one that the study chose was none"
+
+
+def test_a_child_grows_within_its_limits_with_its_parents_kernel() -> None:
+    """Its new convolutions get that when they have grown."""
+    parent, limits = settings_of.with_kernel(SEED, 5), Limits(training_flops=4 * honest(SEED).training)
+    ratios = []
+    for seed in range(60):
+        step = random_growth(parent, random.Random(seed))
+        if step and limits.allow(step[1]):
+            ratios.append(honest(settings_of.with_kernel(step[1], 5)).training / honest(SEED).training)
+    assert len(ratios) > 10 and max(ratios) <= 4.0
+
+
+def test_a_child_that_is_too_large_after_all_is_dropped_and_the_search_goes_on(tmp_path: Path) -> None:
+    networks = TooLargeAtFirst()
+    state = search(tmp_path / "search", settings(4), networks=networks)
+    assert state.ended == "4 trials were begun" and networks.dropped == {1, 2, 3}
 
 
 def test_a_network_that_is_too_large_with_that_too_is_a_line(tmp_path: Path) -> None:

@@ -29,6 +29,15 @@ def test_a_score_by_hand() -> None:
     assert score.compatible == 2 * (TRAINED * 60 + EVALUATED * 20) / 100
 
 
+def test_what_failed_takes_time_and_earns_nothing() -> None:
+    failed = trial(1, status="failed", accuracy=None, energy_joules=5.0)
+    one, both = score_of([trial(0)], 100.0, 0.1), score_of([trial(0), failed], 100.0, 0.1)
+    assert (both.flops, both.honest, both.compatible) == (one.flops, one.honest, one.compatible)
+    assert list(marks_of([trial(0), failed], 25.0, 4.0, 2)) == list(marks_of([trial(0)], 25.0, 4.0, 2))
+    before = failed.model_copy(update={"trained_on": None})
+    assert score_of([trial(0), before], 100.0, 0.1).flops == 2 * one.flops, "in records of before it did"
+
+
 def test_the_original_s_worked_example() -> None:
     """Two trials of four epochs of 600 s, the second 300 s later, best 0.71: 88588.9 and 109661.9 GFLOP/s."""
     epochs = [tuple(epoch(start + 600.0 * n, accuracy=0.71) for n in range(1, 5)) for start in (0.0, 300.0)]

@@ -91,6 +91,12 @@ class TrialRecord(OfMany):
     evaluated_on: str | None = Field(default=None, description="likewise")
 
     @property
+    def earns(self) -> bool:
+        """Whether what it computed counts: of one that failed nothing shows that it kept to the rules. In records of
+        before it did."""
+        return self.status != "failed" or self.trained_on is None
+
+    @property
     def flops(self) -> float:
         """That it computed, in all epochs."""
         return float(
@@ -211,14 +217,16 @@ class AutoMLRecord(CaseRecord):
             "the profile is too small to stand for the workload": not self.rankable,
             "it was resumed, and has no time to rank": self.resumed,
             "it began with other networks than the case's": bool(self.init_models),
-            "no trial came of another: it did not search": self.as_of is None and not self._has_children,
+            "no trial came of another: it did not search": self.as_of is None and not self._searched,
             "the search goes on": self.as_of is not None,
         }
         return [reason for reason, so in told.items() if so]
 
     @property
-    def _has_children(self) -> bool:
-        """Whether a finished trial was made of another; of trials that are in a file of their own some were."""
-        return self.trials_beside is not None or any(
-            trial.parent is not None and trial.status == "finished" for trial in self.trials
-        )
+    def _searched(self) -> bool:
+        """Whether a finished trial was made of another and trained; nobody asked that of records of before, and where
+        trials are so many that they are in a file of their own some were."""
+        finished = [trial for trial in self.trials if trial.status == "finished"]
+        trained = [trial for trial in finished if any(epoch.images for epoch in trial.epochs)]
+        asked = any(trial.trained_on is not None for trial in finished)
+        return not asked or any(trial.parent is not None for trial in trained)

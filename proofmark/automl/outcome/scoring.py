@@ -24,15 +24,15 @@ def score_of(trials: Sequence[TrialRecord], seconds: float, error: float | None)
     """The final score.
 
     Args:
-        trials: all of them, failed ones too: what they computed was computed.
+        trials: all of them; of those that failed time and energy count.
         seconds: of the whole search, start-up and idle time included.
         error: of the best trial on data that none was chosen by, 0 to 1.
     """
-    flops = sum(trial.flops for trial in trials)
+    flops = sum(trial.flops for trial in trials if trial.earns)
     joules = [trial.energy_joules for trial in trials]
     unknown = [trial for trial in trials if trial.energy_joules is None]
     honest = flops / seconds if seconds > 0 and flops > 0 else None
-    credited = sum(_credited(trial, epoch) for trial in trials for epoch in trial.epochs)
+    credited = sum(_credited(trial, epoch) for trial in trials if trial.earns for epoch in trial.epochs)
     compatible = credited / seconds if credited and seconds > 0 else None
     reason = f"trial {unknown[0].number}: {unknown[0].energy_reason or 'no reading'}" if unknown else None
     return Score(
@@ -59,7 +59,8 @@ def marks_of(trials: Sequence[TrialRecord], seconds: float, every: float, first:
 
     At a mark that counts which was evaluated until then: an epoch that is not over earns nothing.
     """
-    done = sorted(((trial, epoch) for trial in trials for epoch in trial.epochs), key=lambda pair: pair[1].ended)
+    earned = ((trial, epoch) for trial in trials if trial.earns for epoch in trial.epochs)
+    done = sorted(earned, key=lambda pair: pair[1].ended)
     last = int(min(seconds / every, 1e15))
     apart = -(-(last - first + 1) // MOST_MARKS) or 1
     moments = [every * number for number in range(first, last + 1, max(1, apart))]

@@ -183,8 +183,9 @@ def _data(record: AutoMLRecord) -> list[str]:
     reasons = missing_identity(record.dataset, None, weights_loaded=False)
     if record.held_out is None:
         reasons.append("nothing identifies the held-out data")
-    elif record.dataset and record.held_out.sha256 == record.dataset.sha256:
-        reasons.append("the held-out data is the data that was trained on")
+    for other, what in ((record.dataset, "was trained on"), (record.chosen_on, "trials were chosen by")):
+        if record.held_out and other and record.held_out.sha256 == other.sha256:
+            reasons.append(f"the held-out data is the data that {what}")
     return [*reasons, *_other_data(record)]
 
 
@@ -197,7 +198,8 @@ def _other_data(record: AutoMLRecord) -> list[str]:
             ("trained on", trial.trained_on, record.dataset),
             ("was chosen by", trial.evaluated_on, record.chosen_on),
         ):
-            if trial.status == "finished" and identified and had not in (None, identified.sha256):
+            known = had is not None or record.chosen_on is not None  # journals of before lack both
+            if trial.status == "finished" and identified and known and had != identified.sha256:
                 found = "other data than the record identifies" if had else "nobody knows what"
                 reasons.append(f"trial {trial.number} {what} {found}")
     return reasons[:MOST]

@@ -17,7 +17,7 @@ from proofmark.launch.job_file import index_in
 from proofmark.process.own_directory import remove
 from proofmark.record.events import CORRUPT, Event, read_events
 from proofmark.training.logs.rank_log import ISOLATED
-from proofmark.training.ranks.heartbeat import SETUP, Heartbeat, read_heartbeat
+from proofmark.training.ranks.heartbeat import SETUP, read_heartbeat
 from proofmark.vendor.environment import referee_environment_of
 from proofmark.wall.isolation import Isolation, weakest
 
@@ -134,29 +134,20 @@ class TrialProcess:
         self._waiting = None
         beat = read_heartbeat(self.spec.folder / BEAT)
         if beat is None:
-            silent, patience, where = time.monotonic() - self._since, self._patience(), "before it said anything"
+            silent, patience, where = time.monotonic() - self._since, self._setup, "before it said anything"
         else:
+            early = beat.phase in (*SETUP, "end") or beat.step == beat.first  # it saves its weights at the end
             since = max(beat.since - self._handle.clock_ahead, self._since)
-            silent, patience = time.monotonic() - since, self._patience_in(beat)
+            silent, patience = time.monotonic() - since, self._setup if early else self._hang
             where = f"in {beat.phase}, step {beat.step}"
         return f"it hung: no sign of life for {silent:.0f} s, {where}" if silent > patience else None
 
-    def _patience_in(self, beat: Heartbeat) -> float:
-        if beat.phase in SETUP:
-            return self._patience()
-        early = beat.phase == "end" or beat.step == beat.first  # it saves its weights at the end
-        return self._setup if early else self._hang
-
-    def _patience(self) -> float:
-        """Seconds of silence before a trial computes; fewer when the search's time is over."""
-        return self._hang if time.monotonic() > self._until else self._setup
-
     def _unplaced(self) -> str | None:
-        """Why it is waited for no longer, where no node runs it."""
+        """Why it is waited for no longer, where no node runs it: less so when the search's time is over."""
         self._since = time.monotonic()
         self._waiting = self._since if self._waiting is None else self._waiting
-        waited = self._since - self._waiting
-        return f"no node has run it for {waited:.0f} s" if waited > self._patience() else None
+        waited, patience = self._since - self._waiting, self._hang if self._since > self._until else self._setup
+        return f"no node has run it for {waited:.0f} s" if waited > patience else None
 
 
 def tidy_up(spec: TrialSpec) -> None:
@@ -176,7 +167,7 @@ def outcome(folder: Path, succeeded: bool, hung: str | None, ahead: float = 0.0)
     events = [event for event in read if event["event"] != CORRUPT]
     last = {event["event"]: event for event in events}
     checks = [event for event in events if event["event"] == "check"]
-    data = next((event for event in events if event["event"] == "data"), None)  # the first: before a vendor's code
+    data = [event for event in events if event["event"] == "data"]  # said once, before there is a vendor's code
     isolation = weakest(Isolation.model_validate(event["isolation"]) for event in events if event["event"] == ISOLATED)
     reason = hung or _failure(folder, succeeded, read, last)
     chosen = last.get("chosen", {})
@@ -195,7 +186,7 @@ def outcome(folder: Path, succeeded: bool, hung: str | None, ahead: float = 0.0)
         "energy": {key: energy.get(key) for key in ("joules", "reason", "method")},
         "host": next((event.get("host") for event in events if event["event"] == "trial_begin"), None),
         "log_sha256": digest_of_log(folder),
-        "data": _only(data, ("train", "evaluated")),
+        "data": _only(data[0], ("train", "evaluated")) if len(data) == 1 else None,
         "train_seconds": max((event.get("train_seconds", 0.0) for event in events), default=0.0),
     }
 

@@ -61,11 +61,20 @@ class Upcoming:
         fields = {key: value for key, value in trial.begun.items() if key not in OF_JOURNAL}
         return self._ready(state, fields | {"attempt": trial.begun["attempt"] + 1}, ahead)
 
-    def new(self, state: State, made: Made, ahead: bool) -> Ready:
-        """A trial of a network. Args: as of `again`."""
+    def new(self, state: State, made: Made, ahead: bool) -> Ready | None:
+        """A trial of a network; None where it is a child that is too large after all. Args: as of `again`.
+
+        Raises:
+            ProofmarkError: a network that the search begins with is too large.
+        """
         number, settings = len(state.trials), self._settings
         sampled = settings.round(number) >= settings.study_from
         asked, chosen, graph = self._settled(number, made, self._inherited(state, made.parent), sampled)
+        if graph is None:
+            self._study.tell(asked, None)
+            if made.parent is None:
+                raise ProofmarkError(f"trial {number}: its network is too large with hyper-parameters {chosen}")
+            return None
         return self._ready(
             state,
             {
@@ -88,21 +97,15 @@ class Upcoming:
 
     def _settled(
         self, number: int, made: Made, inherited: dict[str, Any], sampled: bool
-    ) -> tuple[int, dict[str, Any], dict[str, Any]]:
+    ) -> tuple[int, dict[str, Any], dict[str, Any] | None]:
         """The study's number, hyper-parameters and the network with them: with the parent's kernel size where the one
-        that the study chose would make it too large.
-
-        Raises:
-            ProofmarkError: it is too large with its parent's too.
-        """
+        that the study chose would make it too large; None where that does too."""
         asked, chosen = self._study.ask(number, None if sampled else inherited)
         graph = self._networks.settled(made.graph, chosen)
         if graph is None and sampled:
             self._study.tell(asked, None)
             asked, chosen = self._study.ask(number, chosen | {"kernel_size": inherited["kernel_size"]})
             graph = self._networks.settled(made.graph, chosen)
-        if graph is None:
-            raise ProofmarkError(f"trial {number}: its network is too large with hyper-parameters {chosen}")
         return asked, chosen, graph
 
     def let_go(self, ready: Ready) -> None:
