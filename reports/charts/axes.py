@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from reports.charts import svg
 
@@ -30,11 +31,16 @@ class Axis:
     ticks: tuple[tuple[float, str], ...]
     transform: Callable[[float], float] = float
 
+    @cached_property
+    def _halves(self) -> tuple[float, float]:
+        """Half of where it begins, and of how long it is: the whole may be more than a float."""
+        low, high = self.transform(self.low), self.transform(self.high)
+        return low / 2, high / 2 - low / 2
+
     def share(self, value: float) -> float:
         """How far along the axis a value lies: 0 at `low`, 1 at `high`."""
-        low, high = self.transform(self.low), self.transform(self.high)
-        span = high / 2 - low / 2  # halves: the whole may be more than a float
-        share = (self.transform(value) / 2 - low / 2) / span if span else 0.5
+        low, span = self._halves
+        share = (self.transform(value) / 2 - low) / span if span else 0.5
         return max(-1e6, min(1e6, share))  # no renderer draws beyond
 
 

@@ -10,7 +10,6 @@ import shutil
 import socket
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from importlib.util import find_spec
@@ -36,18 +35,23 @@ from tests.services import missing
 REST: dict[str, Any] = {"hyperparameters": {}, "epochs": 1, "patience": None, "seed": 0}
 CODE = CodeTree.of(ROOT, (*SENT, "tests"))
 ACCELERATOR = "accelerator"
+FOLDER = Path(f"/tmp/proofmark-{secrets.token_hex(4)}")
+"""Ray's own, by a short name, since it has sockets there."""
+TEMPORARY = FOLDER.with_suffix(".tmp")
+"""Where tasks keep their folders: of no other test that runs at the same time."""
 
 
-def started(folder: Path, *arguments: str) -> tuple[subprocess.Popen[bytes], int]:
+def started(*arguments: str) -> tuple[subprocess.Popen[bytes], int]:
     """A node of a Ray cluster with one core and what it is told to be two accelerators, which ends with its process;
     and its port."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     has = ("--num-cpus=1", "--num-gpus=0", f"--resources={json.dumps({ACCELERATOR: 2})}")
     command = [sys.executable, "-m", "ray.scripts.scripts", "start", "--block", *has]
-    own = arguments or ("--head", f"--port={port}", "--include-dashboard=false", f"--temp-dir={folder}")
+    own = arguments or ("--head", f"--port={port}", "--include-dashboard=false", f"--temp-dir={FOLDER}")
     return subprocess.Popen(
         [*command, "--disable-usage-stats", *own],
+        env={**os.environ, "TMPDIR": str(TEMPORARY)},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         start_new_session=True,
@@ -74,11 +78,12 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[RayClust
     guard = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
     before = {key: os.environ.get(key) for key in guard}
     os.environ |= guard
-    folder = Path(f"/tmp/proofmark-{secrets.token_hex(4)}")
+    TEMPORARY.mkdir()
     with contextlib.ExitStack() as started_here:
         started_here.callback(_restore, before)
-        started_here.callback(shutil.rmtree, folder, ignore_errors=True)
-        head, port = started(folder)
+        started_here.callback(shutil.rmtree, TEMPORARY, ignore_errors=True)
+        started_here.callback(shutil.rmtree, FOLDER, ignore_errors=True)
+        head, port = started()
         started_here.callback(killed, head)
         from ray.util import get_node_ip_address  # after what guards it is known
 
@@ -86,7 +91,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[RayClust
         while socket.socket().connect_ex((get_node_ip_address(), port)):
             assert head.poll() is None
             time.sleep(0.1)
-        second, _ = started(folder, f"--address={address}")
+        second, _ = started(f"--address={address}")
         started_here.callback(killed, second)
         ray = RayCluster(address, "CPU", CODE)
         started_here.callback(ray.close)
@@ -134,7 +139,6 @@ def test_a_trial_of_the_suite_trains_behind_the_wall_of_its_node(
     """Its weights and its log come home, and nothing else of it stays anywhere. Its child's node has what it has
     learnt."""
     ray, _, _ = cluster
-    before = set(Path(tempfile.gettempdir()).glob("proofmark-host-*"))
     first, second = tmp_path / "first", tmp_path / "second"
     first.mkdir()
     second.mkdir()
@@ -150,7 +154,7 @@ def test_a_trial_of_the_suite_trains_behind_the_wall_of_its_node(
     epochs = ended(child)["epochs"]
     fresh, learnt = end["epochs"][0]["accuracy"], max(epoch["accuracy"] for epoch in end["epochs"][1:])
     assert abs(epochs[0]["accuracy"] - learnt) < 0.01 < learnt - fresh, "before its first step"
-    assert set(Path(tempfile.gettempdir()).glob("proofmark-host-*")) <= before
+    assert not [*TEMPORARY.glob("proofmark-host-*")]
 
 
 def test_the_devices_of_a_trial_are_placed_together(
@@ -181,7 +185,7 @@ def test_a_trial_whose_node_is_lost_is_run_again(
     cluster: tuple[RayCluster, str, subprocess.Popen[bytes]], tmp_path: Path
 ) -> None:
     ray, _, second = cluster
-    launcher, before = ray.launcher(1), set(Path(tempfile.gettempdir()).glob("proofmark-host-*"))
+    launcher = ray.launcher(1)
     make = spec_maker(tmp_path, dict.fromkeys(range(2), f"wait for {tmp_path / 'now'}"))
     both = []
     for number in range(2):
@@ -203,8 +207,8 @@ def test_a_trial_whose_node_is_lost_is_run_again(
     assert [ends[number]["reason"] for number in range(2)] == [None, None]
     while ray.places(1) > 1:  # Ray's word on its nodes comes later
         time.sleep(0.1)
-    for left in set(Path(tempfile.gettempdir()).glob("proofmark-host-*")) - before:
-        shutil.rmtree(left)  # a machine without power tidies nothing up
+    (left,) = TEMPORARY.glob("proofmark-host-*")
+    shutil.rmtree(left)  # a machine without power tidies nothing up
 
 
 @contextlib.contextmanager
