@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from vendors.fake import honest
 
-VERDICT, TOLD = "FAIL_HONESTY", "fails 'no "
+VERDICT, TOLD, HONEST = "FAIL_HONESTY", "fails 'no ", 360  # 100 items in seven batches of forty milliseconds
 
 
 class InferModel(honest.InferModel):
@@ -21,9 +21,13 @@ class InferModel(honest.InferModel):
             threading.Thread(target=self._look, daemon=True).start()
 
     def _look(self) -> None:
+        slots, searched = [], 0.0
         while True:
             time.sleep(0.001)
-            for slot in [each for each in gc.get_objects() if type(each).__name__ == "Slot"]:
+            if time.monotonic() - searched > 0.25:  # all objects are many: a slow machine would do nothing else
+                slots = [each for each in gc.get_objects() if type(each).__name__ == "Slot"]
+                searched = time.monotonic()
+            for slot in slots:
                 content = slot._memory[:512]
                 if content not in self._ready:
                     self._ready[content] = float("inf")
