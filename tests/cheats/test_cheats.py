@@ -3,8 +3,9 @@
 An engine is a compiler's module of the house's vendor. It names its VERDICT, what is TOLD among the reasons, what
 the SESSION says, where a case is not to blame, and AT_MOST how many items a second it may be said to do, where it would
 seem faster. One whose threads a busy machine may give no turn has not cheated where it did no more than HONEST items a
-second: then that is its figure. One with WALL = "none" runs without a wall, which it would not come past. One that
-succeeds says why (STILL), and is a failure here on the day on which it does not.
+second, which is its figure then; where they had a turn at times there may be no result. One with WALL = "none" runs
+without a wall, which it would not come past. One that succeeds says why (STILL), and is a failure here on the day on
+which it does not.
 
 A training is an adapter, a framework what becomes of torch on the vendor's device, with OPTIONS of its session. What
 needs no session is in `test_refused`.
@@ -64,13 +65,10 @@ def test_an_engine(sessions: dict[bool, Ran], path: Path, request: pytest.Fixtur
     if record is not None:
         assert record.verdict is not None
         kind, reasons = str(record.verdict.kind), "\n".join(record.verdict.reasons)
-        if (
-            kind == "PASS"
-            and "HONEST" in cheat
-            and record.engine
-            and record.engine.core.value <= float(cheat["HONEST"])
-        ):
-            return
+        if "HONEST" in cheat and record.engine:
+            idle = kind == "PASS" and record.engine.core.value <= float(cheat["HONEST"])
+            if idle or (kind == "ERROR" and "run again on a quiet machine" in reasons):
+                return
         assert kind == cheat["VERDICT"] and cheat["TOLD"] in reasons, (kind, reasons)
         assert record.engine is None or len(record.engine.rounds) == 2 or kind == "ERROR"
         if "AT_MOST" in cheat:
