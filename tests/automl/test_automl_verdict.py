@@ -33,6 +33,7 @@ def test_a_good_search_passes() -> None:
         ({"held_out": Identity(name="train", sha256="1" * 64)}, "ERROR", "is the data that was trained on"),
         ({"held_out": Identity(name="search", sha256="4" * 64)}, "ERROR", "is the data that trials were chosen by"),
         ({"dataset": None}, "ERROR", "nothing identifies the data set"),
+        ({"chosen_on": None}, "ERROR", "nothing identifies the data that trials were chosen by"),
         ({"failure": "the disk is full"}, "ERROR", "the disk is full"),
         ({"interrupted": "the search"}, "ERROR", "interrupted in the search"),
         ({"partial": True}, "INSUFFICIENT", "only some tests"),

@@ -183,6 +183,8 @@ def _data(record: AutoMLRecord) -> list[str]:
     reasons = missing_identity(record.dataset, None, weights_loaded=False)
     if record.held_out is None:
         reasons.append("nothing identifies the held-out data")
+    if record.chosen_on is None and any(trial.evaluated_on is not None for trial in record.trials):
+        reasons.append("nothing identifies the data that trials were chosen by")
     for other, what in ((record.dataset, "was trained on"), (record.chosen_on, "trials were chosen by")):
         if record.held_out and other and record.held_out.sha256 == other.sha256:
             reasons.append(f"the held-out data is the data that {what}")
