@@ -8,7 +8,7 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -58,10 +58,11 @@ class Pair:
         plan = Planned.of(case, config, rank, world, seed=3)
         self.feeder = Feeder(case, plan, 2 * config.gradient_accumulation_steps, its, self.counts, resumed)
         self.raised: list[BaseException] = []
-        parent, self._parent = os.pipe()
-        self._threads = [self._begun(call) for call in (self.feeder.feed, partial(self.feeder.listen, parent))]
+        self._pipe = os.pipe()
+        self._threads = [self._begun(call) for call in (self.feeder.feed, partial(self.feeder.listen, self._pipe[0]))]
         self.fed = Fed(self.end, config, world, seed=3)
         self.own = Planned.of(case, config, rank, world, seed=3)
+        PAIRS.append(self)
 
     def _begun(self, call: Callable[[], None]) -> threading.Thread:
         def run() -> None:
@@ -78,6 +79,23 @@ class Pair:
         """Wait until the feeder has heard all that the rank said, which is gone."""
         self.end.close()
         self._threads[1].join(10)
+
+    def close(self) -> None:
+        """Let no descriptor outlast its test."""
+        self.listened()
+        for descriptor in self._pipe:
+            os.close(descriptor)
+
+
+PAIRS: list[Pair] = []
+
+
+@pytest.fixture(autouse=True)
+def closed() -> Iterator[None]:
+    """No test leaves a pair's descriptors behind."""
+    yield
+    while PAIRS:
+        PAIRS.pop().close()
 
 
 def equal(one: Batch, other: Batch) -> bool:

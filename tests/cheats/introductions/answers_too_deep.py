@@ -5,6 +5,6 @@ import os
 
 TOLD = "its import gave"
 
-for descriptor in range(3, 64):
+for descriptor in range(3, 1024):
     with contextlib.suppress(OSError):
         os.write(descriptor, b'{"answers": ' + b"[" * 60_000 + b"\n")

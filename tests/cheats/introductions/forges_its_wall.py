@@ -5,6 +5,6 @@ import os
 
 TOLD = "its import gave what is no answer"
 
-for descriptor in range(3, 64):
+for descriptor in range(3, 1024):
     with contextlib.suppress(OSError):
         os.write(descriptor, b'{"isolation": {"kind": "wall", "landlock": 99, "network": "closed"}}\n')
