@@ -121,6 +121,15 @@ def test_a_trial_that_hangs_is_ended(tmp_path: Path) -> None:
     assert reason is not None and reason.startswith("it hung: no sign of life for")
 
 
+def test_a_trial_without_a_step_hangs_no_longer_than_another_when_the_time_is_over(tmp_path: Path) -> None:
+    """And it is no search of failures for that, however many devices have one."""
+    hangs = dict.fromkeys(range(1, 4), "hang")
+    state = search(tmp_path / "search", settings(9, devices=4, most_seconds=3.0, hang=0.5, setup=600.0), hangs)
+    assert state.ended == "3 s are over" and [trial.number for trial in state.finished()][:1] == [0]
+    hung = [reason for reason in ends(state).values() if reason]
+    assert len(hung) == 3 and all(reason.startswith("it hung: no sign of life for") for reason in hung)
+
+
 def test_a_search_whose_trials_all_fail_gives_up(tmp_path: Path) -> None:
     state = search(tmp_path / "search", settings(9, devices=3), dict.fromkeys(range(9), "nan"))
     assert state.ended is not None and state.ended.startswith("3 trials in a row have failed, the last one: the loss")

@@ -18,7 +18,6 @@ import pytest
 import torch
 
 from proofmark.errors import StepError
-from proofmark.process import slots
 from proofmark.record.parts import Identity
 from proofmark.rules.config import EffectiveConfig
 from proofmark.training.examined import HandedOut
@@ -231,7 +230,7 @@ def no_memory(*_: Any) -> None:
 
 def test_no_memory_for_a_batch_is_told_with_the_setting(monkeypatch: pytest.MonkeyPatch) -> None:
     pair = Pair(Tokens())
-    monkeypatch.setattr(slots.os, "posix_fallocate", no_memory)
+    monkeypatch.setattr(os, "posix_fallocate", no_memory)
     pair.end.send(words.BEGIN_FORM.pack(words.BEGIN, 0, 0))
     pair._threads[0].join(10)
     assert "No space left on device; free memory, or set a smaller train_batch_size" in str(pair.raised[0])

@@ -82,7 +82,8 @@ class Driver:
         self._ready: Ready | None = None
         self._ahead = Ahead(1 + len(settings.environments) // SHARING)
         self._end: str | None = None
-        self._row = [str(trial.ended["reason"]) for trial in reversed(self._state.failed_in_a_row()) if trial.ended]
+        row = self._state.failed_in_a_row() if self._before < settings.most_seconds else []
+        self._row = [str(trial.ended["reason"]) for trial in reversed(row) if trial.ended]
         self._tell_at = 0.0
         study.restore(self._state.trials.values())
 
@@ -179,7 +180,14 @@ class Driver:
                 self._state.put(trial)
                 self._study.tell(trial.study, trial.accuracy)
                 self._weights.ended(trial)
-                self._row = [*self._row, str(ended["reason"])] if ended["reason"] else []
+                self._count_in_a_row(ended["reason"])
+
+    def _count_in_a_row(self, failure: str | None) -> None:
+        """Trials that fail one after another end a search; but not one whose time is over, which ends by that."""
+        if failure is None:
+            self._row = []
+        elif self._seconds < self._settings.most_seconds:
+            self._row.append(failure)
 
     def _fill(self) -> None:
         """Begin a trial on each device that is free, or whose trial has let go of it."""

@@ -17,7 +17,7 @@ from proofmark.launch.job_file import index_in
 from proofmark.process.own_directory import remove
 from proofmark.record.events import CORRUPT, Event, read_events
 from proofmark.training.logs.rank_log import ISOLATED
-from proofmark.training.ranks.heartbeat import SETUP, read_heartbeat
+from proofmark.training.ranks.heartbeat import SETUP, Heartbeat, read_heartbeat
 from proofmark.vendor.environment import referee_environment_of
 from proofmark.wall.isolation import Isolation, weakest
 
@@ -53,7 +53,8 @@ class TrialProcess:
 
     Args:
         hang: seconds without a sign of life that mean a hang.
-        setup: the same before its first step, after its last one, and where no node runs it.
+        setup: the same before its first step, after its last one, and where no node runs it. Once the search's time is
+            over a trial that has not come to its first step computes none any more: from then on it has `hang`.
         imports: large modules that its case needs.
     """
 
@@ -134,20 +135,29 @@ class TrialProcess:
         self._waiting = None
         beat = read_heartbeat(self.spec.folder / BEAT)
         if beat is None:
-            silent, patience, where = time.monotonic() - self._since, self._setup, "before it said anything"
+            silent, patience, where = time.monotonic() - self._since, self._before_steps, "before it said anything"
         else:
-            early = beat.phase in (*SETUP, "end") or beat.step == beat.first  # it saves its weights at the end
             since = max(beat.since - self._handle.clock_ahead, self._since)
-            silent, patience = time.monotonic() - since, self._setup if early else self._hang
+            silent, patience = time.monotonic() - since, self._patience_in(beat)
             where = f"in {beat.phase}, step {beat.step}"
         return f"it hung: no sign of life for {silent:.0f} s, {where}" if silent > patience else None
 
+    def _patience_in(self, beat: Heartbeat) -> float:
+        if beat.phase in SETUP:
+            return self._before_steps
+        slow = beat.step == beat.first or beat.phase == "end"  # it compiles, or saves its weights
+        return self._setup if slow else self._hang
+
+    @property
+    def _before_steps(self) -> float:
+        return self._hang if time.monotonic() > self._until else self._setup
+
     def _unplaced(self) -> str | None:
-        """Why it is waited for no longer, where no node runs it: less so when the search's time is over."""
+        """Why it is waited for no longer, where no node runs it."""
         self._since = time.monotonic()
         self._waiting = self._since if self._waiting is None else self._waiting
-        waited, patience = self._since - self._waiting, self._hang if self._since > self._until else self._setup
-        return f"no node has run it for {waited:.0f} s" if waited > patience else None
+        waited = self._since - self._waiting
+        return f"no node has run it for {waited:.0f} s" if waited > self._before_steps else None
 
 
 def tidy_up(spec: TrialSpec) -> None:
