@@ -16,7 +16,7 @@ from proofmark.rules.config import EffectiveConfig
 from proofmark.training.case import TrainingCase
 from proofmark.training.checks import FUNCTION, METRIC, PARAMETERS, WEIGHTS
 from proofmark.training.ranks.model.evaluation import Evaluated
-from proofmark.training.ranks.model.referee import apart
+from proofmark.training.ranks.model.referee import apart, as_long_as
 from proofmark.vendor.adapter import TrainingAdapter
 from tests.unit.cheats import CLASSES, FEATURES, Converts, Points, failed, train
 from tests.unit.torchrun import ran_on
@@ -187,6 +187,17 @@ def test_a_changed_model_is_refused(tmp_path: Path, convert: Any, check: str, to
 
     _, events = train(tmp_path, Converts(with_its_dtype))
     assert told in failed(events)[check] and steps(events) == 0
+
+
+def test_an_answer_without_a_row_for_each_sample_is_compared_as_it_is() -> None:
+    """As a language model's embeddings beside its logits: a vendor's adapter of such a case was accused of another
+    function."""
+    logits, table = torch.randn(24, 5), torch.randn(100, 3)
+    wanted = [logits[:16], table]
+    assert apart(as_long_as(wanted, [logits, table]), wanted) == 0
+    assert apart(as_long_as(wanted, [logits, table + 1]), wanted) > 0.1
+    for strange in ([logits], [logits[:8], table], [logits, table[:50]], [logits.sum(), table]):
+        assert apart(as_long_as(wanted, strange), wanted) == float("inf")
 
 
 class Wrapper(nn.Module):

@@ -160,8 +160,8 @@ class Referee:
                 with self._plain_autocast():
                     wanted = answers(own(*(tensor[:ROWS] for tensor in inputs)))
                 with autocast():
-                    found = [answer[:ROWS] for answer in answers(trained(*inputs))]
-            worst = max(worst, apart(found, wanted))
+                    found = answers(trained(*inputs))
+            worst = max(worst, apart(as_long_as(wanted, found), wanted))
         model.train()
         bound = ANSWERS[self._config.precision]
         what = "in eval mode its model answers otherwise than the case's with the same weights"
@@ -180,6 +180,14 @@ class Referee:
             self._log.write(EVENT, **fields)
             passed = passed and not failed
         return passed
+
+
+def as_long_as(wanted: list[torch.Tensor], found: list[torch.Tensor]) -> list[torch.Tensor]:
+    """The first rows of each answer to a batch, of whose first rows `wanted` is the answer: those of the batch, or all
+    of an answer that has no row for each sample, such as words' embeddings."""
+    if len(found) != len(wanted):
+        return found
+    return [got[: len(want)] if got.dim() and want.dim() else got for got, want in zip(found, wanted, strict=True)]
 
 
 def apart(found: list[torch.Tensor], wanted: list[torch.Tensor]) -> float:
