@@ -17,7 +17,7 @@ from typing import Any, Literal
 from proofmark.errors import ConfigurationError, Problem, harmless
 from proofmark.rules.strict_yaml import load_mapping
 
-Came = Literal["taken over as", "not needed:", "unknown"]
+Came = Literal["taken over as", "not needed:", "yours to say:", "unknown"]
 
 SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
@@ -183,7 +183,7 @@ def _take_data(read: ConfigYml, given: Mapping[str, str]) -> None:
         read.fates += [Fate(key, given[key], "taken over as", f"--data-dir {read.data_dir}") for key in folders]
         return
     what = "give --data-dir a folder with train and val, each with one folder of images per class"
-    read.fates += [Fate(key, given[key], "not needed:", what) for key in folders]
+    read.fates += [Fate(key, given[key], "yours to say:", what) for key in folders]
 
 
 def _keys(values: Mapping[str, Any], where: str, problems: list[Problem], above: str = "") -> Iterator[tuple[str, str]]:

@@ -13,9 +13,9 @@ from proofmark.automl.case import AutoMLCase
 from proofmark.automl.graph import Graph
 from proofmark.automl.init_model import read_init_models
 from proofmark.automl.outcome.collect import FOLDER, collect
-from proofmark.automl.outcome.event_types import SESSION_EVENTS
 from proofmark.automl.outcome.record import AutoMLRecord
 from proofmark.automl.places import Places
+from proofmark.automl.resuming import other_configuration
 from proofmark.automl.search.driver import Driver
 from proofmark.automl.search.examination import examine
 from proofmark.automl.search.journal import FILE, Journal
@@ -26,7 +26,7 @@ from proofmark.automl.search.telling import Telling
 from proofmark.automl.trial.spec import TrialSpec
 from proofmark.errors import ProofmarkError, UsageError
 from proofmark.monitoring.contention import ContentionMeter
-from proofmark.record.events import Event, read_events
+from proofmark.record.events import Event
 from proofmark.record.kept import failed
 from proofmark.record.parts import Kept
 from proofmark.record.policy import Policy, default_policy
@@ -40,7 +40,7 @@ from proofmark.vendor.registry import FoundVendor
 class SearchOptions:
     """What the user decides about a search, beside its configuration. Seconds; None for no monitor.
 
-    `resume` is the folder of an earlier session whose search to go on with.
+    `resume` is the folder of an earlier session's search to go on with.
     """
 
     hang_timeout: float = 30.0
@@ -101,15 +101,14 @@ class SearchRun(LoggedRun[AutoMLRecord]):
         return collect(self.run_dir, begun, going_on, self._log.seal)
 
     def _kept(self, record: AutoMLRecord) -> tuple[Kept, ...]:
-        if not failed(record):
+        if not failed(record) or not (self.run_dir / FOLDER / FILE).is_file():
             return ()
         return (Kept(what="the journal, and what each trial left; to go on from with --resume", path=FOLDER),)
 
     def _hold_to_configuration(self, journal: Journal) -> None:
         begun = next((event for event in journal.events if event["event"] == "driver_begin"), None)
         if begun is not None and begun["config_hash"] != self.config.hash:
-            what = "the search there has another configuration: go on with what it was begun with, or begin another"
-            raise UsageError(f"--resume {self._options.resume}: {what}")
+            raise UsageError(f"--resume {self._options.resume}: {other_configuration(None, self.config)}")
 
     def _drive(self, folder: Path, journal: Journal) -> None:
         from proofmark.automl.search.networks import Morphisms
@@ -119,7 +118,7 @@ class SearchRun(LoggedRun[AutoMLRecord]):
         )
         study = Study(folder, settings.ranges, settings.seed, settings.startup)
         networks = Morphisms(self._seeds(journal), settings.seed, self.config.growth)
-        telling = Telling(self._on_progress, self.config.metric, settings.most_seconds)
+        telling = Telling(self._on_progress, self.config.metric, settings)
         driver = Driver(folder, journal, settings, networks, study, self._places.launcher, self._spec, telling)
         host, was_over = describe_host().model_dump(), driver.is_over
         best = driver.run(host, self.config.hash).best()
@@ -161,10 +160,7 @@ class SearchRun(LoggedRun[AutoMLRecord]):
 
     def _folder(self) -> Path:
         """The search's: an earlier session's, where one is resumed."""
-        if self._options.resume is None:
-            return self.run_dir / FOLDER
-        earlier = Path(*self.run_dir.parts[-2:])
-        return search_of(self._options.resume, str(earlier)) or self._options.resume / earlier / FOLDER
+        return self._options.resume or self.run_dir / FOLDER
 
     def _facts(self) -> dict[str, Any]:
         return {"devices": self._places.devices}
@@ -173,15 +169,3 @@ class SearchRun(LoggedRun[AutoMLRecord]):
 def is_examined(journal: Journal) -> bool:
     """Whether the best trial was judged on data that none was chosen by; what gave no number is done again."""
     return any(event["event"] == "examined" and event["accuracy"] is not None for event in journal.events)
-
-
-def search_of(session: Path, case: str) -> Path | None:
-    """Where the search lies that a session began, or went on with; None if there is none.
-
-    Args:
-        case: its suite's and its own name.
-    """
-    events = read_events(session / case / "events.jsonl", SESSION_EVENTS)
-    folders = [Path(event["folder"]) for event in events if event["event"] == "search"]
-    found = [folder for folder in [session / case / FOLDER, *folders] if (folder / FILE).is_file()]
-    return found[0] if found else None

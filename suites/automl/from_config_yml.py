@@ -17,6 +17,9 @@ from proofmark.rules.case_file import load_case_file
 
 CASE, PROFILE = "image_search", "standard"
 
+OPTIONS = {"max_seconds": "--max-duration", "max_trials": "--max-trials"}
+"""Settings with an option of their own, of which a later one on the command line takes the place."""
+
 
 def arguments(read: ConfigYml, where: str) -> list[str]:
     """Those of pytest; what the profile says already is left out, since a session refuses what does nothing.
@@ -34,7 +37,8 @@ def arguments(read: ConfigYml, where: str) -> list[str]:
     if problems:
         raise ConfigurationError(problems)
     changed = {name: value for name, value in read.settings.items() if value != file.settings[name].value}
-    return ["suites/automl", f"--profile={PROFILE}", *_data(read), *(f"--set={n}={v}" for n, v in changed.items())]
+    options = (f"{OPTIONS.get(name, f'--set={name}')}={value}" for name, value in changed.items())
+    return ["suites/automl", f"--profile={PROFILE}", *_data(read), *options]
 
 
 def _data(read: ConfigYml) -> Iterator[str]:

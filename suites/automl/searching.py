@@ -23,27 +23,41 @@ from fixtures.suites import case_of, case_path
 from proofmark.automl.case import AutoMLCase
 from proofmark.automl.outcome.record import AutoMLRecord
 from proofmark.automl.places import Places, places_here, places_of_tasks
-from proofmark.automl.run import SearchOptions, SearchRun, search_of
+from proofmark.automl.resuming import to_be_resumed
+from proofmark.automl.run import SearchOptions, SearchRun
 from proofmark.errors import UsageError
 from proofmark.launch.launchers import TaskCluster
 
 TASKS: pytest.StashKey[TaskCluster | None] = pytest.StashKey()
+RESUMED: pytest.StashKey[dict[type, Path]] = pytest.StashKey()
+"""The search that each case goes on with."""
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """A search wants the whole machine for itself; one to be resumed must be there."""
+    """A search wants the whole machine for itself."""
     found = {case_of(item) for item in items}
     cases = [case for case in found if case is not None and issubclass(case, AutoMLCase)]
     if cases and os.environ.get("PYTEST_XDIST_WORKER"):
         raise pytest.UsageError("searches use all devices of the machine: run them without -n")
-    names = {f"{case.suite}/{case_path(case).stem}" for case in cases}
-    lacking = sorted(name for name in names if config.option.resume and search_of(_resume(config), name) is None)
-    if lacking:
-        what = f"there is no search of {', '.join(lacking)}; expected a session's folder under results"
-        raise pytest.UsageError(f"--resume {config.option.resume}: {what}")
     if cases and not config.option.collectonly:
         _connect(config)
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """What is to be resumed must be there, and wait for this session: a link to it may soon lead to another one."""
+    config = session.config
+    config.stash[RESUMED] = resumed = dict[type, Path]()
+    for cls in dict.fromkeys(filter(None, map(case_of, session.items))):
+        if not (config.option.resume and issubclass(cls, AutoMLCase)):
+            continue
+        resolution = resolved(config, cls)
+        if not resolution.problems:
+            earlier, name = Path(config.option.resume).resolve(), f"{cls.suite}/{case_path(cls).stem}"
+            try:
+                resumed[cls] = to_be_resumed(earlier, name, resolution.config)
+            except (UsageError, OSError) as error:
+                raise pytest.UsageError(f"--resume {config.option.resume}: {error}") from None
 
 
 def _connect(config: pytest.Config) -> None:
@@ -55,10 +69,6 @@ def _connect(config: pytest.Config) -> None:
     config.stash[TASKS] = cluster
     if cluster is not None:
         config.add_cleanup(cluster.close)
-
-
-def _resume(config: pytest.Config) -> Path:
-    return Path(config.option.resume).resolve()
 
 
 @pytest.fixture(scope="class")
@@ -81,7 +91,7 @@ def search_run(request: pytest.FixtureRequest, settings: Settings) -> Iterator[S
                     option.hang_timeout,
                     option.setup_timeout,
                     option.monitor_interval or None,
-                    _resume(config) if option.resume else None,
+                    config.stash[RESUMED].get(cls),
                     config.stash[POLICY],
                 ),
                 on_progress=partial(config.stash[TELL], case),

@@ -81,8 +81,8 @@ def test_what_the_profile_has_already_is_no_argument(tmp_path: Path) -> None:
         "suites/automl",
         "--profile=standard",
         "--data-dir=/gdata",
-        "--set=max_seconds=86400.0",
-        "--set=max_trials=6000",
+        "--max-duration=86400.0",
+        "--max-trials=6000",
         "--set=learning_rate=0.2",
         "--set=warmup_2=31",
         "--set=num_workers=48",
@@ -96,7 +96,7 @@ def test_unknown_keys_are_named_and_folders_of_other_names_are_not_guessed(tmp_p
     assert read.data_dir is None
     assert "autorName default: unknown; nothing is made of it" in told
     assert "--pi 127.0.0.1: unknown; nothing is made of it" in told
-    assert any(line.startswith("--val_data_dir /elsewhere/val/: not needed: give --data-dir") for line in told)
+    assert any(line.startswith("--val_data_dir /elsewhere/val/: yours to say: give --data-dir") for line in told)
 
 
 @pytest.mark.parametrize(

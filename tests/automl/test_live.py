@@ -128,7 +128,7 @@ def _torn() -> AutoMLRecord:
 def test_progress_says_all_that_is_asked_for(tmp_path: Path) -> None:
     state = search(tmp_path / "search", settings(3), {1: "nan"})
     told: list[dict[str, Any]] = []
-    telling = Telling(told.append, "top1", 100.0)
+    telling = Telling(told.append, "top1", settings(5, most_seconds=100.0))
     runs = {"clock": 0, "images": 10, "evaluated": 0, "accuracy": None, "loss": None, "seconds": 1.0}
     for _ in range(2):
         telling(Progress(60.0, 1, 2, 1, 5, state, {2: [runs]}))
@@ -139,6 +139,7 @@ def test_progress_says_all_that_is_asked_for(tmp_path: Path) -> None:
     ]
     figures_ = told[-1]
     assert (figures_["step"], figures_["steps"], figures_["left_at_most"]) == (3, 5, 40.0)
+    assert figures_["left"] == 60 / 6 * (9 - 6), "five and one of nine epochs are done, the first trial has one"
     assert figures_["also"][:2] == ["1 running, 2 done, 1 failed", "best error 48.00%"]
     assert figures_["also"][2].startswith("score ")
 

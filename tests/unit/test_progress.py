@@ -166,6 +166,24 @@ def test_a_training_that_may_end_at_its_target_has_at_most_that_time_left(clock:
     assert seen(out)[-1] == "≤ 11 d 10 h left  net  training, run 1/2: 3/100, 2 h 47 min, loss not finite"
 
 
+@pytest.mark.parametrize(
+    "known, told",
+    [
+        ({"left_at_most": 90.0}, "≤ 90 s left"),
+        ({"left": 40.0, "left_at_most": 90.0}, "40 s left"),
+        ({"left": 120.0, "left_at_most": 90.0}, "≤ 90 s left"),
+        ({"left": 40.0, "left_at_most": 0.0}, "… left"),
+    ],
+)
+def test_a_bound_is_told_as_one_and_an_estimate_is_none(clock: Clock, known: dict[str, float], told: str) -> None:
+    out = Terminal()
+    show = Show(out)
+    for step in (1, 2):
+        clock.now += 10
+        show({"phase": "trials", "step": step, "steps": 12, **known})
+    assert seen(out)[-1].partition("  net")[0].strip() == told
+
+
 @pytest.mark.parametrize("width", [20, 40, 80, 200])
 def test_a_row_fits_and_keeps_the_time_left(clock: Clock, monkeypatch: pytest.MonkeyPatch, width: int) -> None:
     monkeypatch.setenv("COLUMNS", str(width))

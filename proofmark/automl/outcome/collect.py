@@ -41,7 +41,7 @@ def collect(
         seal: what the session's log is by its own word; None for one that nobody sealed.
 
     Raises:
-        ValueError: nothing says what was searched.
+        ValueError: nothing says what was searched; or the search is an earlier session's, and not there any more.
     """
     read = list(read_events(run_dir / "events.jsonl", SESSION_EVENTS))
     last = {event["event"]: event for event in read}
@@ -50,6 +50,8 @@ def collect(
         raise ValueError(f"{run_dir / 'events.jsonl'} does not say what was run")
     config = EffectiveConfig.from_dict(begin["config"])
     told = Path(last["search"]["folder"]) if "search" in last else None
+    if told and last["search"].get("resumed") and not (_there(run_dir, told) / FILE).is_file():
+        raise ValueError(f"it went on with an earlier session's search, whose journal is not there: {told / FILE}")
     journal = _Journal(_there(run_dir, told)) if told else None
     if journal and going_on:
         journal.look()
@@ -60,7 +62,7 @@ def collect(
         **{name: getattr(config, name) for name in ("metric", "target", "rankable")},
         devices=begin["devices"],
         adapted=tuple(begin["adapted"]),
-        seconds=seconds_between(begin, whole[-1]) if whole else None,
+        seconds=seconds_between(begin, {"clock": time.perf_counter_ns()} if going_on else whole[-1]) if whole else None,
         as_of=now() if going_on else None,
         unsupported=begin.get("unsupported"),
         flops=None,

@@ -38,7 +38,9 @@ class Journal:
         folder.mkdir(parents=True, exist_ok=True)
         self._lock = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
-            _hold(self._lock, folder)
+            hold(self._lock, folder)
+            os.ftruncate(self._lock, 0)
+            os.pwrite(self._lock, f"{os.getpid()}\n".encode(), 0)
             self._path = path = folder / FILE
             cut_torn_line(path)
             chain = Chain()
@@ -122,15 +124,18 @@ def faults(events: Iterable[Event]) -> list[str]:
     return chain.faults
 
 
-def _hold(lock: int, folder: Path) -> None:
+def hold(lock: int, folder: Path) -> None:
+    """Have a folder alone, by its lock file, in which the one before has left the id of its process.
+
+    Raises:
+        UsageError: another driver has it.
+    """
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         holder = os.pread(lock, 20, 0).decode("ascii", "replace").strip()
         who = f"process {holder}" if holder.isdecimal() else "another process"
         raise UsageError(f"{folder}: {who} is searching there; one driver at a time") from None
-    os.ftruncate(lock, 0)
-    os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
 
 
 def cut_torn_line(path: Path) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from proofmark.automl.search.driver import Progress
+from proofmark.automl.search.settings import SearchSettings
 from proofmark.automl.search.state import Trial, flops_of
 
 Tell = Callable[[dict[str, Any]], None]
@@ -14,19 +15,20 @@ Tell = Callable[[dict[str, Any]], None]
 class Telling:
     """Turns what the driver says into reports: a note for each trial that has ended, and figures in between.
 
-    Args:
-        most_seconds: after which the search begins no trial.
+    The time left is that of the epochs that are planned, since the first trials have the fewest.
     """
 
-    def __init__(self, report: Tell, metric: str, most_seconds: float) -> None:
-        self._report, self._metric, self._most_seconds = report, metric, most_seconds
-        self._told = 0
+    def __init__(self, report: Tell, metric: str, settings: SearchSettings) -> None:
+        self._report, self._metric, self._settings = report, metric, settings
+        self._planned = sum(map(settings.epochs_of, range(settings.most_trials)))
+        self._told = self._done = 0
 
     def __call__(self, progress: Progress) -> None:
         """One moment of a search."""
         over = progress.state.over
         for trial in over[self._told :]:
             self._report({"note": self._note(trial)})
+            self._done += self._settings.epochs_of(trial.number)
         self._told = len(over)
         best = progress.state.best()
         known = [] if best is None or best.accuracy is None else [f"best error {1 - best.accuracy:.2%}"]
@@ -36,11 +38,17 @@ class Telling:
                 "phase": "trials",
                 "step": progress.done + progress.failed,
                 "steps": progress.most,
-                "may_end_early": True,
-                "left_at_most": max(0.0, self._most_seconds - progress.seconds),
+                **self._left(progress),
                 "also": [f"{progress.running} running, {progress.done} done, {progress.failed} failed", *known],
             }
         )
+
+    def _left(self, progress: Progress) -> dict[str, float]:
+        """Seconds that the search goes on for by its epochs, and until it begins no trial any more."""
+        trained = sum(epoch["images"] > 0 for epochs in progress.open_epochs.values() for epoch in epochs)
+        left = {"left_at_most": max(0.0, self._settings.most_seconds - progress.seconds)}
+        done = min(self._done + trained, self._planned)
+        return left | ({"left": progress.seconds / done * (self._planned - done)} if done else {})
 
     def _note(self, trial: Trial) -> str:
         ended, begun = trial.ended or {}, trial.begun

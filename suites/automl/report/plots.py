@@ -14,6 +14,9 @@ Line = Sequence[tuple[float, float | None]]
 MINUTES, HOURS = 120.0, 3 * 3600.0
 """Seconds from which a search is drawn over minutes, and over hours."""
 
+CHOSEN = "on data that trials are chosen by"
+"""The figures of the whole search go by held-out data, on which the best network alone is judged, in the end."""
+
 SCALES = ((1e15, "PFLOP/s"), (1e12, "TFLOP/s"), (1e9, "GFLOP/s"), (1e6, "MFLOP/s"))
 
 
@@ -21,14 +24,17 @@ def curves(view: SearchView) -> dict[str, str]:
     """Error, score and regulated score over time, by title; those for which there are figures that may be shown."""
     marks = view.record.marks
     drawn = {
-        "error over time": _drawn("error, %", {"best trial so far": [(m.seconds, _percent(m.error)) for m in marks]})
+        "error over time": _drawn(
+            f"error {CHOSEN}, %", {"best trial so far": [(m.seconds, _percent(m.error)) for m in marks]}
+        )
     }
     for title, field in (("score over time", "score"), ("regulated score over time", "regulated")):
         values = [value for mark in marks if (value := getattr(mark, field)) is not None]
         if values:
             scale, unit = _scale(max(values))
             line = [(m.seconds, None if (v := getattr(m, field)) is None else v / scale) for m in marks]
-            drawn[title] = _drawn(unit, {title.removesuffix(" over time"): line})
+            label = f"{unit}, by the error {CHOSEN}" if field == "regulated" else unit
+            drawn[title] = _drawn(label, {title.removesuffix(" over time"): line})
     return {title: drawing for title, drawing in drawn.items() if drawing is not None}
 
 

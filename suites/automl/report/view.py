@@ -45,6 +45,11 @@ class SearchView(View[AutoMLRecord]):
         kinds = [str(operation.get("kind", "?")).replace("_", " ") for operation in trial.operations]
         return ", ".join(kinds) or "the seed"
 
+    def stopped_early(self, trial: TrialRecord) -> bool:
+        """Whether a trial has not had all epochs that it was given."""
+        trained = sum(epoch.images > 0 for epoch in trial.epochs)
+        return bool(trial.stopped_early) and (trial.asked is None or trained < trial.asked)
+
     def hyperparameters(self, trial: TrialRecord) -> str:
         """In a line."""
         known = trial.hyperparameters

@@ -1,0 +1,92 @@
+"""An earlier session's search: where it lies, and whether it can be gone on with. Nothing is written here."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from proofmark.automl.outcome.collect import FOLDER
+from proofmark.automl.outcome.event_types import SESSION_EVENTS
+from proofmark.automl.search.journal import FILE, LOCK, Chain, hold, read_journal
+from proofmark.errors import UsageError, harmless
+from proofmark.record.events import Event, read_events
+from proofmark.rules.config import EffectiveConfig
+
+NAMED = 4
+"""Settings that are named where they differ."""
+
+
+def search_of(session: Path, case: str) -> Path | None:
+    """Where the search lies that a session began, or went on with; None if there is none.
+
+    Args:
+        case: its suite's and its own name.
+    """
+    folders = [Path(event["folder"]) for event in _events(session, case) if event["event"] == "search"]
+    found = [folder for folder in [session / case / FOLDER, *folders] if (folder / FILE).is_file()]
+    return found[0] if found else None
+
+
+def to_be_resumed(session: Path, case: str, config: EffectiveConfig) -> Path:
+    """The search's folder, if a session of this configuration has something to do there.
+
+    Raises:
+        UsageError: there is no search, another driver has it, its journal was edited, it was begun with another
+            configuration, or it has ended and its session has its record; in a line.
+    """
+    folder = search_of(session, case)
+    if folder is None:
+        raise UsageError(f"there is no search of {case} there; expected a session's folder under results")
+    _try_to_hold(folder)
+    chain, last, hashes = Chain(), dict[str, Event](), list[str]()
+    for event in read_journal(folder / FILE):
+        chain.take(event)
+        last[event["event"]] = event
+        if event["event"] == "driver_begin":
+            last.pop("search_end", None)
+            hashes.append(event["config_hash"])
+    if chain.faults:
+        raise UsageError(harmless(f"{folder / FILE}: {chain.faults[0]}: a search does not go on from it"))
+    own = {event["event"]: event for event in _events(session, case)}
+    if hashes and hashes[0] != config.hash:
+        raise UsageError(harmless(other_configuration(own.get("run_begin", {}).get("config"), config)))
+    if "search_end" in last and last.get("examined", {}).get("accuracy") is not None and "run_end" in own:
+        raise UsageError("the search there has ended, and its best network is judged: there is nothing to go on with")
+    return folder
+
+
+def other_configuration(begun: Mapping[str, Any] | None, config: EffectiveConfig) -> str:
+    """Why a search does not go on with a configuration that it was not `begun` with; None where nobody knows that."""
+    then, now = ({} if each is None else dict(_settings(each)) for each in (begun, config.as_dict()))
+    differ = [key for key in now if then and then.get(key) != now[key]]
+    named = ", ".join(f"{key} ({then.get(key)!r} there, {now[key]!r} here)" for key in differ[:NAMED])
+    more = f" and {len(differ) - NAMED} more" if len(differ) > NAMED else ""
+    what = f"another configuration{': ' if named else ''}{named}{more}"
+    return f"the search there has {what}; repeat the options that it was begun with, or begin another search"
+
+
+def _settings(config: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    for key in ("profile", "vendor"):
+        yield key, config.get(key)
+    for kind in ("parameters", "configurations"):
+        yield from config.get(kind, {}).items()
+
+
+def _events(session: Path, case: str) -> Iterator[Event]:
+    return read_events(session / case / "events.jsonl", SESSION_EVENTS)
+
+
+def _try_to_hold(folder: Path) -> None:
+    """See that no driver has it, and let go of it."""
+    try:
+        lock = os.open(folder / LOCK, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return
+    try:
+        hold(lock, folder)
+        fcntl.flock(lock, fcntl.LOCK_UN)
+    finally:
+        os.close(lock)
