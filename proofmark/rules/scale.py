@@ -7,9 +7,13 @@ from dataclasses import dataclass
 
 from proofmark.errors import UsageError
 
-_TWO_CHIPS = re.compile(r"\d[A-Za-z]*(?:(?:[x+&,]|[_.+-]?and[_.+-]?)[A-Za-z]+-?\d|[_.-](?:[A-Za-z]+-)?[A-Za-z]\d\d)")
-"""One model's number, and then another's: A100xB100, A100_H100. What is a chip's own is shorter or has more
-letters, as in A100-SXM4 and A100-PG509, begins with a digit, as in A100_40_SXM, or follows no number, as in BI-V100."""
+_TWO_CHIPS = re.compile(
+    r"\d[A-Za-z]*(?:(?:[x+&,]|[_.+-]?and[_.+-]?)[A-Za-z]+-?\d|[_.-](?:[A-Za-z]+-)?[A-Za-z]\d\d)"
+    r"|(?<![A-Za-z])([A-Za-z]+-?)\d+[A-Za-z]*[x+&,_.-]\1\d"
+)
+"""One model's number, and then another's: A100xB100, A100_H100; or of the same line, HX-9_HX-8. What is a chip's own is
+shorter or has more letters, as in A100-SXM4 and A100-PG509, begins with a digit, as in A100_40_SXM, or follows no
+number, as in BI-V100."""
 
 _PATTERN = re.compile(r"(?:(?P<chip>[A-Za-z0-9_.+-]*?[A-Za-z0-9])x)?(?P<nnodes>[1-9]\d{0,4})x(?P<nproc>[1-9]\d{0,3})")
 

@@ -114,6 +114,11 @@ class FoundVendor:
             if name not in known and not _names_a_scale(name, cases) and path.name != ".gitkeep"
         ]
 
+    def stray_files(self) -> list[Problem]:
+        """Files beside the vendor's package, or among its adapters, that look like settings and that nobody reads."""
+        found = (path for folder in ("", "training") for path in sorted((self.directory / folder).glob("*")))
+        return [Problem(str(path), "", what) for path in found if (what := _read_by_nobody(path.name)) is not None]
+
     @property
     def is_local(self) -> bool:
         """Whether it lives beside the suites, and not in an installed package."""
@@ -187,6 +192,12 @@ _THEIRS = "config_"
 _THEIR_CASES = "configurations"
 """How FlagPerf's settings of a case end, whichever case it is: acme_configurations.yaml."""
 
+_THEIR_FILES = frozenset({"environment_variables.sh", "test_conf.py", "cluster_conf.py"})
+"""FlagPerf's files that stand for something of ours under another name."""
+
+_OWN_YAML = frozenset({"chips", "container", "environment", "isolation", "unsupported"})
+"""What a vendor's folder has beside its code and its configs: `<name>.yaml`."""
+
 
 def _names_a_scale(name: str, cases: Mapping[str, bool]) -> bool:
     """Whether a file is a case's at some scale: `<suite>/<case>/<scale>.yaml`. FlagPerf's own names are not taken for
@@ -219,6 +230,18 @@ def _expected(name: str, known: Collection[str], cases: Mapping[str, bool]) -> s
         return f"is read by nobody: expected YAML in {own}{bring}"
     expected = f"<suite>/<case>.yaml or {suite}/<case>/<scale>.yaml and no other file"
     return f"is read by nobody: expected {expected}{bring}"
+
+
+def _read_by_nobody(name: str) -> str | None:
+    """Why a file in a vendor's folder means nothing there; None of one that may be anything."""
+    stem, _, ending = name.rpartition(".")
+    scale = stem.removeprefix(_THEIRS)
+    settings = name.startswith(_THEIRS) and ending == "py" and (Scale.is_named(scale) or Scale.names_two_chips(scale))
+    if settings or name in _THEIR_FILES or name.endswith(f"{_THEIR_CASES}.yaml"):
+        return f"is read by nobody: it is FlagPerf's, and brought along by `{BRING}`"
+    if stem in _OWN_YAML and ending in ("yml", "json"):
+        return f"is read by nobody: expected YAML in {stem}.yaml"
+    return None
 
 
 def _checked(package: ModuleType, name: str, device: str | None) -> Vendor:

@@ -289,6 +289,7 @@ def test_what_computes_is_refused_with_its_line_and_the_rest_is_read(tmp_path: P
     assert refused == {
         *[
             (1, "line: import torch_acme"),
+            (3, "train_batch_size"),
             (4, "train_batch_size"),
             (5, "learning_rate"),
             (7, "eval_batch_size"),
@@ -547,10 +548,46 @@ def test_a_key_that_moves_what_is_shown_is_refused(tmp_path: Path) -> None:
     assert "is no plain value" in row(moved, TEST_CONF, "CASES").why and "runs.yaml" not in moved.files
 
 
-@pytest.mark.parametrize("name", ["config_A100_H100x1x8", "config_A100.H100x1x8", "config_A100-BI-V100x1x8"])
+@pytest.mark.parametrize(
+    "name", ["config_A100_H100x1x8", "config_A100.H100x1x8", "config_A100-BI-V100x1x8", "config_HX-9_HX-8x1x8"]
+)
 def test_two_chips_in_a_files_name(tmp_path: Path, name: str) -> None:
     found = row(again(tmp_path, {f"{BERT}/{name}.py": "learning_rate = 3e-4\n"}), f"{BERT}/{name}.py", "")
     assert found.fate == "illegal" and "names two chips: expected one chip" in found.why
+
+
+def test_what_a_shared_file_sets_and_a_case_may_set_again_is_told(tmp_path: Path) -> None:
+    shared, file = f"{BERT}/own_common.py", f"{BERT}/config_Z100x1x8.py"
+    own = "from own_common import *\nif fp16:\n    seed = 7\n"
+    moved = again(tmp_path, {shared: "num_workers = 3\nfp16 = True\nseed = 1\n", file: own})
+    found = row(moved, shared, "seed")
+    assert (found.fate, found.line) == ("refused", 3) and f"{file}:2 may set it again, and computes" in found.why
+
+
+def test_settings_of_which_nothing_can_be_read_are_no_scale(tmp_path: Path) -> None:
+    file = f"{BERT}/config_Z100x1x8.py"
+    moved = again(tmp_path, {file: "x = ("})
+    assert row(moved, file, "").fate == "refused"
+    assert "vendors/acme/configs/training/bert/Z100x1x8.yaml" not in moved.files
+
+
+def test_a_file_of_a_compiler_under_another_name_is_named(tmp_path: Path) -> None:
+    folder = "inference/configs/vit_l_16/vendor_config"
+    names = ("acme_forge.yaml", "forge.yaml", "acme/forge.yaml", "acme_configurations.yml")
+    files = {f"{folder}/{name}": "batch_size: 64\n" for name in (*names, "other.yaml", "acme_pro.yaml")}
+    moved = again(tmp_path, files | {"inference/inference_engine/acme_pro/x.py": ""})
+    told = [each for each in moved.rows if each.why.startswith("is read by nobody: expected acme_configurations.yaml")]
+    assert {each.file for each in told} == {f"{folder}/{name}" for name in names}
+
+
+@pytest.mark.parametrize(
+    "folder, told",
+    [("bert-deepspeed", "the case in pytorch is training/bert"), ("llama2_7b-deepspeed", "there is no such case in")],
+)
+def test_of_another_framework_the_case_here_is_told(tmp_path: Path, folder: str, told: str) -> None:
+    moved = again(tmp_path, {f"training/acme/{folder}/config/config_Z100x1x8.py": "learning_rate = 1e-4\n"})
+    why = row(moved, f"training/acme/{folder}", "").why
+    assert why.startswith("its framework is deepspeed; only pytorch is here: ") and told in why
 
 
 def test_another_vendors_settings_whose_name_begins_alike_are_left_to_it(tmp_path: Path) -> None:
@@ -583,7 +620,8 @@ def test_code_that_cannot_be_read_is_told_so(tmp_path: Path, file: str, content:
 def test_what_a_refused_line_changes_is_unknown(tmp_path: Path, line: str) -> None:
     file = f"{BERT}/config_Z100x1x8.py"
     moved = again(tmp_path, {file: f"learning_rate = [3e-4]\nnum_workers = 3\n{line}\n"})
-    assert [(each.line, each.fate) for each in rows(moved, file, "learning_rate")] == [(3, "refused")]
+    assert [(each.line, each.fate) for each in rows(moved, file, "learning_rate")] == [(3, "refused"), (1, "refused")]
+    assert f"{file}:3 may set it again" in rows(moved, file, "learning_rate")[1].why
     assert moved.files["vendors/acme/configs/training/bert/Z100x1x8.yaml"].endswith("\nnum_workers: 3\n")
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from proofmark.errors import UsageError
+from proofmark.errors import Problem, UsageError
 from proofmark.vendor import registry
 from proofmark.vendor.registry import available_vendors, find_vendor
 
@@ -193,6 +193,24 @@ def test_a_file_that_no_case_reads_is_told(vendors: Path, name: str, told: str) 
     assert problem.where == str(configs / name)
     assert "brought along by `python -m proofmark.flagperf import" in problem.what
     assert problem.what.startswith(told) and ("did you mean" in problem.what) == ("did you mean" in told)
+
+
+def test_settings_beside_the_package_that_nobody_reads_are_told(vendors: Path) -> None:
+    add(vendors, "acme")
+    read = ("environment.yaml", "requirements.txt", "config_flow.py", "setup.sh", "training/bert.py")
+    theirs = ("environment_variables.sh", "config_A100x1x8.py", "acme_configurations.yaml", "training/test_conf.py")
+    ours = {"environment.yml": "environment.yaml", "chips.json": "chips.yaml"}
+    for file in (*read, *theirs, *ours):
+        (vendors / "acme" / file).parent.mkdir(exist_ok=True)
+        (vendors / "acme" / file).touch()
+    told = {Path(each.where).relative_to(vendors / "acme").as_posix(): each.what for each in found_strays(vendors)}
+    assert told.keys() == {*theirs, *ours}
+    assert all("brought along by `python -m proofmark.flagperf import" in told[file] for file in theirs)
+    assert all(told[file] == f"is read by nobody: expected YAML in {right}" for file, right in ours.items())
+
+
+def found_strays(vendors: Path) -> list[Problem]:
+    return find_vendor("acme", vendors).stray_files()
 
 
 def test_a_link_to_nowhere_among_the_overrides_is_told(vendors: Path) -> None:

@@ -56,7 +56,20 @@ def _vendors_files(moved: Moved, folder: Path) -> list[Path]:
         elif whose not in moved.checkout.vendors:
             why = f"is for no compiler of {vendor}'s, which has {', '.join(engines) or 'none'}"
             moved.tell(path, 0, "", None, "unknown", why=why)
+    _tell_strays(moved, folder / "vendor_config", engines)
     return sorted(mine, key=lambda path: len(path.name))
+
+
+def _tell_strays(moved: Moved, folder: Path, engines: list[str]) -> None:
+    """Files that are called after the vendor, or a compiler of its own, and that neither FlagPerf reads nor we do."""
+    vendor = moved.checkout.vendor
+    others = tuple(name for name in moved.checkout.vendors if name != vendor and name.startswith(vendor))
+    for path in sorted(folder.rglob("*")):
+        inside = path.relative_to(folder).as_posix()
+        ours = inside.startswith((vendor, *engines)) and not inside.startswith(others)
+        if ours and path.is_file() and not (path.parent == folder and path.name.endswith(f"_{ENDING}")):
+            why = f"is read by nobody: expected {vendor}_{ENDING}, or {vendor}_<compiler>_{ENDING}"
+            moved.tell(path, 0, "", None, "unknown", why=why)
 
 
 def _tell_all(moved: Moved, folder: Path, own: list[Path]) -> None:

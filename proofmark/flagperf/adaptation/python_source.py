@@ -53,6 +53,8 @@ class PythonFile:
     """What the modules have that it imports whole, as it calls it: `common.lr`."""
     replaced: list[tuple[str, Assigned, Assigned]] = field(default_factory=list)
     """Names that were set before, each with what it was and what it became."""
+    lost: list[tuple[str, Assigned, str]] = field(default_factory=list)
+    """Names that a later line may set, which is not read: each with what it was, and that line."""
     sources: set[Path] = field(default_factory=set)
     """All files that it imports."""
 
@@ -150,8 +152,8 @@ class _Reader:
         )
         changeable = {name for name, each in file.values.items() if isinstance(each.value, list | dict)}
         names |= dict.fromkeys(name for name in map(_changed, ast.walk(statement)) if name in changeable)
-        for name in names:
-            file.values.pop(name, None)
+        before = {name: file.values.pop(name) for name in names if name in file.values}
+        file.lost += [(name, each, f"{shown}:{statement.lineno}") for name, each in before.items()]
         file.refused += [
             Refused(shown, statement.lineno, name, what) for name in names or [f"line: {quoted(statement)}"]
         ]
@@ -193,6 +195,7 @@ class _Reader:
         found = self.read(path, within)
         file.refused += found.refused
         file.replaced += found.replaced
+        file.lost += found.lost
         file.sources |= {path, *found.sources}
         return found
 

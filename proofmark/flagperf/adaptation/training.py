@@ -60,6 +60,14 @@ def _tell_replaced(moved: Moved, read: list[PythonFile]) -> None:
             kept.add((key, _place(before)))
             why = f"set again in {moved.checkout.shown(after.file)}:{after.line}"
             moved.tell(before.file, before.line, key, before.value, "redundant", why=why)
+    for key, before, where in (each for file in read for each in file.lost):
+        if key[:1] != "_" and (key, _place(before)) not in kept:
+            kept.add((key, _place(before)))
+            setter, _, line = where.rpartition(":")
+            why = (
+                f"{moved.checkout.shown(setter)}:{line} may set it again, and computes: nobody knows which value stands"
+            )
+            moved.tell(before.file, before.line, key, before.value, "refused", why=why)
 
 
 def _place(assigned: Assigned) -> tuple[str, int]:
@@ -100,10 +108,12 @@ def _adapter(moved: Moved, case: OurCase | None) -> str:
 
 def _case_of(moved: Moved, folder: CaseFolder) -> OurCase | None:
     where = moved.checkout.shown(folder.path)
-    if not folder.framework.startswith("pytorch"):
-        moved.tell(where, 0, "", None, "unknown", why=f"its framework is {folder.framework}; only pytorch is here")
-        return None
     case = moved.cases.find(SUITE, folder.model)
+    if not folder.framework.startswith("pytorch"):
+        near = f"the case in pytorch is {case.name}" if case else moved.cases.nearest(SUITE, folder.model)
+        why = f"its framework is {folder.framework}; only pytorch is here: {near}"
+        moved.tell(where, 0, "", None, "unknown", why=why)
+        return None
     if case is None:
         moved.tell(where, 0, "", None, "unknown", why=moved.cases.nearest(SUITE, folder.model))
     elif case.file.case != folder.model:
@@ -127,6 +137,9 @@ def _move_scale(
         for key, each in mine.items():
             why = moved.absence(folder)
             moved.tell(each.file, each.line, key, each.value, "unknown", why=why, theirs=standard.says(key, each.value))
+        _tell_refused(moved, case, file)
+        return
+    if not file.values and any(not each.line for each in file.refused):  # nothing of it could be read
         _tell_refused(moved, case, file)
         return
     try:
