@@ -76,11 +76,11 @@ def search_run(request: pytest.FixtureRequest, settings: Settings) -> Iterator[S
     """The run of the class's case. Whatever happens, it ends with a record."""
     cls, config = request.cls, request.config
     case, option = case_path(cls).stem, config.option
-    with holding(config, case, slice(None)):
+    resolution, found = resolved(config, cls), config.stash[SETTINGS].found
+    with holding(config, case, slice(None), resolution.problems):
         try:
             run_dir = make_run_dir(config) / cls.suite / case
             run_dir.mkdir(parents=True)
-            resolution, found = resolved(config, cls), config.stash[SETTINGS].found
             run = SearchRun(
                 resolution=resolution,
                 found=found,

@@ -571,6 +571,12 @@ def test_settings_of_which_nothing_can_be_read_are_no_scale(tmp_path: Path) -> N
     assert "vendors/acme/configs/training/bert/Z100x1x8.yaml" not in moved.files
 
 
+def test_a_number_for_a_switch_of_the_precision_is_illegal(tmp_path: Path) -> None:
+    file = f"{BERT}/config_Z100x1x8.py"
+    found = row(again(tmp_path, {file: "fp16 = 1\nnum_workers = 3\n"}), file, "fp16")
+    assert found.fate == "illegal" and "expected True or False, found 1" in found.why
+
+
 def test_a_file_of_a_compiler_under_another_name_is_named(tmp_path: Path) -> None:
     folder = "inference/configs/vit_l_16/vendor_config"
     names = ("acme_forge.yaml", "forge.yaml", "acme/forge.yaml", "acme_configurations.yml")

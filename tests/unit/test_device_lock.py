@@ -16,7 +16,7 @@ import pytest
 from fixtures.device_lock import holding
 from fixtures.live.progress import TELL
 from fixtures.settings import SETTINGS
-from proofmark.errors import UsageError
+from proofmark.errors import Problem, UsageError
 from proofmark.vendor.hardware import device_lock
 from proofmark.vendor.hardware.device_lock import held, names_of
 
@@ -103,6 +103,8 @@ def test_who_must_not_wait_ends_the_session_or_a_workers_case(
     stash: Any = {SETTINGS: SimpleNamespace(found=found, device_wait=0), TELL: None}
     config: Any = SimpleNamespace(stash=stash, **({"workerinput": {}} if worker else {}))
     with pytest.raises(raised, match=f"{device} is in use by process {other.pid}"), holding(config, "tiny", slice(1)):
+        pass
+    with holding(config, "tiny", slice(1), [Problem("", "", "is illegal")]):
         pass
 
 

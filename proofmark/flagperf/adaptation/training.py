@@ -14,7 +14,7 @@ from proofmark.flagperf.adaptation.our_cases import OurCase
 from proofmark.flagperf.adaptation.python_code import functions_of, unreadable
 from proofmark.flagperf.adaptation.python_literals import Assigned
 from proofmark.flagperf.adaptation.python_source import PythonFile, read_python
-from proofmark.flagperf.adaptation.shared_keys import BY_ITSELF, ours_of, same_as_the_task
+from proofmark.flagperf.adaptation.shared_keys import BY_ITSELF, PRECISIONS, ours_of, same_as_the_task
 from proofmark.flagperf.adaptation.standard import Standard, read_standard, tell_standard
 from proofmark.rules.scale import Scale
 from proofmark.vendor.adapter import ADAPTABLE
@@ -209,6 +209,8 @@ def _without_setting(
     value = each.value
     if key in BY_ITSELF:
         return "redundant", {"why": BY_ITSELF[key]}
+    if key in PRECISIONS and "precision" in case.file.settings:
+        return "illegal", {"why": f"expected True or False, found {value!r:.40}: it stands for precision here"}
     if key == "dist_backend" and isinstance(value, str):
         return moved.take_backend(value, each.file)
     if key.lower() == "theoryflops":
