@@ -122,4 +122,4 @@ def load_host_file(path: Path) -> HostFile:
     Raises:
         ConfigurationError: with every problem in it; or it is Python, as FlagPerf's test_conf.py.
     """
-    return load_no_python(path, HostFile, "a run list")
+    return load_no_python(path, HostFile, "a run list of test_conf.py")

@@ -25,12 +25,12 @@ def load_no_python(path: Path, model: type[M], made: str) -> M:
     Args:
         path: the file.
         model: what it should be.
-        made: what the command makes of it.
+        made: what the command makes, and of which file of theirs.
 
     Raises:
         ConfigurationError: with every problem in it; or it is Python.
     """
-    told = f"is Python, which is not run: `{BRING}` makes {made} of it"
+    told = f"is Python, which is not run: `{BRING}` makes {made}"
     if path.suffix == ".py":
         raise ConfigurationError([Problem(str(path), "", told)])
     try:

@@ -76,7 +76,9 @@ class FoundVendor:
         target = f"{self.package.__name__}.{case.replace('/', '.')}"
         adapter = getattr(imported(target, f"what vendor '{self.name}' adapts of {case}"), "adapter", None)
         if not isinstance(adapter, TrainingAdapter):
-            raise UsageError(f"{self.directory / case}.py: expected 'adapter', an instance of a TrainingAdapter")
+            file = self.directory / f"{case}.py"
+            theirs = f"; it {what}" if (what := _read_by_nobody(file.name)) else ""
+            raise UsageError(f"{file}: expected 'adapter', an instance of a TrainingAdapter{theirs}")
         return adapter
 
     def adapted_in(self, case: str) -> list[str]:

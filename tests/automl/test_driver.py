@@ -19,7 +19,7 @@ from proofmark.automl.search.driver import Driver
 from proofmark.automl.search.journal import FILE, Journal, faults, read_journal
 from proofmark.automl.search.state import State, Trial
 from proofmark.automl.search.study import Study
-from proofmark.automl.trial.spec import TrialSpec
+from proofmark.automl.trial.spec import Begin, TrialSpec
 from proofmark.errors import ProofmarkError, UsageError
 from proofmark.launch.job import Job, LocalHandle, LocalLauncher
 from proofmark.record.chain import LINK, digest_of
@@ -204,6 +204,24 @@ def test_whatever_breaks_a_search_off_no_process_is_left(tmp_path: Path, monkeyp
     with pytest.raises(ProofmarkError, match="the first one complains"):
         search(tmp_path / "search", settings(3, devices=3), dict.fromkeys(range(3), "hang"), launcher)
     assert "running" not in [handle.status() for handle in launcher.handles[1:]] and len(launcher.handles) == 3
+
+
+@pytest.mark.parametrize("here", [True, False])
+def test_a_trial_of_this_machine_counts_its_time_from_when_it_was_told(tmp_path: Path, here: bool) -> None:
+    """However late it hears of it; elsewhere nobody knows that machine's clock."""
+    said = list[str]()
+
+    class Listening(LocalLauncher):
+        def submit(self, job: Job) -> LocalHandle:
+            handle = super().submit(job)
+            tell = handle.tell
+            handle.tell = lambda line: (said.append(line), tell(line))[1]  # type: ignore[method-assign, func-returns-value]
+            return handle
+
+    before = time.perf_counter_ns()
+    search(tmp_path / "search", settings(1, ahead=here), launcher=Listening())
+    (begin,) = (Begin.of(line.encode(), heard=0) for line in said)
+    assert begin.heard == 0 if not here else before < begin.heard < time.perf_counter_ns()  # type: ignore[operator]
 
 
 def test_time_that_is_over_begins_no_trial(tmp_path: Path) -> None:

@@ -77,7 +77,10 @@ def test_a_case_may_have_steps_of_its_own(house: House) -> None:
     assert "OWN BACKWARD" in (ran.run_dir / "training/tiny/1x1/round1/noderank0/rank0.log").read_text()
     path.write_text("adapter = 1\n")
     one_line_answer(house.run("-k", "1x1", suite="training"), "training/tiny.py: expected 'adapter', an instance of")
-    path.rename(path.with_name("tinny.py")).write_text(ADAPTER)
+    theirs = path.rename(path.with_name("config_A100x1x8.py"))
+    told = "training/config_A100x1x8.py: expected 'adapter', an instance of a TrainingAdapter; it is read by nobody"
+    one_line_answer(house.run("-k", "1x1", suite="training"), told)
+    theirs.rename(path.with_name("tinny.py")).write_text(ADAPTER)
     told = "training/tinny.py: is named after no case; did you mean 'training/tiny'?"
     one_line_answer(house.run("-k", "1x1", suite="training"), told)
 

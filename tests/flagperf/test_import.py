@@ -646,9 +646,13 @@ def test_names_of_a_module_that_is_imported_whole_are_resolved(tmp_path: Path, i
 @pytest.mark.parametrize("text", [FILES[TEST_CONF], FILES[CLUSTER_CONF]])
 def test_python_under_whatever_name_is_told_with_the_command(tmp_path: Path, name: str, text: str) -> None:
     (tmp_path / name).write_text(text)
-    with pytest.raises(ConfigurationError, match="is Python, .*proofmark.flagperf import.* makes a run list of it"):
+    with pytest.raises(
+        ConfigurationError, match="is Python, .*proofmark.flagperf import.* makes a run list of test_conf.py"
+    ):
         load_host_file(tmp_path / name)
-    with pytest.raises(ConfigurationError, match="is Python, .*proofmark.flagperf import.* makes a cluster file of it"):
+    with pytest.raises(
+        ConfigurationError, match="is Python, .*proofmark.flagperf import.* makes a cluster file of cluster_conf.py"
+    ):
         load_cluster(tmp_path / name)
 
 

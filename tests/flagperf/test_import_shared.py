@@ -158,6 +158,13 @@ def test_of_a_variable_that_is_set_twice_the_last_counts(tmp_path: Path) -> None
     assert yaml.safe_load(moved.files[NEEDS])["cases"]["training/bert"]["variables"] == {"W": "2", "V": "3"}
 
 
+def test_a_variable_that_is_unset_later_is_not_taken_over(tmp_path: Path) -> None:
+    moved = again(tmp_path, {SCRIPT: "export V=1 W=2\nunset V X\nexport Y=3\nunset Y\nexport Y=4\n"})
+    assert [row.why for row in rows(moved, SCRIPT, "V")] == ["is unset in line 2"]
+    assert rows(moved, SCRIPT, "unset V X")[0].fate == "refused"
+    assert yaml.safe_load(moved.files[NEEDS])["cases"]["training/bert"]["variables"] == {"W": "2", "Y": "4"}
+
+
 def test_two_scripts_of_one_case_that_differ_are_told(tmp_path: Path) -> None:
     other = "training/acme/bert-pytorch_2/config/environment_variables.sh"
     moved = again(tmp_path, {other: "export ACME_FUSE=2\nexport ACME_CACHE='8 GiB'\n"})

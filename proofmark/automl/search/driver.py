@@ -204,7 +204,7 @@ class Driver:
             self._weights.begun(trial)
             self._running.append(_Running(trial, ready.process, device))
             left = self._settings.most_seconds - self._seconds
-            ready.process.begin(self._settings.environments[device], left)
+            ready.process.begin(self._settings.environments[device], left, here=self._settings.ahead)
 
     def _has_let_go(self, running: _Running) -> bool:
         """Whether a trial has let go of its device, where another one may be waiting for that."""

@@ -86,16 +86,17 @@ class TrialProcess:
             )
         )
 
-    def begin(self, environment: Mapping[str, str], seconds: float | None) -> None:
+    def begin(self, environment: Mapping[str, str], seconds: float | None, here: bool = False) -> None:
         """A device is free.
 
         Args:
             environment: variables that give the trial that device.
             seconds: after which it begins no epoch; None for never.
+            here: whether it runs on this machine, by whose clock they count from now, however late it hears of them.
         """
         self._since = time.monotonic()
         self._until = math.inf if seconds is None else self._since + seconds
-        self._handle.tell(Begin(dict(environment), seconds).line)
+        self._handle.tell(Begin(dict(environment), seconds, time.perf_counter_ns() if here else None).line)
 
     @property
     def has_let_go(self) -> bool:

@@ -29,6 +29,7 @@ def _take_variables(moved: Moved, needs: CaseNeeds | None, case: OurCase | None,
     """The variables of a script, into a case's needs. Of one that is set twice the last counts, as in a shell."""
     lines = list(exports(_text(moved, path)))
     last = {line.name: at for at, line in enumerate(lines) if not (line.under or _forbidden(line))}
+    gone = {name: line.number for line in lines if line.name.startswith("unset ") for name in line.name.split()[1:]}
     for at, line in enumerate(lines):
         here = f"{moved.package}/environment.yaml: cases: {case.name if case else ''}: variables: {line.name}"
         if line.value is None:
@@ -42,6 +43,9 @@ def _take_variables(moved: Moved, needs: CaseNeeds | None, case: OurCase | None,
             moved.tell(path, line.number, line.name, line.value, "by hand", here=here, why=why)
         elif last[line.name] != at:
             why = f"is set again in line {lines[last[line.name]].number}"
+            moved.tell(path, line.number, line.name, line.value, "redundant", why=why)
+        elif gone.get(line.name, 0) > line.number:
+            why = f"is unset in line {gone[line.name]}"
             moved.tell(path, line.number, line.name, line.value, "redundant", why=why)
         elif (known := needs.variables.setdefault(line.name, line.value)) != line.value:
             why = f"another script of this case says {known!r}"

@@ -149,7 +149,7 @@ def load_cluster(path: Path) -> Cluster:
     Raises:
         ConfigurationError: with every problem in it; or it is Python, as FlagPerf's cluster_conf.py.
     """
-    cluster = load_no_python(path, Cluster, "a cluster file")
+    cluster = load_no_python(path, Cluster, "a cluster file of cluster_conf.py")
     files = {"key": cluster.key, "known_hosts": cluster.known_hosts}
     found = {name: str(path.parent.absolute() / Path(file).expanduser()) for name, file in files.items() if file}
     return cluster.model_copy(update=found)
