@@ -116,9 +116,14 @@ class FoundVendor:
             if name not in known and not _names_a_scale(name, cases) and path.name != ".gitkeep"
         ]
 
-    def stray_files(self) -> list[Problem]:
-        """Files beside the vendor's package, or among its adapters, that look like settings and that nobody reads."""
-        found = (path for folder in ("", "training") for path in sorted((self.directory / folder).glob("*")))
+    def stray_files(self, cases: Iterable[str]) -> list[Problem]:
+        """Files beside the vendor's package, or among its adapters, that look like settings and that nobody reads.
+
+        Args:
+            cases: all there are, as `<suite>/<case>`.
+        """
+        folders = ["", *sorted({case.partition("/")[0] for case in cases})]
+        found = (path for folder in folders for path in sorted((self.directory / folder).glob("*")))
         return [Problem(str(path), "", what) for path in found if (what := _read_by_nobody(path.name)) is not None]
 
     @property

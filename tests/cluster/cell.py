@@ -13,7 +13,7 @@ import psutil
 
 from tests.services import missing, program
 
-PATIENCE = 30.0
+PATIENCE = 120.0
 """Seconds to wait for anything here."""
 
 
