@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from fixtures.cluster import tasks
-from fixtures.collection import resolved
+from fixtures.collection import CASE_FILES, resolved
 from fixtures.device_lock import holding
 from fixtures.gate.comparing import finished
 from fixtures.live.page import live_page
@@ -49,8 +49,8 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     config = session.config
     config.stash[RESUMED] = resumed = dict[type, Path]()
     for cls in dict.fromkeys(filter(None, map(case_of, session.items))):
-        if not (config.option.resume and issubclass(cls, AutoMLCase)):
-            continue
+        if not (config.option.resume and issubclass(cls, AutoMLCase) and cls in config.stash[CASE_FILES]):
+            continue  # one that lacks the profile is skipped
         resolution = resolved(config, cls)
         if not resolution.problems:
             earlier, name = Path(config.option.resume).resolve(), f"{cls.suite}/{case_path(cls).stem}"

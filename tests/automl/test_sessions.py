@@ -115,6 +115,17 @@ def test_no_trial_is_lost_or_done_twice_and_what_misses_its_target_is_a_failed_t
     assert not (run_dir / "Report_Succeed.html").exists()
     assert "FAIL_ACCURACY" in (tmp_path / "junit.xml").read_text(encoding="utf-8")
 
+    before, sessions = events(killed), sorted(resumed.iterdir())
+    for options, told in (
+        ((), "has ended, and its best network is judged: there is nothing to go on with"),
+        (("--max-trials", "5"), "has another configuration: max_trials (2 there, 5 here); repeat the options"),
+    ):
+        with session(resumed, "--resume", str(resumed / "latest"), *options) as running:
+            output, _ = running.communicate(timeout=120)
+        assert running.returncode == 4 and told in output, output[-3000:]
+        assert "Traceback" not in output and len([line for line in output.splitlines() if "ERROR" in line]) == 1
+    assert events(killed) == before and sorted(resumed.iterdir()) == sessions, "nothing was written"
+
 
 def test_on_a_ray_of_this_machine(tmp_path: Path) -> None:
     """It does nothing for others, and is gone with the session."""

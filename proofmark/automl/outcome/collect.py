@@ -50,9 +50,9 @@ def collect(
         raise ValueError(f"{run_dir / 'events.jsonl'} does not say what was run")
     config = EffectiveConfig.from_dict(begin["config"])
     told = Path(last["search"]["folder"]) if "search" in last else None
-    if told and last["search"].get("resumed") and not (_there(run_dir, told) / FILE).is_file():
-        raise ValueError(f"it went on with an earlier session's search, whose journal is not there: {told / FILE}")
-    journal = _Journal(_there(run_dir, told)) if told else None
+    journal = (
+        _journal_of(run_dir, told, its_own=begun is not None or not last["search"].get("resumed")) if told else None
+    )
     if journal and going_on:
         journal.look()
     damaged = [event["what"] for event in read if event["event"] == CORRUPT]
@@ -84,6 +84,18 @@ def collect(
         record = record.model_copy(update={**found, "ended": found["ended"] and "run_end" in last})
     verdict = judged_so_far(record) if going_on else judge(record)
     return record.model_copy(update={"verdict": verdict}).with_figures(figures(record))
+
+
+def _journal_of(run_dir: Path, told: Path, its_own: bool) -> _Journal:
+    """What a search has left. The session that ran it, or has it in its own folder, takes what there is.
+
+    Raises:
+        ValueError: it is an earlier session's, and not there any more: every figure would be said to be another.
+    """
+    folder = _there(run_dir, told)
+    if not (its_own or (folder / FILE).is_file()):
+        raise ValueError(f"it went on with an earlier session's search, whose journal is not there: {told / FILE}")
+    return _Journal(folder)
 
 
 def _there(run_dir: Path, told: Path) -> Path:

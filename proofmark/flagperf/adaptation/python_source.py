@@ -43,6 +43,16 @@ class Refused(NamedTuple):
     what: str
 
 
+class Replaced(NamedTuple):
+    """A name that was set before, and the line that sets it again; `known` is whether that could be read."""
+
+    name: str
+    before: Assigned
+    file: str
+    line: int
+    known: bool
+
+
 @dataclass
 class PythonFile:
     """What of a file is literal, by name, and every line that is not."""
@@ -51,10 +61,8 @@ class PythonFile:
     refused: list[Refused] = field(default_factory=list)
     modules: dict[str, Assigned] = field(default_factory=dict)
     """What the modules have that it imports whole, as it calls it: `common.lr`."""
-    replaced: list[tuple[str, Assigned, Assigned]] = field(default_factory=list)
-    """Names that were set before, each with what it was and what it became."""
-    lost: list[tuple[str, Assigned, str]] = field(default_factory=list)
-    """Names that a later line may set, which is not read: each with what it was, and that line."""
+    replaced: list[Replaced] = field(default_factory=list)
+    """Names that were set before."""
     sources: set[Path] = field(default_factory=set)
     """All files that it imports."""
 
@@ -67,7 +75,7 @@ class PythonFile:
         """Have a name's value."""
         before = self.values.get(name)
         if before is not None and before != value:
-            self.replaced.append((name, before, value))
+            self.replaced.append(Replaced(name, before, value.file, value.line, known=True))
         self.values[name] = value
 
     @property
@@ -153,7 +161,7 @@ class _Reader:
         changeable = {name for name, each in file.values.items() if isinstance(each.value, list | dict)}
         names |= dict.fromkeys(name for name in map(_changed, ast.walk(statement)) if name in changeable)
         before = {name: file.values.pop(name) for name in names if name in file.values}
-        file.lost += [(name, each, f"{shown}:{statement.lineno}") for name, each in before.items()]
+        file.replaced += [Replaced(name, each, shown, statement.lineno, known=False) for name, each in before.items()]
         file.refused += [
             Refused(shown, statement.lineno, name, what) for name in names or [f"line: {quoted(statement)}"]
         ]
@@ -195,7 +203,6 @@ class _Reader:
         found = self.read(path, within)
         file.refused += found.refused
         file.replaced += found.replaced
-        file.lost += found.lost
         file.sources |= {path, *found.sources}
         return found
 

@@ -53,21 +53,15 @@ def move_trainings(moved: Moved) -> None:
 
 
 def _tell_replaced(moved: Moved, read: list[PythonFile]) -> None:
-    """What no settings are left with, since each that has it sets it again: the last place of the first that does."""
+    """What no settings are left with, since each that has it sets it again, or may: the last place of the first that
+    does."""
     kept = {(key, each) for file in read for key, each in _places(file)}
-    for key, before, after in (each for file in read for each in file.replaced):
-        if key[:1] != "_" and (key, _place(before)) not in kept:
-            kept.add((key, _place(before)))
-            why = f"set again in {moved.checkout.shown(after.file)}:{after.line}"
-            moved.tell(before.file, before.line, key, before.value, "redundant", why=why)
-    for key, before, where in (each for file in read for each in file.lost):
-        if key[:1] != "_" and (key, _place(before)) not in kept:
-            kept.add((key, _place(before)))
-            setter, _, line = where.rpartition(":")
-            why = (
-                f"{moved.checkout.shown(setter)}:{line} may set it again, and computes: nobody knows which value stands"
-            )
-            moved.tell(before.file, before.line, key, before.value, "refused", why=why)
+    for name, before, setter, line, known in (each for file in read for each in file.replaced):
+        if name[:1] != "_" and (name, _place(before)) not in kept:
+            kept.add((name, _place(before)))
+            again = f"{moved.checkout.shown(setter)}:{line}"
+            why = f"set again in {again}" if known else f"{again} may set it again, and computes: nobody knows to what"
+            moved.tell(before.file, before.line, name, before.value, "redundant" if known else "refused", why=why)
 
 
 def _place(assigned: Assigned) -> tuple[str, int]:
