@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from proofmark.launch.launchers.modelarts.obs import Obs
 from proofmark.launch.reattach import reattach
 from proofmark.launch.service import transfer
 from proofmark.launch.service.contract import LogPart, Task, View
+from proofmark.launch.service.handle import ServiceHandle
 from proofmark.launch.service.running import RunningJob
 from proofmark.process.identity import ProcessIdentity
 from tests.modelarts.bench import LEAVES, Bench, reasons
@@ -423,13 +425,17 @@ def test_what_is_too_large_is_not_fetched(
     assert limit == "FILE" or not fetched
 
 
-def test_a_job_whose_session_crashed(bench: Bench, stand_in: StandIn, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_job_whose_session_crashed(
+    bench: Bench, stand_in: StandIn, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """It runs on, and is known, heard and ended by its id."""
     stand_in.held = "Running"
+    monkeypatch.setattr(ServiceHandle, "_follow", lambda self, running: sys.exit())  # its thread, without a word
     handle = bench.submit()
-    bench.until(lambda: stand_in.jobs and stand_in.job.phase == "Running", "job that runs")
-    bench.until(lambda: handle._file.service.id, "id in the journal")
-    handle._service.timing = handle._service.timing.__class__(poll=(60.0, 60.0))
+    bench.until(lambda: not handle._thread.is_alive(), "crash")
+    bench.until(lambda: stand_in.job.phase == "Running", "job that runs")
+    assert handle._file.service.id == stand_in.job.id
     stand_in.job.log("worker-0").write_bytes(b"still here\n")
     gone = handle._file.note(session=ProcessIdentity(2**22 + 1, 1, "another boot"))
 
