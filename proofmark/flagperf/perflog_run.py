@@ -33,8 +33,8 @@ class RankLines:
     finished: dict[str, Any] | None = None
     steps: int | None = None
     samples: int | None = None
-    uncounted: bool = False
-    """Whether there was an evaluation after nobody knows how many samples."""
+    uncounted: int = 0
+    """Evaluations after nobody knows how many samples."""
     epoch: tuple[int, float] | None = None
     evaluations: Downsampled[tuple[int, float | None, dict[str, Any]]] = field(default_factory=Downsampled)
     losses: Downsampled[tuple[int, float | None]] = field(default_factory=Downsampled)
@@ -66,7 +66,7 @@ class RankLines:
             if samples is not None:
                 self.evaluations.extend([(samples, time, value)])
             else:
-                self.uncounted = True
+                self.uncounted += 1
         elif name == "EPOCH_BEGIN":
             number = whole(value.get("epoch"))
             self.epoch = (number, time) if number is not None and time is not None else None
@@ -144,6 +144,7 @@ def seed_run(lines: RankLines, submitted: dict[str, Any]) -> SeedRun:
         epochs=lines.epochs.kept(),
         # with one left out, the last of them is not the one that reached the target
         evaluations=() if lines.uncounted else _evaluations(lines, metric, finished),
+        uncounted=lines.uncounted,
         losses=lines.losses.kept(),
         notes=lines.notes.kept(),
         failure=_BROKE_OFF if lines.finished is None else None,

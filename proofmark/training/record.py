@@ -158,6 +158,7 @@ class SeedRun(Part):
     train_ended: float | None = None
     epochs: tuple[Epoch, ...] = ()
     evaluations: tuple[Evaluation, ...] = ()
+    uncounted: int = Field(default=0, description="evaluations in a log of others that say no number of samples")
     losses: tuple[tuple[int, float | None], ...] = Field(
         default=(), description="(step, mean loss over the global batch), downsampled"
     )

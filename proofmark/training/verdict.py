@@ -43,7 +43,7 @@ def stages(record: TrainingRecord) -> Iterator[Stage]:
     yield VerdictKind.FAIL_HONESTY, _dishonesty(record)
     yield VerdictKind.ERROR, [*_missing_figures(record), *_impossible_figures(record)]
     yield VerdictKind.FAIL_ACCURACY, [*_shortfalls(record), *_missed_instances(record)]
-    yield VerdictKind.INSUFFICIENT, ["read from a log: Proofmark has not measured it"] if record.read_from else []
+    yield VerdictKind.INSUFFICIENT, _of_a_log(record) if record.read_from else []
     yield VerdictKind.INSUFFICIENT, _too_few(record)
     disturbed = [*_untrained(record), *_too_fast(record), *_disturbances(record), *_contention(record)]
     yield VerdictKind.AMBIGUOUS, disturbed
@@ -134,6 +134,16 @@ def _missing_in_run(record: TrainingRecord, run: SeedRun) -> list[str]:
     resumed = run.resumed_from is not None
     needed = required(bool(record.adapted), bool(run.converged), record.audited, resumed)
     return reasons + missing_checks(needed - {check.name for check in run.checks})
+
+
+def _of_a_log(record: TrainingRecord) -> list[str]:
+    """What nobody knows of a training that others logged."""
+    uncounted = [
+        f"{_named(record, run)}{run.uncounted} of its evaluations do not say after how many samples; all are left out"
+        for run in record.runs
+        if run.uncounted
+    ]
+    return ["read from a log: Proofmark has not measured it", *uncounted]
 
 
 def _missing_in_log(run: SeedRun) -> list[str]:

@@ -179,8 +179,11 @@ def test_nan_is_null_and_a_torn_line_is_an_error(tmp_path: Path) -> None:
 def test_where_the_evaluation_at_the_target_has_no_count_no_other_is_taken_for_it(tmp_path: Path) -> None:
     evaluated = [line("INIT_EVALUATION", {"acc1": 0.1}, 1669032600000), line("EVALUATE", {"eval_acc1": 75.6})]
     finished = {"train_time": 1501.0, "throughput(ips)_raw": 4475.0, "converged": True, "final_acc1": 75.6}
-    (run,) = read(tmp_path, line("TRAIN_START"), *evaluated, line("FINISHED", finished)).runs
+    record = read(tmp_path, line("TRAIN_START"), *evaluated, line("FINISHED", finished))
+    (run,) = record.runs
     assert run.metric == 75.6 and run.seconds_to_target is None
+    assert record.verdict and kind(record) is VerdictKind.INSUFFICIENT
+    assert "1 of its evaluations do not say after how many samples" in "\n".join(record.verdict.reasons)
 
 
 def test_the_last_run_of_a_log_counts(tmp_path: Path) -> None:
