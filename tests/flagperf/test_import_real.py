@@ -18,6 +18,7 @@ PADDLE, GONE = "training/acme/bert-paddle/config", "training/acme/wav2vec2-pytor
 ONE, EIGHT = f"{BERT}/config_Z100x1x1.py", f"{BERT}/config_Z100x1x8.py"
 TEST_CONF, CLUSTER_CONF = (f"training/run_benchmarks/config/{name}_conf.py" for name in ("test", "cluster"))
 HOST, VIT = "inference/configs/host.yaml", "inference/configs/vit_l_16"
+BERT_INFERENCE = "inference/configs/bertLarge"
 
 
 def again(folder: Path, files: dict[str, str]) -> Moved:
@@ -62,7 +63,8 @@ def test_each_run_of_a_list_is_told_at_its_line(tmp_path: Path) -> None:
 def test_what_an_inference_case_shares_is_not_written_as_the_vendors(tmp_path: Path) -> None:
     """But for what it ran with and might set; nothing is held against the rules for a vendor's own."""
     shared = "batch_size: 256\nfp16: true\ncompiler: tensorrt\nrepeat: 9\nlog_freq: 3\nflops: 1\ninput_size: 224\n"
-    moved = again(tmp_path, {f"{VIT}/configurations.yaml": shared})
+    slower = FILES[f"{BERT_INFERENCE}/configurations.yaml"].replace("fp16: true", "fp16: false")
+    moved = again(tmp_path, {f"{VIT}/configurations.yaml": shared, f"{BERT_INFERENCE}/configurations.yaml": slower})
     told = [row for row in moved.rows if row.file == f"{VIT}/configurations.yaml"]
     assert {row.key: row.fate for row in told} == {
         **dict.fromkeys(shared.replace(": ", "\n").split("\n")[:-1:2], "redundant"),
@@ -70,7 +72,7 @@ def test_what_an_inference_case_shares_is_not_written_as_the_vendors(tmp_path: P
     }
     written = yaml.safe_load(moved.files["vendors/acme/configs/inference/vit.yaml"])
     assert set(written) == {"repeat", "forge_tmp_path", "batch_size"} and written["repeat"] == 5
-    assert yaml.safe_load(moved.files["vendors/acme/configs/inference/bert.yaml"]) == {"fp16": True}
+    assert yaml.safe_load(moved.files["vendors/acme/configs/inference/bert.yaml"]) == {"fp16": False}
     assert '"fp16"' in moved.files["vendors/acme/__init__.py"]
 
 
