@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
+from proofmark.process.warm.main import THREADS
+
 T = TypeVar("T")
 
 LATER = 10
@@ -43,3 +45,14 @@ def one_thread() -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(threads)
+
+
+def heed_environment() -> None:
+    """Have torch compute with as many threads as the environment says, though it was imported before that said so.
+
+    It starts them: a wall must be on by now.
+    """
+    named = os.environ.get(THREADS, "")
+    torch = sys.modules.get("torch")
+    if torch is not None and named.isdecimal() and int(named) not in (0, torch.get_num_threads()):
+        torch.set_num_threads(int(named))

@@ -9,11 +9,11 @@ import pytest
 from tests.e2e.conftest import House, one_line_answer
 
 FILE = """\
-variables: {FAKE_SHOWN: of all}
+variables: {FAKE_SHOWN: of all, OMP_NUM_THREADS: 3}
 cases:
   inference/tiny: {variables: {FAKE_SHOWN: of tiny}, requirements: [packaging]}
 """
-SHOWS = "\n\nimport os\nprint('SHOWN', os.environ.get('FAKE_SHOWN'))\n"
+SHOWS = "\n\nimport os, torch\nprint('SHOWN', os.environ.get('FAKE_SHOWN'), torch.get_num_threads())\n"
 
 
 def test_variables_reach_the_vendors_code_and_the_record(house: House) -> None:
@@ -23,17 +23,16 @@ def test_variables_reach_the_vendors_code_and_the_record(house: House) -> None:
     ran = house.run()
     assert ran.code == 0, ran.output
     made = ran.record().provenance
-    assert (
-        made is not None and made.environment == {"FAKE_SHOWN": "of tiny"} and list(made.requirements) == ["packaging"]
-    )
-    assert "SHOWN of tiny" in (ran.case_dir() / "worker.log").read_text()
+    assert made is not None and list(made.requirements) == ["packaging"]
+    assert made.environment == {"FAKE_SHOWN": "of tiny", "OMP_NUM_THREADS": "3"}
+    assert "SHOWN of tiny 3" in (ran.case_dir() / "worker.log").read_text()
     assert "FAKE_SHOWN=of tiny" in (ran.run_dir / "report.html").read_text()
     trained = house.run("-k", "1x1", suite="training")
     assert trained.code == 0, trained.output
     (log,) = (trained.run_dir / "training/tiny/1x1").glob("round1/noderank0/rank0.log")
-    assert "SHOWN of all" in log.read_text()
+    assert "SHOWN of all 3" in log.read_text()
     made = trained.training("1x1").provenance
-    assert made is not None and made.environment == {"FAKE_SHOWN": "of all"}
+    assert made is not None and made.environment == {"FAKE_SHOWN": "of all", "OMP_NUM_THREADS": "3"}
 
 
 def test_what_is_not_there_is_told_before_anything_runs(house: House) -> None:

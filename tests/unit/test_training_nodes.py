@@ -88,7 +88,10 @@ def test_the_agent_runs_no_vendors_code(tmp_path: Path) -> None:
 
 def test_a_monitor_that_dies_is_named(tmp_path: Path) -> None:
     monitor = NodeMonitor(spec(tmp_path), tmp_path, EventLog(tmp_path / "agent.jsonl"))
-    children()[0].kill()
+    (child,) = children()
+    child.kill()
+    while child.status() != psutil.STATUS_ZOMBIE:
+        time.sleep(0.01)
     monitor.stop()
     assert troubles(tmp_path) == ["the monitor ended by itself with code -9; its errors are in monitor.err"]
 

@@ -27,6 +27,7 @@ facts = {
     "arguments": sys.argv[1:-1], "loaded": getattr(sys.modules.get("large"), "made_by", None),
     "environment": dict(os.environ), "temporary": tempfile.gettempdir(), "path": sys.path,
     "chance": [random.random(), float(numpy.random.random())], "threads": threading.active_count(),
+    "tasks": len(os.listdir("/proc/self/task")),
     "torch_threads": "torch" in sys.modules and sys.modules["torch"].get_num_threads(),
     "pools": "torch" in sys.modules and sorted({pool["num_threads"] for pool in threadpoolctl.threadpool_info()}),
     "module": sys.modules["__main__"].__spec__.name, "descriptors": len(os.listdir("/proc/self/fd")),
@@ -41,6 +42,12 @@ for line in sys.stdin:
     if what == "daemon" and os.fork() == 0:
         os.setsid()
         signal.pause()
+    if what == "heed":
+        from proofmark.process.threads import heed_environment
+        heed_environment()
+        sys.modules["torch"].ones(1 << 20).exp()
+        os.write(int(sys.argv[-1]), b'{"torch_threads": %d}\\n' % sys.modules["torch"].get_num_threads())
+        continue
     os.write(int(sys.argv[-1]), b"{}\\n")
 """
 
@@ -233,6 +240,14 @@ def test_threads_are_as_many_as_a_new_process_would_have(start: Any, monkeypatch
     assert one.is_forked and one.facts["environment"]["OMP_NUM_THREADS"] == "1"
     assert (one.facts["torch_threads"], one.facts["pools"]) == (1, [1])
     assert start(OMP_NUM_THREADS="2").facts["torch_threads"] == 2
+
+
+def test_several_threads_are_not_started_before_a_wall_can_be_put_on(start: Any) -> None:
+    warm.warm_up(["numpy", "torch"], {})
+    three = start(OMP_NUM_THREADS="3")
+    assert three.is_forked and three.facts["tasks"] == 1
+    three.tell("heed")
+    assert three.next()["torch_threads"] == 3
 
 
 SPLIT = """

@@ -30,7 +30,7 @@ from proofmark.process.layout import read_layout, written
 from proofmark.process.lifetime import end_with, leave
 from proofmark.process.log_level import log_from
 from proofmark.process.slots import Slot
-from proofmark.process.threads import one_thread
+from proofmark.process.threads import heed_environment, one_thread
 from proofmark.process.warm.main import is_alone
 from proofmark.rules.config import EffectiveConfig
 from proofmark.vendor.contract import Vendor
@@ -176,6 +176,7 @@ class Server:
         log_from(config.host.log_level)
         model = _model(order, config) if order["weights"] else None
         self._tell(isolation=self._close_in(order, config).model_dump(mode="json"))
+        heed_environment()
         config = replace(config, host=replace(config.host, weights=None, data_dir=None, cache_dir=str(self._directory)))
         found = find_vendor(order["vendor"], Path(order["vendors_dir"]), config.host.device)
         self._own.append(found.directory)

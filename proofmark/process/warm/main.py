@@ -94,6 +94,7 @@ def _wait_for_birth(control: socket.socket) -> dict[str, Any]:
             os._exit(0)
         answer_read, answer_write = os.pipe()
         if (between := os.fork()) == 0:
+            _compute_as(orders["environment"])  # here: the pools' threads do not come along into what is forked
             if _has_forked():  # its end leaves its child to the session
                 os._exit(0)
             control.close()
@@ -129,9 +130,6 @@ def _become(orders: Mapping[str, Any], descriptors: Sequence[int]) -> None:
     for number, descriptor in enumerate(descriptors[:3]):
         os.dup2(descriptor, number)
         os.close(descriptor)
-    threads = environment.get(THREADS)
-    if threads != os.environ.get(THREADS):
-        _compute_with(int(threads or 1))
     os.environ.clear()
     os.environ.update(environment)
     _wear(environment.get(MARK, PLACEHOLDER))
@@ -143,12 +141,19 @@ def _become(orders: Mapping[str, Any], descriptors: Sequence[int]) -> None:
         sys.modules["numpy"].random.seed()
 
 
-def _compute_with(threads: int) -> None:
-    """Give the libraries that are loaded the number of threads that they would have found in the environment."""
+def _compute_as(environment: Mapping[str, str]) -> None:
+    """Give the libraries that are loaded the number of threads that they would have found in an environment.
+
+    Some start them at once. torch forgets its own when it is forked twice, so of several it is told behind the wall, by
+    `heed_environment`.
+    """
+    if (named := environment.get(THREADS)) == os.environ.get(THREADS):
+        return
+    threads = int(named or 1)
     if "numpy" in sys.modules:
         importlib.import_module("threadpoolctl").threadpool_limits(threads)
-    if "torch" in sys.modules:  # its MKL can't be found by others
-        sys.modules["torch"].set_num_threads(threads)
+    if "torch" in sys.modules and threads == 1:  # its MKL can't be found by others
+        sys.modules["torch"].set_num_threads(1)
 
 
 def _wear(mark: str) -> None:

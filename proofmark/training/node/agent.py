@@ -23,6 +23,7 @@ from proofmark.process.environment import let_pass
 from proofmark.process.lifetime import leave, remove_own_temporary_directory
 from proofmark.process.own_directory import remove
 from proofmark.process.quota import Quota
+from proofmark.process.warm.main import THREADS
 from proofmark.record.events import EventLog
 from proofmark.training.node.agent_forks import ALONE, fork_ranks
 from proofmark.training.node.feeders import Feeders
@@ -54,10 +55,11 @@ FACTOR = 3.0
 def main() -> int:
     """Run the node's ranks to their end; exit code 0 if all of them ended well."""
     spec, node = TrainingSpec.load(Path(sys.argv[1])), int(sys.argv[2])
-    os.environ |= {AGENT: str(os.getpid()), **(given := _environment(spec))}
-    let_pass(given)
+    os.environ |= {AGENT: str(os.getpid()), **(given := referee_environment_of(spec.config["host"]))}
+    let_pass([THREADS, *given])
     ends: dict[int, int] = {}
     watch = Watch(spec, node, fork_ranks(declared_of(spec.config["host"]), ends))
+    os.environ.setdefault(THREADS, _share(spec))  # now: what ranks are forked from computes as this process does
     fed = watch.feeders.start(Path(sys.argv[1]), ends)
     watch.log.write("agent_begin", **describe_host().model_dump())
     for name, pipes in ((OUTPUTS, watch.outputs), (EVENTS, watch.events)):
@@ -98,11 +100,9 @@ def _run(spec: TrainingSpec, node: int, watch: Watch, fed: bool) -> int:
     return 0
 
 
-def _environment(spec: TrainingSpec) -> dict[str, str]:
+def _share(spec: TrainingSpec) -> str:
     """Processes of one node share its cores, unless the user says otherwise."""
-    share = str(max(1, usable_cores() // spec.nproc))
-    threads = os.environ.get("OMP_NUM_THREADS", share)
-    return {"OMP_NUM_THREADS": threads, **referee_environment_of(spec.config["host"])}
+    return str(max(1, usable_cores() // spec.nproc))
 
 
 def _arguments(spec: TrainingSpec, node: int) -> list[str]:

@@ -11,6 +11,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 
 from proofmark.launch.spec import RunSpec
+from proofmark.process.threads import heed_environment
 from proofmark.process.warm.main import is_alone
 from proofmark.training.spec import AGENT
 from proofmark.vendor.isolation import COMPILED, NOT_ASKED_FOR, VendorPlace
@@ -74,6 +75,7 @@ def close_in(spec: RunSpec, own: Path, wall: Wall) -> Isolation:
     tempfile.tempdir = None
     if host["isolation"] != "wall":
         _load_extensions()
+        heed_environment()
         return Isolation.none(NOT_ASKED_FOR)
     is_alone()  # what it asks with ends the threads that an import has left
     os.environ.update(dict.fromkeys(COMPILED, str(own / "compiled")))
@@ -87,6 +89,7 @@ def close_in(spec: RunSpec, own: Path, wall: Wall) -> Isolation:
     )
     isolation = VendorPlace.of(spec.vendor, Path(spec.vendors_dir)).enter(wall)
     _load_extensions()
+    heed_environment()
     return isolation
 
 
