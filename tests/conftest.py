@@ -27,8 +27,8 @@ os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
 
 TEMPORARY = temporary.take(os.environ)
 
-# torch's threads wait for each other by spinning, which is fast alone; where threads outnumber the cores, each keeps the
-# others from what it waits for: three small trainings side by side took twenty times as long
+# torch's threads wait for each other by spinning, which is fast alone; where threads outnumber the cores, each keeps
+# the others from what it waits for: three small trainings side by side took twenty times as long
 os.environ.setdefault("GOMP_SPINCOUNT", "1000")
 
 # compile caches go to .cache, not to /tmp
