@@ -187,3 +187,26 @@ def test_sizes_of_a_model_that_others_call_otherwise_are_compared(tmp_path: Path
         "the case's own, the same here (model: n_embd)",
         "the case's own, the same here (schedule)",
     ]
+
+
+def test_what_an_engine_needs_is_told_and_what_it_loads_declared(tmp_path: Path) -> None:
+    engine = "inference/inference_engine/acme/forge.py"
+    needs = "import os, nonesuch.log\nfrom absent import logger\nfrom beside import one\nimport __main__\n"
+    loads = "        self.plan = config.exist_compiler_path\n"
+    beside = {"inference/inference_engine/acme/beside.py": "one = 1\n"}
+    text = FILES[engine].replace("        self.model =", f"{loads}        self.model =")
+    moved = again(tmp_path, {engine: needs + text, **beside})
+    told = {row.fate: row.why for row in rows(moved, engine)}
+    assert set(told) == {"taken over", "by hand"}
+    assert told["by hand"] == "it imports what is not installed here: nonesuch, absent"
+    assert 'consumes="model", loads_compiled=True)' in moved.files["vendors/acme/__init__.py"]
+    plain = again(tmp_path / "plain", {})
+    assert {row.fate for row in rows(plain, engine)} == {"taken over"}
+    assert "loads_compiled" not in plain.files["vendors/acme/__init__.py"]
+
+
+def test_settings_that_cannot_be_read_are_no_share_of_those_that_break_the_list(tmp_path: Path) -> None:
+    read = again(tmp_path, {}).check
+    assert read == again(tmp_path / "more", {f"{BERT}/config_Z100x4x8.py": "lr = (\n"}).check
+    empty = again(tmp_path / "empty", {f"{BERT}/config_Z100x4x8.py": "\n"}).check
+    assert (empty.files, empty.breaking) == (read.files + 1, read.breaking)

@@ -167,6 +167,7 @@ def vendor(directory: Path, *options: str) -> Any:
         ("options: ['-v/:/host']", "write it under mounts, as /opt/acme:/opt/acme:ro"),
         ("options: [--volume, '/var/run/docker.sock:/s']", "write it under mounts"),
         ("options: ['-e', A_VISIBLE_DEVICES=1]", "write it out, as --env=..."),
+        ("options: ['-e', ACME=1]", "with its value; others go into environment.yaml"),
         ("options: [--env=TOKEN=geheim]", "--env may be a variable ..._VISIBLE_DEVICES or"),
         ("options: [--env, HF_TOKEN]", "is more than a device needs"),
         ("options: [--device=/dev/sda]", "is the host's own"),

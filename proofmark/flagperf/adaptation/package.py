@@ -4,12 +4,21 @@ from __future__ import annotations
 
 import ast
 import re
+from importlib.util import find_spec
 from pathlib import Path
 
 from proofmark.flagperf.adaptation.environment_files import lowers_precision
 from proofmark.flagperf.adaptation.layout import class_name
 from proofmark.flagperf.adaptation.moved import Moved
-from proofmark.flagperf.adaptation.python_code import functions_of, names_in, returned_by, unreadable, variables_set
+from proofmark.flagperf.adaptation.python_code import (
+    attributes_in,
+    functions_of,
+    names_in,
+    packages_in,
+    returned_by,
+    unreadable,
+    variables_set,
+)
 from proofmark.flagperf.adaptation.python_literals import quoted
 from proofmark.rules.arithmetic import parse_product
 from proofmark.rules.strict_yaml import text_of
@@ -113,8 +122,9 @@ def move_package(moved: Moved) -> None:
 
 
 def _move_engines(moved: Moved) -> dict[str, str]:
-    """Each compiler's module as it is; whether it takes the exported file or the model."""
-    consumes = {}
+    """Each compiler's module as it is; what its declaration says: whether it takes the exported file or the model, and
+    whether it loads what it has compiled before."""
+    engines = {}
     root = moved.checkout.root
     for path in moved.checkout.engines:
         if why := unreadable(path, root):
@@ -128,14 +138,26 @@ def _move_engines(moved: Moved) -> dict[str, str]:
             moved.tell(path, 0, "", None, "by hand", why="defines no InferModel that can be called")
             continue
         target = f"{moved.package}/{path.stem}.py"
-        consumes[path.stem] = "onnx" if "onnx_path" in names_in(path, root) else "model"
+        loads = ", loads_compiled=True" if "exist_compiler_path" in attributes_in(path, root) else ""
+        engines[path.stem] = f'consumes="{"onnx" if "onnx_path" in names_in(path, root) else "model"}"{loads}'
         moved.files[target] = text_of(path, root)
         why = "answers are plain tensors; " + _of_foo_time(returned_by(path, root, "__call__"))
         moved.tell(path, 0, "", None, "taken over", here=target, why=why)
+        if missing := [name for name in packages_in(path, root) if not _is_there(name)]:
+            why = f"it imports what is not installed here: {', '.join(missing)}"
+            moved.tell(path, 0, "", None, "by hand", here=target, why=why)
         for name, value, line in variables_set(path, root):
             if lower := lowers_precision(value, name):
                 moved.tell(path, line, name, value, "by hand", here=target, why=f"it is set there as it was; {lower}")
-    return consumes
+    return engines
+
+
+def _is_there(package: str) -> bool:
+    """Whether a package could be imported here: it is not."""
+    try:
+        return find_spec(package) is not None
+    except ValueError:  # of one that is imported and has none
+        return True
 
 
 def _of_foo_time(returned: list[ast.expr]) -> str:
@@ -148,8 +170,8 @@ def _of_foo_time(returned: list[ast.expr]) -> str:
 def _write_skeleton(moved: Moved, engines: dict[str, str]) -> None:
     facts, vendor = moved.facts, moved.checkout.vendor
     moved.files.setdefault(f"{moved.package}/eager.py", EAGER)
-    consumes = {"eager": "model"} | engines
-    lines = [f'        "{name}": Compiler(PRECISIONS, consumes="{how}"),' for name, how in consumes.items()]
+    compilers = {"eager": 'consumes="model"'} | engines
+    lines = [f'        "{name}": Compiler(PRECISIONS, {how}),' for name, how in compilers.items()]
     precisions = sorted({"fp32"} | facts.precisions)
     moved.files[f"{moved.package}/__init__.py"] = SKELETON.format(
         vendor=vendor,

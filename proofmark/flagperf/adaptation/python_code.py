@@ -112,3 +112,28 @@ def names_in(path: Path, root: Path) -> set[str]:
     except (ConfigurationError, NotLiteral):
         return set()
     return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
+
+
+def attributes_in(path: Path, root: Path) -> set[str]:
+    """The names of all attributes that a file's code reads, whatever they are of."""
+    try:
+        tree = parsed(text_of(path, root))
+    except (ConfigurationError, NotLiteral):
+        return set()
+    return {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load)}
+
+
+def packages_in(path: Path, root: Path) -> list[str]:
+    """The packages that a file imports, those beside it left out, in the order of its lines."""
+    try:
+        tree = parsed(text_of(path, root))
+    except (ConfigurationError, NotLiteral):
+        return []
+    names = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and not node.level and node.module:
+            names.append(node.module)
+    tops = dict.fromkeys(name.partition(".")[0] for name in names)
+    return [name for name in tops if not any((path.parent / each).exists() for each in (name, f"{name}.py"))]

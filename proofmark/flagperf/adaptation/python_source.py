@@ -71,6 +71,11 @@ class PythonFile:
         """The values alone."""
         return {key: assigned.value for key, assigned in self.values.items()}
 
+    @property
+    def is_unread(self) -> bool:
+        """Whether nothing of it could be read: it is refused as a whole."""
+        return not self.values and any(not each.key and not each.line for each in self.refused)
+
     def put(self, name: str, value: Assigned) -> None:
         """Have a name's value."""
         before = self.values.get(name)

@@ -36,7 +36,7 @@ def move_trainings(moved: Moved) -> None:
         for name, path in folder.scale_files:
             file = read_python(path, moved.checkout.root, [moved.checkout.base_of(folder)])
             mine = {key: each for key, each in file.values.items() if not key.startswith("_")}
-            if standard.mutable is not None:
+            if standard.mutable is not None and not file.is_unread:
                 wrong = [key for key in mine if key not in standard.mutable]
                 files, breaking = files + 1, breaking + bool(wrong)
                 assignments, off = assignments + len(mine), off + len(wrong)

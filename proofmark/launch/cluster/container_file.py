@@ -33,7 +33,7 @@ OPTIONS = {
     "--security-opt": (r"label=disable", "label=disable"),
     "--env": (
         r"[A-Z][A-Z0-9_]*_(VISIBLE_DEVICES|DRIVER_CAPABILITIES)=[\w,.:-]+",
-        "a variable ..._VISIBLE_DEVICES or ..._DRIVER_CAPABILITIES with its value",
+        "a variable ..._VISIBLE_DEVICES or ..._DRIVER_CAPABILITIES with its value; others go into environment.yaml",
     ),
 }
 """What may stand under `options`, and how people say that. None of it can hold a secret: it stands in the record."""
@@ -89,11 +89,11 @@ def _is_option(word: str) -> str:
         raise ValueError(f"{word!r} is not among the options: {_INSTEAD[name]}")
     if name not in OPTIONS:
         raise ValueError(f"{word!r} is not among the options: {', '.join(OPTIONS)}")
-    if not word.startswith("--"):
-        raise ValueError(f"{word!r}: write it out, as {name}=...")
     allowed, told = OPTIONS[name]
     if not re.fullmatch(allowed, value):
         raise ValueError(f"{word!r} is more than a device needs: {name} may be {told}")
+    if not word.startswith("--"):
+        raise ValueError(f"{word!r}: write it out, as {name}=...")
     if name == "--device":
         _is_device(value)
     return word
