@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any
 
 from proofmark.gate.decision import Policy, Rates
 from proofmark.gate.race import Race, Raced, Side, SideLost
+from proofmark.process.memory import keep_freed
 from proofmark.record.compared import Outcome
 
 if TYPE_CHECKING:
@@ -76,6 +77,7 @@ class Process:
 
 
 def _serve(connection: Connection, case: str, slower: float) -> None:
+    keep_freed()
     log = _Last()
     rounds = _rounds(case, slower, log)
     connection.send({})

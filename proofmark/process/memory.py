@@ -1,8 +1,48 @@
-"""Peak resident memory of a process, where the kernel tells."""
+"""Memory of a process: its peak, where the kernel tells, and that what it has freed stays its own."""
 
 from __future__ import annotations
 
+import ctypes
+import os
 from pathlib import Path
+
+M_TRIM_THRESHOLD, M_TOP_PAD, M_MMAP_THRESHOLD = -1, -2, -3
+"""Of glibc's malloc.h."""
+
+NEVER = (1 << 31) - 1
+"""Free bytes at a heap's end from which on they go back to the kernel: as many as can be said."""
+
+AT_ONCE = 64 << 20
+"""Bytes by which a heap grows."""
+
+APART = 1 << 30
+"""Bytes from which on a block is the kernel's, and goes back to it when it is freed."""
+
+DECIDED = ("MALLOC_", "GLIBC_TUNABLES")
+"""How the names of variables begin by which a user or a vendor has decided over the allocator."""
+
+
+def keep_freed() -> None:
+    """Have the allocator keep what is freed, for the next call to have it.
+
+    As it comes, glibc gives the end of its heap back when much of it is free, and every page of it costs a fault when it
+    is asked for again. Whether a call's tensors lie at the end is chance, and stays so for as long as a process lasts: one
+    process in four ran bert's embedded model a third faster than the others, and a process could change from one state
+    to the other between two rounds. Where there is no glibc, or a variable of its has been set, nothing is changed.
+    """
+    if any(name.startswith(DECIDED) for name in os.environ):
+        return
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt is not None:
+        for parameter, value in ((M_TRIM_THRESHOLD, NEVER), (M_TOP_PAD, AT_ONCE), (M_MMAP_THRESHOLD, APART)):
+            mallopt(parameter, value)
+
+
+def give_back_freed() -> None:
+    """Return what is free now: what was needed once, to load or to compile, is none of what comes after."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:
+        trim(0)
 
 
 def reset_peak(process: int | str = "self") -> None:

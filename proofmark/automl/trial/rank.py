@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from proofmark.automl.trial.failing import told
 from proofmark.automl.trial.spec import MOMENTUM, WEIGHTS, Begin, TrialSpec
 from proofmark.process.lifetime import end_with
+from proofmark.process.memory import keep_freed
 from proofmark.record.events import EventLog
 from proofmark.rules.config import EffectiveConfig
 from proofmark.training.logs.rank_log import ISOLATED
@@ -38,6 +39,7 @@ DEADLINE = "PROOFMARK_TRIAL_DEADLINE"
 def main() -> int:
     """Train; what a rank has to say of a failure stands in the trial's own log."""
     end_with(int(os.environ[AGENT]))
+    keep_freed()
     faulthandler.enable()
     spec, rank = TrialSpec.load(Path(sys.argv[1])), int(os.environ.get("RANK", "0"))
     trial_log = EventLog(dictated(EVENTS, rank))

@@ -29,6 +29,7 @@ from proofmark.measuring.window import Compute, check_answer
 from proofmark.process.layout import read_layout, written
 from proofmark.process.lifetime import end_with, leave
 from proofmark.process.log_level import log_from
+from proofmark.process.memory import give_back_freed, keep_freed
 from proofmark.process.slots import Slot
 from proofmark.process.threads import heed_environment, one_thread
 from proofmark.process.warm.main import is_alone
@@ -50,6 +51,7 @@ def main() -> None:
     """Serve the referee at the other end of the socket until that closes it."""
     parent, directory, descriptor = int(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3])
     end_with(parent)
+    keep_freed()
     _keep_only(descriptor)
     faulthandler.enable()
     faulthandler.register(signal.SIGUSR1, all_threads=True)
@@ -189,6 +191,7 @@ class Server:
             make: Callable[..., Compute] = found.infer_model(order["compiler"])
             self._compute = make(config, order["onnx"] and Path(order["onnx"]), model)
             declared = _foo_time_reason(make)
+        give_back_freed()
         return {"foo_time_reason": declared}
 
     def _close_in(self, order: dict[str, Any], config: EffectiveConfig) -> Isolation:

@@ -21,6 +21,7 @@ from proofmark.inference.steps.pipeline import Pipeline
 from proofmark.plain_json import plain_text
 from proofmark.process.lifetime import end_own_group, leave
 from proofmark.process.log_level import log_from
+from proofmark.process.memory import keep_freed
 from proofmark.process.warm.modules import split_off
 from proofmark.rules.config import EffectiveConfig
 from proofmark.vendor.introduction import introduced
@@ -28,6 +29,7 @@ from proofmark.vendor.introduction import introduced
 
 def main() -> None:
     """Read commands until the parent says stop; if the parent is gone, take the group along."""
+    keep_freed()
     split_off(("torch",))  # what engines are forked from: nothing of the case is here yet, and no thread
     faulthandler.enable()
     signal.signal(signal.SIGINT, signal.SIG_IGN)

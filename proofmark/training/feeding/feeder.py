@@ -28,6 +28,7 @@ from proofmark.errors import ProofmarkError, StepError
 from proofmark.process.layout import read_layout, written
 from proofmark.process.lifetime import end_with, leave
 from proofmark.process.log_level import log_from
+from proofmark.process.memory import keep_freed
 from proofmark.process.slots import Pool, Slot
 from proofmark.rules.config import EffectiveConfig
 from proofmark.training.feeding import words
@@ -163,6 +164,7 @@ class Feeder:
 def main() -> NoReturn:
     """Feed one rank, to its end."""
     end_with(int(os.environ[AGENT]))
+    keep_freed()
     faulthandler.enable()
     faulthandler.register(signal.SIGUSR1, all_threads=True)
     os.environ[AUTOLOAD] = "0"  # extensions are vendors' code

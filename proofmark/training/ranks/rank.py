@@ -18,6 +18,7 @@ from typing import Any, NoReturn
 from proofmark.errors import ProofmarkError
 from proofmark.process.lifetime import end_with
 from proofmark.process.log_level import log_from
+from proofmark.process.memory import keep_freed
 from proofmark.record.events import EventLog
 from proofmark.rules.config import EffectiveConfig
 from proofmark.training.logs.rank_log import ISOLATED
@@ -32,6 +33,7 @@ from proofmark.wall.isolation import Isolation
 def main() -> None:
     """Train, and leave behind why not, if not."""
     end_with(int(os.environ[AGENT]))
+    keep_freed()
     spec, rank = TrainingSpec.load(Path(sys.argv[1])), int(os.environ["RANK"])
     node = spec.node_directory(int(sys.argv[2]))
     sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
