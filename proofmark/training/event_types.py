@@ -108,6 +108,7 @@ class _Hang(Typed):
     phase: Text
     seconds: Seconds
     position: Annotated[list[int | bool], Field(min_length=3, max_length=3)]
+    loaders: NotRequired[Text]
 
 
 class Reason(Typed):

@@ -79,7 +79,7 @@ def again(folder: Path, files: dict[str, str], vendor: str = "acme") -> Moved:
         ("training/acme/wav2vec2-pytorch", "", "unknown", "it has bert, cpm, glm, resnet50"),
         ("training/acme/bert-paddle", "", "unknown", "only pytorch is here"),
         ("inference/configs/vit_l_16", "", "renamed", "inference/vit"),
-        ("inference/configs/vit_l_16/configurations.yaml", "flops", "redundant", "theirs 61600000000.0, here"),
+        ("inference/configs/vit_l_16/configurations.yaml", "flops", "differs", "theirs 61600000000.0, here"),
         ("inference/configs/vit_l_16/configurations.yaml", "batch_size", "redundant", "the same here"),
         (
             "inference/configs/vit_l_16/vendor_config/acme_configurations.yaml",
@@ -97,7 +97,7 @@ def again(folder: Path, files: dict[str, str], vendor: str = "acme") -> Moved:
         (
             "inference/configs/bertLarge/configurations.yaml",
             "compiler",
-            "redundant",
+            "differs",
             "the case's own: theirs 'tensorrt'",
         ),
         ("inference/configs/host.yaml", "CASES: bertLarge:pytorch_1.13", "renamed", "bert:pytorch_1.13"),

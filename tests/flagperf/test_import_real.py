@@ -69,6 +69,7 @@ def test_what_an_inference_case_shares_is_not_written_as_the_vendors(tmp_path: P
     assert {row.key: row.fate for row in told} == {
         **dict.fromkeys(shared.replace(": ", "\n").split("\n")[:-1:2], "redundant"),
         "batch_size": "taken over",
+        **dict.fromkeys(("log_freq", "flops"), "differs"),
     }
     written = yaml.safe_load(moved.files["vendors/acme/configs/inference/vit.yaml"])
     assert set(written) == {"repeat", "forge_tmp_path", "batch_size"} and written["repeat"] == 5

@@ -105,7 +105,7 @@ AGENT = [
     ("agent_begin", HOST_FACTS),
     ("rank_died", {"rank": 1, "code": -9, "died": 1790000000}),
     ("hang", HANG),
-    ("hang", {**HANG, "rank": 1, "position": [4, 3, True]}),
+    ("hang", {**HANG, "rank": 1, "position": [4, 3, True], "loaders": "num_workers is 16"}),
     ("monitor_failed", {"reason": "it ended"}),
     ("stopped", {}),
 ]

@@ -23,6 +23,7 @@ from proofmark.training.logs.failure import QUOTED, _hang, _Names
 from proofmark.training.logs.outside import clock_checks
 from proofmark.training.logs.rank_log import RankLog
 from proofmark.training.logs.seed_run import _figures, _reached
+from proofmark.vendor.hardware.machine import too_many_loaders
 from tests.training_records import passed
 
 PLAIN = st.none() | st.booleans() | st.integers(-(2**80), 2**80) | st.floats(allow_nan=False, allow_infinity=False)
@@ -108,6 +109,17 @@ def test_a_hang_of_thousands_is_told_in_a_few_lines(tmp_path: Path) -> None:
     assert f"{100 - QUOTED} more ranks hung there; waiting for it: rank 100, 101" in failure.cause
     assert failure.cause.endswith(f"and {8092 - QUOTED} more")
     assert failure.last_lines.splitlines() == [f"stack of {rank}" for rank in range(QUOTED)]
+
+
+def test_a_hang_of_more_loaders_than_cores_says_so_once(tmp_path: Path) -> None:
+    why = too_many_loaders({"num_workers": 5000})
+    hung = [
+        {"rank": rank, "position": (7, 2, False), "phase": "data", "step": 7, "seconds": 30.0, "loaders": why}
+        for rank in range(3)
+    ]
+    cause = _hang(tmp_path, hung, _Names(tmp_path, ())).cause
+    assert why.startswith("num_workers is 5000, and there are ") and cause.count(why) == 1
+    assert not too_many_loaders({"num_workers": 0}) and not too_many_loaders({})
 
 
 @pytest.mark.parametrize("cut, steps", [(0, 8), (1, None), (2, None)])

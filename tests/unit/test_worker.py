@@ -71,8 +71,10 @@ def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     (tmp_path / "proofmark/inference/node/worker_main.py").write_text(CHILD)
     made: list[CaseWorker] = []
 
-    def start(case_class: str = "Net", patience: Patience | None = None) -> CaseWorker:
-        spec = WorkerSpec("m", case_class, "acme", {}, "vendors", None, {}, str(tmp_path), (str(tmp_path),))
+    def start(
+        case_class: str = "Net", patience: Patience | None = None, config: dict[str, Any] | None = None
+    ) -> CaseWorker:
+        spec = WorkerSpec("m", case_class, "acme", {}, "vendors", None, config or {}, str(tmp_path), (str(tmp_path),))
         made.append(CaseWorker(spec, {"WORKER": str(tmp_path)}, patience))
         return made[-1]
 
@@ -198,6 +200,12 @@ def test_a_hang_is_told_with_where_it_was(
     for told in (lost.value.detail or "", (tmp_path / "worker.log").read_text()):
         assert "most recent call first" in told and "worker_main.py" in told
     assert not living(tmp_path)
+
+
+def test_a_hang_of_more_loaders_than_cores_says_so(make: Any) -> None:
+    child = make(patience=Patience(hang=0.5), config={"configurations": {"num_workers": 5000}})
+    with pytest.raises(WorkerLost, match=r"num_workers is 5000, and there are \d+ cores: try --set num_workers="):
+        child.run("stops:calls", None, nothing)
 
 
 @pytest.mark.quiet

@@ -12,11 +12,12 @@ from typing import Any, Literal
 from proofmark.errors import harmless
 from proofmark.literal import literal
 
-Fate = Literal["taken over", "renamed", "redundant", "illegal", "unknown", "refused", "by hand"]
+Fate = Literal["taken over", "renamed", "redundant", "differs", "illegal", "unknown", "refused", "by hand"]
 FATES: dict[Fate, str] = {
     "taken over": "stands in our file under the same name",
     "renamed": "stands in our file under our name for it",
     "redundant": "is what the case, or the suite, does anyway",
+    "differs": "is the case's own to say, which says otherwise here; both values are told",
     "illegal": "may not be set here; the rule is told",
     "unknown": "nothing here has a use for it",
     "refused": "is no literal value, so it was not read; write the value in its place",

@@ -45,10 +45,10 @@ def fate_of_shared(moved: Moved, case: OurCase, key: str, value: Any) -> tuple[F
     ours, theirs = ours_of(case, key, value)
     if ours is not None:
         setting = case.file.settings[ours]
-        return "redundant", _compared(case, key, ours, setting.normalise(theirs), setting.value)
+        return _compared(case, key, ours, setting.normalise(theirs), setting.value)
     found = _of_the_task(case, key)
     if found is not None:
-        return "redundant", _compared(case, key, found[0], value, found[1])
+        return _compared(case, key, found[0], value, found[1])
     what = case.held(moved.checkout.vendor, {key: value}).wrong.get(key, (False, ""))[1]
     if "reserved name" in what or "host setting" in what:
         return "redundant", what
@@ -58,7 +58,7 @@ def fate_of_shared(moved: Moved, case: OurCase, key: str, value: Any) -> tuple[F
 def same_as_the_task(case: OurCase, key: str, value: Any) -> str:
     """Why a vendor need not say a parameter of the task: it is so here; empty where it is not."""
     found = _of_the_task(case, key)
-    return _compared(case, key, found[0], value, found[1]) if found and _same(value, found[1]) else ""
+    return _compared(case, key, found[0], value, found[1])[1] if found and _same(value, found[1]) else ""
 
 
 def _of_the_task(case: OurCase, key: str) -> tuple[str, Any] | None:
@@ -73,12 +73,12 @@ def _of_the_task(case: OurCase, key: str) -> tuple[str, Any] | None:
     return None if name is None else (name, parameters[name])
 
 
-def _compared(case: OurCase, key: str, ours: str, theirs: Any, here: Any) -> str:
+def _compared(case: OurCase, key: str, ours: str, theirs: Any, here: Any) -> tuple[Fate, str]:
     named = "" if ours == key else f"{ours} "
     if _same(theirs, here):
-        return f"the case's own, the same here{f' ({ours})' if named else ''}"
+        return "redundant", f"the case's own, the same here{f' ({ours})' if named else ''}"
     here = list(here) if isinstance(here, tuple) else here
-    return f"the case's own: theirs {shown(theirs)}, here {named}{shown(here)} in profile {case.file.profile}"
+    return "differs", f"the case's own: theirs {shown(theirs)}, here {named}{shown(here)} in profile {case.file.profile}"
 
 
 def _same(theirs: Any, here: Any) -> bool:

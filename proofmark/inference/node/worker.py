@@ -22,6 +22,7 @@ from proofmark.process.child import Child
 from proofmark.process.quota import Quota
 from proofmark.process.silence import Listener, Patience
 from proofmark.rules.config import HostSettings
+from proofmark.vendor.hardware.machine import too_many_loaders
 
 DETAIL = 20_000
 """Bytes of its stacks that are kept."""
@@ -72,6 +73,7 @@ class CaseWorker:
         imports: Sequence[str] = (),
     ) -> None:
         self._listener = Listener(patience or Patience())
+        self._loaders = too_many_loaders(spec.config.get("configurations", {}))
         most = spec.config.get("host", {}).get("own_directory", HostSettings.own_directory) * (1 << 30)
         self._quota = Quota([Path(spec.run_dir) / "engine"], most)
         self._answers = AnswerPipe(LONGEST)
@@ -144,6 +146,7 @@ class CaseWorker:
         """Let the child write its stacks into its log, then end it."""
         stacks = self.child.stacks()
         self.kill()
+        reason = "; ".join(filter(None, (reason, self._loaders)))
         raise WorkerLost(
             f"{reason}; where it was is in worker.log", stacks[-DETAIL:].decode("utf-8", "replace") or None
         )

@@ -110,6 +110,7 @@ def _hang(directory: Path, hung: Sequence[Event], names: _Names) -> Failure:
     if waiting:
         more = f" and {len(waiting) - QUOTED} more" if len(waiting) > QUOTED else ""
         sentences.append(f"waiting for it: rank {', '.join(map(str, waiting[:QUOTED]))}{more}")
+    sentences += dict.fromkeys(event["loaders"] for event in behind if "loaders" in event)
     ranks = tuple(event["rank"] for event in behind)
     lines = "\n".join(_tail(directory, rank, STACKS) for rank in ranks[:QUOTED])
     return Failure(ranks=ranks, cause="; ".join(sentences), last_lines=lines)

@@ -34,7 +34,7 @@ from proofmark.training.outside.examination import examine
 from proofmark.training.ranks.heartbeat import PHASES, SETUP, Heartbeat, read_heartbeat
 from proofmark.training.spec import AGENT, EVENTS, OUTPUTS, TrainingSpec
 from proofmark.vendor.environment import declared_of, referee_environment_of
-from proofmark.vendor.hardware.machine import describe_host, usable_cores
+from proofmark.vendor.hardware.machine import describe_host, too_many_loaders, usable_cores
 
 WAITING = ("torch/distributed/", "torch/nn/parallel/", "torch/autograd/graph.py")
 """Files of torch in which a rank waits for the others."""
@@ -128,6 +128,7 @@ class Watch:
         self._ranks = range(node * spec.nproc, (node + 1) * spec.nproc)
         self._nnodes, self._timeout, self._setup_timeout = spec.nnodes, spec.hang_timeout, spec.setup_timeout
         self._longest: dict[str, float] = {}
+        self._loaders = too_many_loaders(spec.config["configurations"])
         self.outputs = {rank: CappedLog(self._directory / f"rank{rank}.log") for rank in self._ranks}
         self.events = {rank: Dictation(self._directory / f"rank{rank}.jsonl") for rank in self._ranks}
         self._own = [spec.own_directory(node, local) for local in range(spec.nproc)]
@@ -207,7 +208,8 @@ class Watch:
         )
         for rank, heartbeat in heartbeats.items():
             last_sign = {"step": heartbeat.step, "phase": heartbeat.phase, "seconds": now - heartbeat.since}
-            self.log.write("hang", rank=rank, **last_sign, position=position[rank])
+            loaders = {"loaders": self._loaders} if self._loaders and heartbeat.phase in FED else {}
+            self.log.write("hang", rank=rank, **last_sign, position=position[rank], **loaders)
         if self._nnodes > 1 and all(waiting for _, _, waiting in position.values()):
             time.sleep(ELSEWHERE)
         self.end_ranks()

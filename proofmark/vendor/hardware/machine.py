@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import Any
 
 import psutil
 
@@ -19,6 +20,15 @@ from proofmark.record.parts import Host, Known
 def usable_cores() -> int:
     """Cores that this process may run on."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def too_many_loaders(config: Mapping[str, Any]) -> str:
+    """What a run that was too slow is told of a configuration whose `num_workers` are more than the cores of this
+    machine; empty where they are not."""
+    workers, cores = config.get("num_workers"), usable_cores()
+    if not isinstance(workers, int) or workers <= cores:
+        return ""
+    return f"num_workers is {workers}, and there are {cores} cores: try --set num_workers={cores}"
 
 
 def processor_name() -> str:
