@@ -25,10 +25,10 @@ DECIDED = ("MALLOC_", "GLIBC_TUNABLES")
 def keep_freed() -> None:
     """Have the allocator keep what is freed, for the next call to have it.
 
-    As it comes, glibc gives the end of its heap back when much of it is free, and every page of it costs a fault when it
-    is asked for again. Whether a call's tensors lie at the end is chance, and stays so for as long as a process lasts: one
-    process in four ran bert's embedded model a third faster than the others, and a process could change from one state
-    to the other between two rounds. Where there is no glibc, or a variable of its has been set, nothing is changed.
+    As it comes, glibc gives the end of its heap back when much of it is free, and every page of it costs a fault when
+    it is asked for again. Whether a call's tensors lie at the end is chance, and lasts as long as a process: of five
+    that ran bert's embedded model one was a third faster than the others, and some changed from one state to the other
+    between two rounds. Where there is no glibc, or a variable of its has been set, nothing is changed.
     """
     if any(name.startswith(DECIDED) for name in os.environ):
         return

@@ -78,7 +78,8 @@ def _compared(case: OurCase, key: str, ours: str, theirs: Any, here: Any) -> tup
     if _same(theirs, here):
         return "redundant", f"the case's own, the same here{f' ({ours})' if named else ''}"
     here = list(here) if isinstance(here, tuple) else here
-    return "differs", f"the case's own: theirs {shown(theirs)}, here {named}{shown(here)} in profile {case.file.profile}"
+    profile = case.file.profile
+    return "differs", f"the case's own: theirs {shown(theirs)}, here {named}{shown(here)} in profile {profile}"
 
 
 def _same(theirs: Any, here: Any) -> bool:
