@@ -27,7 +27,7 @@ def keep_freed() -> None:
 
     As it comes, glibc gives the end of its heap back when much of it is free, and every page of it costs a fault when
     it is asked for again. Whether a call's tensors lie at the end is chance, and lasts as long as a process: of five
-    that ran bert's embedded model one was a third faster than the others, and some changed from one state to the other
+    that ran one small model one was a third faster than the others, and some changed from one state to the other
     between two rounds. Where there is no glibc, or a variable of its has been set, nothing is changed.
     """
     if any(name.startswith(DECIDED) for name in os.environ):

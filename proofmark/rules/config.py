@@ -23,7 +23,8 @@ class HostSettings:
 
     `artifact_dir` is where a compiler may leave its compiled engine, `device` what --device asked of the vendor,
     `isolation` whether vendors' code runs behind a wall where the kernel has one, `own_directory` how many GiB each of
-    its processes may keep in a directory of its own, `environment` the variables that the vendor declares for the
+    its processes may keep in a directory of its own, `engine_user` whose processes engines are, None for the session's
+    own user, `environment` the variables that the vendor declares for the
     case's processes, `flops_convention` by whose FLOPs MFU is shown too, `log_level` from which level on those
     processes print what is logged in them, `validated_onnx` the SHA-256 of the ONNX file whose model an earlier run
     vouches for.
@@ -36,6 +37,7 @@ class HostSettings:
     device: str | None = None
     isolation: Literal["wall", "process"] = "wall"
     own_directory: float = 256.0
+    engine_user: str | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
     flops_convention: Literal["counted", "flagperf"] = "counted"
     log_level: LogLevel | None = None

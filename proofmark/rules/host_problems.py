@@ -31,12 +31,16 @@ def host_problems(config: EffectiveConfig, here: bool = True) -> list[Problem]:
     return problems
 
 
-def convention_problems(config: EffectiveConfig) -> list[Problem]:
-    """Of a suite that has no figure by another's FLOPs, what is wrong with asking for it."""
-    if config.host.flops_convention == "counted":
-        return []
-    what = f"suite {config.suite} has no MFU by FlagPerf's FLOPs, which are inference's: leave it out"
-    return [Problem("--flops-convention", "", what)]
+def problems_without_engines(config: EffectiveConfig) -> list[Problem]:
+    """Of a suite that has no engines, and no figure by another's FLOPs, what is wrong with asking for these."""
+    problems = []
+    if config.host.flops_convention != "counted":
+        what = f"suite {config.suite} has no MFU by FlagPerf's FLOPs, which are inference's: leave it out"
+        problems.append(Problem("--flops-convention", "", what))
+    if config.host.engine_user is not None:
+        what = f"suite {config.suite} has no engines, whose user it would be: leave it out"
+        problems.append(Problem("--engine-user", "", what))
+    return problems
 
 
 def _unusable(directory: Path) -> str | None:

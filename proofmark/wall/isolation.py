@@ -26,6 +26,7 @@ class Isolation(BaseModel):
         default="open",
         description="`asked for`: the vendor's own file wants it; `between ranks`: TCP, which they need to be several",
     )
+    user: str | None = Field(default=None, description="whose process it is, where that is another than the referee")
     devices: tuple[str, ...] = Field(default=(), description="device files that can be used")
     gaps: tuple[str, ...] = Field(default=(), description="what is not closed, each with its reason")
 

@@ -14,7 +14,7 @@ from proofmark.automl.search.running import IMPORTED
 from proofmark.errors import ConfigurationError, Problem
 from proofmark.record.figures import Figure
 from proofmark.rules.config import EffectiveConfig
-from proofmark.rules.host_problems import convention_problems, host_problems
+from proofmark.rules.host_problems import host_problems, problems_without_engines
 from proofmark.suite import RESUME, Suite
 from proofmark.verdict.stages import Stage
 from suites.automl.layout import layout_problems
@@ -62,7 +62,7 @@ class AutoMLSuite(Suite):
             what = f"case {config.case} is searched for {where}"
             return [Problem("--launcher", "", what)]
         problems = host_problems(config, here) or layout_problems(config)
-        return [*convention_problems(config), *problems, *_with_init_models(config)]
+        return [*problems_without_engines(config), *problems, *_with_init_models(config)]
 
     def stages(self, record: AutoMLRecord) -> Iterable[Stage]:
         """All rules of validity."""

@@ -9,7 +9,7 @@ from proofmark.errors import Problem
 from proofmark.record.comparison import Comparison
 from proofmark.record.figures import Figure
 from proofmark.rules.config import EffectiveConfig, Resolution
-from proofmark.rules.host_problems import convention_problems, host_problems
+from proofmark.rules.host_problems import host_problems, problems_without_engines
 from proofmark.rules.scale import Scale
 from proofmark.suite import RESUME, Suite
 from proofmark.training.case import TrainingCase
@@ -57,7 +57,7 @@ class TrainingSuite(Suite):
         if config.host.weights and not config.initial_weights:
             what = f"case {config.case}, profile {config.profile}, is trained from fresh weights: leave it out"
             return [Problem("--weights", "", what)]
-        return [*convention_problems(config), *host_problems(config, here)]
+        return [*problems_without_engines(config), *host_problems(config, here)]
 
     def stages(self, record: TrainingRecord) -> Iterable[Stage]:
         """Honesty, the target, disturbances."""

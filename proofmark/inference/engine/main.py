@@ -38,6 +38,7 @@ from proofmark.vendor.contract import Vendor
 from proofmark.vendor.isolation import COMPILED, NOT_ASKED_FOR, VendorPlace
 from proofmark.vendor.registry import find_vendor
 from proofmark.wall.isolation import Isolation
+from proofmark.wall.other_user import become
 from proofmark.wall.wall import Wall
 
 if TYPE_CHECKING:
@@ -195,10 +196,16 @@ class Server:
         return {"foo_time_reason": declared}
 
     def _close_in(self, order: dict[str, Any], config: EffectiveConfig) -> Isolation:
-        """Put on the wall, if there is to be one: the process has one thread, and has run no code of the vendor's."""
-        if config.host.isolation != "wall":
-            return Isolation.none(NOT_ASKED_FOR)
+        """Become another user's, and put on the wall, if that is to be: the process has one thread, and has run no code
+        of the vendor's."""
         is_alone()  # what it asks with ends the threads that an import has left
+        user = config.host.engine_user
+        if user is not None:
+            become(user, self._directory)
+        wall = self._walled(order, config) if config.host.isolation == "wall" else Isolation.none(NOT_ASKED_FOR)
+        return wall.model_copy(update={"user": user})
+
+    def _walled(self, order: dict[str, Any], config: EffectiveConfig) -> Isolation:
         os.environ.update(dict.fromkeys(COMPILED, str(self._directory / "compiled")))
         files = [order["onnx"], config.exist_compiler_path]
         place = VendorPlace.of(order["vendor"], Path(order["vendors_dir"]))
