@@ -1,7 +1,8 @@
 """`make honest RUNS=N`: how often the honesty checks accuse engines that are honest. The right answer is never.
 
 Each engine that runs on this CPU is compiled anew for every ten runs, in a process of its own, one at a time. Every run
-is the case's whole engine step, the honesty round among its timed rounds; each process ends with the audit.
+is the case's whole engine step, the honesty round among its timed rounds; each process ends with the audit. Rounds are
+shorter than a profile's: they have fewer batches, of which it is the harder to tell that an engine is honest.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ import tempfile
 import time
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from proofmark.inference.case import InferenceParameters
@@ -43,14 +46,15 @@ def main() -> None:
     """Print one line per engine: runs, accusations, and the figure of each check that came nearest to its bound."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=200, help="runs of each engine (200)")
+    parser.add_argument("--seconds", type=float, default=0.3, help="of compute that a round lasts at least (0.3)")
     parser.add_argument("--only", default="", metavar="TEXT", help="only vendor/compiler/precision that have it")
     arguments = parser.parse_args()
     for engine in ENGINES:
         if arguments.only in "/".join(engine):
-            _accusations(engine, arguments.runs)
+            _accusations(engine, arguments.runs, arguments.seconds)
 
 
-def _accusations(engine: Engine, runs: int) -> None:
+def _accusations(engine: Engine, runs: int, seconds: float) -> None:
     """Run an engine so often, and print what it was accused of."""
     accused: collections.Counter[str] = collections.Counter()
     disturbed = 0
@@ -59,7 +63,7 @@ def _accusations(engine: Engine, runs: int) -> None:
     spawn = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(1, mp_context=spawn, max_tasks_per_child=1) as pool:
         counts = [min(AT_ONCE, runs - start) for start in range(0, runs, AT_ONCE)]
-        for told, busy, figures in pool.map(_held, [engine] * len(counts), counts):
+        for told, busy, figures in pool.map(partial(_held, engine, seconds), counts):
             accused.update(told)
             disturbed += len(busy)
             for check, figure in figures:
@@ -72,11 +76,11 @@ def _accusations(engine: Engine, runs: int) -> None:
     print("  highest: " + ", ".join(f"{check} {figure:.3g}" for check, figure in sorted(worst.items())), flush=True)
 
 
-def _held(engine: Engine, runs: int) -> tuple[list[str], list[str], list[tuple[str, float]]]:
+def _held(engine: Engine, seconds: float, runs: int) -> tuple[list[str], list[str], list[tuple[str, float]]]:
     """Accusations, what showed a busy machine, and the figures of all checks, of one compilation of an engine."""
     with tempfile.TemporaryDirectory() as folder:
         log = EventLog(Path(folder) / "events.jsonl")
-        pipeline = _pipeline(engine, Path(folder), log)
+        pipeline = _pipeline(engine, seconds, Path(folder), log)
         steps = ["data_and_model", "export", "compile", *["engine_inference"] * runs, "audit"]
         for step in steps:
             outcome = pipeline.run(step)
@@ -87,7 +91,7 @@ def _held(engine: Engine, runs: int) -> tuple[list[str], list[str], list[tuple[s
         return _told(log.path, "dishonest"), _told(log.path, "disturbed"), list(_figures(log.path))
 
 
-def _pipeline(engine: Engine, folder: Path, log: EventLog) -> Pipeline:
+def _pipeline(engine: Engine, seconds: float, folder: Path, log: EventLog) -> Pipeline:
     vendor, compiler, precision = engine
     found = find_vendor(vendor, ROOT / "vendors")
     case = TestBert()
@@ -97,6 +101,7 @@ def _pipeline(engine: Engine, folder: Path, log: EventLog) -> Pipeline:
     layer = OverrideLayer("benchmark", {"compiler": compiler, "precision": precision})
     host = HostSettings(cache_dir=str(ROOT / ".cache"))
     config = resolve(case_file, vendor, [layer], found.vendor.default_compiler, host).config
+    config = replace(config, configurations={**config.configurations, "min_seconds": seconds})
     engines = Engines((TestBert.__module__, TestBert.__qualname__), found, config, folder / "engine")
     return Pipeline(case, found, found.compiler(compiler)[1], config, folder, log, lambda **_: None, engines)
 

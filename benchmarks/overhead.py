@@ -27,6 +27,7 @@ from proofmark.inference.timing.loop import timed_round
 from proofmark.measuring.window import Compute, run_window
 from proofmark.metric import Mean
 from proofmark.monitoring.monitor import MonitorProcess
+from proofmark.process.memory import keep_freed
 from proofmark.record.events import EventLog
 from proofmark.rules.case_file import load_case_file
 from proofmark.rules.config import EffectiveConfig, HostSettings, resolve
@@ -42,6 +43,7 @@ Times = tuple[float, float]
 
 def main() -> None:
     """Print one line per ratio."""
+    keep_freed()  # as what it is held against does
     case = TestResNet50()
     config = _config(case, "onnxruntime")
     loader = case.build_dataloader(config)

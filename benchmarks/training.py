@@ -21,6 +21,7 @@ import torch.distributed as dist
 
 from benchmarks.overhead import ROOT, quartiles
 from proofmark.process.lifetime import heap_left_alone
+from proofmark.process.memory import keep_freed
 from proofmark.process.warm.modules import split_off
 from proofmark.record.events import EventLog, read_events
 from proofmark.rules.case_file import load_case_file
@@ -57,6 +58,7 @@ class Small(TestResNet50):
 
 def main() -> None:
     """Print one line per figure."""
+    keep_freed()  # as a rank does
     os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "0", "RANK": "0", "WORLD_SIZE": "1"}
     os.environ |= {AGENT: str(os.getpid()), "PYTHONPATH": os.pathsep.join(sys.path)}
     split_off(IMPORTED)  # feeders are forked from there

@@ -92,6 +92,8 @@ def _wait_for_birth(control: socket.socket) -> dict[str, Any]:
         if not fit:
             control.send(b"0")
             os._exit(0)
+        if "module" not in orders:  # that was all
+            continue
         answer_read, answer_write = os.pipe()
         if (between := os.fork()) == 0:
             _compute_as(orders["environment"])  # here: the pools' threads do not come along into what is forked

@@ -71,7 +71,7 @@ class Warm:
     ) -> None:
         """Take over one that began with `environment` and serves at the other end of `control`, for these surroundings
         or for any."""
-        self.modules: Sequence[str] = ()
+        self._modules: Sequence[str] = ()
         self._control, self._process, self._surroundings = control, process, surroundings
         self._environment = dict(environment)
         self._control.settimeout(PATIENCE)
@@ -139,6 +139,14 @@ class Warm:
         """Its process."""
         return self._process.pid
 
+    def prepare(self, modules: Sequence[str]) -> None:
+        """Have it import what all that it forks from now on will need, without waiting for that."""
+        if set(modules) <= set(self._modules):
+            return
+        self._modules = modules
+        with contextlib.suppress(OSError):  # it has ended: who asks for a fork will see that
+            self._control.send(json.dumps({"imports": list(modules)}).encode(), socket.MSG_DONTWAIT)
+
     def fork(
         self,
         module: str,
@@ -160,7 +168,7 @@ class Warm:
             "module": module,
             "arguments": list(arguments),
             "environment": dict(environment),
-            "imports": [*self.modules, *imports],
+            "imports": [*self._modules, *imports],
         }
         pid = 0
         try:
