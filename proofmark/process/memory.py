@@ -15,8 +15,8 @@ NEVER = (1 << 31) - 1
 AT_ONCE = 64 << 20
 """Bytes by which a heap grows."""
 
-APART = 1 << 30
-"""Bytes from which on a block is the kernel's, and goes back to it when it is freed."""
+APART = (1 << 30, 32 << 20)
+"""Bytes from which on a block is the kernel's, and goes back to it when freed; older versions refuse the first."""
 
 DECIDED = ("MALLOC_", "GLIBC_TUNABLES")
 """How the names of variables begin by which a user or a vendor has decided over the allocator."""
@@ -33,9 +33,10 @@ def keep_freed() -> None:
     if any(name.startswith(DECIDED) for name in os.environ):
         return
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
-    if mallopt is not None:
-        for parameter, value in ((M_TRIM_THRESHOLD, NEVER), (M_TOP_PAD, AT_ONCE), (M_MMAP_THRESHOLD, APART)):
-            mallopt(parameter, value)
+    # this one first: any of the others ends its adapting to what is asked for, and it would stay at 128 KiB
+    if mallopt is not None and any(mallopt(M_MMAP_THRESHOLD, size) for size in APART):
+        mallopt(M_TRIM_THRESHOLD, NEVER)
+        mallopt(M_TOP_PAD, AT_ONCE)
 
 
 def give_back_freed() -> None:

@@ -3,16 +3,17 @@ Landlock too. Only root can give one."""
 
 from __future__ import annotations
 
+import errno
 import os
 import pwd
 import signal
 import subprocess
 import sys
-from collections.abc import Iterable
 from pathlib import Path
 
 from proofmark.errors import StepError, UsageError
 from proofmark.process.lifetime import die_with_parent
+from proofmark.wall.privileges import gain_nothing_by_exec
 
 OPTION = "--engine-user"
 
@@ -23,18 +24,20 @@ PATIENCE = 60.0
 """Seconds that it may take."""
 
 
-def look_at(name: str, needed: Iterable[Path] = ()) -> None:
+def look_at(name: str, vendor: Path, results: Path) -> None:
     """Look whether a process here can become a user's, and would find there what it needs.
 
     Args:
         name: the user's.
-        needed: files and folders beside the interpreter and Proofmark.
+        vendor: the folder of the vendor's package.
+        results: the one in which sessions make theirs; it need not be there yet.
 
     Raises:
         UsageError: it can't, or would not; the line says what, and what to do.
     """
     user = _user(name)
-    paths = [str(path) for path in (*_own(), *needed)]
+    there = next(path for path in (results, *results.parents) if path.exists())
+    paths = [str(path) for path in (*_own(), vendor, there)]
     try:
         ran = subprocess.run(
             [sys.executable, "-I", "-c", PROBE, *paths],
@@ -48,8 +51,10 @@ def look_at(name: str, needed: Iterable[Path] = ()) -> None:
             timeout=PATIENCE,
             check=False,
         )
-    except OSError:
-        raise _unreadable(name, sys.executable) from None
+    except OSError as error:
+        if error.errno == errno.EACCES:
+            raise _unreadable(name, sys.executable) from None
+        raise UsageError(f"{OPTION} {name}: no process of that user can be started here: {error.strerror}") from None
     except subprocess.TimeoutExpired:
         raise UsageError(f"{OPTION} {name}: a process of that user did not answer in {PATIENCE:.0f} s") from None
     if ran.returncode or ran.stdout:
@@ -71,6 +76,7 @@ def become(name: str, own: Path) -> None:
     except UsageError as error:
         raise StepError(str(error)) from None
     try:
+        gain_nothing_by_exec()
         os.chown(own, user.pw_uid, user.pw_gid, follow_symlinks=False)
         os.setgroups(_groups(user))
         os.setresgid(*[user.pw_gid] * 3)

@@ -23,8 +23,10 @@ def give_up(largest_file: int = LARGEST_FILE) -> list[str]:
     """
     libc = ctypes.CDLL(None, use_errno=True)
     failed = []
-    if libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0):
-        failed.append(f"no_new_privs: {os.strerror(ctypes.get_errno())}")
+    try:
+        gain_nothing_by_exec()
+    except OSError as error:
+        failed.append(f"no_new_privs: {error.strerror}")
     for capability in range(LAST_CAPABILITY + 1):
         libc.prctl(PR_CAPBSET_DROP, capability, 0, 0, 0)  # who may not has none to lose
     header = (ctypes.c_uint32 * 2)(CAPABILITIES_VERSION, 0)
@@ -38,6 +40,16 @@ def give_up(largest_file: int = LARGEST_FILE) -> list[str]:
     }.items():
         _lower(limit, value)
     return failed
+
+
+def gain_nothing_by_exec() -> None:
+    """No set-user-id program, sudo for one, gives this process or what it starts more than they have.
+
+    Raises:
+        OSError: the kernel can't.
+    """
+    if ctypes.CDLL(None, use_errno=True).prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0):
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
 
 
 def _lower(limit: int, value: int) -> None:

@@ -121,11 +121,24 @@ def test_a_suite_without_engines_refuses_a_user_for_them(open_house: House) -> N
 
 
 def test_who_is_not_root_can_give_no_other_user() -> None:
-    code = f"from proofmark.wall.other_user import look_at; look_at({USER!r})"
+    code = "import os; from pathlib import Path; os.setuid(65534)\n"
+    code += f"from proofmark.wall.other_user import look_at; look_at({USER!r}, Path(), Path())"
     ran = subprocess.run(
-        [*where_others_may_read(), sys.executable, "-c", f"import os; os.setuid(65534)\n{code}"],
+        [
+            *where_others_may_read(),
+            sys.executable,
+            "-c",
+            f"import os; from pathlib import Path; os.setuid(65534)\n{code}",
+        ],
         capture_output=True,
         text=True,
         check=False,
     )
     assert "only root can give a process another user" in ran.stderr
+
+
+def test_the_gate_refuses_a_user_of_engines(open_house: House) -> None:
+    house = open_house
+    arguments = ("--vendor", "fake", OPTION, USER, "--compare", "HEAD")
+    ran = house.end(house.start(*arguments, before=tuple(where_others_may_read())))
+    one_line_answer(ran, "--compare with a revision", "leave --engine-user out")

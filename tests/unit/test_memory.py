@@ -1,4 +1,4 @@
-"""What a process has freed: kept for the next call, given back when asked, and left alone where somebody has decided."""
+"""What a process has freed: kept for the next call, given back when asked, left alone where somebody has decided."""
 
 from __future__ import annotations
 

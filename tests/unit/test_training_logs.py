@@ -119,7 +119,8 @@ def test_a_hang_of_more_loaders_than_cores_says_so_once(tmp_path: Path) -> None:
     ]
     cause = _hang(tmp_path, hung, _Names(tmp_path, ())).cause
     assert why.startswith("num_workers is 5000, and there are ") and cause.count(why) == 1
-    assert not too_many_loaders({"num_workers": 0}) and not too_many_loaders({})
+    assert not any(too_many_loaders(few) for few in ({"num_workers": 0}, {"num_workers": 1}, {}))
+    assert "1 in each of 5000 processes, and" in too_many_loaders({"num_workers": 1}, 5000)
 
 
 @pytest.mark.parametrize("cut, steps", [(0, 8), (1, None), (2, None)])

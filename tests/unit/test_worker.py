@@ -204,7 +204,9 @@ def test_a_hang_is_told_with_where_it_was(
 
 def test_a_hang_of_more_loaders_than_cores_says_so(make: Any) -> None:
     child = make(patience=Patience(hang=0.5), config={"configurations": {"num_workers": 5000}})
-    with pytest.raises(WorkerLost, match=r"num_workers is 5000, and there are \d+ cores: try --set num_workers="):
+    with pytest.raises(
+        WorkerLost, match=r"hang-timeout\); num_workers is 5000, and there are \d+ cores: try --set num_workers="
+    ):
         child.run("stops:calls", None, nothing)
 
 

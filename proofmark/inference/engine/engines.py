@@ -67,7 +67,8 @@ class Engines:
     def _made(self, orders: Mapping[str, Any], model: torch.nn.Module | None) -> RemoteEngine:
         keep_memory_private()
         self.directory.mkdir(exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix="weights-", dir=self.directory) as folder:
+        # beside its directory and not in it, where a user of its own could lay links
+        with tempfile.TemporaryDirectory(prefix="weights-", dir=self.directory.parent) as folder:
             common = {
                 "vendor": self.found.name,
                 "vendors_dir": str(self.found.vendors_dir.absolute()),

@@ -34,6 +34,7 @@ from proofmark.process.slots import Slot
 from proofmark.process.threads import heed_environment, one_thread
 from proofmark.process.warm.main import is_alone
 from proofmark.rules.config import EffectiveConfig
+from proofmark.vendor import torch_extensions
 from proofmark.vendor.contract import Vendor
 from proofmark.vendor.isolation import COMPILED, NOT_ASKED_FOR, VendorPlace
 from proofmark.vendor.registry import find_vendor
@@ -53,6 +54,7 @@ def main() -> None:
     parent, directory, descriptor = int(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3])
     end_with(parent)
     keep_freed()
+    torch_extensions.hold_back()
     _keep_only(descriptor)
     faulthandler.enable()
     faulthandler.register(signal.SIGUSR1, all_threads=True)
@@ -179,6 +181,7 @@ class Server:
         log_from(config.host.log_level)
         model = _model(order, config) if order["weights"] else None
         self._tell(isolation=self._close_in(order, config).model_dump(mode="json"))
+        torch_extensions.load()
         heed_environment()
         config = replace(config, host=replace(config.host, weights=None, data_dir=None, cache_dir=str(self._directory)))
         found = find_vendor(order["vendor"], Path(order["vendors_dir"]), config.host.device)
@@ -202,11 +205,12 @@ class Server:
         user = config.host.engine_user
         if user is not None:
             become(user, self._directory)
+        if user is not None or config.host.isolation == "wall":  # what others have compiled is not theirs
+            os.environ.update(dict.fromkeys(COMPILED, str(self._directory / "compiled")))
         wall = self._walled(order, config) if config.host.isolation == "wall" else Isolation.none(NOT_ASKED_FOR)
         return wall.model_copy(update={"user": user})
 
     def _walled(self, order: dict[str, Any], config: EffectiveConfig) -> Isolation:
-        os.environ.update(dict.fromkeys(COMPILED, str(self._directory / "compiled")))
         files = [order["onnx"], config.exist_compiler_path]
         place = VendorPlace.of(order["vendor"], Path(order["vendors_dir"]))
         return place.enter(

@@ -113,7 +113,8 @@ class CaseWorker:
                 if time.monotonic() >= deadline:
                     self._end_hung(f"took longer than the {timeout:g} s of --step-timeout and was ended")
                 if left <= 0:
-                    self._end_hung(self._listener.verdict())
+                    loaders = self._loaders if self._listener.doing == "calls" else ""
+                    self._end_hung("; ".join(filter(None, (self._listener.verdict(), loaders))))
                 if time.monotonic() - told >= SILENCE:
                     told = time.monotonic()
                     on_progress({"silent": step, "seconds": told - begun})
@@ -146,7 +147,6 @@ class CaseWorker:
         """Let the child write its stacks into its log, then end it."""
         stacks = self.child.stacks()
         self.kill()
-        reason = "; ".join(filter(None, (reason, self._loaders)))
         raise WorkerLost(
             f"{reason}; where it was is in worker.log", stacks[-DETAIL:].decode("utf-8", "replace") or None
         )

@@ -24,12 +24,14 @@ from proofmark.process.log_level import log_from
 from proofmark.process.memory import keep_freed
 from proofmark.process.warm.modules import split_off
 from proofmark.rules.config import EffectiveConfig
+from proofmark.vendor import torch_extensions
 from proofmark.vendor.introduction import introduced
 
 
 def main() -> None:
     """Read commands until the parent says stop; if the parent is gone, take the group along."""
     keep_freed()
+    torch_extensions.hold_back()
     split_off(("torch",))  # what engines are forked from: nothing of the case is here yet, and no thread
     faulthandler.enable()
     signal.signal(signal.SIGINT, signal.SIG_IGN)

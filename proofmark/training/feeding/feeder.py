@@ -33,8 +33,8 @@ from proofmark.process.slots import Pool, Slot
 from proofmark.rules.config import EffectiveConfig
 from proofmark.training.feeding import words
 from proofmark.training.feeding.counts import Counts
-from proofmark.training.ranks.walled import AUTOLOAD
 from proofmark.training.spec import AGENT, TrainingSpec
+from proofmark.vendor import torch_extensions
 
 if TYPE_CHECKING:
     from proofmark.case import Batch
@@ -167,7 +167,7 @@ def main() -> NoReturn:
     keep_freed()
     faulthandler.enable()
     faulthandler.register(signal.SIGUSR1, all_threads=True)
-    os.environ[AUTOLOAD] = "0"  # extensions are vendors' code
+    torch_extensions.hold_back()
     spec, number = TrainingSpec.load(Path(sys.argv[1])), int(sys.argv[2])
     rank, counts = socket.socket(fileno=int(sys.argv[3])), Counts(int(sys.argv[4]))
     rank.set_inheritable(False)

@@ -7,19 +7,16 @@ import os
 import sys
 import tempfile
 from dataclasses import replace
-from importlib.metadata import entry_points
 from pathlib import Path
 
 from proofmark.launch.spec import RunSpec
 from proofmark.process.threads import heed_environment
 from proofmark.process.warm.main import is_alone
 from proofmark.training.spec import AGENT
+from proofmark.vendor import torch_extensions
 from proofmark.vendor.isolation import COMPILED, NOT_ASKED_FOR, VendorPlace
 from proofmark.wall.isolation import Isolation
 from proofmark.wall.wall import Wall
-
-AUTOLOAD = "TORCH_DEVICE_BACKEND_AUTOLOAD"
-"""Variable that says whether torch's import brings extensions along."""
 
 GLOO = "gloo"
 """The back end that needs TCP alone: others' ranks share memory, and hand one another descriptors."""
@@ -67,14 +64,14 @@ def close_in(spec: RunSpec, own: Path, wall: Wall) -> Isolation:
         OSError: its directories can't be made.
     """
     host, module = spec.config["host"], spec.case[0]
-    os.environ[AUTOLOAD] = "0"  # extensions are vendors' code
+    torch_extensions.hold_back()
     importlib.import_module(module)
     temporary = Path(tempfile.mkdtemp(prefix="r", dir=os.environ.get("TMPDIR")))
     own.mkdir(parents=True, exist_ok=True)
     os.environ |= {"HOME": str(own), "TMPDIR": str(temporary)}
     tempfile.tempdir = None
     if host["isolation"] != "wall":
-        _load_extensions()
+        torch_extensions.load()
         heed_environment()
         return Isolation.none(NOT_ASKED_FOR)
     is_alone()  # what it asks with ends the threads that an import has left
@@ -88,14 +85,6 @@ def close_in(spec: RunSpec, own: Path, wall: Wall) -> Isolation:
         hidden=tuple(map(Path, (host["cache_dir"], spec.directory, spec.vendors_dir))),
     )
     isolation = VendorPlace.of(spec.vendor, Path(spec.vendors_dir)).enter(wall)
-    _load_extensions()
+    torch_extensions.load()
     heed_environment()
     return isolation
-
-
-def _load_extensions() -> None:
-    """What torch would have loaded when it was imported, where there is any."""
-    if entry_points(group="torch.backends"):
-        import torch
-
-        torch._import_device_backends()  # type: ignore[no-untyped-call]

@@ -22,13 +22,14 @@ def usable_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def too_many_loaders(config: Mapping[str, Any]) -> str:
-    """What a run that was too slow is told of a configuration whose `num_workers` are more than the cores of this
-    machine; empty where they are not."""
+def too_many_loaders(config: Mapping[str, Any], processes: int = 1) -> str:
+    """What a run that was too slow is told of a configuration whose `num_workers`, of so many processes here, are more
+    than the cores of this machine; empty where they are not."""
     workers, cores = config.get("num_workers"), usable_cores()
-    if not isinstance(workers, int) or workers <= cores:
+    if not isinstance(workers, int) or not workers or workers * processes <= cores:
         return ""
-    return f"num_workers is {workers}, and there are {cores} cores: try --set num_workers={cores}"
+    each = f" in each of {processes} processes" if processes > 1 else ""
+    return f"num_workers is {workers}{each}, and there are {cores} cores: try --set num_workers={cores // processes}"
 
 
 def processor_name() -> str:
