@@ -325,3 +325,16 @@ def test_it_ends_with_its_session_even_while_it_imports(tmp_path: Path, module: 
     while living(processes) and time.monotonic() < deadline:
         time.sleep(0.02)
     assert not living(processes)
+
+
+def test_what_cases_will_need_is_imported_before_a_process_is_asked_for(start: Any, tmp_path: Path) -> None:
+    (tmp_path / "noted.py").write_text(
+        f"import os\nopen({str(tmp_path / 'imported')!r}, 'x').write(str(os.getpid()))\n"
+    )
+    warm.warm_up([], {})
+    warm.warm_up(["noted"], {})
+    deadline = time.monotonic() + 60
+    while not noted.exists() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert noted.read_text() == str(warm_pid())
+    assert start().is_forked
