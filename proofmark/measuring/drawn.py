@@ -68,6 +68,23 @@ def drawn_anew(loader: Loader) -> tuple[Loader, Order | None]:
     return drawn, order
 
 
+def loaded_here(loader: Loader) -> Loader:
+    """The same data in the same order, loaded by this process: one that is looked at once needs no workers. Where
+    torch's loader is left to a collection of garbage, its workers are not told to end, and each is waited for for five
+    seconds, some time later: in the midst of a round.
+    """
+    if not is_plain(loader) or not loader.num_workers:
+        return loader
+    alone: Any = type(loader)(
+        loader.dataset,
+        batch_sampler=loader.batch_sampler,
+        collate_fn=loader.collate_fn,
+        pin_memory=loader.pin_memory,
+        generator=loader.generator,
+    )
+    return alone
+
+
 def is_plain(loader: object) -> TypeIs[DataLoader[Any]]:
     """Whether it is torch's DataLoader over data with indices, made as that one is."""
     from torch.utils.data import DataLoader, IterableDataset

@@ -36,7 +36,7 @@ def calls(count: int, rows: int = 16, wrong: int | None = None) -> list[Call]:
     made = []
     for number in range(count):
         inputs = [torch.randn(rows, 3)]
-        answer = [inputs[0] * (0 if number == wrong else 2)]
+        answer = [inputs[0] * 2 + (9 if number == wrong else 0)]
         made.append(Call(0.001, inputs, [inputs[0].clone()], answer, [answer[0].clone()]))
     return made
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 from collections.abc import Iterator
 from itertools import chain
 from typing import Any
@@ -11,7 +12,7 @@ import torch
 from torch.utils.data import DataLoader
 
 from proofmark.errors import StepError
-from proofmark.measuring.drawn import drawn_anew
+from proofmark.measuring.drawn import drawn_anew, loaded_here
 from proofmark.measuring.mixed import ENOUGH, MOST, ROWS, SHARE, Mixed
 from suites.data.loading import BatchLoader
 from tests.unit.test_probes import Items, Walker, collate
@@ -46,7 +47,17 @@ def test_what_the_loader_does_otherwise_it_still_does() -> None:
 
 def test_a_loader_that_is_not_torchs_is_left_alone() -> None:
     loader: Any = Walker(5)
-    assert drawn_anew(loader) == (loader, None)
+    assert drawn_anew(loader) == (loader, None) and loaded_here(loader) is loader
+
+
+def test_for_a_look_at_the_first_batch_no_worker_is_started() -> None:
+    loader: Any = BatchLoader(  # type: ignore[no-untyped-call]
+        Items(40), batch_size=4, collate_fn=collate, num_workers=3, persistent_workers=True
+    )
+    here = loaded_here(loader)
+    assert rows(here) == [list(range(start, start + 4)) for start in range(0, 40, 4)] and len(here) == len(loader)
+    assert loader._iterator is None and not multiprocessing.active_children()
+    assert type(here) is BatchLoader and loaded_here(here) is here
 
 
 class Counted:

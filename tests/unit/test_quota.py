@@ -51,6 +51,7 @@ def test_a_folder_that_hides_what_it_holds(tmp_path: Path, monkeypatch: pytest.M
         return look(path)
 
     monkeypatch.setattr(os, "scandir", refused)
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
     assert (
         Quota([tmp_path], 1 << 30).exceeded()
         == "hid a folder in its own directory from whoever looks how much is there"
@@ -61,3 +62,10 @@ def test_a_folder_that_hides_what_it_holds(tmp_path: Path, monkeypatch: pytest.M
     hidden.chmod(0o300)
     remove(tmp_path / "hidden")
     assert not hidden.exists()
+
+
+def test_root_changes_no_modes_where_a_link_may_lead_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "folder").mkdir(mode=0o755)
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    lay_open(tmp_path)
+    assert (tmp_path / "folder").stat().st_mode & 0o777 == 0o755

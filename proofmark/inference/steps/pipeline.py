@@ -26,7 +26,7 @@ from proofmark.inference.timing.measure import measure
 from proofmark.inference.timing.short import ShortRounds
 from proofmark.inference.timing.trial import Trial
 from proofmark.measuring.audible_loader import AudibleLoader
-from proofmark.measuring.drawn import drawn_anew
+from proofmark.measuring.drawn import drawn_anew, loaded_here
 from proofmark.measuring.precision import count_flops, framework_compute, perturbed
 from proofmark.measuring.rehearsal import declared_and_counted, first_batch, rehearse, rehearse_training
 from proofmark.measuring.statistics import samples_needed
@@ -114,7 +114,7 @@ class Pipeline:
             model = self.case.create_model(config).eval()
         self._seed()
         self.loader = self.case.build_dataloader(config)
-        batch = first_batch(self.loader)
+        batch = first_batch(loaded_here(self.loader))
         self.log.write("dataset", **self.loader.dataset.identity.model_dump())
         self.first = batch[0]
         if model is not None:

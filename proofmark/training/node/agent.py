@@ -128,7 +128,7 @@ class Watch:
         self._ranks = range(node * spec.nproc, (node + 1) * spec.nproc)
         self._nnodes, self._timeout, self._setup_timeout = spec.nnodes, spec.hang_timeout, spec.setup_timeout
         self._longest: dict[str, float] = {}
-        self._loaders = too_many_loaders(spec.config["configurations"], spec.nproc)
+        self._loaders = too_many_loaders(spec.config.get("configurations", {}), spec.nproc)
         self.outputs = {rank: CappedLog(self._directory / f"rank{rank}.log") for rank in self._ranks}
         self.events = {rank: Dictation(self._directory / f"rank{rank}.jsonl") for rank in self._ranks}
         self._own = [spec.own_directory(node, local) for local in range(spec.nproc)]
