@@ -235,10 +235,15 @@ def load_case_file(path: Path, suite: str, profile: str, common: Path, kind: typ
 def content_of(path: Path, common: Path) -> str | None:
     """What a case's numbers are, whatever commit they are of: SHA-256 over its YAML's and the common base's."""
     try:
-        contents = [hashlib.sha256(file.read_bytes()).hexdigest() for file in (path, common)]
+        return content_hash(path.read_bytes(), common.read_bytes())
     except OSError:  # it was there when it was read
         return None
-    return hashlib.sha256(" ".join(contents).encode()).hexdigest()
+
+
+def content_hash(*contents: bytes) -> str:
+    """The same, of what its YAML and the common base hold."""
+    digests = [hashlib.sha256(each).hexdigest() for each in contents]
+    return hashlib.sha256(" ".join(digests).encode()).hexdigest()
 
 
 def _read(model: type[LayerType], path: Path) -> LayerType:

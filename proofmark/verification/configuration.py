@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import inspect
 import json
+import re
+import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -12,15 +14,19 @@ from pathlib import Path
 from typing import Any
 
 from proofmark.errors import Problem, ProofmarkError
+from proofmark.git import run_git
 from proofmark.literal import literal
 from proofmark.record.envelope import CaseRecord
-from proofmark.rules.case_file import CaseFile, Parameters, content_of, load_case_file
+from proofmark.rules.case_file import CaseFile, Parameters, content_hash, content_of, load_case_file
 from proofmark.rules.config import resolve
 from proofmark.rules.legality import Override, OverrideLayer
 from proofmark.suite import Suite
 from proofmark.verification.made_up import UNREADABLE, reason
 
 COMMON = "contract.yaml"
+
+PATIENCE = 20.0
+"""Seconds that git may take to show a file of a commit."""
 
 SETTLED = 3
 """Overrides that follow from others at most: of the compiler, the scenario and the scale. They are the last."""
@@ -44,13 +50,41 @@ def held(suite: Suite, record: CaseRecord) -> Held:
     if path is None:
         return Held(note=f"its configuration is not resolved again: suite {suite.name} has no such case here")
     if record.case_hash != content_of(path, common):
-        made = record.provenance.commit.value if record.provenance else None
-        told = f"others than in commit {made:.40}" if made else "others than it was resolved from"
-        return Held(note=f"its configuration is not resolved again: the files of its case are {told}")
+        return _of_others(record, path, common)
     try:
         return Held(tuple(_faults(_asked(suite, record, path, record.case_hash), record)))
     except (ProofmarkError, *UNREADABLE) as error:
         return Held((f"its configuration cannot be resolved again: {reason(error)}",))
+
+
+def _of_others(record: CaseRecord, path: Path, common: Path) -> Held:
+    """Of files that are others here: whether they are those of the commit that it names, where that is known here."""
+    made = record.provenance.commit.value if record.provenance else None
+    if not made:
+        return Held(note="its configuration is not resolved again: the files of its case are others than here")
+    then, commit = _in_commit(made, path, common), f"commit {made:.40}"
+    if then == record.case_hash or then is None:
+        whose = f"others than here, those of {commit}" if then else f"others, and {commit} is not in this repository"
+        return Held(note=f"its configuration is not resolved again: the files of its case are {whose}")
+    clean = record.provenance is not None and record.provenance.clean
+    named = commit if clean else f"{commit}, on which it was made with uncommitted changes,"
+    return Held((f"its configuration is of files of its case that neither {named} nor this checkout has",))
+
+
+@lru_cache(maxsize=1024)
+def _in_commit(commit: str, path: Path, common: Path) -> str | None:
+    """What a case's numbers are in a commit, as `content_of` says it; None where nobody here knows."""
+    if not re.fullmatch("[0-9a-f]{40}([0-9a-f]{24})?", commit):
+        return None
+    try:
+        shown = [
+            run_git(path.parent, ["show", f"{commit}:./{file.name}"], patience=PATIENCE) for file in (path, common)
+        ]
+    except (OSError, ValueError, subprocess.TimeoutExpired):
+        return None
+    if any(each.returncode for each in shown):
+        return None
+    return content_hash(*(each.stdout for each in shown))
 
 
 @lru_cache(maxsize=64)

@@ -128,6 +128,11 @@ def _folder(directory: Path) -> Path:
         raise UsageError(harmless(f"{directory}: {getattr(error, 'strerror', None) or error}")) from None
     if not stat.S_ISDIR(mode):
         raise UsageError(harmless(f"{directory}: not a directory; expected a session's folder, such as results/latest"))
+    sessions = sorted(path.parent.name for path in found.glob(f"*/{MANIFEST}"))
+    if sessions and not (found / MANIFEST).exists():
+        raise UsageError(
+            harmless(f"{directory}: has sessions' folders and is none: name them, as {directory / sessions[-1]}")
+        )
     return found
 
 

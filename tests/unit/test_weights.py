@@ -133,7 +133,7 @@ def test_other_weights_with_a_fitting_manifest_are_made_again(cache: Cache) -> N
         (forgery := cache.entry.with_suffix(".forged")).write_bytes(cache.entry.read_bytes())
         manifest.write_text(json.dumps(content))
         assert identify(cache.get(), "") == first
-        assert cache.told == [f"cached weights {cache.entry} are not signed with this user's key: training again"]
+        assert cache.told == [f"cached weights {cache.entry} are not signed with this cache's key: training again"]
         forgery.replace(cache.entry)
 
 

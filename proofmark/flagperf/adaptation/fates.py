@@ -16,7 +16,7 @@ Fate = Literal["taken over", "renamed", "redundant", "differs", "illegal", "unkn
 FATES: dict[Fate, str] = {
     "taken over": "stands in our file under the same name",
     "renamed": "stands in our file under our name for it",
-    "redundant": "is what the case, or the suite, does anyway",
+    "redundant": "need not be said: the case, the suite, or another setting of the vendor's says it",
     "differs": "is the case's own to say, which says otherwise here; both values are told",
     "illegal": "may not be set here; the rule is told",
     "unknown": "nothing here has a use for it",

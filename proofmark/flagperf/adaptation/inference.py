@@ -90,13 +90,15 @@ def _move_case(moved: Moved, case: OurCase, folder: Path, own: list[Path]) -> No
         for key, value in _read(moved, path).items()
     }
     values |= _carried(moved, case, folder, (shared, parameters), values)
-    _tell_shared(moved, case, folder, (shared, parameters), values)
     for path in own[1:]:
         for key, value in _read(moved, path).items():
             why = "a case has one file of a vendor's; give it on the command line: --compiler NAME --set KEY=VALUE"
             moved.tell_key(path, key, value, "illegal", why=why)
     target = f"{moved.package}/configs/{case.name}.yaml"
+    before = len(moved.rows)
     settings = _fates(moved, case, values, {**parameters, **shared}, target)
+    stand = {key: each for key, each in values.items() if key not in moved.stands_nowhere(before)}
+    _tell_shared(moved, case, folder, (shared, parameters), stand)
     moved.write_yaml(
         target, settings, f"Of FlagPerf's {moved.checkout.shown(folder)}; what is not here, import.md tells"
     )

@@ -101,6 +101,10 @@ class Moved:
         told = {name: harmless(text) for name, text in told.items()}
         self.rows.append(Row(self.checkout.shown(file), line, key, value, fate, **told))
 
+    def stands_nowhere(self, since: int) -> frozenset[str]:
+        """Keys of which the rows from one on say that they were not taken over, and are no part of a run here."""
+        return frozenset(row.key for row in self.rows[since:] if row.fate in ("illegal", "unknown"))
+
     def tell_key(self, file: Path, key: str, value: Any, fate: Fate, **told: str) -> None:
         """Add a row of a YAML file's key, at its line."""
         if file not in self.lines:

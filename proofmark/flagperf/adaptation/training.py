@@ -40,9 +40,10 @@ def move_trainings(moved: Moved) -> None:
                 wrong = [key for key in mine if key not in standard.mutable]
                 files, breaking = files + 1, breaking + bool(wrong)
                 assignments, off = assignments + len(mine), off + len(wrong)
+            before = len(moved.rows)
             _move_scale(moved, folder, case, standard, name, path, file, mine, written)
             moved.read |= {path, *file.sources}
-            said.append({*mine, *(each.key for each in file.refused)})
+            said.append({*mine, *(each.key for each in file.refused)} - moved.stands_nowhere(before))
             read.append(file)
         _tell_replaced(moved, read)
         _tell_nameless(moved, folder, read)

@@ -143,7 +143,7 @@ def _read(entry: Path, key: str, own: OwnKey) -> tuple[str | None, bytes]:
         elif made["sha256"] != _digest(content):
             wrong = "corrupt (checksum differs)"
         elif not own.signed(made.get("signature"), entry.name, key, made["sha256"]):
-            wrong = "not signed with this user's key"
+            wrong = "not signed with this cache's key"
     except (OSError, ValueError, KeyError, TypeError):
         wrong, content = "incomplete", b""
     return wrong and f"cached weights {weights} are {wrong}: training again", content

@@ -1,0 +1,96 @@
+"""A record's configuration is of its case's files here, or of those of the commit that it names, or of nobody's."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from proofmark.errors import UsageError
+from proofmark.record.manifest import MANIFEST
+from proofmark.record.parts import Known, Provenance
+from proofmark.rules.case_file import content_of
+from proofmark.verification import configuration
+from proofmark.verification.configuration import Held, held
+from proofmark.verification.verify import verify
+from tests.reports.records import make_record
+from tests.suites_there import SUITES
+
+SUITE = SUITES["inference"]
+
+
+@pytest.fixture
+def cases(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A repository whose folder of cases holds one, with a commit of it."""
+    folder = tmp_path / "cases"
+    folder.mkdir()
+    (folder / "resnet50.yaml").write_text("target: 0.95\n")
+    (folder / "contract.yaml").write_text("common: 1\n")
+    git(folder, "init", "-q")
+    commit(folder)
+    monkeypatch.setattr(configuration, "folder_of", lambda suite: folder)
+    return folder
+
+
+def git(folder: Path, *arguments: str) -> str:
+    who = ("-c", "user.name=a", "-c", "user.email=a@b")
+    ran = subprocess.run(["git", "-C", str(folder), *who, *arguments], capture_output=True, text=True, check=True)
+    return ran.stdout.strip()
+
+
+def commit(folder: Path) -> str:
+    git(folder, "add", "-A")
+    git(folder, "commit", "-qm", "one")
+    return git(folder, "rev-parse", "HEAD")
+
+
+def said(folder: Path) -> str:
+    found = content_of(folder / "resnet50.yaml", folder / "contract.yaml")
+    assert found is not None
+    return found
+
+
+def looked_at(case_hash: str, made: str, clean: bool = True) -> Held:
+    unknown = Known(reason="it is not asked for here")
+    made_by = Provenance(commit=Known(value=made), clean=clean, vendor_version=unknown, vendor_sha256=unknown)
+    return held(SUITE, make_record(case_hash=case_hash, provenance=made_by))
+
+
+def test_files_of_the_commit_that_it_names_are_told(cases: Path) -> None:
+    then, made = said(cases), git(cases, "rev-parse", "HEAD")
+    (cases / "resnet50.yaml").write_text("target: 0.96\n")
+    commit(cases)
+    found = looked_at(then, made)
+    assert not found.faults and f"others than here, those of commit {made}" in str(found.note)
+
+
+@pytest.mark.parametrize("clean, told", [(True, "that neither commit"), (False, "made with uncommitted changes, nor")])
+def test_files_that_no_commit_has_are_at_fault(cases: Path, clean: bool, told: str) -> None:
+    """A target that was lowered for the run, and put back after it."""
+    (cases / "resnet50.yaml").write_text("target: 0.20\n")
+    lowered = said(cases)
+    git(cases, "checkout", "-q", "--", ".")
+    found = looked_at(lowered, git(cases, "rev-parse", "HEAD"), clean)
+    assert told in "".join(found.faults) and found.note is None
+
+
+@pytest.mark.parametrize("made", ["1" * 40, "HEAD", "--output=stolen", "1" * 39])
+def test_of_a_commit_that_is_not_here_nobody_knows(cases: Path, made: str) -> None:
+    found = looked_at("0" * 64, made)
+    assert not found.faults and "is not in this repository" in str(found.note)
+    assert not (cases / "stolen").exists()
+
+
+def test_a_suite_outside_of_any_repository_holds_to_nothing(cases: Path) -> None:
+    made = git(cases, "rev-parse", "HEAD")
+    (cases / ".git").rename(cases / "gone")
+    found = looked_at("0" * 64, made)
+    assert not found.faults and "is not in this repository" in str(found.note)
+
+
+def test_a_folder_of_sessions_is_no_session(tmp_path: Path) -> None:
+    (tmp_path / "20261124-120000").mkdir()
+    (tmp_path / "20261124-120000" / MANIFEST).write_text("{}")
+    with pytest.raises(UsageError, match="has sessions' folders and is none: name them, as .*20261124-120000"):
+        verify(tmp_path, SUITES)
