@@ -107,7 +107,7 @@ def test_what_two_lists_say_differently_is_told_with_what_counts(tmp_path: Path)
     moved = again(tmp_path, {HOST: FILES[HOST].replace('SHM_SIZE: "32G"', 'SHM_SIZE: "64G"')})
     (told,) = rows(moved, HOST, "SHM_SIZE")
     assert (told.fate, told.why) == (
-        "illegal",
+        "redundant",
         "training/run_benchmarks/config/test_conf.py says '32G', which is what counts",
     )
 

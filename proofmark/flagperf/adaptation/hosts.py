@@ -69,7 +69,7 @@ def move_hosts(moved: Moved) -> None:
                 moved.tell(given.file, given.line, key, given.value, "redundant", why=NOT_NEEDED[key])
             elif key in taken and taken[key].value != given.value:
                 why = f"{moved.checkout.shown(taken[key].file)} says {shown(taken[key].value)}, which is what counts"
-                moved.tell(given.file, given.line, key, given.value, "illegal", why=why)
+                moved.tell(given.file, given.line, key, given.value, "redundant", why=why)
             elif key in taken:
                 moved.tell(given.file, given.line, key, given.value, "redundant", why="is there already")
             elif not _is_a_case(key, values):
