@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+import time
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -26,6 +27,15 @@ def bare(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         for variable in ("XDG_CACHE_HOME", "TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR", "DO_NOT_TRACK", "CI"):
             monkeypatch.delenv(variable, raising=False)
         yield root
+
+
+def left_in_the_end(bare: Path) -> list[str]:
+    """What is there when whoever outlives a kill has cleared away: on a busy machine the last of them may still be at
+    it when nobody is known by a house's environment any more."""
+    deadline = time.monotonic() + 15
+    while (left := sorted(path.name for path in bare.rglob("*"))) != ["home", "tmp"] and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return left
 
 
 @pytest.mark.parametrize("compiler", COMPILERS)
@@ -57,7 +67,7 @@ def test_a_killed_session_leaves_nothing_either(house: House, bare: Path) -> Non
     session.kill()
     session.communicate()
     assert house.becomes_empty(15)
-    assert sorted(path.name for path in bare.rglob("*")) == ["home", "tmp"]
+    assert left_in_the_end(bare) == ["home", "tmp"]
 
 
 @pytest.mark.parametrize("killed", ["nothing", "rank", "agent", "session"])
@@ -72,7 +82,7 @@ def test_a_training_leaves_nothing_whoever_is_killed(house: House, bare: Path, k
         (agent if killed == "agent" else session).kill()
     session.communicate()
     assert house.becomes_empty(15)
-    assert sorted(path.name for path in bare.rglob("*")) == ["home", "tmp"]
+    assert left_in_the_end(bare) == ["home", "tmp"]
 
 
 def test_sockets_fit_where_the_temporary_directory_has_a_long_path(
