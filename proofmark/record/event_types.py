@@ -65,8 +65,9 @@ class Typed(Fields):
     clock: Count
 
 
-_LONG_NUMBER = re.compile(rb"[\[:,\s]-?\d{19}")
-"""An integer with as many digits; not those of a text, such as a digest, or behind a point."""
+_LONG_NUMBER = re.compile(rb"[\[:,\s]-?(?:9\d{18}|\d{20})")
+"""An integer that may be 2^63 or more, which a moment in nanoseconds is not until the year 2262; not the digits of a
+text, such as a digest, or those behind a point."""
 
 
 def _is_plain(value: Any) -> bool:
