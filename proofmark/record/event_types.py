@@ -69,6 +69,15 @@ _LONG_NUMBER = re.compile(rb"[\[:,\s]-?(?:9\d{18}|\d{20})")
 """An integer that may be 2^63 or more, which a moment in nanoseconds is not until the year 2262; not the digits of a
 text, such as a digest, or those behind a point."""
 
+_DIGITS = bytes.maketrans(b"123456789", b"0" * 9)
+_LONG_RUN = b"0" * 19
+"""Without so many digits in a row no line has a long number: looked for first, since it takes a tenth of the time."""
+
+
+def _may_be_long(line: bytes) -> bool:
+    """Whether an integer in a line may have more than 64 bits."""
+    return _LONG_RUN in line.translate(_DIGITS) and _LONG_NUMBER.search(line) is not None
+
 
 def _is_plain(value: Any) -> bool:
     """Whether all integers have 64 bits. Deeper than the parser goes nothing is nested."""
@@ -100,7 +109,7 @@ class EventReader:
         kind = event.get("event") if isinstance(event, dict) else None
         if not isinstance(kind, str):
             raise ValueError("no event")
-        if kind in self.kinds and _LONG_NUMBER.search(line) and not _is_plain(event):
+        if kind in self.kinds and _may_be_long(line) and not _is_plain(event):
             raise ValueError(f"{kind}: an integer is larger than 64 bits can hold")
         try:
             return dict(self.kinds.get(kind, self._any).validate_python(event))

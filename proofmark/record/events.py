@@ -42,17 +42,16 @@ class EventLog:
             ValueError: a field is not plain JSON (NaN and infinity are not).
         """
         event = stamped(kind, fields)
-        self.append(event)
+        self.append(json.dumps(event, allow_nan=False, separators=(",", ":")).encode())
         return event
 
-    def append(self, event: Event) -> None:
+    def append(self, line: bytes) -> None:
         """Write a stamped event.
 
         Raises:
             OSError: the disk is full or gone.
-            ValueError: a field is not plain JSON.
         """
-        line = (json.dumps(event, allow_nan=False, separators=(",", ":")) + "\n").encode()
+        line += b"\n"
         if self._stream.write(line) != len(line):  # a disk that fills up takes a part, without a complaint
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.path))
 

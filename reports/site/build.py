@@ -40,7 +40,7 @@ INDEX, LOCK, SWITCH = ".index.sqlite", ".lock", "site.js"
 FEW = 16
 """Sessions that are read without other processes."""
 
-RARELY = 50_000
+RARELY = 500_000
 """Objects more than there were, after which a process that reads looks for those that nobody has."""
 
 HOUSE = Path(__file__).parents[2]

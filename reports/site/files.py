@@ -25,8 +25,9 @@ def whole(path: Path) -> Iterator[Path]:
     try:
         yield draft
         os.replace(draft, path)
-    finally:
+    except BaseException:
         draft.unlink(missing_ok=True)
+        raise
 
 
 def write(path: Path, content: str) -> None:

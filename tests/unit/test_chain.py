@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from proofmark.record.chain import LINK, ChainedLog, changes, digest_of
-from proofmark.record.events import Event, read_events
+from proofmark.record.events import read_events
 from proofmark.record.parts import FIRST, Seal
 
 
@@ -41,6 +41,16 @@ def test_it_goes_on_after_a_seal(log: ChainedLog) -> None:
     again = ChainedLog(log.path, log.seal)
     again.write("end")
     assert again.seal.events == 5 and changes(log.path, again.seal) == []
+
+
+def test_however_its_lines_are_written(log: ChainedLog) -> None:
+    """As an earlier Proofmark wrote them."""
+    others = [json.dumps(dict(reversed(json.loads(line).items()))) + "\n" for line in lines(log)]
+    assert others != lines(log)
+    log.path.write_text("".join(others))
+    assert changes(log.path, log.seal) == []
+    log.path.write_text("".join([others[0], others[1].replace('"number": 1', '"number": 1e999'), *others[2:]]))
+    assert changes(log.path, log.seal) == ["events.jsonl, line 3, does not follow what was written before it"]
 
 
 def edited(old: list[str]) -> list[str]:
@@ -100,9 +110,9 @@ def test_the_link_is_the_chains_own(log: ChainedLog) -> None:
 def test_an_interrupt_leaves_a_log_that_is_whole(
     log: ChainedLog, monkeypatch: pytest.MonkeyPatch, written: bool
 ) -> None:
-    def interrupted(event: Event) -> None:
+    def interrupted(line: bytes) -> None:
         if written:
-            append(event)
+            append(line)
         raise KeyboardInterrupt
 
     append = log.append
