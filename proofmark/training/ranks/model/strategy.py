@@ -56,10 +56,13 @@ def placed(model: torch.nn.Module, config: EffectiveConfig, place: Place, recomp
 
 def on_device(batch: Batch, config: EffectiveConfig, place: Place) -> Batch:
     """A batch beside the model, images in the memory layout that is configured."""
-    inputs, targets = batch
-    inputs = [tensor.to(place.device, non_blocking=True) for tensor in inputs]
-    if config.channels_last:
-        inputs = [image.to(memory_format=torch.channels_last) if image.dim() == 4 else image for image in inputs]
+    (inputs, targets), images = batch, torch.channels_last if config.channels_last else torch.preserve_format
+    inputs = [
+        tensor.to(
+            place.device, non_blocking=True, memory_format=images if tensor.dim() == 4 else torch.preserve_format
+        )
+        for tensor in inputs
+    ]
     return inputs, targets.to(place.device, non_blocking=True)
 
 
