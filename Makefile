@@ -1,6 +1,7 @@
 # make bench   everything from nothing: environment, install, the main job on this CPU, reports in results/latest
 # make test    everything from nothing: lint, types, import rules, all tests
-# make overhead  what the suite itself costs, as ratios from one interleaved run
+# make overhead  what the suite itself costs, as ratios to hand-written loops in interleaved runs; under ten minutes
+# make sessions  what a session costs beside its work: one of one case, one of two, and a search
 # make scale   what launching, collecting and reporting cost on up to 1,024 simulated hosts, and on 16 over ssh; a search of
 #              100,000 simulated trials on 4,096 workers
 # make repeat    whether printed figures are what happened, alone and beside a process that keeps a core busy; RUNS=N of each case
@@ -14,7 +15,7 @@ INPUTS ?= 10000
 BIN := .venv/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: bench test lint docs overhead scale repeat honest fuzz gate-power mutants clean
+.PHONY: bench test lint docs overhead sessions scale repeat honest fuzz gate-power mutants clean
 
 bench: .venv/.bench
 	$(BIN)/python -m pytest suites/inference -k resnet50 \
@@ -37,8 +38,10 @@ lint: .venv/.test
 overhead: .venv/.test
 	$(BIN)/python -m benchmarks.overhead
 	$(BIN)/python -m benchmarks.training
-	$(BIN)/python -m benchmarks.proposals
+
+sessions: .venv/.test
 	$(BIN)/python -m benchmarks.sessions
+	$(BIN)/python -m benchmarks.proposals
 	$(BIN)/python -m benchmarks.searching
 	$(BIN)/python -m benchmarks.placing
 

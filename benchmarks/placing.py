@@ -1,4 +1,4 @@
-"""`make overhead`: what it takes Ray to place a trial: from the driver's word that it begins to the trial's own first.
+"""`make sessions`: what it takes Ray to place a trial: from the driver's word that it begins to the trial's own first.
 
 Trials of the embedded search on a Ray of this machine alone, whose clock is one for driver and trials.
 """

@@ -1,4 +1,4 @@
-"""`make overhead`: how much of its time a search trains, one trial at a time: the embedded one, as it is."""
+"""`make sessions`: how much of its time a search trains, one trial at a time: the embedded one, as it is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`make overhead`: what a session costs its user beside measuring, exporting and compiling: all from the command to the
+"""`make sessions`: what a session costs its user beside measuring, exporting and compiling: all from the command to the
 prompt but for those steps. Weights are trained before; what is left are imports, data, models, processes and reports.
 """
 
@@ -13,7 +13,7 @@ from pathlib import Path
 from benchmarks.overhead import ROOT, quartiles
 from proofmark.inference.record import RunRecord
 
-SESSIONS = 5
+SESSIONS = 3
 WORK = ("framework_validation", "export", "compile", "engine_inference")
 """Steps that are no fixed cost."""
 

@@ -8,6 +8,7 @@ between two windows: the device is idle at the beginning of one since the one be
 from __future__ import annotations
 
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
@@ -22,31 +23,40 @@ Compute = Callable[["list[torch.Tensor]"], "tuple[list[torch.Tensor], float]"]
 Synchronize = Callable[[], None]
 
 
-@runtime_checkable
-class Apart(Protocol):
-    """A target in a process of its own: its inputs have to be where it can see them before the clock runs."""
+class Apart(ABC):
+    """A target in a process of its own: its inputs have to be where it can see them before the clock runs.
+
+    No protocol: at each call it is asked for, and one with so many members is slow to be recognised.
+    """
 
     foo_time_reason: str | None
     """Why its calls hold what is not inference, as it declares; None where it declares nothing."""
 
+    @abstractmethod
     def ask(self, placed: list[torch.Tensor]) -> Any:
         """Run one batch that was placed, and wait for its answer: a copy that no other process can write into."""
 
+    @abstractmethod
     def read(self, answer: Any) -> tuple[list[torch.Tensor], float]:
         """What it answered: outputs, and foo_time in seconds."""
 
+    @abstractmethod
     def place(self, inputs: list[torch.Tensor]) -> list[torch.Tensor]:
         """The same inputs where it sees them; as they are, if they are there."""
 
+    @abstractmethod
     def reserve(self, inputs: list[torch.Tensor]) -> None:
         """Have room for as many such batches as are placed ahead."""
 
+    @abstractmethod
     def device_memory(self) -> tuple[int | None, int | None]:
         """(peak bytes that it used on its device, total bytes); None where not readable."""
 
+    @abstractmethod
     def reset_peak(self) -> None:
         """Forget how much of the host's memory its process took until now."""
 
+    @abstractmethod
     def peak_resident_bytes(self) -> int | None:
         """How much of it its process took since, at most; None where not readable."""
 

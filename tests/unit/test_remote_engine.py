@@ -192,6 +192,23 @@ class TestOneThatRuns:
         again = run_window(engine, asked(6), nothing)
         assert torch.equal(window.outputs[0], again.answer[0])  # a copy of its own
 
+    def test_an_answer_of_another_form_than_the_one_before(self, engine: RemoteEngine) -> None:
+        shapes = [
+            run_window(engine, asked(mood, rows), nothing).answer[0].shape for mood, rows in ((0, 4), (6, 4), (0, 3))
+        ]
+        assert shapes == [(4, 2), (4, 80_000), (3, 2)]
+
+    def test_a_call_made_ready_before_the_slot_for_its_answer_was_another(self, root: Path) -> None:
+        engine = RemoteEngine(process(root))
+        engine.make(orders(root))
+        inputs = asked(0)
+        ready = engine.place(inputs)
+        engine(asked(6))  # needs a larger one
+        outputs, _ = engine.read(engine.ask(ready))
+        assert torch.equal(outputs[0], inputs[0] @ torch.arange(6.0).view(2, 3).T)
+        assert isinstance(ready, Placed) and ready.call is None  # none is made twice
+        engine.close()
+
     def test_what_it_writes_into_its_inputs_is_seen(self, engine: RemoteEngine) -> None:
         inputs = asked(4)
         window = run_window(engine, inputs, nothing)
@@ -242,6 +259,27 @@ def test_one_that_dies(root: Path) -> None:
         engine.receive()
     with pytest.raises(EngineFailed):
         engine.send(b"o{}")
+    engine.close()
+
+
+HANDS_ON = """
+import os, time
+class InferModel:
+    def __init__(self, config, onnx_path, model): pass
+    def __call__(self, inputs):
+        if not os.fork():
+            os.setsid()
+            time.sleep(5)
+        os._exit(3)
+"""
+
+
+def test_one_that_dies_and_leaves_its_socket_to_another(root: Path) -> None:
+    (root / "vendors/acme/hands_on.py").write_text(HANDS_ON)
+    engine = RemoteEngine(process(root))
+    engine.make(orders(root, compiler="hands_on", weights=None))
+    with pytest.raises(EngineFailed, match="the engine.s process ended with exit code 3"):
+        engine(asked(0))
     engine.close()
 
 

@@ -8,6 +8,7 @@ import os
 import select
 import signal
 import socket
+import struct
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -22,6 +23,9 @@ from proofmark.process.warm.modules import start_module
 
 SPIN_NS = 20_000
 """For so long an answer is looked for without sleeping: to be woken takes as long."""
+
+LOOK = 1
+"""Seconds of silence after which it is looked whether there is a process that could speak."""
 
 ENDING = 5.0
 """Seconds that the process gets to end by itself."""
@@ -65,8 +69,8 @@ class EngineProcess:
         self._buffer, self._rests = bytearray(LONGEST), False
         self._life = os.pidfd_open(self._process.pid)
         self._poll = select.poll()
-        self._poll.register(self._socket, select.POLLIN)
         self._poll.register(self._life, select.POLLIN)
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("ll", LOOK, 0))
 
     @property
     def pid(self) -> int:
@@ -97,24 +101,26 @@ class EngineProcess:
             EngineFailed: the process has ended.
         """
         deadline = time.perf_counter_ns() + SPIN_NS
-        while True:
-            try:
-                length = self._socket.recv_into(self._buffer, 0, socket.MSG_DONTWAIT)
-            except BlockingIOError:
-                if time.perf_counter_ns() > deadline:
-                    self._sleep()
-                os.sched_yield()  # the engine's threads may want this very processor
-                continue
-            except OSError:
-                raise self._lost() from None
-            if not length:
+        while (message := self._taken(socket.MSG_DONTWAIT)) is None and time.perf_counter_ns() < deadline:
+            os.sched_yield()  # the engine's threads may want this very processor
+        while message is None:
+            ended = bool(self._poll.poll(0))  # before: what it said last is taken
+            message = self._taken()  # one call of the system's, since what follows it is under the clock
+            if message is None and ended:  # what it forked may hold the socket
                 raise self._lost()
-            return bytes(self._buffer[:length])
+        return message
 
-    def _sleep(self) -> None:
-        """Until there is a message, or no more process that could send one: what it forked may hold the socket."""
-        if all(descriptor == self._life for descriptor, _ in self._poll.poll()):
+    def _taken(self, flags: int = 0) -> bytes | None:
+        """The next message, None where there is none yet."""
+        try:
+            length = self._socket.recv_into(self._buffer, 0, flags)
+        except BlockingIOError:
+            return None
+        except OSError:
+            raise self._lost() from None
+        if not length:
             raise self._lost()
+        return bytes(self._buffer[:length])
 
     def rest(self) -> None:
         """Have it, and all that it has started, do nothing until it is spoken to again."""

@@ -20,11 +20,11 @@ from typing_extensions import TypedDict
 from proofmark.inference.engine import protocol
 from proofmark.inference.engine.engine_process import EngineFailed, EngineProcess
 from proofmark.inference.failure import LONGEST
+from proofmark.measuring.window import Apart
 from proofmark.plain_json import first_of
 from proofmark.process.layout import MOST_BYTES, Layout, read_layout, written
 from proofmark.process.memory import peak_resident_bytes, reset_peak
 from proofmark.process.slots import Pool, Slot, tensors_in
-from proofmark.process.threads import one_thread
 from proofmark.wall.isolation import Isolation
 
 if TYPE_CHECKING:
@@ -61,12 +61,21 @@ class _Made(BaseModel):
     foo_time_reason: Annotated[str, Field(max_length=LONGEST["message"]), AfterValidator(_is_a_line)] | None
 
 
+class Call(NamedTuple):
+    """A call that is yet to be made: its secret number, the slot for its answer, and the message."""
+
+    number: int
+    answer: int
+    message: bytes
+
+
 class Placed(list["torch.Tensor"]):
-    """A batch in shared memory, and what says so."""
+    """A batch in shared memory, and what says so; and its next call, once it has one."""
 
     def __init__(self, tensors: Sequence[torch.Tensor], slot: int, layout: bytes) -> None:
         super().__init__(tensors)
         self.slot, self.layout = slot, layout
+        self.call: Call | None = None
 
 
 class Answer(NamedTuple):
@@ -77,7 +86,7 @@ class Answer(NamedTuple):
     foo_seconds: float
 
 
-class RemoteEngine:
+class RemoteEngine(Apart):
     """Takes inputs, returns (outputs, foo_time): the outputs lie in memory of this process alone.
 
     Attributes:
@@ -126,17 +135,15 @@ class RemoteEngine:
         if owned and self._answer is None:
             self._answer = self._pool.make(FIRST_ANSWER)
         if isinstance(inputs, Placed):
-            return inputs
+            return self._ready(inputs) if owned else inputs
         text = written(inputs)
         layout = read_layout(text)
         slot = self._slot(layout.size) if owned else self._pool.take(layout.size)
         if slot is None:
             return inputs
         placed = Placed(slot.tensors(layout, partial(self._pool.give_back, slot)), slot.number, text)
-        with one_thread():
-            for target, source in zip(placed, inputs, strict=True):
-                target.copy_(source)
-        return placed
+        slot.lay(layout, inputs)
+        return self._ready(placed) if owned else placed
 
     def reserve(self, inputs: list[torch.Tensor]) -> None:
         """Have slots for as many such batches as may be placed ahead."""
@@ -157,16 +164,28 @@ class RemoteEngine:
             EngineFailed: it raised, died, or answered what is no answer.
         """
         assert isinstance(placed, Placed) and self._answer is not None
-        number = secrets.randbits(64)
-        call = protocol.CALL_FORM.pack(protocol.CALL, placed.slot, self._answer.number, len(placed.layout), number)
-        self._process.send(call + placed.layout)
+        call, placed.call = placed.call, None
+        if call is None or call.answer != self._answer.number:
+            call = self._call(placed)
+        self._process.send(call.message)
         message = self._process.receive()
         try:
             if message[0] == protocol.LARGER:
-                message = self._enlarged(message, number)
-            return self._copied(message, number)
+                message = self._enlarged(message, call.number)
+            return self._copied(message, call.number)
         except (ValueError, struct.error) as error:
             raise EngineFailed(f"the engine's process answered what is no answer: {error}") from None
+
+    def _ready(self, placed: Placed) -> Placed:
+        """With its next call, which nobody could know of before."""
+        placed.call = self._call(placed)
+        return placed
+
+    def _call(self, placed: Placed) -> Call:
+        assert self._answer is not None
+        number, answer = secrets.randbits(64), self._answer.number
+        message = protocol.CALL_FORM.pack(protocol.CALL, placed.slot, answer, len(placed.layout), number)
+        return Call(number, answer, message + placed.layout)
 
     def read(self, answer: Answer) -> tuple[list[torch.Tensor], float]:
         """The outputs, as tensors, and foo_time in seconds."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from proofmark.inference.timing.stages import Beside, InTurn, Score
-from proofmark.measuring.window import Compute, Synchronize, run_window, share_memory
+from proofmark.measuring.window import Apart, Compute, Synchronize, run_window, share_memory
 from proofmark.process.wall_clock import now
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def timed_round(
     begun = clock()
     stages = (Beside if beside else InTurn)(loader, passes, metric)
     result = TimedRound(started, stages.score, passes)
-    previous: list[torch.Tensor] = []
+    apart, previous = isinstance(compute, Apart), list["torch.Tensor"]()
     try:
         for inputs, targets in stages.batches():
             batch = len(inputs[0])
@@ -88,8 +88,9 @@ def timed_round(
             result.batch_ns.append(window.nanoseconds)
             result.foo_seconds += abs(window.foo_seconds)
             result.foo_outside |= not 0.0 <= window.foo_seconds <= window.seconds
-            result.reused_memory |= share_memory(previous, window.outputs)
-            previous = window.outputs
+            if not apart:  # else they are the referee's own copies
+                result.reused_memory |= share_memory(previous, window.outputs)
+                previous = window.outputs
             result.items += batch
             if not stages.evaluate(window.answer, targets):
                 break

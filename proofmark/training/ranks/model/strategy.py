@@ -58,9 +58,7 @@ def on_device(batch: Batch, config: EffectiveConfig, place: Place) -> Batch:
     """A batch beside the model, images in the memory layout that is configured."""
     (inputs, targets), images = batch, torch.channels_last if config.channels_last else torch.preserve_format
     inputs = [
-        tensor.to(
-            place.device, non_blocking=True, memory_format=images if tensor.dim() == 4 else torch.preserve_format
-        )
+        tensor.to(place.device, non_blocking=True, memory_format=images if tensor.dim() == 4 else torch.preserve_format)
         for tensor in inputs
     ]
     return inputs, targets.to(place.device, non_blocking=True)
