@@ -21,11 +21,8 @@ from proofmark.record.parts import FIRST, Seal
 LINK = "previous"
 """The field of an event with the digest of the one before."""
 
-_CANONICAL, _HASHED = (
-    json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=infinite)
-    for infinite in (False, True)
-)
-"""What is written, and what is hashed: others may have written 1e999 there. Made once, since a log has many events."""
+_CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+"""Made once: a log has many events."""
 
 
 class ChainedLog(EventLog):
@@ -53,11 +50,10 @@ class ChainedLog(EventLog):
         if LINK in fields:
             raise ValueError(f"{kind}: the field '{LINK}' is the chain's own")
         event = stamped(kind, {LINK: self.seal.head, **fields})
-        line = canonical(event)
-        seal = Seal(events=self.seal.events + 1, head=hashlib.sha256(line).hexdigest())
+        seal = Seal(events=self.seal.events + 1, head=digest_of(event))
         before, size = self.seal, os.fstat(self._stream.fileno()).st_size
         try:
-            self.append(line)
+            self.append(event)
             self.seal = seal
         except BaseException:  # Ctrl-C too: a line that the seal doesn't know of would look like somebody else's
             self._take_back(before, size)
@@ -73,18 +69,9 @@ class ChainedLog(EventLog):
             self._torn = True
 
 
-def canonical(event: Event) -> bytes:
-    """An event's line as it is written, and hashed.
-
-    Raises:
-        ValueError: it is not plain JSON.
-    """
-    return _CANONICAL.encode(event).encode()
-
-
 def digest_of(event: Event) -> str:
     """SHA-256 of an event, however its line is written."""
-    return hashlib.sha256(_HASHED.encode(event).encode()).hexdigest()
+    return hashlib.sha256(_CANONICAL.encode(event).encode()).hexdigest()
 
 
 def changes(path: Path, seal: Seal) -> list[str]:
@@ -93,7 +80,7 @@ def changes(path: Path, seal: Seal) -> list[str]:
     Raises:
         OSError: it can't be read.
     """
-    wrong, last, number = list[str](), b"", 0
+    wrong, head, number = list[str](), FIRST, 0
     try:
         stream = path.open("rb")
     except FileNotFoundError:
@@ -101,27 +88,14 @@ def changes(path: Path, seal: Seal) -> list[str]:
     with stream:
         for number, line in enumerate(lines(stream), 1):
             event = _event(line)
-            if event is None or not _is_digest(event.get(LINK), last):
+            if event is None or event.get(LINK) != head:
                 wrong.append(f"{path.name}, line {number}, does not follow what was written before it")
-            last = line if event is not None else last
+            head = digest_of(event) if event is not None else head
     if number != seal.events:
         wrong.append(f"{path.name} has {number} events, {seal.events} were written")
-    elif not wrong and not _is_digest(seal.head, last):
+    elif head != seal.head and not wrong:
         wrong.append(f"{path.name}, line {number}, is not what was written last")
     return wrong[:NAMED]
-
-
-def _is_digest(told: Any, line: bytes) -> bool:
-    """Whether it is that of a line's event; the first event has none before it.
-
-    A line is written as it is hashed, but by a Proofmark of before, and is taken apart only where it was not.
-    """
-    if not line:
-        return bool(told == FIRST)
-    if told == hashlib.sha256(line.removesuffix(b"\n")).hexdigest():
-        return True
-    event = _event(line)
-    return event is not None and told == digest_of(event)
 
 
 def _event(line: bytes) -> Event | None:

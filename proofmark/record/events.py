@@ -42,16 +42,17 @@ class EventLog:
             ValueError: a field is not plain JSON (NaN and infinity are not).
         """
         event = stamped(kind, fields)
-        self.append(json.dumps(event, allow_nan=False, separators=(",", ":")).encode())
+        self.append(event)
         return event
 
-    def append(self, line: bytes) -> None:
+    def append(self, event: Event) -> None:
         """Write a stamped event.
 
         Raises:
             OSError: the disk is full or gone.
+            ValueError: a field is not plain JSON.
         """
-        line += b"\n"
+        line = (json.dumps(event, allow_nan=False, separators=(",", ":")) + "\n").encode()
         if self._stream.write(line) != len(line):  # a disk that fills up takes a part, without a complaint
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.path))
 

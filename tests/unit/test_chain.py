@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from proofmark.record.chain import LINK, ChainedLog, changes, digest_of
-from proofmark.record.events import read_events
+from proofmark.record.events import Event, read_events
 from proofmark.record.parts import FIRST, Seal
 
 
@@ -44,7 +44,6 @@ def test_it_goes_on_after_a_seal(log: ChainedLog) -> None:
 
 
 def test_however_its_lines_are_written(log: ChainedLog) -> None:
-    """As an earlier Proofmark wrote them."""
     others = [json.dumps(dict(reversed(json.loads(line).items()))) + "\n" for line in lines(log)]
     assert others != lines(log)
     log.path.write_text("".join(others))
@@ -110,9 +109,9 @@ def test_the_link_is_the_chains_own(log: ChainedLog) -> None:
 def test_an_interrupt_leaves_a_log_that_is_whole(
     log: ChainedLog, monkeypatch: pytest.MonkeyPatch, written: bool
 ) -> None:
-    def interrupted(line: bytes) -> None:
+    def interrupted(event: Event) -> None:
         if written:
-            append(line)
+            append(event)
         raise KeyboardInterrupt
 
     append = log.append

@@ -104,9 +104,9 @@ class EngineProcess:
         while (message := self._taken(socket.MSG_DONTWAIT)) is None and time.perf_counter_ns() < deadline:
             os.sched_yield()  # the engine's threads may want this very processor
         while message is None:
-            ended = bool(self._poll.poll(0))  # before: what it said last is taken
-            message = self._taken()  # one call of the system's, since what follows it is under the clock
-            if message is None and ended:  # what it forked may hold the socket
+            ended = bool(self._poll.poll(0))  # before: what it said last is taken, and no word of a process it forked
+            message = self._taken(socket.MSG_DONTWAIT if ended else 0)  # one call: what follows it is under the clock
+            if message is None and ended:
                 raise self._lost()
         return message
 
