@@ -10,7 +10,6 @@ from pydantic_core import to_jsonable_python
 
 from proofmark import __version__
 from proofmark.literal import literal
-from proofmark.plain_json import read_file
 from proofmark.record.chain import changes
 from proofmark.record.envelope import SCHEMA_VERSION, CaseRecord
 from proofmark.record.parts import Part
@@ -20,7 +19,7 @@ from proofmark.verdict.engine import judge
 from proofmark.verdict.stages import lacks_checks_alone
 from proofmark.verification.made_up import UNREADABLE, reason
 
-LOG, RECORD = "events.jsonl", "record.json"
+LOG = "events.jsonl"
 
 LARGEST = 1 << 30
 """Bytes of a run's logs that are held in memory, with all their events, where they are read anew."""
@@ -56,7 +55,7 @@ def _faults(suite: Suite, record: CaseRecord, folder: Path, written: int) -> Ite
         else:
             changed = changes(folder / LOG, record.log)
         yield from (f"its event log is not the one that was sealed: {what}" for what in changed)
-    yield from [made] if isinstance(made, str) else _differing(suite, record, made, folder)
+    yield from [made] if isinstance(made, str) else _differing(suite, record, made)
     if compared := record.compared:
         for ratio in compared.ratios:
             if (follows := ratio.outcome_at(compared.width, compared.loadings_needed)) != ratio.outcome:
@@ -98,12 +97,12 @@ def _part_filled(part: Any, its: Any) -> Any:
     return part.model_copy(update=lacking) if lacking else part
 
 
-def _differing(suite: Suite, record: CaseRecord, made: CaseRecord, folder: Path) -> Iterator[str]:
+def _differing(suite: Suite, record: CaseRecord, made: CaseRecord) -> Iterator[str]:
     later = {name: getattr(record, name) for name in (*LATER, "verdict")}
     if not made.figures or any(getattr(made, name) != value for name, value in later.items()):
         made = made.model_copy(update=later)
         made = made.with_figures(suite.figures(made))
-    if _lies_in(folder, text := made.text()) or record.text() == text:
+    if record.text() == made.text():
         return
     found, more = list[str](), 0
     for what in _unlike(record, made):
@@ -115,14 +114,6 @@ def _differing(suite: Suite, record: CaseRecord, made: CaseRecord, folder: Path)
     yield from (f"{what}{told}" for what in found)
     if more:
         yield f"and {more} values more are not what its logs say"
-
-
-def _lies_in(folder: Path, text: str) -> bool:
-    """Whether a record's file has that text: quicker than to write once more what was read from it."""
-    try:
-        return read_file(folder / RECORD) == text.encode()
-    except (OSError, ValueError):
-        return False
 
 
 def _made_otherwise(record: CaseRecord) -> str:

@@ -14,10 +14,12 @@ from proofmark.record.load import load_written
 from proofmark.record.manifest import MANIFEST, SIGNATURE, differences, read_manifest
 from proofmark.record.signature import BadSignature, signer_of
 from proofmark.suite import Suite
-from proofmark.verification.again import RECORD, faults
+from proofmark.verification.again import faults
 from proofmark.verification.configuration import held
 from proofmark.verification.made_up import UNREADABLE, reason
 from proofmark.verification.plain_files import strange
+
+RECORD = "record.json"
 
 
 @dataclass(frozen=True)

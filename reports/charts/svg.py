@@ -24,12 +24,7 @@ FONT = "font: 12px system-ui, 'Segoe UI', 'DejaVu Sans', sans-serif; font-varian
 
 def element(tag: str, content: str = "", /, **attributes: str | float) -> str:
     """An element around `content`, which is SVG already. `stroke_width=1` becomes stroke-width="1"."""
-    pairs = "".join(
-        [
-            _attribute(key, value) if isinstance(value, str) else f' {_name(key)}="{value:.6g}"'
-            for key, value in attributes.items()
-        ]
-    )
+    pairs = "".join([f' {_name(key)}="{_value(value)}"' for key, value in attributes.items()])
     return f"<{tag}{pairs}>{content}</{tag}>" if content else f"<{tag}{pairs}/>"
 
 
@@ -121,7 +116,11 @@ def _name(key: str) -> str:
     return key.rstrip("_").replace("_", "-")
 
 
+def _value(value: str | float) -> str:
+    return _attribute(value) if isinstance(value, str) else f"{value:.6g}"
+
+
 @lru_cache(maxsize=1024)
-def _attribute(key: str, value: str) -> str:
-    """With its value escaped; most are styles, of which there are few."""
-    return f' {_name(key)}="{html.escape(value)}"'
+def _attribute(value: str) -> str:
+    """Escaped; most are styles, of which there are few."""
+    return html.escape(value)
