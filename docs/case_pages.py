@@ -13,9 +13,10 @@ from proofmark.errors import ConfigurationError
 from proofmark.literal import literal
 from proofmark.record.envelope import CaseRecord
 from proofmark.rules.aims import aims_of
-from proofmark.rules.case_file import CaseFile, CaseLayer, load_case_file, problems_of, read_case
+from proofmark.rules.case_file import CaseFile, CaseLayer, load_case_file, read_case
 from proofmark.rules.published import Published
 from proofmark.rules.strict_yaml import load_mapping
+from proofmark.rules.typed_yaml import problems_of
 from proofmark.suite import Suite
 from reports.content.variant import variant
 from reports.content.view import View

@@ -14,7 +14,7 @@ from proofmark.automl.layers import MOST_CHANNELS, BadLayer, Channels, Dense, No
 from proofmark.errors import ConfigurationError, Problem
 from proofmark.plain_json import read_json
 from proofmark.record.parts import Part
-from proofmark.rules.case_file import problems_of
+from proofmark.rules.typed_yaml import problems_of
 
 IMAGE = "image"
 """The name that nodes know the network's input by."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import inspect
-import json
 import math
 from collections.abc import Mapping
 from pathlib import Path
@@ -28,6 +27,7 @@ from proofmark.rules.arithmetic import parse_product
 from proofmark.rules.guide import Guide
 from proofmark.rules.published import Published
 from proofmark.rules.strict_yaml import load_mapping, number_of
+from proofmark.rules.typed_yaml import problems_of
 
 SettingType = Literal["bool", "int", "float", "str"]
 LayerType = TypeVar("LayerType", bound="Layer")
@@ -35,10 +35,6 @@ NOISE = 0.05
 """How far the core throughput of the rounds may scatter, where the case's `max_noise` says nothing else: standard
 deviation over all items over all seconds."""
 
-MOST = 40
-"""Problems of a file that are told."""
-
-M = TypeVar("M", bound=BaseModel)
 _PYTHON_TYPES: dict[str, type] = {"bool": bool, "int": int, "float": float, "str": str}
 
 
@@ -279,33 +275,3 @@ def _parameters(
     except ValidationError as error:
         problems += problems_of(error, str(path), "parameters")
         return None
-
-
-def load_model(path: Path, model: type[M], root: Path | None = None) -> M:
-    """Read a YAML file as a typed model; `root` is as in `load_mapping`.
-
-    Raises:
-        ConfigurationError: with every problem in it.
-    """
-    values = load_mapping(path, root)
-    try:
-        return model.model_validate_json(json.dumps(values))  # as JSON: a list will do for a tuple
-    except ValidationError as error:
-        raise ConfigurationError(problems_of(error, str(path))) from None
-
-
-def problems_of(error: ValidationError, where: str, prefix: str = "") -> list[Problem]:
-    """Each complaint of pydantic as a problem with its key."""
-    problems = []
-    for detail in error.errors():
-        key = ".".join([prefix, *map(str, detail["loc"])]) if prefix else ".".join(map(str, detail["loc"]))
-        message = detail["msg"].removeprefix("Value error, ")
-        if detail["type"] == "extra_forbidden":
-            message = "unknown key"
-        elif detail["type"] == "missing":
-            message = "is required and missing"
-        elif detail["type"] != "value_error":
-            message = f"{message}, found {literal(detail['input'])[:80]}"
-        problems.append(Problem(where, key.strip("."), message))
-    more = len(problems) - MOST
-    return problems[:MOST] + ([Problem(where, "", f"and {more} problems more")] if more > 0 else [])

@@ -21,7 +21,7 @@ from proofmark.errors import UsageError, harmless
 from proofmark.process.answer_pipe import AnswerPipe
 from proofmark.process.child import Child
 from proofmark.process.environment import let_pass
-from proofmark.rules.case_file import problems_of
+from proofmark.rules.typed_yaml import problems_of
 from proofmark.vendor.contract import Device, Software, Vendor
 from proofmark.vendor.engine import Compiler
 from proofmark.vendor.environment import ASSIGNED, load_environment, may_not_be_set

@@ -21,8 +21,8 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from proofmark.finding import imported
 from proofmark.process.environment import passes
-from proofmark.rules.case_file import load_model
 from proofmark.rules.device_files import DRIVERS, is_device_file, is_drivers, is_hosts_own
+from proofmark.rules.typed_yaml import load_model
 from proofmark.vendor.registry import target_of
 from proofmark.wall.isolation import Isolation
 from proofmark.wall.wall import Wall, put_on

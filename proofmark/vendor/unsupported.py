@@ -11,9 +11,9 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from proofmark.errors import ConfigurationError, Problem
-from proofmark.rules.case_file import problems_of
 from proofmark.rules.config import EffectiveConfig
 from proofmark.rules.strict_yaml import load_mapping
+from proofmark.rules.typed_yaml import problems_of
 from proofmark.vendor.contract import Vendor
 from proofmark.vendor.hardware.chips import Precision
 

@@ -22,10 +22,10 @@ from proofmark.launch.cluster.container import container_of
 from proofmark.monitoring.monitor import MonitorProcess
 from proofmark.monitoring.summary import summarise
 from proofmark.record.parts import Utilisation
-from proofmark.rules.case_file import load_model
 from proofmark.rules.config import resolve
 from proofmark.rules.legality import OverrideLayer
 from proofmark.rules.strict_yaml import load_mapping
+from proofmark.rules.typed_yaml import load_model
 from proofmark.vendor.environment import load_environment
 from proofmark.vendor.hardware.chips import describe_chip
 from proofmark.vendor.introduction import introduce

@@ -33,10 +33,11 @@ from proofmark.process.answers import read_answer
 from proofmark.record.envelope import CaseRecord
 from proofmark.record.load import load_record
 from proofmark.record.policy import default_policy, load_policy
-from proofmark.rules.case_file import load_case_file, load_model
+from proofmark.rules.case_file import load_case_file
 from proofmark.rules.config import resolve
 from proofmark.rules.legality import OverrideLayer
 from proofmark.rules.strict_yaml import load_mapping, parse
+from proofmark.rules.typed_yaml import load_model
 from proofmark.training.collect import collect as collect_training
 from proofmark.training.job import LEAVES
 from proofmark.training.record import TrainingRecord

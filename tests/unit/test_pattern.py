@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from proofmark.rules.pattern import ways
+from proofmark.vendor.hardware.pattern import ways
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,8 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
 
 from proofmark.errors import ConfigurationError, Problem
-from proofmark.rules.case_file import load_model, problems_of
 from proofmark.rules.device_files import DRIVERS, is_device_file, is_drivers, is_hosts_own
+from proofmark.rules.typed_yaml import load_model, problems_of
 from proofmark.vendor.registry import FoundVendor
 
 FILE = "container.yaml"

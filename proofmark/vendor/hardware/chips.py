@@ -13,9 +13,9 @@ from proofmark.errors import ConfigurationError, Problem
 from proofmark.literal import literal
 from proofmark.record.parts import Chip, Peak
 from proofmark.rules.arithmetic import parse_product
-from proofmark.rules.case_file import problems_of
-from proofmark.rules.pattern import LONGEST, MOST_WAYS, ways
 from proofmark.rules.strict_yaml import load_mapping
+from proofmark.rules.typed_yaml import problems_of
+from proofmark.vendor.hardware.pattern import LONGEST, MOST_WAYS, ways
 
 MOST = 1e19
 """FLOP/s that no chip of this decade reaches: a peak above it has a unit wrong."""
