@@ -192,6 +192,18 @@ class TestOneThatRuns:
         again = run_window(engine, asked(6), nothing)
         assert torch.equal(window.outputs[0], again.answer[0])  # a copy of its own
 
+    @pytest.mark.parametrize("after", [0.0, 0.05])
+    def test_a_call_that_was_to_come_soon_and_does_not(self, engine: RemoteEngine, after: float) -> None:
+        """Whatever comes next, and whether its process still looks for it or sleeps again by then."""
+        placed = engine.place(asked(0))
+        time.sleep(after)
+        assert engine.device_memory() == (5, 10)
+        engine.place(placed)
+        time.sleep(after)
+        larger = engine.place(asked(0, rows=3000))  # in a slot that is made first
+        assert engine.read(engine.ask(placed))[0][0].shape == (4, 2)
+        assert engine.read(engine.ask(larger))[0][0].shape == (3000, 2)
+
     def test_an_answer_of_another_form_than_the_one_before(self, engine: RemoteEngine) -> None:
         shapes = [
             run_window(engine, asked(mood, rows), nothing).answer[0].shape for mood, rows in ((0, 4), (6, 4), (0, 3))

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 FIRST_ANSWER = 1 << 16
 """Bytes of the slot for an answer before the first one is known."""
 
+SOON = bytes([protocol.SOON])
+
 AHEAD = 8
 """Batches that may lie in shared memory before they are asked about, or after."""
 
@@ -123,17 +125,19 @@ class RemoteEngine(Apart):
         return self._process.pid
 
     def place(self, inputs: list[torch.Tensor]) -> list[torch.Tensor]:
-        """The same inputs in shared memory, so that a call needs to copy nothing.
+        """The same inputs in shared memory, so that a call needs to copy nothing; its process wakes meanwhile, if the
+        owner's thread asks, which calls next.
 
-        Another thread than the owner, with no slot free, gets them back as they are.
+        Another thread, with no slot free, gets them back as they are.
 
         Raises:
             EngineFailed: it died.
             StepError: there is no memory for them.
         """
         owned = threading.get_ident() == self._owner
-        if owned and self._answer is None:
-            self._answer = self._pool.make(FIRST_ANSWER)
+        if owned:
+            self._answer = self._answer or self._pool.make(FIRST_ANSWER)
+            self._process.send(SOON)
         if isinstance(inputs, Placed):
             return self._ready(inputs) if owned else inputs
         text = written(inputs)
