@@ -236,17 +236,17 @@ def _speed_text(key: str, label: str, **more: Any) -> Figure:
 
 
 def _costs(record: TrainingRecord) -> Iterator[Figure]:
-    """Energy while training, over all runs and nodes, and per item, the mean over the runs; memory; all of the time."""
+    """Energy while training, over all runs and nodes, and per item, all energy over all items; memory; all of the time."""
     seen = [run.monitoring for run in record.runs]
-    read = [each for each in seen if each is not None and each.energy_per_item is not None]
-    joules = [each.energy_joules for each in read if each.energy_joules is not None]
-    per_item = [each.energy_per_item for each in read if each.energy_per_item is not None]
-    whole = sum(joules) if joules and len(joules) == len(record.runs) else None
-    mean = sum(per_item) / len(per_item) if per_item else None
+    read = [(joules, each) for m in seen if m and (joules := m.energy_joules) and (each := m.energy_per_item)]
+    complete = bool(read) and len(read) == len(record.runs)
+    whole = sum(joules for joules, _ in read)
+    per_item = whole / sum(joules / each for joules, each in read) if complete else None
     missing = "not read in every run" if read else "nothing read the power"
-    yield cost("energy_joules", "energy: training", "J", **valued(whole, missing))
-    how = {"note": read[0].energy_method} if read and read[0].energy_method else {}
-    yield cost("energy_per_item", "energy: per item", f"J/{record.item}", **valued(mean, missing), **how)
+    yield cost("energy_joules", "energy: training", "J", **valued(whole if complete else None, missing))
+    method = next((m.energy_method for m in seen if m and m.energy_per_item), None)
+    how = {"note": method} if complete and method else {}
+    yield cost("energy_per_item", "energy: per item", f"J/{record.item}", **valued(per_item, missing), **how)
     yield from troubles(seen)
     peaks = [rank.host_peak_bytes for run in record.runs for rank in run.ranks if rank.host_peak_bytes]
     most = max(peaks, default=None)

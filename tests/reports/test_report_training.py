@@ -236,14 +236,25 @@ def test_one_scale_and_a_withheld_speed_have_no_efficiency() -> None:
     assert "Scaling" not in page_of([missed.record])
 
 
+def energy(joules: float, per_item: float) -> SeedRun:
+    seen = {"energy_joules": joules, "energy_method": "counter", "energy_per_item": per_item}
+    return make_run(monitoring=Monitoring.model_validate({"samples": 3, "window": None, **seen}))
+
+
 def test_energy_is_told_in_all_and_per_item() -> None:
-    seen = {"samples": 3, "window": None, "energy_joules": 250.0, "energy_method": "counter", "energy_per_item": 2.5}
-    runs = [make_run(monitoring=Monitoring.model_validate(seen)) for _ in range(2)]
+    runs = [energy(250.0, 2.5), energy(250.0, 2.5)]
     both = make_training(*runs)
     assert figure(both, "energy_joules") == "500.0 J" and figure(both, "energy_per_item") == "2.500 J/point (counter)"
     unread = make_run(monitoring=Monitoring(samples=0, window=None))
-    assert figure(make_training(*runs, unread), "energy_per_item") == "2.500 J/point (counter)"
-    assert figure(make_training(*runs, unread), "energy_joules") == "– (not read in every run)"
+    for key in ("energy_joules", "energy_per_item"):
+        assert figure(make_training(*runs, unread), key) == "– (not read in every run)"
+        assert figure(make_training(unread), key) == "– (nothing read the power)"
+
+
+def test_energy_per_item_is_all_energy_over_all_items() -> None:
+    """10,000 samples at 1 J and 2,000 at 2 J."""
+    told = figure(make_training(energy(10_000.0, 1.0), energy(4_000.0, 2.0)), "energy_per_item")
+    assert told == "1.167 J/point (counter)"
 
 
 def test_of_many_ranks_the_spread_and_the_slowest_are_shown() -> None:
