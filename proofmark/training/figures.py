@@ -236,7 +236,7 @@ def _speed_text(key: str, label: str, **more: Any) -> Figure:
 
 
 def _costs(record: TrainingRecord) -> Iterator[Figure]:
-    """Energy while training, over all runs and nodes, and per item, all energy over all items; memory; all of the time."""
+    """Energy while training over all runs and nodes, and that over all items; memory; all of the time."""
     seen = [run.monitoring for run in record.runs]
     read = [(joules, each) for m in seen if m and (joules := m.energy_joules) and (each := m.energy_per_item)]
     complete = bool(read) and len(read) == len(record.runs)

@@ -8,12 +8,13 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from pytest_benchmark.stats import Stats
 from pytest_benchmark.storage.file import FileStorage
 from pytest_benchmark.utils import parse_compare_fail
 
 from fixtures.outputs import baselines
 from fixtures.outputs.baselines import COMPARISON, Comparison
-from fixtures.outputs.benchmark import benchmark_names
+from fixtures.outputs.benchmark import benchmark_names, hand_over, replayed_clock
 from proofmark.rules.config import EffectiveConfig
 from tests.reports.records import make_record
 from tests.training_records import make_training
@@ -168,3 +169,27 @@ def test_names_tell_unlike_runs_apart() -> None:
     assert found[0]["name"] == "test_core[resnet50, cpu, onnxruntime, fp16, embedded, batch 64]"
     other_hash = benchmark_names(make_record(config_hash="0" * 64), "core", "suites/x.py::T::test_core")
     assert other_hash["name"] == found[0]["name"] and other_hash["fullname"] != found[0]["fullname"]
+
+
+class Replayed:
+    """Stands in for pytest-benchmark's fixture: what its clock shows of each round goes into its statistics."""
+
+    def __init__(self) -> None:
+        self.extra_info = dict[str, Any]()
+        self.stats: Any = Stats()  # type: ignore[no-untyped-call]
+
+    def pedantic(self, target: Any, setup: Any, rounds: int) -> None:
+        for _ in range(rounds):
+            arguments, _ = setup()
+            target(*arguments)
+            self.stats.update(replayed_clock())
+
+
+def test_mean_and_ops_are_of_all_items_and_all_seconds() -> None:
+    """2,000 samples at 100/s and 10,000 at 80/s are 82.8/s, not 88.9/s."""
+    benchmark, node = Replayed(), SimpleNamespace(nodeid="test_core", stash={})
+    hand_over(benchmark, node, make_training(), "raw", [2_000, 10_000], [20.0, 125.0])
+    assert benchmark.extra_info["items_per_second"] == pytest.approx(12_000 / 145, rel=1e-12)
+    assert benchmark.stats.ops == pytest.approx(12_000 / 145, rel=1e-12)
+    assert benchmark.stats.mean == pytest.approx(145 / 12_000, rel=1e-12)
+    assert benchmark.extra_info["items_per_second_rounds"] == [100.0, 80.0]
