@@ -129,11 +129,30 @@ def test_a_baseline_that_is_none_is_refused(
 
         warnings.warn(text, stacklevel=1)
 
-    session = SimpleNamespace(storage=FileStorage(tmp_path / "baselines", SimpleNamespace(warning=warn)))
+    assert told in refusal(tmp_path, asked, warn)
+
+
+def refusal(folder: Path, asked: Any, warn: Any = print) -> str:
+    session = SimpleNamespace(storage=FileStorage(folder / "baselines", SimpleNamespace(warning=warn)))
     config: Any = SimpleNamespace(_benchmarksession=session)
     with pytest.raises(pytest.UsageError, match="--benchmark-compare") as refused:
         baselines._load(config, Comparison(asked, []))
-    assert told in str(refused.value)
+    return str(refused.value)
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), -1.0, True, False, 10**400])
+def test_a_baseline_that_nothing_is_slower_than_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, value: Any
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    odd = entry(task())
+    odd["stats"]["mean"] = value
+    Path("odd.json").write_text(json.dumps({"benchmarks": [entry(task()), odd]}))
+    told = refusal(tmp_path, "odd.json")
+    assert told.startswith(
+        "--benchmark-compare odd.json: odd.json: benchmarks[1].stats.mean: expected a number from 0 up"
+    )
+    assert "found " in told and "--benchmark-save" in told and "\n" not in told and len(told) < 300
 
 
 def test_a_gate_without_a_baseline_is_refused() -> None:
