@@ -16,16 +16,16 @@ def host_problems(config: EffectiveConfig, here: bool = True) -> list[Problem]:
     directories themselves are looked at, and only if the case runs `here`: what lies in them is the case's matter.
     """
     host, profile = config.host, config.profile
-    if profile == "embedded" and host.data_dir:
-        return [Problem("--data-dir", "", "the embedded profile brings its own data; add --profile standard")]
-    problems = []
-    if profile != "embedded" and not host.data_dir:
+    embedded, problems = profile == "embedded", list[Problem]()
+    if embedded and host.data_dir:
+        problems.append(Problem("--data-dir", "", "the embedded profile brings its own data; add --profile standard"))
+    if not embedded and not host.data_dir:
         problems.append(Problem("--data-dir", "", f"profile {profile} needs the data set: --data-dir DIR"))
-    # a training starts from fresh ones, and has no such switch
-    if profile != "embedded" and not host.weights and not config.get("no_validation", True):
+    # a training has no such switch: it starts from fresh ones, unless the user may give others and does
+    if not embedded and not host.weights and not config.get("no_validation", True):
         what = f"profile {profile} needs trained weights: --weights DIR (a transformers model directory)"
         problems.append(Problem("--weights", "", what))
-    for option, directory in (("--data-dir", host.data_dir), ("--weights", host.weights)):
+    for option, directory in (("--data-dir", None if embedded else host.data_dir), ("--weights", host.weights)):
         if here and directory and (wrong := _unusable(Path(directory))):
             problems.append(Problem(option, "", f"{wrong}: {directory}"))
     return problems

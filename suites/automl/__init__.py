@@ -55,14 +55,15 @@ class AutoMLSuite(Suite):
 
     def host_problems(self, config: EffectiveConfig, here: bool) -> Sequence[Problem]:
         """Of data and init models; and a search begins from fresh weights, on no hosts of a cluster file."""
+        problems = problems_without_engines(config)
         if config.host.weights:
-            return [Problem("--weights", "", f"case {config.case} begins from fresh weights: leave it out")]
+            what = f"case {config.case} begins from fresh weights: leave it out"
+            problems.append(Problem("--weights", "", what))
         if not here:
-            where = "on this machine's devices, or by --launcher ray: leave --cluster out"
-            what = f"case {config.case} is searched for {where}"
-            return [Problem("--launcher", "", what)]
-        problems = host_problems(config, here) or layout_problems(config)
-        return [*problems_without_engines(config), *problems, *_with_init_models(config)]
+            what = f"case {config.case} is searched for on this machine's devices, or by --launcher ray"
+            problems.append(Problem("--launcher", "", f"{what}: leave any other, and --cluster, out"))
+        of_data = host_problems(config, here) or (layout_problems(config) if here else [])
+        return [*problems, *of_data, *_with_init_models(config)]
 
     def stages(self, record: AutoMLRecord) -> Iterable[Stage]:
         """All rules of validity."""

@@ -54,10 +54,11 @@ class TrainingSuite(Suite):
 
     def host_problems(self, config: EffectiveConfig, here: bool) -> Sequence[Problem]:
         """Of data; and a training starts from fresh weights, where its profile does not let the user give others."""
+        problems = [*problems_without_engines(config), *host_problems(config, here)]
         if config.host.weights and not config.initial_weights:
             what = f"case {config.case}, profile {config.profile}, is trained from fresh weights: leave it out"
-            return [Problem("--weights", "", what)]
-        return [*problems_without_engines(config), *host_problems(config, here)]
+            problems.append(Problem("--weights", "", what))
+        return problems
 
     def stages(self, record: TrainingRecord) -> Iterable[Stage]:
         """Honesty, the target, disturbances."""

@@ -12,6 +12,8 @@ from proofmark.inference.plan import Plan, make_plan
 from proofmark.rules.config import EffectiveConfig, HostSettings
 from proofmark.rules.host_problems import host_problems
 from proofmark.vendor.engine import Compiler
+from suites.automl import AutoMLSuite
+from suites.training import TrainingSuite
 
 ONNX = Compiler(frozenset({"fp32"}), consumes="onnx", loads_compiled=True)
 ONNX_ONLY = Compiler(frozenset({"fp32"}), consumes="onnx")
@@ -176,3 +178,20 @@ class TestHost:
         host = HostSettings(**{"data_dir": full, "weights": full} | {option: bad})
         (problem,) = host_problems(config("standard", host))
         assert str(problem) == f"--{option.replace('_', '-')}: {told}: {bad}"
+
+    def test_all_that_is_wrong_is_told_at_once(self) -> None:
+        host = HostSettings(data_dir="none", weights="none", engine_user="nobody")
+        told = [(problem.where, problem.what) for problem in host_problems(config(host=host))]
+        embedded = ("--data-dir", "the embedded profile brings its own data; add --profile standard")
+        assert told == [embedded, ("--weights", "no such directory: none")]
+        for suite, fresh in ((TrainingSuite(), "is trained from fresh"), (AutoMLSuite(), "begins from fresh")):
+            problems = suite.host_problems(config("standard", host, initial_weights=False), here=True)
+            wheres = ["--data-dir", "--engine-user", "--weights", "--weights"]
+            assert sorted(problem.where for problem in problems) == wheres, suite.name
+            assert any(fresh in problem.what for problem in problems), suite.name
+
+    def test_a_search_is_on_no_hosts_of_a_cluster(self) -> None:
+        host = HostSettings(data_dir="far/away", weights="far/away", engine_user="nobody")
+        problems = list(map(str, AutoMLSuite().host_problems(config("standard", host), here=False)))
+        assert [problem.partition(":")[0] for problem in problems] == ["--engine-user", "--weights", "--launcher"]
+        assert problems[2].endswith("devices, or by --launcher ray: leave any other, and --cluster, out")
