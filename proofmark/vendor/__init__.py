@@ -7,7 +7,7 @@ Each compiler is one module of that package, named as the compiler and holding a
 
 from proofmark.errors import StepError
 from proofmark.rules.config import EffectiveConfig
-from proofmark.vendor.adapter import TrainingAdapter
+from proofmark.vendor.adapter import TrainedCase, TrainingAdapter
 from proofmark.vendor.contract import Analysis, Device, Software, Vendor, driver_files
 from proofmark.vendor.engine import Compiler, InferFromModel, InferFromOnnx, InferModel
 from proofmark.vendor.hardware.machine import processor_name, usable_cores
@@ -25,6 +25,7 @@ __all__ = [
     "Reading",
     "Software",
     "StepError",
+    "TrainedCase",
     "TrainingAdapter",
     "Vendor",
     "driver_files",

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from proofmark.rules.config import EffectiveConfig
 
 if TYPE_CHECKING:
     import torch
-
-    from proofmark.training.case import TrainingCase
 
 
 class TrainingAdapter:
@@ -26,7 +24,7 @@ class TrainingAdapter:
         return model
 
     def create_optimizer(
-        self, case: TrainingCase, model: torch.nn.Module, config: EffectiveConfig
+        self, case: TrainedCase, model: torch.nn.Module, config: EffectiveConfig
     ) -> torch.optim.Optimizer:
         """The case's optimizer, or one that does the same."""
         return case.create_optimizer(model, config)
@@ -39,7 +37,7 @@ class TrainingAdapter:
         return torch.autocast(device.type, dtype=dtype) if dtype else nullcontext()
 
     def train_step(
-        self, case: TrainingCase, model: torch.nn.Module, inputs: list[torch.Tensor], targets: torch.Tensor
+        self, case: TrainedCase, model: torch.nn.Module, inputs: list[torch.Tensor], targets: torch.Tensor
     ) -> torch.Tensor:
         """One forward pass to the mean loss over a batch, by default the case's."""
         return case.train_step(model, inputs, targets)
@@ -47,6 +45,19 @@ class TrainingAdapter:
     def backward(self, loss: torch.Tensor) -> None:
         """One backward pass."""
         loss.backward()  # type: ignore[no-untyped-call]
+
+
+class TrainedCase(Protocol):
+    """What an adapter may ask of the case that is trained."""
+
+    def create_optimizer(self, model: torch.nn.Module, config: EffectiveConfig) -> torch.optim.Optimizer:
+        """Its optimizer, over all that is trained of the model."""
+
+    def train_step(self, model: torch.nn.Module, inputs: list[torch.Tensor], targets: torch.Tensor) -> torch.Tensor:
+        """One forward pass to the mean loss over a batch."""
+
+    def loss(self, outputs: list[torch.Tensor], targets: torch.Tensor) -> torch.Tensor:
+        """The mean loss, from what the model answered."""
 
 
 _OWN = {
