@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,12 +17,14 @@ class Tail:
         self._position = 0
 
     def lines(self) -> Iterator[bytes]:
-        """Whole lines written since the last call; of one that is too long, pieces, which no reader takes."""
+        """Whole lines written between the last call and this one; of one that is too long, pieces, which no reader
+        takes. What is written meanwhile is the next call's: whoever writes fast keeps no reader in here."""
         if not self._path.exists():
             return
         with self._path.open("rb") as stream:
+            end = os.fstat(stream.fileno()).st_size
             stream.seek(self._position)
-            while line := stream.readline(LONGEST):
+            while self._position < end and (line := stream.readline(LONGEST)):
                 if len(line) < LONGEST and not line.endswith(b"\n"):
                     return
                 self._position += len(line)

@@ -22,6 +22,9 @@ SEEDED = "begins with the seed's weights"
 EVENT = "check"
 """The event of a rank's log with a check's outcome; its other fields are a record's `Check`."""
 
+RANKS = frozenset({PARAMETERS, WEIGHTS, FUNCTION, METRIC})
+"""Those that a rank makes. The others are made of what was seen outside of it, and are not its to tell."""
+
 
 def required(adapted: bool, converged: bool, audited: bool = False, resumed: bool = False) -> frozenset[str]:
     """Checks without which a run that came to its end counts for nothing.
@@ -140,7 +143,16 @@ CLOCK_SECONDS, CLOCK_SHARE = 1.0, 0.01
 reading its clock and saying so."""
 
 
-def keeps_time(said: float, least: float, most: float) -> Check:
+WIDEST = 5.0
+"""In units of that, how far the least and the most that an agent saw may lie apart."""
+
+
+def is_certain(least: float, most: float) -> bool:
+    """Whether an agent saw enough to hold a clock against it. What it saw later says of no clock that it is right."""
+    return most - least <= WIDEST * (CLOCK_SECONDS + CLOCK_SHARE * most)
+
+
+def keeps_time(said: float, least: float, most: float, what_took: str = "training took") -> Check:
     """Hold a rank's clock against its agent's: the seconds that it `said` must lie between the `least` and the `most`.
 
     Both are of processes that run, and of clocks that nobody sets: the time of day is not asked. The check's figure is
@@ -150,7 +162,7 @@ def keeps_time(said: float, least: float, most: float) -> Check:
     what = "its clock and the agent's, another process's, tell different times"  # no figure: times may be withheld
     if off > allowed:
         seen = " to ".join(dict.fromkeys((f"{least:.4g}", f"{most:.4g}")))
-        what = f"its clock says that training took {said:.4g} s, and the agent's, another process's, {seen} s"
+        what = f"its clock says that {what_took} {said:.4g} s, and the agent's, another process's, {seen} s"
     return Check(name=CLOCK, passed=off <= allowed, figure=off / allowed, bound=1.0, meaning=what)
 
 

@@ -120,6 +120,7 @@ class Reason(Typed):
 class _Watched(Typed):
     least: Seconds
     most: Seconds
+    to_evaluation: NotRequired[Annotated[list[Seconds], Field(min_length=2, max_length=2)]]
 
 
 class _Fed(Typed):

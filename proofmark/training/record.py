@@ -68,7 +68,7 @@ class Split(Part):
     evaluation: float
     checkpoint: float
     other: float
-    confirmation: float | None = Field(default=None, description="the referee's own, left out of training; null: none")
+    confirmation: float | None = Field(default=None, description="left out of training by logs of before; null: none")
 
 
 class Communication(Part):

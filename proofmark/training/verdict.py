@@ -165,6 +165,9 @@ def _impossible_figures(record: TrainingRecord) -> list[str]:
         longest, each = record.config.get("max_seq_length"), run.tokens_per_item
         if isinstance(longest, int) and each is not None and each > longest:
             reasons.append(f"{name}a {record.item} is said to have {each:.6g} tokens, and at most {longest} fit")
+        evaluated = run.evaluations[-1].samples if run.evaluations and run.failure is None else run.samples
+        if evaluated != run.samples and not record.read_from:
+            reasons.append(f"{name}its last evaluation is after {evaluated} samples, and its end after {run.samples}")
         if run.handed_out is not None and run.handed_out.wrong:
             reasons.append(f"{name}{run.handed_out.wrong}")
         said = claimed(record, run)

@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from proofmark.record.events import EventLog, read_events
+from proofmark.record.tail import Tail
 from proofmark.training.checks import CLOCK, CLOCK_SECONDS, keeps_time
+from proofmark.training.logs import tail
 from proofmark.training.node.stopwatch import EVENT, Stopwatch
 
 TOTALS = {"epoch": 0, "step": 4, "samples": 64, "communication": None, "train_seconds": 1.0}
 TOTALS |= dict.fromkeys(("data_seconds", "compute_seconds", "evaluation_seconds", "checkpoint_seconds"), 0.0)
 FIELDS = {
     "train_begin": {"steps": 0, "samples": 0},
+    "evaluation": {**TOTALS, "metric": 0.5, "took_seconds": 0.1},
     "confirmation": {"step": 4, "samples": 64, "metric": 0.5, "took_seconds": 1.0},
     "train_end": {**TOTALS, "converged": True},
 }
 
 BEGIN, CONFIRMED, END = "train_begin", "confirmation", "train_end"
+EVALUATED = "evaluation"
 
 
 class Played:
@@ -30,8 +36,14 @@ class Played:
         self.now = 100.0
         self._rank = EventLog(folder / "rank0.jsonl")
         self._agent = EventLog(folder / "agent.jsonl")
-        self.waited = 0
-        self.stopwatch = Stopwatch(folder / "rank0.jsonl", self._agent, lambda: self.now, on_wait=self._wait)
+        self.waited, self.counted = 0, list[float]()
+        self.stopwatch = Stopwatch(
+            folder / "rank0.jsonl",
+            self._agent,
+            lambda: self.now,
+            on_end=lambda: self.counted.append(self.now - 100.0),
+            on_wait=self._wait,
+        )
 
     def _wait(self) -> None:
         self.waited += 1
@@ -64,6 +76,46 @@ def test_between_two_looks(tmp_path: Path) -> None:
     assert played.seen() == [(3.0, 5.0)]
     played.look(9.0)
     assert len(played.seen()) == 1
+
+
+def test_what_was_handed_out_is_counted_by_the_last_evaluation(tmp_path: Path) -> None:
+    """Whatever a rank takes later it was not at the target by. Without one, by the end."""
+    played = Played(tmp_path)
+    for at, kinds in enumerate([(EVALUATED,), (BEGIN,), (), (EVALUATED,), (), (EVALUATED,), (), (END,)]):
+        played.write(*kinds)
+        played.look(float(at))
+    assert played.counted == [3.0, 5.0]
+    (event,) = (e for e in read_events(played._agent.path) if e["event"] == EVENT)
+    assert (event["to_evaluation"], event["least"], event["most"]) == ([3.0, 5.0], 5.0, 7.0)
+    (tmp_path / "bare").mkdir()
+    bare = Played(tmp_path / "bare")
+    bare.write(BEGIN)
+    bare.look(1.0)
+    bare.write(END)
+    bare.look(2.0)
+    assert bare.counted == [2.0]
+
+
+def test_lines_of_other_kinds_are_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else a rank that writes many would keep its agent from looking."""
+    read = list[bytes]()
+    monkeypatch.setattr(tail, "RANK_EVENTS", SimpleNamespace(read=lambda line: read.append(line) or json.loads(line)))
+    played = Played(tmp_path)
+    played.write(BEGIN, *["flood"] * 1000, END)
+    played.look(1.0)
+    assert len(read) == 2 and played.stopwatch.ended
+
+
+def test_what_is_written_meanwhile_is_the_next_looks(tmp_path: Path) -> None:
+    """A rank that writes as fast as it is read keeps no look from its end."""
+    path = tmp_path / "rank0.jsonl"
+    path.write_bytes(b"{}\n" * 3)
+    followed, seen = Tail(path), 0
+    for _ in followed.lines():
+        seen += 1
+        with path.open("ab") as stream:
+            stream.write(b"{}\n")
+    assert seen == 3 and len(list(followed.lines())) == 3
 
 
 def test_each_look_before_the_beginning_is_told_of(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from proofmark.record.events import CORRUPT, EventLog, read_events
 from proofmark.rules.config import EffectiveConfig
-from proofmark.training.checks import CLOCK, SESSION_CLOCK
+from proofmark.training.checks import CLOCK, OUTSIDE, PARAMETERS, PLAN, REPLAYED, SEEDED, SESSION_CLOCK
 from proofmark.training.collect import _damaged_agents, _rounds
 from proofmark.training.event_types import SESSION_EVENTS
 from proofmark.training.logs.downsampled import POINTS, Downsampled
@@ -135,7 +135,7 @@ def test_a_log_without_its_end_has_no_steps(cut: int, steps: int | None) -> None
 def finished(**changes: Any) -> list[dict[str, Any]]:
     """A rank's log of a training whose last weights took three seconds to be confirmed."""
     total = {"step": 8, "samples": 64, "train_seconds": 20.0, "metric": 0.95, "converged": True}
-    check = {"name": "keeps", "passed": True, "figure": 0.0, "bound": 0.0, "meaning": "m"}
+    check = {"name": PARAMETERS, "passed": True, "figure": 0.0, "bound": 0.0, "meaning": "m"}
     written: list[dict[str, Any]] = [
         {"event": "check", "time": 9.0, **check},
         {"event": "check", "time": 9.5, **check, **changes},
@@ -164,8 +164,31 @@ def test_a_confirmation_that_decided_nothing_ended_no_training() -> None:
 
 
 def test_a_check_that_failed_once_has_failed() -> None:
-    assert RankLog(0).take(finished()).checks["keeps"].passed
-    assert not RankLog(0).take(finished(passed=False)).checks["keeps"].passed
+    assert RankLog(0).take(finished()).checks[PARAMETERS].passed
+    assert not RankLog(0).take(finished(passed=False)).checks[PARAMETERS].passed
+
+
+@pytest.mark.parametrize("name", [CLOCK, SESSION_CLOCK, OUTSIDE, PLAN, REPLAYED, SEEDED, "keeps"])
+def test_a_check_that_others_make_is_not_a_ranks_to_tell(name: str) -> None:
+    assert RankLog(0).take(finished(name=name)).checks.keys() == {PARAMETERS}
+
+
+@pytest.mark.parametrize(
+    "least, most, told",
+    [(19.5, 20.5, None), (60.0, 62.0, "its last evaluation came after 20 s"), (0.0, 5.0, "its last evaluation")],
+)
+def test_the_seconds_to_the_last_evaluation_are_held_too(least: float, most: float, told: str | None) -> None:
+    """They are those to the target: of an end that is told later nobody sees how long it took to get there."""
+    seen = {"event": "watched", "least": 19.9, "most": 20.2, "to_evaluation": [least, most]}
+    (check,) = clock_checks(RankLog(0).take(finished()), [seen], None)
+    assert check.passed == (told is None) and (told is None or told in check.meaning)
+
+
+@pytest.mark.parametrize("changes", [{"most": 200.0}, {"least": 0.0, "most": 100.0}, {"to_evaluation": [0.0, 100.0]}])
+def test_an_agent_that_saw_too_little_holds_no_clock(changes: dict[str, Any]) -> None:
+    """Whoever kept it from looking: then the check is missing, and the run is none."""
+    seen = {"event": "watched", "least": 19.9, "most": 20.2, "to_evaluation": [19.9, 20.2], **changes}
+    assert not list(clock_checks(RankLog(0).take(finished()), [seen], None))
 
 
 @pytest.mark.parametrize("least, most, passes", [(19.9, 20.2, True), (199.0, 200.0, False), (1.0, 2.0, False)])
@@ -207,7 +230,7 @@ def test_logs_of_further_servers_are_read(tmp_path: Path) -> None:
         folder = tmp_path / f"round1/{home}noderank0"
         folder.mkdir(parents=True)
         log = EventLog(folder / "rank0.jsonl")
-        log.write("check", **asdict(passed(CLOCK, passed=home != "server2/")))
+        log.write("check", **asdict(passed(PARAMETERS, passed=home != "server2/")))
         log.close()
     (tmp_path / "round1/server1/noderank0/rank0.jsonl").open("ab").write(b"rubbish\n")
     (tmp_path / "round1/server2/noderank0/agent.jsonl").write_bytes(b"rubbish\n")

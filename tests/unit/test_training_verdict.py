@@ -300,6 +300,16 @@ def test_one_in_five_may_miss(runs: int, misses: int, kind: str) -> None:
     assert found[0].startswith(kind), found
 
 
+@pytest.mark.parametrize("samples", [100, 300])
+def test_the_last_evaluation_is_the_end(samples: int) -> None:
+    """Its samples are those to the target, which references are held against."""
+    run = make_run()
+    last = run.evaluations[-1].model_copy(update={"samples": samples})
+    run = run.model_copy(update={"evaluations": (*run.evaluations[:-1], last)})
+    expected = f"its last evaluation is after {samples} samples, and its end after 200"
+    assert judged(run) == ("ERROR", expected)
+
+
 def test_a_miss_took_for_ever() -> None:
     assert olympic_mean([1.0, 2.0]) == 1.5
     assert olympic_mean([100.0, 110.0, 120.0, 130.0, float("inf")]) == 120.0

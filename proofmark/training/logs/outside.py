@@ -16,6 +16,7 @@ from proofmark.training.checks import (
     REPLAYED,
     SEEDED,
     as_good,
+    is_certain,
     keeps_the_plan,
     keeps_the_sessions_time,
     keeps_time,
@@ -45,13 +46,20 @@ def outside_checks(
 
 
 def clock_checks(first: RankLog, agent: Sequence[Event], end: Event | None) -> Iterator[Check]:
-    """Rank 0's clock at the end, which is the one that its speed is of, against the agent's and the session's."""
+    """Rank 0's clock at the end, which is the one that its speed is of, and at its last evaluation, to which its time
+    to target lasts, against the agent's and the session's."""
     begun, last = first.last.get("train_begin"), first.totals()
     if not begun or not last or "train_end" not in first.last or "train_seconds" not in begun:
         return
     said = last["train_seconds"] - begun["train_seconds"]
     if seen := _last(agent, WATCHED):
-        yield keeps_time(said, seen["least"], seen["most"])
+        told = [(said, seen["least"], seen["most"], "training took")]
+        if "to_evaluation" in seen and (evaluated := first.last.get("evaluation")):
+            after = evaluated["train_seconds"] - begun["train_seconds"]
+            told.append((after, *seen["to_evaluation"], "its last evaluation came after"))
+        if all(is_certain(least, most) for _, least, most, _ in told):
+            held = [keeps_time(*each) for each in told]
+            yield next((check for check in held if not check.passed), held[0])
     if heard := (end or {}).get("watched"):
         yield keeps_the_sessions_time(said, heard["least"])
 

@@ -11,6 +11,7 @@ from typing import Any
 from proofmark.record.events import CORRUPT, NAMED, Event
 from proofmark.record.parts import Check
 from proofmark.training.checks import EVENT as CHECK
+from proofmark.training.checks import RANKS
 from proofmark.training.logs.downsampled import Downsampled
 from proofmark.training.record import Epoch
 from proofmark.wall.isolation import Isolation, weakest
@@ -70,8 +71,10 @@ class RankLog:
             self.checkpoints.extend([event["step"]])
 
     def _hold(self, event: Event) -> None:
-        """A check that is made again must pass again."""
+        """A check that is made again must pass again. Of one that no rank makes it tells nothing."""
         check = Check.read(event)
+        if check.name not in RANKS:
+            return
         before = self.checks.get(check.name)
         if before is None or before.passed:
             self.checks[check.name] = check

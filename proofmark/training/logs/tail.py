@@ -13,8 +13,14 @@ from proofmark.training.event_types import RANK_EVENTS
 class Tail(tail.Tail):
     """Yields each event once, as it comes."""
 
-    def events(self) -> Iterator[Event]:
-        """Those of the lines written since the last call."""
+    def events(self, *kinds: str) -> Iterator[Event]:
+        """Those of the lines written since the last call; of some `kinds` alone, if any are named: the others are
+        skipped without being read."""
+        named = [kind.encode() for kind in kinds]
         for line in self.lines():
+            if named and not any(kind in line for kind in named):
+                continue
             with contextlib.suppress(ValueError):  # the record will say which line is damaged
-                yield RANK_EVENTS.read(line)
+                event = RANK_EVENTS.read(line)
+                if not kinds or event["event"] in kinds:
+                    yield event

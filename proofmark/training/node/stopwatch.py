@@ -7,12 +7,15 @@ from collections.abc import Callable
 from pathlib import Path
 from time import monotonic  # by name, before a vendor's monitor code is there: a changed module changes nothing
 
-from proofmark.record.events import EventLog
+from proofmark.record.events import Event, EventLog
 from proofmark.training.logs.tail import Tail
 
 EVENT = "watched"
-"""The event of the agent's log with the least and the most seconds that rank 0's training can have taken; the last one
-counts."""
+"""The event of the agent's log with the least and the most seconds that rank 0's training can have taken, to its end
+and to its last evaluation; the last one counts."""
+
+BEGIN, EVALUATION, END = "train_begin", "evaluation", "train_end"
+"""What is looked for in the rank's log."""
 
 EVERY = 0.1
 """Seconds between two looks: between two a training may have begun or ended."""
@@ -38,12 +41,14 @@ class Stopwatch:
         on_end: Callable[[], None] = lambda: None,
         on_wait: Callable[[], None] = lambda: None,
     ) -> None:
-        """`on_end` is called at each end that is seen, `on_wait` at each look that sees no beginning yet."""
+        """`on_end` is called at each look that sees an evaluation, since it may be the last, or an end without one;
+        `on_wait` at each that sees no beginning yet."""
         self._tail, self._log, self._clock = Tail(path), log, clock
         self._on_end, self._on_wait = on_end, on_wait
         self._lock, self._stopped = threading.Lock(), threading.Event()
         self._looked = clock()
         self._began: _Window | None = None
+        self._evaluated: _Window | None = None
         self.least = self.most = 0.0
         self.ended = False
         self.weights: str | None = None
@@ -62,15 +67,31 @@ class Stopwatch:
         """Take note of what happened since the last look; where training has ended, write down how long it took."""
         with self._lock:
             before, self._looked = self._looked, self._clock()
-            events = {event["event"]: event for event in self._tail.events()}
+            events: dict[str, Event] = {}
+            for event in self._tail.events(BEGIN, EVALUATION, END):
+                if self._began is not None or BEGIN in events or event["event"] == BEGIN:
+                    events[event["event"]] = event
             window = (before, self._clock())
-            if "train_begin" in events and self._began is None:
-                self._began = window
+            self._began = self._began or (window if BEGIN in events else None)
             if self._began is None:
                 self._on_wait()
-            if "train_end" in events and self._began is not None:
+                return
+            if EVALUATION in events:
+                self._evaluated = window
+            if EVALUATION in events or (END in events and self._evaluated is None):
                 self._on_end()
-                self.ended, self.weights = True, events["train_end"].get("weights")
-                self.least, self.most = max(0.0, window[0] - self._began[1]), window[1] - self._began[0]
-                if self._log is not None:
-                    self._log.write(EVENT, least=self.least, most=self.most)
+            if END in events:
+                self.ended, self.weights = True, events[END].get("weights")
+                self.least, self.most = self._since(self._began, window)
+                self._write_down(self._began)
+
+    def _write_down(self, began: _Window) -> None:
+        if self._log is None:
+            return
+        evaluated = {} if self._evaluated is None else {"to_evaluation": self._since(began, self._evaluated)}
+        self._log.write(EVENT, least=self.least, most=self.most, **evaluated)
+
+    @staticmethod
+    def _since(began: _Window, window: _Window) -> tuple[float, float]:
+        """The least and the most seconds from something within one window to something within another."""
+        return max(0.0, window[0] - began[1]), window[1] - began[0]

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 PARTS = ("data", "compute", "evaluation", "checkpoint")
@@ -45,7 +44,6 @@ class Clock:
         self._synchronize = synchronize
         self._started: int | None = None
         self._before, self._parts_before = 0, dict.fromkeys(PARTS, 0)
-        self._paused = 0
         self.parts = dict(self._parts_before)
 
     def start(self) -> None:
@@ -57,19 +55,10 @@ class Clock:
         """Time one part of training, synchronised with the device on both sides; loading needs no device."""
         return Part(self.parts, name, None if name == "data" else self._synchronize)
 
-    @contextmanager
-    def paused(self) -> Iterator[None]:
-        """Leave out what is no part of training: the referee's own work."""
-        self._synchronize()
-        started = time.perf_counter_ns()
-        yield
-        self._synchronize()
-        self._paused += time.perf_counter_ns() - started
-
     def seconds(self) -> dict[str, float]:
-        """Training and each of its parts, since it began, and what was left out of it."""
+        """Training and each of its parts, since it began. Nothing stops it: who would see for how long?"""
         parts = {f"{part}_seconds": ns / 1e9 for part, ns in self.parts.items()}
-        return {"train_seconds": self._trained() / 1e9, **parts, "confirmation_seconds": self._paused / 1e9}
+        return {"train_seconds": self._trained() / 1e9, **parts}
 
     def state(self) -> dict[str, Any]:
         """For `resume`."""
@@ -80,4 +69,4 @@ class Clock:
         self._before, self._parts_before = state["train_ns"], state["parts_ns"]
 
     def _trained(self) -> int:
-        return self._before + (0 if self._started is None else time.perf_counter_ns() - self._started - self._paused)
+        return self._before + (0 if self._started is None else time.perf_counter_ns() - self._started)

@@ -196,13 +196,11 @@ class Trainer:
                 batches.append(next(loader))
         recorder = self._recorder if self._recorder and self._recorder.due() else None
         if recorder is not None:
-            with self._clock.paused():
-                recorder.begin(self.model, at)
+            recorder.begin(self.model, at)
         with account.part("compute"):
             loss = self.stepper.step(shares, batches, lambda: account.alive("compute"), recorder)
         if recorder is not None:
-            with self._clock.paused():
-                recorder.end(self.model)
+            recorder.end(self.model)
         account.add(loss)
         at.samples += self._batches.size(at.batch)
         at.steps += 1
