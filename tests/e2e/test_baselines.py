@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree as ET
 
 import pytest
 
@@ -68,6 +69,26 @@ def test_what_is_slower_than_allowed_is_told_and_carried_by_the_exit_code(saved:
     for figure in ("whole", "core"):
         assert f"test_{figure}_throughput[tiny, fake, honest, fp32, embedded, batch 16]: slower than" in ran.output
     assert "VERDICT PASS" in ran.output
+
+
+@pytest.mark.parametrize(
+    "options, why",
+    [
+        (["-k", "verdict"], "throughput tests were not selected"),
+        (["-k", "overrides_legal"], "only some tests of the case were selected"),
+        (["--benchmark-disable"], "disable"),
+    ],
+)
+def test_what_was_to_be_compared_and_was_not_is_no_success(saved: Saved, options: list[str], why: str) -> None:
+    check = ("--benchmark-compare=0001", "--benchmark-compare-fail=mean:900%")
+    ran = saved.house.run(*check, *options, "--junitxml=junit.xml", "--summary=summary.md")
+    clean(ran)
+    assert ran.code == 12, ran.output
+    (told,) = [line for line in ran.output.splitlines() if line.startswith("NOT COMPARED ")]
+    assert "inference/tiny: --benchmark-compare: " in told and why in told
+    failed = ET.parse(saved.house.root / "junit.xml").findall(".//failure")
+    assert [failure.get("message") for failure in failed] == [told.removeprefix("NOT COMPARED inference/tiny: ")]
+    assert why in (saved.house.root / "summary.md").read_text()
 
 
 def test_unlike_runs_are_refused_with_what_differs(saved: Saved) -> None:

@@ -77,6 +77,14 @@ def test_a_session_that_is_killed_leaves_nothing_and_no_pass(kept: House) -> Non
     assert kept.becomes_empty(60), kept.processes()
 
 
+def test_a_part_of_a_case_that_was_to_be_compared_is_no_success(kept: House) -> None:
+    ran = kept.run("--compare", "HEAD", "-k", "overrides_legal")
+    clean(ran)
+    assert ran.code == 12, ran.output
+    (told,) = [line for line in ran.output.splitlines() if line.startswith("NOT COMPARED ")]
+    assert "inference/tiny: --compare: " in told and "only some tests of the case were selected" in told
+
+
 @pytest.mark.parametrize(
     "options, told",
     [

@@ -15,6 +15,9 @@ from pytest_benchmark.utils import parse_compare_fail
 from fixtures.outputs import baselines
 from fixtures.outputs.baselines import COMPARISON, Comparison
 from fixtures.outputs.benchmark import benchmark_names, hand_over, replayed_clock
+from fixtures.outputs.reporting import NOT_COMPARED, RECORDS
+from proofmark.record.envelope import CaseRecord
+from proofmark.record.parts import Verdict, VerdictKind
 from proofmark.rules.config import EffectiveConfig
 from tests.reports.records import make_record
 from tests.training_records import make_training
@@ -167,6 +170,33 @@ def test_pytest_benchmark_itself_compares_nothing() -> None:
     config: Any = SimpleNamespace(option=option, stash={})
     baselines.pytest_configure(config)
     assert option.benchmark_compare == [] and config.stash[COMPARISON].asked == "0001"
+
+
+def finished(*records: CaseRecord, **measured: str) -> Any:
+    """The configuration of a session that was to compare; `measured` has full names of figures by their run."""
+    benches = [SimpleNamespace(extra_info={"run": run}, fullname=name, name="core") for run, name in measured.items()]
+    stash = {COMPARISON: comparison(entry(task())), RECORDS: [(record, Path()) for record in records]}
+    config = SimpleNamespace(stash=stash, _benchmarksession=SimpleNamespace(benchmarks=benches))
+    session: Any = SimpleNamespace(config=config)
+    next(baselines.pytest_sessionfinish(session))
+    return config
+
+
+def test_a_run_that_was_to_be_compared_and_was_not_is_told() -> None:
+    record = make_record()
+    for partial, why in ((True, "only some tests of the case were selected"), (False, "--benchmark-disable")):
+        config = finished(record.model_copy(update={"partial": partial}))
+        ((run, told),) = config.stash[NOT_COMPARED]
+        assert run == record.run_name and told.startswith("--benchmark-compare: ") and why in told
+    assert NOT_COMPARED in finished(record, **{record.run_name: "of another machine"}).stash
+    assert NOT_COMPARED not in finished(record, **{record.run_name: entry(task())["fullname"]}).stash
+
+
+def test_of_a_run_whose_speed_is_withheld_nothing_was_to_be_compared() -> None:
+    failed = Verdict(kind=VerdictKind.FAIL_ACCURACY)
+    record = make_record().model_copy(update={"verdict": failed})
+    assert NOT_COMPARED not in finished(record).stash
+    assert NOT_COMPARED in finished(record.model_copy(update={"partial": True})).stash, "its verdict does not count"
 
 
 def test_names_tell_unlike_runs_apart() -> None:
