@@ -134,7 +134,6 @@ class Resolution:
 
     config: EffectiveConfig
     problems: tuple[Problem, ...]
-    warnings: tuple[str, ...]
 
 
 def resolve(
@@ -179,7 +178,7 @@ def resolve(
         host=host or HostSettings(),
         source=case.sha256,
     )
-    return Resolution(config, tuple(problems), tuple(o.describe() for o in overrides if o.kind == "added"))
+    return Resolution(config, tuple(problems))
 
 
 def comes_to(default_compiler: str | None, values: Mapping[str, Any]) -> Mapping[str, Any]:

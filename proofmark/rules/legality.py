@@ -97,15 +97,6 @@ class Override:
     kind: Literal["changed", "added"]
     near: str | None = None
 
-    def describe(self) -> str:
-        """One line for a log: INFO for a change, WARNING for a key that the case does not have."""
-        if self.kind == "added":
-            warning = (
-                f"WARNING {self.origin}: {self.key}: new key, the case does not have it; set to {literal(self.new)}"
-            )
-            return f"{warning}; did you mean '{self.near}'?" if self.near else warning
-        return f"INFO {self.origin}: {self.key}: {literal(self.old)} -> {literal(self.new)}"
-
 
 @dataclass(frozen=True)
 class Held:

@@ -44,6 +44,7 @@ from proofmark.training.record import TrainingRecord
 from proofmark.vendor.hardware.chips import describe_chip
 from proofmark.verification.judged import judge_again
 from proofmark.verification.verify import verify
+from reports.content.provenance import override_line
 from reports.content.view import View
 from reports.junit import properties
 from reports.site.entry import entry_of
@@ -135,7 +136,7 @@ def _case_file(folder: Path, content: tuple[bytes, bytes, bytes]) -> None:
     layer = OverrideLayer("vendor.yaml", load_mapping(folder / "vendor.yaml", folder))
     resolution = resolve(case, "acme", [layer], "engine")
     json.dumps(resolution.config.as_dict(), allow_nan=False)
-    told = [*map(str, resolution.problems), *resolution.warnings]
+    told = [*map(str, resolution.problems), *map(override_line, resolution.config.overrides)]
     assert resolution.config.hash and all(line.isprintable() for line in told), told
 
 
