@@ -65,17 +65,6 @@ class Known:
         return outcome_of(self.low, self.high, width)
 
 
-def known_of(base: Sequence[float], head: Sequence[float], error: float) -> Known:
-    """What pairs of rates say of head over base.
-
-    Args:
-        base: of each pair, items per second; above 0.
-        head: likewise.
-        error: probability that the interval does not hold the median, however often one looks.
-    """
-    return _known([math.log(one / other) for one, other in zip(head, base, strict=True)], error)
-
-
 def _known(logs: Sequence[float], error: float) -> Known:
     return Known(statistics.median(logs) if logs else None, *median_interval(logs, error))
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from proofmark.gate.decision import Pairs, Policy, Rates, known_of
+from proofmark.gate.decision import Pairs, Policy, Rates
 from proofmark.gate.race import Race, Raced, Side, SideLost
 from proofmark.gate.sequence import median_interval
 from proofmark.inference.verdict import judge
@@ -105,10 +105,15 @@ def test_a_metric_that_is_missing_or_impossible_is_refused(rates: Rates) -> None
 
 
 def test_the_error_is_shared_by_all_metrics() -> None:
-    values = [float(n) for n in range(40)]
-    one, many = known_of([1.0] * 40, [math.exp(v) for v in values], 0.01), Policy(error=0.01, metrics=50).share
-    wider = known_of([1.0] * 40, [math.exp(v) for v in values], many)
-    assert wider.low < one.low < one.high < wider.high
+    widths = list[float]()
+    for metrics in (1, 50):
+        pairs = Pairs(["core"], Policy(metrics=metrics))
+        for n in range(40):
+            pairs.add({"core": 1.0}, {"core": math.exp(n if n % 2 else -n)})
+        (ratio,) = pairs.ratios()
+        assert ratio.low is not None and ratio.high is not None and ratio.outcome is Outcome.AMBIGUOUS
+        widths.append(ratio.high / ratio.low)
+    assert widths[0] < widths[1]
 
 
 class Machine:
