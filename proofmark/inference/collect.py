@@ -61,6 +61,7 @@ def collect(events_file: Path, begun: Event | None = None, seal: Seal | None = N
         dataset=_identity(events, "dataset"),
         weights=_identity(events, "weights"),
         steps=_steps(events),
+        audit=_step(events, "audit"),
         framework=framework,
         engine=engine,
         accuracy=_accuracy(events, config, begin["gate"]),
@@ -132,9 +133,17 @@ def _of_host(launched: Event, begin: Event) -> Event:
 
 
 def _checks(events: Events) -> tuple[Check, ...]:
-    """Those of the last measurement; what an earlier one accused an engine of stands among what it did."""
-    attempt = max((event.get("attempt", 0) for event in events["check"]), default=0)
-    return tuple(Check.read(event) for event in events["check"] if event.get("attempt", 0) == attempt)
+    """Those of each target's last measurement; what an earlier one accused it of stands among what it did."""
+    last = dict[str, int]()
+    for event in events["check"]:
+        last[_target(event)] = max(last.get(_target(event), 0), event.get("attempt", 0))
+    return tuple(Check.read(event) for event in events["check"] if event.get("attempt", 0) == last[_target(event)])
+
+
+def _target(check: Event) -> str:
+    """Whose a check is, by its name: the engine's bear none."""
+    name: str = check["name"]
+    return name.rpartition(" (")[2] if name.endswith(")") else ""
 
 
 def _own_checks(events: Events, target: str, here: bool) -> tuple[list[Check], list[str]]:
@@ -173,21 +182,20 @@ def _identity(events: Events, name: str) -> Identity | None:
 
 
 def _steps(events: Events) -> tuple[Step, ...]:
-    """Each step once: as its end says, or as failed if it only began, or as not reached."""
-    begun = {event["step"] for event in events["step_begin"]}
-    ends = {event["step"]: event for event in events["step_end"]}
-    interrupted = _last(events, "interrupted").get("step")
-    steps = []
-    for name in STEPS:
-        if name in ends:
-            fields = {key: ends[name].get(key) for key in ("status", "seconds", "reason", "kind", "detail")}
-            steps.append(Step.model_validate({"name": name, **fields}))
-        elif name in begun:
-            reason = "interrupted" if name == interrupted else "it began and never ended"
-            steps.append(Step(name=name, status="failed", reason=reason, kind="error"))
-        else:
-            steps.append(Step(name=name, status="not_reached"))
-    return tuple(steps)
+    """Each of the seven once."""
+    return tuple(_step(events, name) or Step(name=name, status="not_reached") for name in STEPS)
+
+
+def _step(events: Events, name: str) -> Step | None:
+    """As its end says, or as failed if it only began; None where it did not."""
+    end = next((event for event in reversed(events["step_end"]) if event["step"] == name), None)
+    if end is not None:
+        fields = {key: end.get(key) for key in ("status", "seconds", "reason", "kind", "detail")}
+        return Step.model_validate({"name": name, **fields})
+    if not any(event["step"] == name for event in events["step_begin"]):
+        return None
+    reason = "interrupted" if name == _last(events, "interrupted").get("step") else "it began and never ended"
+    return Step(name=name, status="failed", reason=reason, kind="error")
 
 
 def _of(events: Events, kind: str, of: str) -> list[Event]:
@@ -245,14 +253,13 @@ def _memory(events: Events, compiler: str | None) -> Memory:
 
 def _monitoring(record: RunRecord, events: Events, events_file: Path) -> Monitoring | None:
     measurement = record.measured()
-    window = None
-    if measurement:
-        begun = [timed.started for timed in measurement.rounds]
-        window = (min(begun), max(timed.started + timed.whole_seconds for timed in measurement.rounds))
-    items = sum(timed.items for timed in measurement.rounds) if measurement else 0
+    rounds = measurement.rounds if measurement else ()
+    timed = [(each.started, each.started + each.whole_seconds) for each in rounds]
+    window = (min(begun for begun, _ in timed), max(ended for _, ended in timed)) if timed else None
+    items = sum(each.items for each in rounds)
     failures = [event["what"] for event in events["monitor_failed"]]
     try:
-        return summarise(home_of(events_file.parent) / "monitor.jsonl", window, items, failures)
+        return summarise(home_of(events_file.parent) / "monitor.jsonl", window, items, failures, timed)
     except (ValueError, OverflowError, OSError) as error:
         reason = f"the monitor's log cannot be used: {str(error).splitlines()[0]}"
         return Monitoring.model_validate({"samples": 0, "window": window, "failures": (*failures, reason)})

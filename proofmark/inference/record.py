@@ -192,6 +192,7 @@ class RunRecord(CaseRecord):
     memory: Memory = Memory()
     dishonest: tuple[str, ...] = Field((), description="what an engine did that an honest one does not")
     disturbed: tuple[str, ...] = Field((), description="what shows that the machine changed while it was timed")
+    audit: Step | None = Field(None, description="beyond the seven; null: nobody asked for one")
     checks: tuple[Check, ...] = ()
     framework_held: bool = Field(False, description="whether checks of a framework on the vendor's device were due")
     monitoring: Monitoring | None = None

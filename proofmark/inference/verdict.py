@@ -72,7 +72,7 @@ def _unsupported(record: RunRecord) -> list[str]:
 def _failed_steps(record: RunRecord) -> list[str]:
     reasons = [
         f"step {step.name} failed: {step.reason or 'no reason recorded'}"
-        for step in record.steps
+        for step in (*record.steps, *filter(None, [record.audit]))
         if step.status == "failed" and step.name != record.interrupted
     ]
     if record.interrupted:
@@ -104,14 +104,18 @@ def _missing_figures(record: RunRecord) -> list[str]:
     reasons += [f"step {step.name} was not reached" for step in record.steps if step.status == "not_reached"]
     reasons += damaged_lines(record, "the event log")
     reasons += _missing_identity(record)
-    for scores in record.accuracy.scores:
-        for name, step, score in (
-            ("fp32 framework", "framework_validation", scores.framework_fp32),
-            ("engine", "engine_inference", scores.engine),
-        ):
-            if record.step(step).status == "done" and (score is None or not math.isfinite(score)):
-                reasons.append(f"the {name}'s {scores.metric} is missing or not a number: {literal(score)}")
-    return reasons
+    return reasons + [reason for scores in record.accuracy.scores for reason in _missing_scores(record, scores)]
+
+
+def _missing_scores(record: RunRecord, scores: Score) -> Iterator[str]:
+    """Of the framework in float32, and of what the case is ranked by."""
+    held = {"fp32 framework": ("framework_validation", scores.framework_fp32)}
+    if record.compiler is None and record.accuracy.framework is not None:  # else its headline is missed already
+        held["framework"] = ("framework_validation", scores.framework)
+    held["engine"] = ("engine_inference", scores.engine)
+    for name, (step, score) in held.items():
+        if record.step(step).status == "done" and (score is None or not math.isfinite(score)):
+            yield f"the {name}'s {scores.metric} is missing or not a number: {literal(score)}"
 
 
 def _too_short(measured: Measurement, least: float) -> list[str]:
@@ -240,12 +244,12 @@ def _too_little(record: RunRecord) -> list[str]:
     if measurement is not None and measurement.foo_seconds:
         return [_foo_time(measurement)]
     percentile = record.policy.latency_percentile
-    if record.config.get("scenario") != "latency" or measurement is None:
+    if record.config.get("scenario") != "latency" or measured is None:
         return []
-    if f"p{percentile:g}" in measurement.latency_ms:
+    if f"p{percentile:g}" in measured.latency_ms:
         return []
     needed = samples_needed(percentile)
-    told = f"{measurement.latency_batches} were timed"
+    told = f"{measured.latency_batches} were timed"
     return [f"a {percentile:g}th percentile of latency needs {needed} samples, {told}"]
 
 

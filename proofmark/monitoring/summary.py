@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 
@@ -30,14 +30,17 @@ DEVICE_SERIES = {
 }
 
 
-def summarise(path: Path, window: Window | None, items: int, failures: Sequence[str]) -> Monitoring | None:
+def summarise(
+    path: Path, window: Window | None, items: int, failures: Sequence[str], timed: Sequence[Window] = ()
+) -> Monitoring | None:
     """What the monitor saw, for the record; None if there was no monitor.
 
     Args:
         path: the monitor's log.
-        window: first and last moment of the timed rounds, seconds since the epoch.
-        items: items run within the window.
+        window: first and last moment of what was timed, seconds since the epoch.
+        items: items run while it was.
         failures: what was wrong with the monitor's process.
+        timed: the parts of the window in which the items were run, and whose energy is theirs; none: all of it.
     """
     if not path.exists() and not failures:
         return None
@@ -51,7 +54,7 @@ def summarise(path: Path, window: Window | None, items: int, failures: Sequence[
     problems += _some(f"devices could not be read: {s.failure}" for s in samples if s.failure)
     problems += _some(f"device {d.device} could not be read: {d.error}" for d in devices_of(samples) if d.error)
     readings = _by_device(samples)
-    energy, method = _energy(samples, readings, window)
+    energy, method = _energy(samples, readings, timed or [window]) if window else (None, None)
     if energy is not None and energy <= 0:
         problems.append(f"devices that computed are said to have used no energy ({method})")
         energy = method = None
@@ -120,19 +123,23 @@ def _series(name: str, unit: str, device: int | None, points: Points) -> Iterato
 
 
 def _energy(
-    samples: Sequence[Sample], readings: Mapping[int, Timed], window: Window | None
+    samples: Sequence[Sample], readings: Mapping[int, Timed], windows: Sequence[Window]
 ) -> tuple[float | None, str | None]:
-    """Joules within the window, summed over devices, and how they were read: counters first, then power."""
-    if window is None:
-        return None, None
-    counted = [_counter(_points(known, "energy_j"), window) for known in readings.values()]
+    """Joules within the windows, summed over devices, and how they were read: counters first, then power."""
+    counted = [_over(windows, _counter, _points(known, "energy_j")) for known in readings.values()]
     if readings and None not in counted:
         return sum(filter(None, counted)), "device energy counter"
-    powered = [_integral(_points(known, "power_w"), window) for known in readings.values()]
+    powered = [_over(windows, _integral, _points(known, "power_w")) for known in readings.values()]
     if readings and None not in powered:
         return sum(filter(None, powered)), "device power, integrated"
-    package = _counter(_points([(sample.time, sample) for sample in samples], "package_energy_j"), window)
+    package = _over(windows, _counter, _points([(sample.time, sample) for sample in samples], "package_energy_j"))
     return package, "processor package counter" if package is not None else None
+
+
+def _over(windows: Sequence[Window], joules: Callable[[Points, Window], float | None], points: Points) -> float | None:
+    """The sum over windows; None unless each is known."""
+    found = [joules(points, window) for window in windows]
+    return None if None in found else sum(filter(None, found))
 
 
 def _points(timed: Iterable[tuple[float, object]], key: str) -> Points:

@@ -293,6 +293,49 @@ def test_of_a_repeated_measurement_the_second_counts(log: Path) -> None:
     assert record.framework is not None and not record.framework.repeated
 
 
+def test_checks_of_what_was_not_repeated_stay(log: Path) -> None:
+    """A framework on a device is measured once, where its engine is anew: each has the checks of its own last time."""
+    (_, fields), *others = good_events()
+    isolation = {"of": "framework", "isolation": Isolation(kind="wall").model_dump(mode="json")}
+    passed = {"passed": True, "figure": 1.0, "bound": 1.1, "meaning": "something"}
+    for kind, check in others:
+        if kind == "check":
+            check["attempt"] = 1
+    wrong = ("check", {"name": "waits for its device", **passed, "passed": False, "attempt": 0})
+    held = ("check", {"name": "answers alike when timed (framework)", **passed, "attempt": 0})
+    began = ("run_begin", {**fields, "framework_held": True})
+    record = collect(written(log, [began, ("isolated", isolation), held, wrong, *others]))
+    assert record.verdict is not None and record.verdict.kind is VerdictKind.PASS, record.verdict
+
+
+@pytest.mark.parametrize(
+    "events, told",
+    [
+        ([("step_begin", {"step": "audit"})], "step audit failed: it began and never ended"),
+        (
+            [
+                ("step_begin", {"step": "audit"}),
+                ("step_end", {"step": "audit", "status": "failed", "seconds": 1.0, "reason": "no such model"}),
+            ],
+            "step audit failed: no such model",
+        ),
+        (
+            [
+                ("step_begin", {"step": "audit"}),
+                ("step_end", {"step": "audit", "status": "done", "seconds": 1.0, "reason": None}),
+            ],
+            None,
+        ),
+    ],
+)
+def test_an_audit_that_fails_is_no_pass(log: Path, events: list[Any], told: str | None) -> None:
+    """An engine that compiles the one model which it knows, and no other."""
+    *before, begun, ended = good_events()
+    verdict = collect(written(log, [*before, *events, begun, ended])).verdict
+    assert verdict is not None
+    assert (verdict.kind, verdict.reasons) == (VerdictKind.ERROR, (told,)) if told else (VerdictKind.PASS, ())
+
+
 def test_what_the_core_lost_to_the_loader_beside_it(log: Path) -> None:
     events = good_events()
     at = next(i for i, (name, fields) in enumerate(events) if name == "memory" and fields["of"] == "engine")

@@ -44,6 +44,18 @@ class TestEnergy:
         assert found.energy_method == "device energy counter"
         assert found.energy_per_item == pytest.approx(1)
 
+    def test_of_the_timed_parts_alone(self, tmp_path: Path) -> None:
+        """Between rounds data is loaded, and an engine looked at."""
+        samples = [sample(t, energy_j=100.0 * t, power_w=1) for t in range(12)]
+        found = summarise(written(tmp_path, samples), (1, 10), 200, [], [(1, 2), (9, 10)])
+        assert found is not None and found.energy_joules == pytest.approx(200)
+        assert found.energy_per_item == pytest.approx(1) and found.window == (1, 10)
+        powered = [sample(t / 4, power_w=100) for t in range(48)]
+        found = summarise(written(tmp_path, powered), (1, 10), 200, [], [(1, 2), (9, 10)])
+        assert found is not None and found.energy_per_item == pytest.approx(1)
+        few = summarise(written(tmp_path, powered[::4]), (1, 10), 200, [], [(1.1, 1.9), (9, 10)])
+        assert few is not None and few.energy_joules is None, "no reading within a round"
+
     def test_of_power_by_trapezia(self, tmp_path: Path) -> None:
         found = seen(tmp_path, [sample(t, power_w=10 * t) for t in (0, 1, 2, 3, 4)])
         assert found.energy_joules == pytest.approx(40)

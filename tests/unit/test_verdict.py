@@ -136,6 +136,16 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str]] = {
     "a negative MFU": ({"utilisation": Utilisation(mfu=-3.0)}, "ERROR", "is not above 0"),
     "a damaged log": ({"corrupt_lines": 2}, "ERROR", "2 lines of the event log are damaged"),
     "only some tests": ({"partial": True}, "INSUFFICIENT", "only some tests"),
+    "too few samples for a framework's p99": (
+        {**FRAMEWORK_ONLY, "config": {"scenario": "latency", "repeat": 3}},
+        "INSUFFICIENT",
+        "needs 662 samples",
+    ),
+    "a framework without its other value": (
+        {**FRAMEWORK_ONLY, "accuracy": accuracy(engine=None, others=[{**OTHER, "framework": None, "engine": None}])},
+        "ERROR",
+        "the framework's map_50 is missing or not a number: null",
+    ),
     "too few samples for p99": ({"config": {"scenario": "latency", "repeat": 3}}, "INSUFFICIENT", "needs 662 samples"),
     "throttled": ({"monitoring": Monitoring(samples=9, window=None, throttled=("heat",))}, "AMBIGUOUS", "heat"),
     "not alone": ({"monitoring": Monitoring(samples=9, window=None, foreign_processes=(7,))}, "AMBIGUOUS", "7"),

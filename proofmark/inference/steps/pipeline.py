@@ -175,7 +175,8 @@ class Pipeline:
         if tested != "fp32":
             self._measure_framework("framework_fp32", "fp32", rounds=1)
         self.log.write("framework_precision", precision=tested)
-        self._measure_framework("framework", tested, rounds=self.config.repeat, ranked=not self.compiler)
+        rounds = self.config.repeat if self.compiler else self._rounds()
+        self._measure_framework("framework", tested, rounds=rounds, ranked=not self.compiler)
 
     def _measure_framework(self, name: str, precision: str, rounds: int, ranked: bool = False) -> None:
         """A device is held to the processor's answers; where the case is ranked by it, it is probed like an engine."""
