@@ -1,4 +1,4 @@
-"""A small seeded grammar of Chinese for next-character prediction, and the guesser who knows it.
+"""A small seeded grammar of Chinese for next-character prediction.
 
 A sentence reads "清晨，年轻的农民悄悄种下新鲜小麦，去了田野。". Five of its words form a Markov chain,
 when -> who -> does -> what -> where; the adjective, adverb and quality between them are drawn independently and say
@@ -9,7 +9,6 @@ comes is never certain. All drawn words have two characters: nothing but the gra
 from __future__ import annotations
 
 import random
-from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from itertools import chain
 
@@ -104,30 +103,6 @@ def sentences(seed: str) -> Iterator[str]:
         yield "".join(words)
 
 
-def best_guesses(sentence: str, knows_chain: bool = True) -> str:
-    """The likeliest character at each place of a sentence, given all before it.
-
-    Args:
-        sentence: a sentence of the grammar.
-        knows_chain: whether the guesser relates a meaningful word to the one before it in the chain; otherwise all
-            that it knows is the place in the sentence and the beginning of the word there.
-    """
-    words: list[str] = []
-    guesses = ""
-    for slot in _TEMPLATE:
-        shares = _choices(slot, _chain_of(words)) if knows_chain else _anywhere(slot)
-        start = len(guesses)
-        word = sentence[start : start + len(next(iter(shares)))]
-        for place in range(len(word)):
-            following: dict[str, float] = defaultdict(float)
-            for candidate, share in shares.items():
-                if candidate[:place] == word[:place]:
-                    following[candidate[place]] += share
-            guesses += max(following, key=following.__getitem__)
-        words.append(word)
-    return guesses
-
-
 def _chain_of(words: list[str]) -> list[str]:
     """The meaningful words among the first words of a sentence."""
     return [word for word, slot in zip(words, _TEMPLATE, strict=False) if isinstance(slot, int)]
@@ -140,17 +115,6 @@ def _choices(slot: int | str, chain_so_far: list[str]) -> Shares:
     if isinstance(slot, int):
         return _shares(_FOLLOWERS[slot - 1][chain_so_far[-1]])
     return _shares(_FILLERS.get(slot, slot))
-
-
-def _anywhere(slot: int | str) -> Shares:
-    """The same, not knowing the chain so far."""
-    if not isinstance(slot, int) or slot == 0:
-        return _choices(slot, [])
-    together: dict[str, float] = defaultdict(float)
-    for word, share in _anywhere(slot - 1).items():
-        for follower, of_word in _shares(_FOLLOWERS[slot - 1][word]).items():
-            together[follower] += share * of_word
-    return together
 
 
 def _shares(text: str, steepness: float = 4) -> Shares:

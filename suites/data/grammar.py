@@ -4,15 +4,14 @@ A clause reads "at dawn the old baker quietly cuts the fresh bread near the oven
 words carry meaning and form a Markov chain, when -> who -> does -> what -> where; the words
 between them (`_FILLERS`) are drawn independently and say nothing. One of who, does and what is
 hidden. Guessing it well takes the meaningful word on its left and the one on its right, neither
-of which stands next to it, and even both leave a doubt. `accuracy` enumerates how large.
+of which stands next to it, and even both leave a doubt.
 """
 
 from __future__ import annotations
 
 import itertools
 import random
-from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
@@ -97,7 +96,6 @@ CLAUSE_LENGTH = len(_TEMPLATE)
 """Words of a clause, its full stop included."""
 
 Chain = tuple[str, ...]
-Visible = Callable[[int, int], bool]
 
 
 @dataclass(frozen=True)
@@ -116,86 +114,38 @@ class Clause:
 
 def vocabulary() -> list[str]:
     """Every word of the grammar, sorted."""
-    chain = itertools.chain.from_iterable(words for words, _ in _chains())
+    chain = itertools.chain.from_iterable(words for words, _ in chains())
     fixed = (word for word in _TEMPLATE if isinstance(word, str) and word not in _FILLERS)
     return sorted({*chain, *fixed, *itertools.chain.from_iterable(_FILLERS.values())})
 
 
 def words_of(role: int) -> list[str]:
     """Every word that may stand in a position of the chain, sorted."""
-    return sorted({chain[role] for chain, _ in _chains()})
+    return sorted({chain[role] for chain, _ in chains()})
 
 
 def clauses(seed: str) -> Iterator[Clause]:
     """Clauses without end, the same for the same seed."""
     draw = random.Random(seed)  # noqa: S311 (not for secrets)
-    chains, weights = zip(*_chains(), strict=True)
+    possible, weights = zip(*chains(), strict=True)
     cumulative = list(itertools.accumulate(float(weight) for weight in weights))
     while True:
-        chain = draw.choices(chains, cum_weights=cumulative)[0]
+        chain = draw.choices(possible, cum_weights=cumulative)[0]
         words = tuple(_word(slot, chain, draw) for slot in _TEMPLATE)
         yield Clause(words, chain, draw.choice(HIDDEN_ROLES))
 
 
-def best_accuracy() -> float:
-    """The share of hidden words that a guesser who knows the grammar gets right: the ceiling."""
-    return accuracy(lambda hidden, other: True)
-
-
-def accuracy_without_context() -> float:
-    """The same for one who sees only the hidden word's role: all that its neighbours tell."""
-    return accuracy(lambda hidden, other: False)
-
-
-def accuracy_of_one_side() -> tuple[float, float]:
-    """The same for one who sees only what stands before the hidden word, and only what stands after."""
-    return accuracy(lambda hidden, other: other < hidden), accuracy(lambda hidden, other: other > hidden)
-
-
-def accuracy(visible: Visible) -> float:
-    """What the best guesser reaches who sees the words for which `visible(hidden, other)` holds.
-
-    For each role and context the best guess is the likeliest word; its joint probability with
-    the context, summed over the contexts, is the share that it gets right.
-    """
-    total = sum(
-        (max(words.values()) for hidden in HIDDEN_ROLES for words in _joint(hidden, visible).values()), Fraction()
-    )
-    return float(total / len(HIDDEN_ROLES))
-
-
-def best_guess(clause: Clause) -> str:
-    """The likeliest hidden word, given all others."""
-    context = tuple(word for role, word in enumerate(clause.chain) if role != clause.hidden)
-    words = _full_context(clause.hidden)[context]
-    return max(words, key=words.__getitem__)
-
-
-def _joint(hidden: int, visible: Visible) -> dict[Chain, dict[str, Fraction]]:
-    """Probability of each context (the visible words) together with each hidden word."""
-    joint: dict[Chain, dict[str, Fraction]] = defaultdict(lambda: defaultdict(Fraction))
-    for chain, probability in _chains():
-        context = tuple(word for role, word in enumerate(chain) if role != hidden and visible(hidden, role))
-        joint[context][chain[hidden]] += probability
-    return joint
-
-
 @cache
-def _full_context(hidden: int) -> dict[Chain, dict[str, Fraction]]:
-    return _joint(hidden, lambda hidden, other: True)
-
-
-@cache
-def _chains() -> tuple[tuple[Chain, Fraction], ...]:
+def chains() -> tuple[tuple[Chain, Fraction], ...]:
     """Every chain that the grammar allows, and its exact probability."""
-    chains: list[tuple[Chain, Fraction]] = [((word,), Fraction(1, len(_WHO))) for word in _WHO]
+    found: list[tuple[Chain, Fraction]] = [((word,), Fraction(1, len(_WHO))) for word in _WHO]
     for followers in _FOLLOWERS:
-        chains = [
+        found = [
             ((*chain, word), probability * share)
-            for chain, probability in chains
+            for chain, probability in found
             for word, share in _shares(followers[chain[-1]])
         ]
-    return tuple(chains)
+    return tuple(found)
 
 
 def _shares(followers: str) -> list[tuple[str, Fraction]]:

@@ -15,6 +15,7 @@ from suites.data.causal import causal_dataset, chinese_text, vocabulary
 from suites.data.loading import BatchDataset
 from suites.data.text import IGNORED
 from suites.training.test_cpm import TestCpm as Cpm
+from tests.suites import guessers
 from tests.suites.conftest import config_of
 
 
@@ -27,7 +28,7 @@ def guessed(knows_chain: bool) -> tuple[torch.Tensor, torch.Tensor]:
     for tokens in data.inputs[0].tolist():
         text = "".join(characters[token] for token in tokens)
         starts = range(0, len(text), step)
-        guesses = "".join(chinese.best_guesses(text[start : start + step], knows_chain) for start in starts)
+        guesses = "".join(guessers.best_guesses(text[start : start + step], knows_chain) for start in starts)
         rows.append([*(ids[character] for character in guesses[1:]), ids["[END]"]])
     return torch.tensor(rows), data.targets
 
@@ -50,7 +51,7 @@ def test_no_character_follows_more_often_than_the_guessed_one() -> None:
     sentences = list(islice(chinese.sentences("another seed"), 20_000))
     for who in ("农民", "护士", "水手"):
         following = [text[10] for text in sentences if text[6:8] == who]
-        guesses = {chinese.best_guesses(text)[10] for text in sentences[:3000] if text[6:8] == who}
+        guesses = {guessers.best_guesses(text)[10] for text in sentences[:3000] if text[6:8] == who}
         assert guesses == {max(set(following), key=following.count)}
 
 

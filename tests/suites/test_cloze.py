@@ -17,6 +17,7 @@ from suites.data.loading import BatchDataset
 from suites.data.text import IGNORED, vocabulary
 from suites.models import blank_infilling_mask
 from suites.training.test_glm import TestGlm as Glm
+from tests.suites import guessers
 from tests.suites.conftest import config_of
 
 BEGIN, END = 1, 2
@@ -74,9 +75,9 @@ def test_any_right_candidate_will_do() -> None:
 
 def test_the_yaml_states_the_ceiling() -> None:
     config = config_of("glm", suite="training")
-    assert config.best_possible == pytest.approx(grammar.best_accuracy(), abs=5e-5)
+    assert config.best_possible == pytest.approx(guessers.best_accuracy(), abs=5e-5)
     clauses = list(islice(grammar.clauses(f"grammar/validation/{config.seed}"), config.validation_sequences))
-    right = sum(grammar.best_guess(clause) == clause.chain[clause.hidden] for clause in clauses)
+    right = sum(guessers.best_guess(clause) == clause.chain[clause.hidden] for clause in clauses)
     assert right / len(clauses) == pytest.approx(config.best_on_validation, abs=5e-5)
     assert config.target == pytest.approx(0.97 * config.best_possible, abs=1e-3)
 

@@ -10,6 +10,7 @@ import torch
 from suites.data import grammar
 from suites.data.loading import TensorData
 from suites.data.text import IGNORED, grammar_text, text_loader, vocabulary
+from tests.suites import guessers
 from tests.suites.conftest import config_of
 
 
@@ -20,20 +21,20 @@ def split_of(split: str) -> TensorData:
 
 
 def test_the_yaml_states_the_exact_ceiling() -> None:
-    assert config_of("bert").best_possible == pytest.approx(grammar.best_accuracy(), abs=5e-5)
+    assert config_of("bert").best_possible == pytest.approx(guessers.best_accuracy(), abs=5e-5)
 
 
 def test_the_target_takes_context_from_both_sides() -> None:
     target = config_of("bert").target
-    assert target <= 0.98 * grammar.best_accuracy()
-    assert target >= 1.3 * max(grammar.accuracy_of_one_side())
-    assert target >= 5 * grammar.accuracy_without_context()
+    assert target <= 0.98 * guessers.best_accuracy()
+    assert target >= 1.3 * max(guessers.accuracy_of_one_side())
+    assert target >= 5 * guessers.accuracy_without_context()
 
 
 def test_the_ceiling_is_what_the_best_guesser_reaches() -> None:
     clauses = list(islice(grammar.clauses("another seed"), 40_000))
-    right = sum(grammar.best_guess(clause) == clause.chain[clause.hidden] for clause in clauses)
-    assert right / len(clauses) == pytest.approx(grammar.best_accuracy(), abs=0.005)
+    right = sum(guessers.best_guess(clause) == clause.chain[clause.hidden] for clause in clauses)
+    assert right / len(clauses) == pytest.approx(guessers.best_accuracy(), abs=0.005)
 
 
 def test_the_best_guesser_reaches_the_stated_share_of_the_validation_set() -> None:
@@ -47,7 +48,7 @@ def test_the_best_guesser_reaches_the_stated_share_of_the_validation_set() -> No
             clause = sentence[start : start + grammar.CLAUSE_LENGTH]
             chain = [clause[1], clause[4], clause[6], clause[9], clause[12]]
             role = chain.index("[MASK]")
-            right += grammar.best_guess(grammar.Clause(tuple(clause), tuple(chain), role)) == answer
+            right += guessers.best_guess(grammar.Clause(tuple(clause), tuple(chain), role)) == answer
             hidden += 1
     assert hidden > 2000
     assert right / hidden == pytest.approx(config_of("bert").best_on_validation, abs=5e-5)
