@@ -76,7 +76,7 @@ def search_run(request: pytest.FixtureRequest, settings: Settings) -> Iterator[S
     """The run of the class's case. Whatever happens, it ends with a record."""
     cls, config = request.cls, request.config
     case, option = case_path(cls).stem, config.option
-    resolution, found = resolved(config, cls), config.stash[SETTINGS].found
+    resolution, found = resolved(config, cls), settings.found
     with holding(config, case, slice(None), resolution.problems):
         try:
             run_dir = make_run_dir(config) / cls.suite / case
