@@ -45,7 +45,7 @@ class AutoMLContract(AutoMLCase):
         assert found is not None, search_record.held_out_reason or "the best network was not evaluated"
         assert found >= search_record.target
 
-    @recorded("searched")
+    @recorded("images")
     def test_score(self, search_record: AutoMLRecord, benchmark: Any, request: pytest.FixtureRequest) -> None:
         """Images that networks were trained on, over all seconds of the search; the score is beside it."""
         from fixtures.outputs.benchmark import hand_over
@@ -55,8 +55,8 @@ class AutoMLContract(AutoMLCase):
             skip(f"speed {reason}")
         if search_record.resumed:
             skip("resumed from a journal: a conformance result, no speed to rank")
-        images = sum(epoch.images for trial in search_record.trials for epoch in trial.epochs)
-        hand_over(benchmark, request.node, search_record, "images", [images], [search_record.search_seconds or 0.0])
+        images, seconds = search_record.trained_images, search_record.search_seconds or 0.0
+        hand_over(benchmark, request.node, search_record, "images", [images], [seconds])
 
     def test_verdict(self, search_record: AutoMLRecord) -> None:
         """Everything that the referee has to say of the search: all rules of validity."""

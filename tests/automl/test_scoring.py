@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from proofmark.automl.outcome.figures import figures
 from proofmark.automl.outcome.record import TrialRecord
 from proofmark.automl.outcome.scoring import EVALUATED, LEAST_ERROR, MOST_MARKS, TRAINED, marks_of, regulated, score_of
-from tests.automl.automl_records import epoch, trial
+from tests.automl.automl_records import epoch, record, trial
 
 GOLDEN = {
     "forward_flops": 7_715_946_496,
@@ -27,6 +28,14 @@ def test_a_score_by_hand() -> None:
     assert score.honest == score.flops / 100
     assert score.regulated == pytest.approx(score.flops / 100 * -math.log(0.1))
     assert score.compatible == 2 * (TRAINED * 60 + EVALUATED * 20) / 100
+
+
+def test_images_are_those_of_all_trials_over_all_seconds() -> None:
+    failed = trial(1, status="failed", accuracy=None)
+    for item, unit in (("image", "images/s"), ("pixels", "pixels/s")):
+        made = record(trial(0), failed, item=item, search_seconds=50.0)
+        (images,) = [figure for figure in figures(made) if figure.key == "images"]
+        assert (made.trained_images, images.value, images.unit) == (200, 4.0, unit)
 
 
 def test_what_failed_takes_time_and_earns_nothing() -> None:

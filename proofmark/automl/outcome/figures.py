@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from proofmark.automl.outcome.record import AutoMLRecord
-from proofmark.literal import percent
+from proofmark.literal import percent, plural
 from proofmark.record.common_figures import cost, fact, honesty, quality, utilisation
 from proofmark.record.compared import compared_figures
 from proofmark.record.figures import Figure, FigureKind, valued
@@ -43,8 +43,9 @@ def _speeds(record: AutoMLRecord) -> Iterator[Figure]:
         beside = note if "value" in known else {}
         yield _speed(key, label, "FLOP/s", headline=headline, meaning=meaning, **known, **beside)
     yield utilisation(record)
-    seconds, images = record.search_seconds, sum(epoch.images for trial in record.trials for epoch in trial.epochs)
-    yield _speed("images", "trained on", f"{record.item}s/s", **valued(images / seconds if seconds else None, NOTHING))
+    seconds = record.search_seconds
+    per_second = valued(record.trained_images / seconds if seconds else None, NOTHING)
+    yield _speed("images", "trained on", f"{plural(record.item)}/s", **per_second)
     share = valued(record.training_share, NOTHING)
     yield _speed("training_share", "devices' time in training", "share", **share)
     yield _speed("generation_share", "generating, of trial time", "share", **valued(record.generation_share, NOTHING))

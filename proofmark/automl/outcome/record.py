@@ -206,6 +206,11 @@ class AutoMLRecord(CaseRecord):
         return max(known, key=lambda trial: (trial.accuracy, -trial.number), default=None)
 
     @property
+    def trained_images(self) -> int:
+        """In all epochs of all trials, those that failed too."""
+        return sum(epoch.images for trial in self.trials for epoch in trial.epochs)
+
+    @property
     def resumed(self) -> bool:
         """Whether another driver began it."""
         return self.drivers > 1
