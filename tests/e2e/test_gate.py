@@ -10,12 +10,29 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree as ET
 
 import pytest
 
 from proofmark.gate.keeper import PREFIX
 from tests.e2e.conftest import House, clean, one_line_answer
+
+
+def old_record() -> Any:
+    """As the last commit of schema 2 wrote it."""
+    return json.loads((Path(__file__).parents[1] / "records/inference_schema_2.json").read_text(encoding="utf-8"))
+
+
+def strange_records() -> Iterator[tuple[str, Any]]:
+    """Two figures with one key; a round that took less than no time."""
+    doubled, negative = old_record(), old_record()
+    doubled["accuracy"]["others"] = [{"metric": "mAP", "target": None, "framework": None, "engine": None}] * 2
+    yield "doubled.json", doubled
+    negative["engine"]["rounds"] = negative["engine"]["rounds"][:2]
+    for each, seconds, others in zip(negative["engine"]["rounds"], (10, -9), (0.5, 0.0), strict=True):
+        each |= {"whole_seconds": seconds, "contention": {"others": others, "stolen": 0.0, "idle": 0.0}}
+    yield "negative.json", negative
 
 
 def git(folder: Path, *arguments: str) -> str:
@@ -91,7 +108,11 @@ def test_a_part_of_a_case_that_was_to_be_compared_is_no_success(kept: House) -> 
         (["--compare", "nowhere"], "--compare nowhere: no such revision and no such file"),
         (["--compare", "HEAD", "--gate-budget", "soon"], "--gate-budget: expected a time such as 90s, 10m or 1h"),
         (["--compare", "suites"], "--compare suites: no record.json below it"),
+        (["--compare", "doubled.json"], "doubled.json: cannot be compared with: two figures have one key"),
+        (["--compare", "negative.json"], "negative.json: cannot be compared with: others: Input should be less than"),
     ],
 )
 def test_what_cannot_be_compared_with_is_told_before_anything_runs(kept: House, options: list[str], told: str) -> None:
+    for name, content in strange_records():
+        (kept.root / name).write_text(json.dumps(content))
     one_line_answer(kept.run(*options), told)

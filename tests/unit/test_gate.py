@@ -8,16 +8,22 @@ import random
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from fixtures.gate.baseline import RecordedBaseline, Subject
+from fixtures.suites import SUITES
 from proofmark.gate.decision import Pairs, Policy, Rates
 from proofmark.gate.race import Race, Raced, Side, SideLost
 from proofmark.gate.sequence import median_interval
 from proofmark.inference.verdict import judge
 from proofmark.record.compared import DIFFERENT, Compared, Outcome, Ratio
 from proofmark.record.parts import VerdictKind
+from tests import suites_there
+from tests.reports.records import make_record
 from tests.unit.records import record
 
 Draw = Callable[[random.Random], float]
@@ -345,3 +351,16 @@ def test_a_run_that_fails_otherwise_keeps_its_verdict() -> None:
 
 def test_nothing_to_compare_with_is_no_pass() -> None:
     assert judge(record(compared=compared(lacking="it has no such case"))).kind is VerdictKind.INSUFFICIENT
+
+
+def test_a_record_that_is_gone_by_then_is_a_problem_of_the_run(tmp_path: Path) -> None:
+    head, path = make_record(), tmp_path / "record.json"
+    head.save(path)
+    suites = suites_there.SUITES
+    config: Any = SimpleNamespace(stash={SUITES: suites}, option=SimpleNamespace(compare_unlike=True))
+    baseline = RecordedBaseline(path, "record.json", config)
+    subject = Subject(head.run_name, head, suites["inference"], "suites/x.py", (), print)
+    assert baseline.compare(subject, Policy(), 1.0).problems == ()
+    path.unlink()
+    (problem,) = baseline.compare(subject, Policy(), 1.0).problems
+    assert "cannot be compared with: " in problem and "record.json" in problem and "\n" not in problem
