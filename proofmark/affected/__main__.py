@@ -22,10 +22,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--since", required=True, metavar="BASE", help="the revision that the rule is read from")
     parser.add_argument("--head", required=True, metavar="COMMIT", help="the change")
     parser.add_argument("--in", dest="house", type=Path, default=Path(), metavar="DIR", help="the repository (.)")
-    parser.add_argument("--vendor", metavar="NAME", help="the vendor whose change it must be")
     option = parser.parse_args(arguments)
     try:
-        text = text_at(option.since, FILE, option.house)
+        text = text_at(option.since, FILE, option.house, "--since")
         rooms = read_rooms(text, f"{option.since}:{FILE}") if text is not None else Rooms()
         found = whose(changes_between(option.since, option.head, option.house).files, rooms)
     except ProofmarkError as error:
@@ -33,9 +32,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return USAGE
     print(harmless(str(found)), file=sys.stderr)
     if found.vendor is None:
-        return NOT_A_VENDORS
-    if option.vendor not in (None, found.vendor):
-        print(harmless(f"ERROR: expected a change of vendor {option.vendor}"), file=sys.stderr)
         return NOT_A_VENDORS
     print(f"vendor={found.vendor}")
     return 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from proofmark.affected.changes import Change, Changes
@@ -27,38 +28,41 @@ def changes_since(revision: str, house: Path) -> Changes:
     Raises:
         UsageError: no git, no repository, no such revision, or no history that leads to both.
     """
-    _top(house)
-    commit = _commit(revision, house)
-    base = _merge_base(revision, commit, house)
-    differing = set(_differing(_git(house, [*_DIFF, "--relative", base, "--"])))
-    untracked = {Change(path) for path in _split(_git(house, ["ls-files", "--others", "--exclude-standard", "-z"]))}
-    edited = set(_differing(_git(house, [*_DIFF, "--relative", "HEAD", "--"])))
-    outside = _outside(house, [base])
+    with _asked(f"--changed-since {revision}"):
+        commit = _commit(revision, house)
+        if _run(house, ["rev-parse", "--verify", "--quiet", "HEAD^{commit}"]).returncode:
+            raise UsageError("HEAD is no commit yet: there is nothing to compare with")
+        base = _merge_base(commit, "HEAD", house)
+        differing = set(_differing(_git(house, [*_DIFF, "--relative", base, "--"])))
+        untracked = {Change(path) for path in _split(_git(house, ["ls-files", "--others", "--exclude-standard", "-z"]))}
+        edited = set(_differing(_git(house, [*_DIFF, "--relative", "HEAD", "--"])))
+        outside = _outside(house, [base])
     files = tuple(sorted(differing | untracked | outside))
     return Changes(revision, base, files, len((edited | untracked) & set(files)))
 
 
 def changes_between(revision: str, head: str, house: Path) -> Changes:
-    """What the commit `head` did since it left `revision`. The working tree is not looked at.
+    """What the commit `head` did since it left `revision`: --head and --since. The working tree is not looked at.
 
     Raises:
         UsageError: as of `changes_since`.
     """
-    _top(house)
-    tip = _commit(head, house)
-    base = _merge_base(revision, _commit(revision, house), house, tip)
-    inside = set(_differing(_git(house, [*_DIFF, "--relative", base, tip, "--"])))
-    return Changes(revision, base, tuple(sorted(inside | _outside(house, [base, tip]))))
+    with _asked(f"--head {head}"):
+        tip = _commit(head, house)
+    with _asked(f"--since {revision}"):
+        base = _merge_base(_commit(revision, house), tip, house)
+        inside = set(_differing(_git(house, [*_DIFF, "--relative", base, tip, "--"])))
+        return Changes(revision, base, tuple(sorted(inside | _outside(house, [base, tip]))))
 
 
-def text_at(revision: str, path: str, house: Path) -> str | None:
-    """A file's text as it is in `revision`; None where there is none.
+def text_at(revision: str, path: str, house: Path, option: str = "--changed-since") -> str | None:
+    """A file's text as it is in `revision`, which `option` gave; None where there is none.
 
     Raises:
         UsageError: no such revision, or the file is not UTF-8.
     """
-    place = f"{_commit(revision, house)}:./{path}"
-    found = _run(house, ["cat-file", "blob", place])
+    with _asked(f"{option} {revision}"):
+        found = _run(house, ["cat-file", "blob", f"{_commit(revision, house)}:./{path}"])
     if found.returncode:
         return None
     try:
@@ -67,27 +71,33 @@ def text_at(revision: str, path: str, house: Path) -> str | None:
         raise UsageError(f"{revision}:{path}: it is not UTF-8") from None
 
 
-def _top(house: Path) -> Path:
+@contextmanager
+def _asked(option: str) -> Iterator[None]:
+    """What is wrong is told of the option that asked, with its value."""
+    try:
+        yield
+    except UsageError as error:
+        raise UsageError(harmless(f"{option}: {error}")) from None
+
+
+def _look_for_repository(house: Path) -> None:
     found = _run(house, ["rev-parse", "--show-toplevel"])
     if found.returncode:
-        raise UsageError(f"--changed-since: {house} is not in a git repository that can be read: {_said(found)}")
-    return Path(os.fsdecode(found.stdout).removesuffix("\n"))
+        raise UsageError(f"{house} is not in a git repository that can be read: {_said(found)}")
 
 
 def _commit(revision: str, house: Path) -> str:
     found = _run(house, ["rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}"])
     if not revision or "\0" in revision or found.returncode:
-        raise UsageError(harmless(f"--changed-since {revision}: unknown revision{_if_shallow(house)}"))
+        _look_for_repository(house)
+        raise UsageError(f"unknown revision{_if_shallow(house)}")
     return found.stdout.decode("ascii").strip()
 
 
-def _merge_base(revision: str, commit: str, house: Path, head: str = "HEAD") -> str:
-    if _run(house, ["rev-parse", "--verify", "--quiet", "HEAD^{commit}"]).returncode:
-        raise UsageError("--changed-since: HEAD is no commit yet: there is nothing to compare with")
+def _merge_base(commit: str, head: str, house: Path) -> str:
     found = _run(house, ["merge-base", commit, head])
     if found.returncode:
-        what = f"--changed-since {revision}: it has no commit in common with HEAD{_if_shallow(house)}"
-        raise UsageError(harmless(what))
+        raise UsageError(f"it has no commit in common with {head}{_if_shallow(house)}")
     return found.stdout.decode("ascii").split()[0]
 
 
@@ -120,7 +130,7 @@ def _split(output: bytes) -> list[str]:
 def _git(house: Path, arguments: Sequence[str]) -> bytes:
     done = _run(house, arguments)
     if done.returncode:
-        raise UsageError(f"--changed-since: git {arguments[0]} failed: {_said(done)}")
+        raise UsageError(f"git {arguments[0]} failed: {_said(done)}")
     return done.stdout
 
 
@@ -128,9 +138,9 @@ def _run(house: Path, arguments: Sequence[str]) -> subprocess.CompletedProcess[b
     try:
         return run_git(house, arguments)
     except FileNotFoundError:
-        raise UsageError("--changed-since needs git, and there is none in PATH") from None
+        raise UsageError("git is needed, and there is none in PATH") from None
     except (OSError, ValueError) as error:
-        raise UsageError(harmless(f"--changed-since: git cannot be run: {error}")) from None
+        raise UsageError(f"git cannot be run: {error}") from None
 
 
 def _said(done: subprocess.CompletedProcess[bytes]) -> str:
