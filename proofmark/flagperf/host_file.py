@@ -16,7 +16,7 @@ WITHOUT_EFFECT = (
     "FLAGPERF_PATH LOG_CALL_INFORMATION SSH_PORT HOSTS_PORTS MASTER_PORT SHM_SIZE "
     "ACCE_CONTAINER_OPT PIP_SOURCE ACCE_VISIBLE_DEVICE_ENV_NAME"
 ).split()
-"""Keys that matter to containers and other hosts only; a local run says that it leaves them aside."""
+"""Keys of containers and other hosts, of which a cluster file has its own: a session says that it leaves them aside."""
 
 LOCAL = {"localhost", "127.0.0.1", "::1"}
 
@@ -71,7 +71,7 @@ class HostFile(BaseModel):
     @classmethod
     def _one_local_host(cls, hosts: list[str] | None) -> list[str] | None:
         if hosts is not None and (len(hosts) != 1 or hosts[0] not in LOCAL):
-            raise ValueError(f"inference runs on this machine; expected one of {', '.join(sorted(LOCAL))}")
+            raise ValueError(f"expected one of {', '.join(sorted(LOCAL))}; --cluster FILE names other hosts")
         return hosts
 
     @property
@@ -87,7 +87,7 @@ class HostFile(BaseModel):
 
     @property
     def left_aside(self) -> list[str]:
-        """Keys that are given and change nothing in a local run."""
+        """Keys that are given and change nothing."""
         return [key for key in WITHOUT_EFFECT if getattr(self, key) is not None]
 
 

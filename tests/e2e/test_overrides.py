@@ -27,7 +27,7 @@ def test_legal_ones_are_applied_and_recorded_with_their_origin(house: House) -> 
     assert [timed.batches for timed in record.engine.rounds] == [5, 5, 5]
     warning = [line for line in ran.output.splitlines() if line.startswith("WARNING")]
     assert len(warning) == 1 and "new_key" in warning[0]
-    assert "host file: no effect in a local run: SHM_SIZE" in ran.output
+    assert "host file: no effect, with any launcher: SHM_SIZE" in ran.output
 
 
 def test_all_illegal_ones_are_told_at_once(house: House) -> None:

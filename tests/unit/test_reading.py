@@ -291,6 +291,10 @@ class TestChips:
 
 
 class TestHostFile:
+    def test_other_hosts_are_a_cluster_files(self, tmp_path: Path) -> None:
+        with pytest.raises(ConfigurationError, match="HOSTS: .*; --cluster FILE names other hosts"):
+            load_host_file(written(tmp_path / "host.yaml", "HOSTS: [10.1.2.3]\n"))
+
     def test_keys_of_the_source_document(self, tmp_path: Path) -> None:
         text = """
 FLAGPERF_PATH: "/home/x/FlagPerf/inference"
