@@ -1,1 +1,1 @@
-"""Trainings on other hosts: over ssh, under Slurm, in containers. One program on each host, one pipe to it."""
+"""Cases on other hosts: over ssh, under Slurm, in containers. One program on each host, one pipe to it."""
