@@ -126,7 +126,7 @@ class Suite(ABC):
 
     @abstractmethod
     def figures(self, record: Any) -> Sequence[Figure]:
-        """All figures of a record, in the order in which they are read. The first ones rank."""
+        """All figures of a record, in the order in which they are read. The first headline ranks."""
 
     def collect(self, run_dir: Path, record: Any) -> CaseRecord | None:
         """The record of a run that has ended, made and judged once more from what lies in its folder alone.
