@@ -133,7 +133,7 @@ def _of_side(record: RunRecord, side: Side) -> Iterator[Figure]:
     yield figure("core_lost", "core lost", "share", lambda m: valued(m.core_lost, nothing))
     yield figure("contention", "contention", "share", _contention)
     for name in PERCENTILES:
-        few = lambda m, name=name: valued(m.latency_ms.get(name), f"{m.latency_batches} batches are too few")  # noqa: E731
+        few = lambda m, name=name: valued(m.latency_ms.get(name), "too few batches for it")  # noqa: E731
         yield figure(f"latency_{name.replace('.', '_')}_ms", f"latency: {name}", "ms", few)
 
 

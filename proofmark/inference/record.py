@@ -61,7 +61,7 @@ class Round(Part):
     """Whole passes over the data set. Seconds; `core` is the sum of the compute windows."""
 
     SPEEDS = frozenset(
-        {"passes", "whole_seconds", "core_seconds", "evaluation_seconds", "foo_seconds", "started", "contention"}
+        "items passes batches whole_seconds core_seconds evaluation_seconds foo_seconds started contention".split()
     )
 
     items: int
@@ -80,7 +80,7 @@ class Measurement(Part):
     """All timed rounds of the framework or of the engine. Throughputs are items per second."""
 
     SPEEDS = frozenset(
-        {"warmup_seconds", "whole", "core", "loader", "bound_by", "latency_ms", "core_alone", "repeated"}
+        "warmup_seconds whole core loader bound_by latency_ms latency_batches core_alone repeated".split()
     )
 
     rounds: tuple[Round, ...]

@@ -269,7 +269,7 @@ class Series(Part):
 class Monitoring(Part):
     """What the monitor saw. `window` spans the timed rounds of the ranked measurement."""
 
-    SPEEDS = frozenset({"window", "energy_joules", "energy_per_item"})
+    SPEEDS = frozenset({"samples", "window", "series", "energy_joules", "energy_per_item"})
 
     samples: int
     window: tuple[float, float] | None

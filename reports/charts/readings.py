@@ -51,7 +51,12 @@ def reading_panels(seen: Monitoring, begin: float) -> Iterator[Panel]:
 
 
 def absent(seen: Monitoring) -> str | None:
-    """A sentence on what nobody read, so that an absent panel is not taken for a zero; None if all was read."""
+    """A sentence on what nobody read, so that an absent panel is not taken for a zero; None if all was read.
+
+    Where there was no sample, or they are withheld, it says no more than that none is shown.
+    """
+    if not seen.samples:
+        return "No readings over time are shown."
     names = {series.name for series in seen.series}
     missing = [subject.name for subject in _SUBJECTS if not names & subject.series.keys()]
     return f"No reading of {' or '.join(missing)}." if missing else None

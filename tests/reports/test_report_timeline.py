@@ -54,11 +54,10 @@ def test_without_readings_there_is_a_sentence_and_no_plot():
 
 
 def test_a_withheld_speed_is_not_to_be_read_from_the_plot(records):
+    """There is none: readings show by their rise when a computation began and ended, and an axis when all did."""
     view = CaseView(records["cheated"])
-    drawing = timeline_plot(view)
-    assert "throughput" not in drawing and "timed window" not in drawing
-    assert not list(ET.fromstring(drawing).iter(f"{SVG}rect"))
-    assert unread(view) == "Throughput and timed window withheld: FAIL_HONESTY."
+    assert view.record.monitoring.series and timeline_plot(view) is None
+    assert unread(view) == "Everything over time withheld: FAIL_HONESTY."
 
 
 def test_a_line_breaks_where_readings_are_missing():

@@ -119,9 +119,10 @@ def test_without_a_monitor_there_is_throughput_and_a_sentence() -> None:
 
 def test_a_withheld_speed_is_not_to_be_read_from_it() -> None:
     missed = run(converged=False, metric=0.1)
-    shown = labels(training_timeline(view(missed), missed))
-    assert not [label for label in shown if label.startswith("throughput")] and "power, W" in shown
-    assert unread_in_training(view(missed)) == "Throughput over time withheld: FAIL_ACCURACY."
+    (shown,) = view(missed).record.runs
+    assert missed.monitoring and missed.monitoring.series and training_timeline(view(missed), shown) is None
+    told = "No readings over time are shown. Throughput over time withheld: FAIL_ACCURACY."
+    assert unread_in_training(view(missed)) == told
 
 
 @pytest.mark.parametrize(

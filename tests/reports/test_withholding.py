@@ -14,6 +14,7 @@ import pytest
 from pydantic import BaseModel
 
 from fixtures.outputs.benchmark import hand_over
+from proofmark.inference.figures import figures
 from proofmark.inference.record import RunRecord
 from proofmark.record.envelope import CaseRecord
 from proofmark.record.parts import Part, Utilisation, VerdictKind
@@ -159,6 +160,29 @@ def test_no_output_gives_a_withheld_speed_away(make: Any, kind: VerdictKind, tmp
         assert not found, output
 
 
+@pytest.mark.parametrize("kind", [VerdictKind.PASS, *WITHHOLDS_SPEED])
+def test_how_much_rounds_computed_in_their_seconds_is_as_telling_as_a_speed(kind: VerdictKind, tmp_path: Path) -> None:
+    made = make_record()
+    assert made.engine is not None and made.verdict is not None
+    timed = made.engine.rounds[0].model_copy(update={"items": 712_345, "batches": 23_456})
+    engine = made.engine.model_copy(update={"rounds": (timed,), "latency_batches": 34_567, "latency_ms": {}})
+    made = made.model_copy(update={"engine": engine, "verdict": made.verdict.model_copy(update={"kind": kind})})
+    told = str(outputs(made.with_figures(figures(made)), tmp_path))
+    counts = {count for count in ("712345", "23456", "34567") if count in told.replace(",", "")}
+    assert bool(counts) is kind.shows_speed
+
+
+def test_readings_over_time_are_withheld_from_trainings_too() -> None:
+    """They rise and fall with what is computed."""
+    seen = watched()
+    run = make_run(metric=0.5, converged=False, monitoring=seen)
+    told = make_training(run)
+    assert not told.verdict.kind.shows_speed and seen.series  # type: ignore[union-attr]
+    drawn = str([SUITES["training"].charts(told), page_of([told])])
+    assert "device utilisation" not in drawn and "No reading of" not in drawn
+    assert "No readings over time are shown." in drawn
+
+
 @pytest.mark.parametrize("make", [failed_training, failed_inference])
 def test_the_same_figures_are_found_where_they_may_be_shown(make: Any, tmp_path: Path) -> None:
     """The test above would see them."""
@@ -183,9 +207,7 @@ NO_SPEEDS = {
     ("RunRecord", "disturbed"),  # says what made it an ERROR
     ("Check", "bound"),
     ("SeedRun", "evaluations"),
-    ("Series", "times"),
     ("TrainingRecord", "ended"),
-    ("Measurement", "latency_batches"),
     ("Host", "cores"),
     ("Peak", "flops_per_second"),
     ("Compared", "budget_seconds"),

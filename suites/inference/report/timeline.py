@@ -14,7 +14,7 @@ from suites.inference.report.view import CaseView
 
 def timeline_plot(view: CaseView) -> str | None:
     """Throughput, utilisation, power, temperature and memory as far as they were read; the timed window shaded."""
-    if view.record.monitoring is None or not view.record.monitoring.series:
+    if view.withheld or view.record.monitoring is None or not view.record.monitoring.series:
         return None
     panels = [*_throughput(view), *reading_panels(view.record.monitoring, view.record.started)]
     timed = [moment for side in SIDES for span in view.spans(side) for moment in span[:2]]
@@ -29,8 +29,7 @@ def unread(view: CaseView) -> str | None:
     """Sentences on what is not to be seen over time; None if all is."""
     if view.record.monitoring is None:
         return "Nothing over time: there was no monitor."
-    withheld = f"Throughput and timed window {view.withheld}." if view.withheld else None
-    return " ".join(filter(None, (absent(view.record.monitoring), withheld))) or None
+    return f"Everything over time {view.withheld}." if view.withheld else absent(view.record.monitoring)
 
 
 def _throughput(view: CaseView) -> Iterator[Panel]:
