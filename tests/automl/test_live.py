@@ -26,7 +26,7 @@ from proofmark.automl.search.state import State, Trial, left_of
 from proofmark.automl.search.telling import Telling
 from proofmark.automl.trial.spec import LOG
 from proofmark.record.events import Event
-from suites.automl.report.tree import _shown
+from suites.automl.report.tree import _shown, placed
 from suites.automl.report.view import SearchView
 from tests.automl.automl_records import record, trial
 from tests.automl.searches import search, settings
@@ -168,3 +168,10 @@ def test_of_many_trials_the_best_are_drawn_with_all_that_they_come_from() -> Non
     assert _shown(trials[:5]) == trials[:5]
     rows = SearchView(record(*[trial(number, accuracy=number % 7 / 10) for number in range(1500)])).rows
     assert len(rows) <= 1000 and {each.number for each in rows} >= {6, 13, *range(1000, 1500)}
+
+
+def test_a_network_that_was_made_of_none_before_it_has_a_place() -> None:
+    """A record may say what can't be: that one was made of itself, or of a later one, which was made of it."""
+    places = placed([trial(number, parent=parent) for number, parent in ((0, None), (1, 1), (2, 3), (3, 2), (4, 0))])
+    assert places.keys() == {0, 1, 2, 3, 4} and places[0][1] < places[4][1]
+    assert places[1][1] == places[2][1] == places[0][1] < places[3][1]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from proofmark.automl.outcome.record import TrialRecord
 from reports.charts import svg
@@ -25,7 +25,8 @@ def tree(view: SearchView) -> str | None:
         return None
     places = placed(trials)
     best = view.record.best
-    parts = [_edge(places[trial.parent], places[trial.number]) for trial in trials if trial.parent in places]
+    made = [(_above(trial, places), trial.number) for trial in trials]
+    parts = [_edge(places[above], places[number]) for above, number in made if above is not None]
     parts += [_node(trial, places[trial.number], best is not None and trial.number == best.number) for trial in trials]
     width = max(380.0, max(x for x, _ in places.values()) + LEFT)
     height = max(y for _, y in places.values()) + 34
@@ -52,12 +53,18 @@ def _shown(trials: Sequence[TrialRecord]) -> Sequence[TrialRecord]:
     return [trial for trial in trials if trial.number in kept]
 
 
+def _above(trial: TrialRecord, known: Collection[int]) -> int | None:
+    """The trial that its network was made of; None where a record names none before it."""
+    above = trial.parent
+    return above if above is not None and above in known and above < trial.number else None
+
+
 def placed(trials: Sequence[TrialRecord]) -> dict[int, tuple[float, float]]:
     """Where each is, in pixels: leaves side by side in their order, others above the middle of their children."""
     known = {trial.number for trial in trials}
     children: dict[int | None, list[int]] = {}
     for trial in trials:
-        children.setdefault(trial.parent if trial.parent in known else None, []).append(trial.number)
+        children.setdefault(_above(trial, known), []).append(trial.number)
     places, leaves = dict[int, tuple[float, float]](), 0
     pending = [(root, 0, False) for root in reversed(children.get(None, []))]
     while pending:
