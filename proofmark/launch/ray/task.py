@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from proofmark.launch.far_end.protocol import goes_home
 from proofmark.launch.far_end.run import Run
 from proofmark.launch.far_end.store import temporary_directory
 
@@ -121,10 +122,8 @@ def _attend(inbox: Any, job: str, run: Run, frames: Any, beats: Sequence[Path]) 
 
 
 def _left(logs: Path, leaves: Sequence[str]) -> list[tuple[str, bytes]]:
-    from fnmatch import fnmatchcase
-
-    names = [path for path in sorted(logs.iterdir()) if any(fnmatchcase(path.name, pattern) for pattern in leaves)]
-    return [(path.name, path.read_bytes()) for path in names if path.is_file() and not path.is_symlink()]
+    found = [path for path in sorted(logs.iterdir()) if goes_home(path.name, leaves)]
+    return [(path.name, path.read_bytes()) for path in found if path.is_file() and not path.is_symlink()]
 
 
 def _lay_out(folder: Path, files: Mapping[str, bytes]) -> None:
