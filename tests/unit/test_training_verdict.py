@@ -10,7 +10,7 @@ from proofmark.errors import Problem
 from proofmark.record.parts import Chip, Contention, Flops, Instances, Monitoring, Peak, Utilisation, VerdictKind
 from proofmark.record.policy import default_policy
 from proofmark.training.checks import CLOCK, FUNCTION, OUTSIDE, PARAMETERS, REPLAYED, SEEDED, WEIGHTS, required
-from proofmark.training.examined import Examination
+from proofmark.training.examined import Examination, HandedOut
 from proofmark.training.logs.seed_run import olympic_mean
 from proofmark.training.record import Evaluation, Failure, Rank, Rates, SeedRun
 from proofmark.training.shortfall import is_short
@@ -308,6 +308,13 @@ def test_the_last_evaluation_is_the_end(samples: int) -> None:
     run = run.model_copy(update={"evaluations": (*run.evaluations[:-1], last)})
     expected = f"its last evaluation is after {samples} samples, and its end after 200"
     assert judged(run) == ("ERROR", expected)
+
+
+def test_where_feeders_count_they_must_have_counted() -> None:
+    told = "nothing says how many samples its ranks took from the processes that load them"
+    assert judged(make_run(), fed=True) == ("ERROR", told)
+    counted = HandedOut(claimed=200, samples=200, by_the_end=200, tokens=None)
+    assert judged(make_run(handed_out=counted), fed=True)[0] == judged(make_run(handed_out=None))[0] == "PASS"
 
 
 def test_a_miss_took_for_ever() -> None:

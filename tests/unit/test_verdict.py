@@ -89,6 +89,7 @@ SCARCE = Peak(flops_per_second=1e12, precision="fp32", source="sheet", achievabl
 GOOD: dict[str, dict[str, Any]] = {
     "plain": {},
     "framework only": FRAMEWORK_ONLY,
+    "another value that the framework has in fp32 alone": {"accuracy": accuracy(others=[{**OTHER, "framework": None}])},
     "framework only, without checks of an engine": {**FRAMEWORK_ONLY, "checks": ()},
     "unknown chip": {"chip": Chip(name="?", peak_missing="unknown"), "utilisation": Utilisation(reason="unknown")},
     "FLOPs at the tolerance": {"flops": Flops(declared=1e9 * (1 + FLOPS_TOLERANCE), counted=1e9)},

@@ -29,6 +29,8 @@ from proofmark.verdict.stages import (
     disturbances,
     illegalities,
     impossible_utilisation,
+    lacks_checks_alone,
+    missing_checks,
     missing_identity,
     missing_utilisation,
     parts_left_out,
@@ -113,6 +115,22 @@ def test_every_illegality_is_told() -> None:
     problems = (Problem(where="a.yaml", key="x", what="no"), Problem(where="--set", key="y", what="nor that"))
     assert illegalities(record(problems=problems)) == ["a.yaml: x: no", "--set: y: nor that"]
     assert illegalities(record()) == []
+
+
+@pytest.mark.parametrize(
+    "reasons, alone",
+    [
+        (missing_checks({"a", "b"}), True),
+        (missing_checks({"a"}, "seed 1: "), True),
+        ([*missing_checks({"a"}), "nothing was measured"], False),
+        (["the honesty check 'a' failed"], False),
+        (["the record of 'a' is missing"], False),
+        ([], False),
+    ],
+)
+def test_whether_checks_alone_are_missing(reasons: list[str], alone: bool) -> None:
+    verdict = Verdict(kind=VerdictKind.ERROR, reasons=tuple(reasons))
+    assert lacks_checks_alone(verdict) is alone
 
 
 def test_damaged_lines_are_counted_and_named() -> None:
