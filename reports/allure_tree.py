@@ -5,13 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from proofmark.record.envelope import CaseRecord
 from reports.content.text import printable
 from reports.content.variant import machine, variant
+from reports.content.withholding import withheld
 
 FIRST, LAST = ("vendor", "chip"), ("precision", "profile")
 """Parameters by which runs of a case are told apart, before and after those of the suite."""
@@ -64,6 +65,39 @@ def write_session(folder: Path, records: Sequence[CaseRecord], session: str, env
     lines = [f"{_escaped(name)} = {_escaped(value)}" for name, value in environment(records).items()]
     (folder / "environment.properties").write_text("".join(f"{line}\n" for line in lines), encoding="latin-1")
     (folder / "executor.json").write_text(json.dumps(executor(session, environ), indent=1), encoding="utf-8")
+
+
+def forget_moments(folder: Path, records: Sequence[CaseRecord], before: Collection[str]) -> None:
+    """Of cases whose speed is withheld all tests and fixtures begin and end when the run began: the moments of a
+    fixture, and of the tests around it, tell how long it measured. Files named in `before` are of other sessions.
+
+    Raises:
+        OSError: a file can't be read or written.
+    """
+    begun = {(each.suite, each.case): round(1000 * each.started) for each in records if withheld(each.verdict)}
+    tests: dict[str, int] = {}
+    for kind in ("result", "container"):  # tests first: fixtures are known by them
+        for path in sorted(folder.glob(f"*-{kind}.json")) if begun else ():
+            if path.name in before:
+                continue
+            content = json.loads(path.read_text(encoding="utf-8"))
+            labels = {label["name"]: label["value"] for label in content.get("labels", ())}
+            moment = begun.get((labels.get("feature", ""), labels.get("story", "")))
+            if kind == "container":
+                moment = next((tests[child] for child in content.get("children", ()) if child in tests), None)
+            elif moment is not None:
+                tests[content["uuid"]] = moment
+            if moment is not None:
+                _move(content, moment)
+                path.write_text(json.dumps(content, ensure_ascii=False), encoding="utf-8")
+
+
+def _move(content: dict[str, Any], moment: int) -> None:
+    """Begin and end then, with all within."""
+    content.update({name: moment for name in ("start", "stop") if name in content})
+    for name in ("befores", "afters", "steps"):
+        for each in content.get(name, ()):
+            _move(each, moment)
 
 
 def environment(records: Sequence[CaseRecord]) -> dict[str, str]:

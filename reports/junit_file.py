@@ -7,7 +7,7 @@ which allows properties in test suites only.
 from __future__ import annotations
 
 import xml.etree.ElementTree as ET
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -46,6 +46,7 @@ class Session:
         properties: names and values of each run that left a record.
         cause: why tests did not run, or the session did not begin; None where it came to its end.
         failures: what failed that is no test: run, name, text.
+        timeless: runs whose tests do not tell how long they took, since it tells a speed that is withheld.
         left_out: runs that were not asked for since no change affects them, each with the reason.
     """
 
@@ -53,6 +54,7 @@ class Session:
     properties: Mapping[str, Sequence[tuple[str, str]]] = field(default_factory=dict)
     cause: str | None = None
     failures: Sequence[tuple[str, str, str]] = ()
+    timeless: Collection[str] = ()
     left_out: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -79,7 +81,10 @@ def complete(path: Path, session: Session) -> None:
         suites.setdefault(run, []).append(_case("proofmark", "affected", "skipped", f"left out: {reason}"))
     root = ET.Element("testsuites", name="pytest tests")
     for run in list(suites) or [""]:
-        root.append(_suite(run or OTHERS, suites.get(run, []), session.properties.get(run, ()), attributes))
+        suite = _suite(run or OTHERS, suites.get(run, []), session.properties.get(run, ()), attributes)
+        for each in suite.iter() if run in session.timeless else ():
+            each.attrib.pop("time", None)
+        root.append(suite)
     path.parent.mkdir(parents=True, exist_ok=True)
     ET.ElementTree(root).write(path, encoding="utf-8", xml_declaration=True)
 

@@ -218,6 +218,7 @@ class TestJUnit:
         figures = properties(bad_day.junit[f"inference/{case}"])
         for name in ("whole", "core", "loader", "bound_by"):
             assert figures[name] == f"withheld: {bad_day.ran.verdict(case)[0]}"
+        assert not [each for each in bad_day.junit[f"inference/{case}"].iter() if "time" in each.attrib]
 
     def test_one_cause_is_one_failed_test(self, bad_day: BadDay) -> None:
         for case, (kind, _) in EXPECTED.items():
@@ -252,6 +253,17 @@ class TestAllure:
             assert (labels["feature"], labels["story"]) == ("inference", "tiny")
         assert "vendor = fake" in (bad_day.allure / "environment.properties").read_text()
         assert json.loads((bad_day.allure / "executor.json").read_text())["name"]
+
+    @pytest.mark.parametrize("case", ["tiny", *WITHHELD])
+    def test_moments_are_withheld(self, bad_day: BadDay, case: str) -> None:
+        results = self.results(bad_day, f"Test{case.title()}#")
+        tests = {entry["uuid"] for entry in results}
+        containers = [json.loads(path.read_text()) for path in bad_day.allure.glob("*-container.json")]
+        around = [entry for entry in containers if tests.issuperset(entry.get("children", ["of the session"]))]
+        begun = round(1000 * bad_day.ran.record(case).started)
+        befores = [before for entry in around for before in entry.get("befores", ())]
+        moments = {each[name] for each in (*results, *befores) for name in ("start", "stop")}
+        assert befores and (moments == {begun}) is (case != "tiny")
 
     def test_a_record_is_attached_once_and_no_file_is_empty(self, bad_day: BadDay) -> None:
         attached = [result["name"] for result in self.results(bad_day, "TestTiny#") if "attachments" in result]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,8 @@ from allure_commons import model2
 from allure_commons.model2 import Label, Parameter
 
 from proofmark.record.envelope import CaseRecord
-from reports.allure_tree import arrange, environment, executor, parameters, write_session
+from proofmark.record.parts import Verdict, VerdictKind
+from reports.allure_tree import arrange, environment, executor, forget_moments, parameters, write_session
 from tests.reports.records import make_record
 from tests.training_records import make_training
 
@@ -63,6 +65,43 @@ def test_a_test_of_no_case_is_left_alone() -> None:
     result.labels = [Label("suite", "own")]
     arrange(result)
     assert result.name == "test_own" and [label.value for label in result.labels] == ["own"]
+
+
+def laid(folder: Path, name: str, content: dict[str, Any]) -> Path:
+    path = folder / name
+    path.write_text(json.dumps({"start": 5_000, "stop": 9_000, **content}))
+    return path
+
+
+def test_where_speed_is_withheld_no_moment_tells_it(tmp_path: Path) -> None:
+    """Neither of the test, nor of the fixture that measured, nor of what began right after it."""
+    passed, failed = make_record(), make_record(case="bert", started=1.25)
+    failed = failed.model_copy(update={"verdict": Verdict(kind=VerdictKind.FAIL_ACCURACY)})
+    before = laid(
+        tmp_path, "0-result.json", {"uuid": "0", "labels": [named("feature", "inference"), named("story", "bert")]}
+    )
+    tests = [
+        laid(
+            tmp_path,
+            f"{n}-result.json",
+            {"uuid": str(n), "labels": [named("feature", "inference"), named("story", case)]},
+        )
+        for n, case in enumerate(("resnet50", "bert"), 1)
+    ]
+    moments = {"start": 5_500, "stop": 8_500}
+    fixtures = [
+        laid(tmp_path, f"{n}-container.json", {"children": [str(n)], "befores": [{**moments, "steps": [moments]}]})
+        for n in (1, 2)
+    ]
+    forget_moments(tmp_path, [passed, failed], before={before.name})
+    told = [path.read_text() for path in (before, tests[0], fixtures[0], tests[1], fixtures[1])]
+    assert all("5000" in each and "9000" in each for each in told[:3])
+    for each in told[3:]:
+        assert {*re.findall(r'"(?:start|stop)": (\d+)', each)} == {"1250"}
+
+
+def named(name: str, value: str) -> dict[str, str]:
+    return {"name": name, "value": value}
 
 
 def test_what_cannot_be_seen_is_shown_as_escapes() -> None:

@@ -45,6 +45,15 @@ def test_each_run_is_a_suite_with_its_properties_once(tmp_path: Path) -> None:
     assert RUN not in path.read_text()
 
 
+def test_of_a_run_whose_speed_is_withheld_no_test_tells_its_time(tmp_path: Path) -> None:
+    """A fixture that measures is in the time of the first test that needs it."""
+    path = written(tmp_path / "junit.xml")
+    complete(path, Session(asked(TINY, "test_a", "test_b"), timeless={TINY}))
+    found = suites(path)
+    assert not [each for each in found[TINY].iter() if "time" in each.attrib]
+    assert found["pytest"].attrib["time"] == "1.250"
+
+
 def test_what_was_asked_for_and_did_not_run_is_an_error_with_its_cause(tmp_path: Path) -> None:
     path = written(tmp_path / "junit.xml")
     selected = [*asked(TINY, "test_a", "test_b", "test_c", "test_d"), *asked(BIG, "test_a[1x2]", "test_b[1x2]")]
