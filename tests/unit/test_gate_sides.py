@@ -19,7 +19,8 @@ import psutil
 import pytest
 
 from fixtures.gate import baseline, comparing
-from fixtures.gate.baseline import RecordedBaseline, Revision, Subject
+from fixtures.gate.baseline import PASSED_ON, RecordedBaseline, Revision, Subject
+from fixtures.option_table import _ADDED
 from fixtures.policy import POLICY
 from fixtures.suites import SUITES
 from proofmark.errors import UsageError
@@ -568,3 +569,14 @@ def test_a_coin_says_which_side_is_loaded_first(tmp_path: Path, monkeypatch: pyt
         with sides.loaded() as loaded:
             assert [side.name for side in loaded] == ["base", "head"]  # type: ignore[attr-defined]
         assert started == (["base", "head"] if base_first else ["head", "base"])
+
+
+def test_each_option_of_the_house_is_both_sides_or_the_sessions_alone() -> None:
+    """One that is forgotten would have both sides run otherwise than asked."""
+    session = {"annotations", "benchmark-tables", "changed-since", "cluster", "compare", "compare-unlike", "container"}
+    session |= {"device-wait", "engine", "engine-user", "explain", "flops-convention", "gate-budget", "gate-width"}
+    session |= {"launcher", "preflight-only", "results-dir", "sign", "summary"}
+    options = (option for option in _ADDED.values() if option.whose == "Proofmark")
+    assert {option.name.removeprefix("--") for option in options} == session | {
+        name.removeprefix("--") for name in PASSED_ON
+    }
