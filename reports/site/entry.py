@@ -26,6 +26,7 @@ class Cell(BaseModel):
     label: str
     unit: str
     kind: FigureKind
+    less_is_better: bool
     value: Value
     text: str
     reason: str | None
@@ -137,6 +138,7 @@ def _cell(figure: Figure, shown: Shown) -> Cell:
         label=figure.label,
         unit=figure.unit,
         kind=figure.kind,
+        less_is_better=figure.lower_is_better or figure.kind is FigureKind.COST,
         value=shown.value,
         text=shown.text,
         reason=shown.reason[:LONGEST] if shown.reason else None,

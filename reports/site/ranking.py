@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from proofmark.record.figures import FigureKind
 from proofmark.record.parts import VerdictKind
 from reports.site.entry import Cell, Entry
 
@@ -85,9 +84,8 @@ def _ranks(entries: Sequence[Entry]) -> dict[str, tuple[int | None, int]]:
     for entry in entries:
         cell = ranked_by(entry)
         if cell is not None and isinstance(cell.value, int | float):
-            less_is_better = cell.kind is FigureKind.COST
             group = groups.setdefault((cell.key, cell.unit, entry.profile), [])
-            group.append((float(cell.value) if less_is_better else -float(cell.value), entry.id))
+            group.append((float(cell.value) if cell.less_is_better else -float(cell.value), entry.id))
     found: dict[str, tuple[int | None, int]] = {}
     for group in groups.values():
         group.sort()

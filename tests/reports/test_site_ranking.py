@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from proofmark.record.figures import FigureKind
-from reports.content.view import View
-from reports.site.entry import Entry, entry_of
+from proofmark.record.figures import Figure, FigureKind
+from reports.content.view import Shown, View
+from reports.site.entry import Entry, _cell, entry_of
 from reports.site.ranking import standings
 from tests.reports.records import make_record
 
@@ -46,13 +46,24 @@ def test_a_newer_run_that_failed_takes_no_rank_away_but_is_shown() -> None:
     assert found["new"].why is not None and found["new"].why.startswith("FAIL_HONESTY")
 
 
-def test_time_is_ranked_shortest_first() -> None:
-    runs = [paced("slow", 30.0, vendor="a"), paced("quick", 10.0, vendor="b")]
-    timed = [
-        run.model_copy(update={"cells": (run.cells[0].model_copy(update={"kind": FigureKind.COST, "unit": "s"}),)})
-        for run in runs
-    ]
-    assert ranks(*timed) == {"quick": 1, "slow": 2}
+@pytest.mark.parametrize(
+    "figure, first",
+    [
+        ({"kind": FigureKind.COST}, "little"),
+        ({"kind": FigureKind.SPEED}, "much"),
+        ({"kind": FigureKind.QUALITY}, "much"),
+        ({"kind": FigureKind.QUALITY, "lower_is_better": True}, "little"),
+    ],
+)
+def test_what_is_better_is_first(figure: dict[str, Any], first: str) -> None:
+    """Short times, and little of what the figure says less is better of: perplexity, say."""
+    runs = []
+    for identity, value in (("much", 30.0), ("little", 10.0)):
+        told = Figure(key="k", label="l", unit="1", headline=True, value=value, **figure)
+        runs.append(
+            entry(identity, vendor=identity).model_copy(update={"cells": (_cell(told, Shown(str(value), value)),)})
+        )
+    assert [identity for identity, rank in ranks(*runs).items() if rank == 1] == [first]
 
 
 def test_runs_of_unlike_figures_are_ranked_apart() -> None:
