@@ -164,6 +164,115 @@ def test_an_engine_that_rests_takes_no_processor_from_others(root: Path) -> None
     assert not psutil.wait_procs(group, timeout=20)[1]
 
 
+FORKS = """
+import os, threading
+class InferModel:
+    def __init__(self, config, onnx_path, model):
+        for _ in range(4): threading.Thread(target=self.spin, daemon=True).start()
+    def spin(self):
+        while True: pass
+    def __call__(self, inputs):
+        if not os.fork():
+            os.fork()  # an orphan, whom another than its parent waits for
+            os._exit(0)
+        return [inputs[0] * 2], 0.0
+"""
+
+
+def test_an_engine_that_rests_is_not_said_to_have_run(root: Path) -> None:
+    """Whatever its threads were at, and whoever of its forks had just ended."""
+    (root / "vendors/acme/forks.py").write_text(FORKS)
+    made = RemoteEngine(process(root))
+    try:
+        made.make(orders(root, compiler="forks", weights=None))
+        for _ in range(10):
+            for _ in range(3):
+                made([torch.ones(2, 3)])
+            made.rest()
+            time.sleep(0.05)
+            made([torch.ones(2, 3)])
+    finally:
+        made.close()
+
+
+def turns(made: RemoteEngine, meanwhile: Callable[[], object]) -> None:
+    for _ in range(4):
+        made([torch.ones(2, 3)])
+        made.rest()
+        meanwhile()
+
+
+def end_a_child_of(pid: int) -> None:
+    child = next(each for each in psutil.Process(pid).children() if each.status() != psutil.STATUS_ZOMBIE)
+    child.kill()
+    while child.status() != psutil.STATUS_ZOMBIE:
+        time.sleep(0.01)
+
+
+WAKES = """
+import ctypes, os, signal, time
+class InferModel:
+    def __init__(self, config, onnx_path, model):
+        ready, says = os.pipe()
+        if {forks} and os.fork():
+            os.read(ready, 1)
+            return
+        continues = (ctypes.c_int * 16)(0, 0, signal.SIGCONT, 0)
+        timer, often, libc = ctypes.c_void_p(), (ctypes.c_long * 4)(0, 10**7, 0, 10**7), ctypes.CDLL(None)
+        assert not libc.timer_create(1, ctypes.byref(continues), ctypes.byref(timer))
+        assert not libc.timer_settime(timer, 0, often, None)
+        signal.signal(signal.SIGCONT, lambda *_: None)  # an ignored signal's timer goes off once
+        os.write(says, b"!")
+        while {forks}: time.sleep(1)
+    def __call__(self, inputs): return [inputs[0] * 2], 0.0
+"""
+
+
+@pytest.mark.parametrize("forks", [False, True])
+def test_an_engine_that_has_itself_woken_while_it_rests(root: Path, forks: bool) -> None:
+    """Or a process that it has started. In the speed gate it would be the other side's turn."""
+    (root / "vendors/acme/wakes.py").write_text(WAKES.format(forks=forks))
+    made = RemoteEngine(process(root))
+    try:
+        made.make(orders(root, compiler="wakes", weights=None))
+        with pytest.raises(EngineFailed, match="ended, in 3 of the 3 times that it was to rest"):
+            turns(made, lambda: time.sleep(0.1))
+    finally:
+        made.close()
+
+
+LEAVES = """
+import os, time
+class InferModel:
+    def __init__(self, config, onnx_path, model): pass
+    def __call__(self, inputs):
+        if not os.fork(): time.sleep(60)
+        return [inputs[0] * 2], 0.0
+"""
+
+
+def test_an_engine_whose_processes_end_while_it_rests(root: Path) -> None:
+    """They may have run before."""
+    (root / "vendors/acme/leaves.py").write_text(LEAVES)
+    made = RemoteEngine(process(root))
+    try:
+        made.make(orders(root, compiler="leaves", weights=None))
+        with pytest.raises(EngineFailed, match="ended, in 3 of the 3 times that it was to rest"):
+            turns(made, lambda: end_a_child_of(made.pid))
+    finally:
+        made.close()
+
+
+def test_an_engine_that_dies_while_it_rests(root: Path) -> None:
+    made = RemoteEngine(process(root))
+    made.make(orders(root))
+    made.rest()
+    os.kill(made.pid, signal.SIGKILL)
+    with pytest.raises(EngineFailed, match=r"the engine's process died of signal 9 \(SIGKILL\)"):
+        made(asked(0))
+    made.close()
+
+
 @pytest.fixture(scope="module")
 def engine(root: Path) -> Iterator[RemoteEngine]:
     made = RemoteEngine(process(root))

@@ -11,7 +11,7 @@ import socket
 import struct
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from proofmark.errors import StepError
@@ -29,6 +29,15 @@ LOOK = 1
 
 ENDING = 5.0
 """Seconds that the process gets to end by itself."""
+
+STOPPING = 1.0
+"""Seconds that its threads get to stop: one that a driver holds in the kernel stops when it comes back."""
+
+LATE, LATE_SHARE = 2, 0.1
+"""So often, and of so many of its rests, it may have run in one: too rarely to move the median of what is timed."""
+
+STOPPED, DEAD = (b"T", b"t"), (b"Z", b"X")
+"""States of threads, as proc(5) calls them."""
 
 OUTPUT = 1
 """What it prints goes where the referee's process prints."""
@@ -66,7 +75,9 @@ class EngineProcess:
             self._process = start_module(
                 "proofmark.inference.engine.main", arguments, [its.fileno()], OUTPUT, environment
             )
-        self._buffer, self._rests = bytearray(LONGEST), False
+        self._buffer = bytearray(LONGEST)
+        self._rested: dict[int, int] | None = None
+        self._rests = self._ran = 0
         self._life = os.pidfd_open(self._process.pid)
         self._poll = select.poll()
         self._poll.register(self._life, select.POLLIN)
@@ -81,10 +92,10 @@ class EngineProcess:
         """Send a message, with descriptors. One that rests wakes.
 
         Raises:
-            EngineFailed: the process has ended.
+            EngineFailed: the process has ended, or did not rest.
         """
-        if self._rests:
-            self._wake()
+        if self._rested is not None:
+            self._wake(self._rested)
         try:
             if descriptors:
                 rights = (socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", descriptors))
@@ -123,12 +134,27 @@ class EngineProcess:
         return bytes(self._buffer[:length])
 
     def rest(self) -> None:
-        """Have it, and all that it has started, do nothing until it is spoken to again."""
-        self._rests = True
+        """Have it, and all that it has started, do nothing until it is spoken to again. A second time does nothing."""
+        if self._rested is not None:
+            return
         self._tell_group(signal.SIGSTOP)
+        until = time.monotonic() + STOPPING
+        while True:
+            before = _processor_times(self.pid)
+            have_stopped = all(map(_has_stopped, before))
+            self._rested = _processor_times(self.pid)  # not before: it ran until it stopped
+            if (have_stopped and before == self._rested) or time.monotonic() > until:
+                return
+            time.sleep(0.0001)
 
-    def _wake(self) -> None:
-        self._rests = False
+    def _wake(self, rested: Mapping[int, int]) -> None:
+        """A signal of a timer's may have continued what rested. What is stopped takes no time of a processor; of what
+        is just being stopped a busy machine may leave a microsecond's work for later."""
+        self._rested, self._rests = None, self._rests + 1
+        self._ran += _processor_times(self.pid) != rested
+        if self._ran > max(LATE, LATE_SHARE * self._rests):
+            times = f"{self._ran} of the {self._rests} times that it was to rest"
+            raise EngineFailed(f"the engine ran, or a process of its own ended, in {times}: another was being timed")
         self._tell_group(signal.SIGCONT)
 
     def _tell_group(self, number: int) -> None:
@@ -146,7 +172,7 @@ class EngineProcess:
         """Have it end, at the latest by force, with all that is left of its group. A second time does nothing."""
         if self._process.returncode is not None:
             return
-        self._wake()
+        self._tell_group(signal.SIGCONT)
         self._socket.close()
         if self._process.stdin:
             self._process.stdin.close()
@@ -159,3 +185,38 @@ class EngineProcess:
         end_group(self._process)
         how = cause_of_death(self._process.returncode)
         return EngineFailed(f"the engine's process {how}; its output is in worker.log")
+
+
+def _members(group: int) -> Iterator[int]:
+    """Processes of a group, those that nobody has waited for too."""
+    for name in os.listdir("/proc"):
+        with contextlib.suppress(ProcessLookupError):
+            if name.isdecimal() and os.getpgid(int(name)) == group:
+                yield int(name)
+
+
+def _has_stopped(pid: int) -> bool:
+    """Whether all threads of a living process have."""
+    try:
+        states = {_state(f"{pid}/task/{thread}")[0] for thread in os.listdir(f"/proc/{pid}/task")}
+    except OSError:  # one has ended meanwhile
+        return False
+    return states <= {*STOPPED, *DEAD} and bool(states & {*STOPPED})
+
+
+def _processor_times(group: int) -> dict[int, int]:
+    """Nanoseconds that each living process of a group has taken of processors, with all of its threads."""
+    times = {}
+    for pid in _members(group):
+        with contextlib.suppress(OSError):  # it has ended
+            state, threads = _state(str(pid))
+            if state not in DEAD or threads > 1:  # its first thread may end before others
+                times[pid] = time.clock_gettime_ns(~pid << 3 | 2)  # as clock_getcpuclockid(3) does
+    return times
+
+
+def _state(task: str) -> tuple[bytes, int]:
+    """A thread's state, and how many its process has."""
+    with open(f"/proc/{task}/stat", "rb", buffering=0) as stream:
+        fields = stream.read().rpartition(b")")[2].split()  # a process may call itself ") R 1"
+    return fields[0], int(fields[17])
