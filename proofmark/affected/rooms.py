@@ -27,8 +27,10 @@ class Rooms(BaseModel):
         return any(_covers(pattern, path) for pattern in self.affect_no_case)
 
     def may_touch(self, vendor: str, path: str) -> bool:
-        """Whether a file is a vendor's own."""
-        return any(_covers(pattern.replace("{vendor}", vendor), path) for pattern in self.vendor_may_touch)
+        """Whether a file is a vendor's own. What Python compiled is nobody's: it may run whatever its source says."""
+        return "__pycache__" not in path.split("/") and any(
+            _covers(pattern.replace("{vendor}", vendor), path) for pattern in self.vendor_may_touch
+        )
 
 
 def read_rooms(text: str, where: str) -> Rooms:

@@ -118,6 +118,11 @@ def test_without_the_bases_rule_no_file_is_known_to_affect_nothing() -> None:
         (["vendors/acme/anvil.py", "ci/rooms.yaml"], None, "ci/rooms.yaml"),
         (["vendors/acme/anvil.py", "docs/x.md"], None, "docs/x.md"),
         (["vendors/acme/anvil.py", "vendors/acmes/x.py"], None, "vendors acme, acmes"),
+        (
+            ["vendors/acme/__pycache__/anvil.cpython-311.pyc"],
+            None,
+            "not: vendors/acme/__pycache__/anvil.cpython-311.pyc",
+        ),
         (["vendors/acme/anvil.py", "vendors/__init__.py"], None, "vendors/__init__.py"),
         ([f"docs/{n}" for n in range(9)] + ["vendors/acme/x.py"], None, "docs/4 and 4 more"),
         (["proofmark/case.py"], None, "no vendor's files"),

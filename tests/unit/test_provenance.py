@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import py_compile
 import subprocess
+from importlib.util import MAGIC_NUMBER, cache_from_source
 from pathlib import Path
+from py_compile import PycInvalidationMode
 from types import SimpleNamespace
 from typing import Any
 
@@ -157,11 +160,31 @@ class TestVendorsPackage:
     def test_its_content(self, tmp_path: Path) -> None:
         one, same = (tree(tmp_path / name, **{"a.py": "x", "configs__b.yaml": "y"}) for name in ("one", "same"))
         (same / "__pycache__").mkdir()
-        (same / "__pycache__/a.pyc").write_text("compiled")
+        (same / "__pycache__/a.pyc").write_bytes(MAGIC_NUMBER + bytes(12) + b"compiled")
         assert content_of(one) == content_of(same) and len(content_of(one).value or "") == 64
         for name, text in (("a.py", "z"), ("c.py", "")):
             other = tree(tmp_path / f"other {name}", **{"a.py": "x", "configs__b.yaml": "y", name: text})
             assert content_of(other) != content_of(one)
+
+    @pytest.mark.parametrize("mode", [PycInvalidationMode.UNCHECKED_HASH, PycInvalidationMode.CHECKED_HASH])
+    def test_compiled_python_that_runs_whatever_its_source_says_is_of_its_content(
+        self, tmp_path: Path, mode: PycInvalidationMode
+    ) -> None:
+        one, other = (tree(tmp_path / name, **{"a.py": "x = 1", "evil": "x = 2"}) for name in ("one", "other"))
+        own = cache_from_source(str(other / "a.py"))
+        py_compile.compile(str(other / "a.py"), own, invalidation_mode=PycInvalidationMode.TIMESTAMP)
+        assert content_of(one) == content_of(other)
+        py_compile.compile(str(other / "evil"), own, invalidation_mode=mode)
+        content_of.cache_clear()
+        assert content_of(one) != content_of(other)
+
+    @pytest.mark.parametrize("name", ["b.py", "b.so", "a.cpython-311.pyc"])
+    def test_what_python_has_not_written_among_what_it_writes_is_of_its_content(
+        self, tmp_path: Path, name: str
+    ) -> None:
+        one, other = (tree(tmp_path / where, **{"a.py": "x"}) for where in ("one", "other"))
+        tree(other / "__pycache__", **{name: "no header of Python's"})
+        assert content_of(one) != content_of(other)
 
     def test_too_large_has_a_reason(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(provenance, "MOST_FILES", 1)

@@ -126,10 +126,10 @@ def _vendor_version(found: FoundVendor) -> Known:
 
 @cache
 def content_of(directory: Path) -> Known:
-    """SHA-256 over names and contents of a package's files, in order; compiled Python is none of them."""
+    """SHA-256 over names and contents of a package's files, in order; what Python itself compiled is none of them."""
     digest, count, size = hashlib.sha256(), 0, 0
     try:
-        for path in sorted(path for path in directory.rglob("*") if "__pycache__" not in path.parts and path.is_file()):
+        for path in sorted(path for path in directory.rglob("*") if path.is_file() and not _is_compiled(path)):
             count, size = count + 1, size + path.stat().st_size
             if count > MOST_FILES or size > MOST_BYTES:
                 return Known(reason=f"{directory} has more than {MOST_FILES} files or {MOST_BYTES >> 30} GiB")
@@ -142,3 +142,13 @@ def content_of(directory: Path) -> Known:
     except OSError as error:
         return Known(reason=f"{directory} cannot be read: {error.strerror}")
     return Known(value=digest.hexdigest())
+
+
+def _is_compiled(path: Path) -> bool:
+    """Whether a file is compiled Python as it is kept by itself, and run only while its source is the one that it was
+    made of. One with the source's hash in place of its time (PEP 552) is run whatever the source says."""
+    if path.parent.name != "__pycache__" or path.suffix != ".pyc":
+        return False
+    with path.open("rb") as stream:
+        head = stream.read(16)
+    return len(head) == 16 and head[4:8] == bytes(4)  # no flag is set
