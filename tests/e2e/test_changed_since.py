@@ -43,20 +43,21 @@ def cases(ran: Ran) -> set[str]:
     return {line.partition("::")[0].rpartition("/")[2] for line in ran.output.splitlines() if "::" in line}
 
 
-@pytest.mark.parametrize("path", ["nan.py", "configs/inference/second.yaml"])
-def test_a_file_of_a_vendors_selects_all_of_its_cases(house: House, git: Git, path: str) -> None:
-    """Those of other compilers too, and of other configurations: their code can look at it."""
-    edit(house, f"vendors/fake/{path}")
+def test_one_compilers_module_selects_the_cases_that_use_it(house: House, git: Git) -> None:
+    edit(house, "vendors/fake/nan.py")
     ran = selected(house)
-    assert cases(ran) == {"test_second.py", "test_tiny.py"}, ran.output
-    assert f"AFFECTED inference/second, inference/tiny: vendors/fake/{path} (with vendor fake)" in ran.output
+    assert cases(ran) == {"test_second.py"}, ran.output
+    assert "AFFECTED inference/second: vendors/fake/nan.py (with vendor fake compiled by nan)" in ran.output
+    assert (
+        "LEFT OUT inference/tiny: no file that it depends on has changed: it is run with compiler honest" in ran.output
+    )
 
 
-def test_a_configuration_file_that_is_deleted_is_one_that_has_changed(house: House, git: Git) -> None:
+def test_one_configuration_file_selects_its_case_and_a_deleted_one_too(house: House, git: Git) -> None:
     git("rm", "-q", "vendors/fake/configs/inference/second.yaml")
     git("commit", "-qm", "without")
     ran = selected(house)
-    assert (ran.code, cases(ran)) == (0, {"test_second.py", "test_tiny.py"}), ran.output
+    assert (ran.code, cases(ran)) == (0, {"test_second.py"}), ran.output
 
 
 def test_a_case_that_others_import_and_what_cannot_be_placed(house: House, git: Git) -> None:

@@ -37,34 +37,33 @@ def test_a_worker_has_what_the_controller_found() -> None:
 
 def test_the_controller_learns_what_a_worker_left_out() -> None:
     decided, learned = selection(), selection()
-    decided.kept["training/net/A100x1x8"] = Reach("f", vendor="acme")
+    decided.kept["training/net/A100x1x8"] = Reach("f", "training", "net", "A100x1x8", "acme")
     decided.left_out["training/net/1x1"] = "so"
     learned.learn(decided.plain())
     assert learned == decided
 
 
 @pytest.mark.parametrize(
-    "run, skipped, lacking",
+    "scale, skipped, lacking",
     [
-        ("training/net/A100x1x8", "is for another chip", "is for another chip"),  # whose file has changed
-        ("training/net/1x8", "needs 8 devices", None),
-        ("training/net/1x8", None, "the change affects it, and this session has made no record of it"),
-        ("inference/net", "lacks the profile", None),
+        ("A100x1x8", "is for another chip", "is for another chip"),
+        (None, "needs 8 devices", None),
+        (None, None, "the change affects it, and this session has made no record of it"),
     ],
 )
 def test_an_affected_run_lacks_a_record_unless_this_machine_cannot_have_it(
-    run: str, skipped: str | None, lacking: str | None
+    scale: str | None, skipped: str | None, lacking: str | None
 ) -> None:
-    files = (*FILES, Change("vendors/acme/configs/inference/net.yaml"))
-    found = Selection(Changes("main", "0" * 40, files, 1), ROOMS, whose(files, ROOMS))
-    found.kept[run] = Reach("f", vendor="acme")
+    found = selection()
+    found.kept["training/net/A100x1x8"] = Reach("f", "training", "net", scale, "acme")
     if skipped:
         report: Any = SimpleNamespace(
-            user_properties=[(RUN, run)], skipped=True, longrepr=("f", 1, f"Skipped: {skipped}")
+            user_properties=[(RUN, "training/net/A100x1x8")], skipped=True, longrepr=("f", 1, f"Skipped: {skipped}")
         )
         affected._Skips(found).pytest_runtest_logreport(report)
-    assert unrecorded(config(found), set()) == ([(run, lacking)] if lacking else [])
-    assert unrecorded(config(found), {run}) == []
+    expected = [("training/net/A100x1x8", lacking)] if lacking else []
+    assert unrecorded(config(found), set()) == expected
+    assert unrecorded(config(found), {"training/net/A100x1x8"}) == []
 
 
 def test_nothing_affected_takes_runs_that_were_selected(tmp_path: Path) -> None:
