@@ -6,7 +6,9 @@ import ast
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-DYNAMIC = frozenset("importlib runpy pkgutil builtins __import__ __builtins__ __loader__ exec eval".split())
+DYNAMIC = frozenset(
+    "importlib runpy pkgutil builtins __import__ __builtins__ __loader__ exec eval compile marshal".split()
+)
 """Names by which a module may import another that its text does not name. An attribute is none: model.eval()."""
 
 

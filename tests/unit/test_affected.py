@@ -96,7 +96,15 @@ def test_a_submodule_is_never_looked_into() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["import importlib", "exec(code)", "from .anvil import *", "def broken(:", "__import__('x')"]
+    "text",
+    [
+        "import importlib",
+        "exec(code)",
+        "FunctionType(compile(text, 'a', 'exec'), {})",
+        "from .anvil import *",
+        "def broken(:",
+        "__import__('x')",
+    ],
 )
 def test_a_module_that_does_not_say_what_it_imports_may_import_all_of_its_own_room(text: str) -> None:
     imports = {**IMPORTS, "vendors/acme/__init__.py": imports_of("vendors/acme/__init__.py", text)}
