@@ -96,6 +96,15 @@ def test_what_was_handed_out_is_counted_by_the_last_evaluation(tmp_path: Path) -
     assert bare.counted == [2.0]
 
 
+def test_nothing_that_comes_after_the_end_is_counted_but_by_another_end(tmp_path: Path) -> None:
+    """What a rank takes when the clock stands, and then tells of an evaluation, it was not trained on."""
+    played = Played(tmp_path)
+    for at, kinds in enumerate([(BEGIN,), (EVALUATED,), (END,), (EVALUATED,), (), (END,)]):
+        played.write(*kinds)
+        played.look(float(at))
+    assert played.counted == [1.0, 5.0] and played.seen()[-1] == (4.0, 5.0)
+
+
 def test_lines_of_other_kinds_are_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Else a rank that writes many would keep its agent from looking."""
     read = list[bytes]()

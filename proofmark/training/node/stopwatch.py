@@ -41,8 +41,8 @@ class Stopwatch:
         on_end: Callable[[], None] = lambda: None,
         on_wait: Callable[[], None] = lambda: None,
     ) -> None:
-        """`on_end` is called at each look that sees an evaluation, since it may be the last, or an end without one;
-        `on_wait` at each that sees no beginning yet."""
+        """`on_end` is called at each look that sees an evaluation, since it may be the last, or an end without one, or
+        one after an end; `on_wait` at each that sees no beginning yet."""
         self._tail, self._log, self._clock = Tail(path), log, clock
         self._on_end, self._on_wait = on_end, on_wait
         self._lock, self._stopped = threading.Lock(), threading.Event()
@@ -78,7 +78,9 @@ class Stopwatch:
                 return
             if EVALUATION in events:
                 self._evaluated = window
-            if EVALUATION in events or (END in events and self._evaluated is None):
+            # after an end nothing is counted but by a later one, to which the time lasts too
+            counted_by = END if self.ended or self._evaluated is None else EVALUATION
+            if counted_by in events:
                 self._on_end()
             if END in events:
                 self.ended, self.weights = True, events[END].get("weights")
