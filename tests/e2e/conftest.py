@@ -22,7 +22,7 @@ from proofmark import jobs
 from proofmark.inference.record import RunRecord
 from proofmark.process.environment import PASSES
 from proofmark.training.record import TrainingRecord
-from tests.e2e.forked_session import fork_session
+from tests.e2e.forked_session import SETTLED, fork_session
 
 ROOT = Path(__file__).parents[2]
 TEMPLATE = Path(__file__).parent / "house"
@@ -143,7 +143,7 @@ class House:
             key: value for key, value in os.environ.items() if not key.startswith(("PYTEST_", "COV_", "COVERAGE_"))
         }
         environment |= {"HOUSE": str(self.root), "TROUBLE": trouble, "TROUBLE_MARK": str(self.mark)}
-        environment |= {"OMP_NUM_THREADS": "1", "COLUMNS": "200", PASSES: "HOUSE,TROUBLE,TROUBLE_MARK,FAKE_*"}
+        environment |= {**SETTLED, "COLUMNS": "200", PASSES: "HOUSE,TROUBLE,TROUBLE_MARK,FAKE_*"}
         environment["PYTEST_ADDOPTS"] = "-p no:hypothesispytest"  # users do not have it; to import it takes a second
         if not (before or popen or self.started_as_users_do):
             forked = fork_session(self.root, arguments, environment, self.home_is_new)

@@ -48,7 +48,10 @@ def _modules() -> list[str]:
 READ_EARLY = ("HOME", "LD_", "MALLOC", "MKL_", "OMP_", "OPENBLAS_", "PYTHONHASHSEED", "PYTHONUTF8", "TORCH", "XDG_")
 """How the names of variables begin that an import looks at: with others a session is started as users do."""
 
-ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1"}
+SETTLED = {"OMP_NUM_THREADS": "1", "TORCH_CPP_LOG_LEVEL": "ERROR"}
+"""What a session gives its processes, and an import looks at: who has imported otherwise can't fork them."""
+
+ENVIRONMENT = os.environ | SETTLED
 """What the parent of sessions has: that of the tests themselves."""
 
 _parent: Warm | None = None

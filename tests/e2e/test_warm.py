@@ -9,7 +9,8 @@ from tests.e2e.conftest import House
 NOTES = """
 import os, sys
 with open(os.environ["HOUSE"] + "/notes", "a") as notes:
-    print(os.getpid(), os.getppid(), "torch" in sys.modules, "torch._dynamo" in sys.modules, file=notes)
+    has = ["pytest" in sys.modules, "torch" in sys.modules, "torch._dynamo" in sys.modules]
+    print(os.getpid(), os.getppid(), *has, file=notes)
 """
 """Of a case's module, which each process that imports it writes."""
 
@@ -25,5 +26,5 @@ def test_no_case_pays_for_the_imports_of_another(house: House, as_users_do: bool
     assert ran.code == 0, ran.output
     collected, warm = (house.root / "notes").read_text().splitlines()  # and by none of the cases' own processes
     assert collected.startswith(f"{session.pid} ")
-    assert warm.endswith(f" {session.pid} True True")
+    assert warm.endswith(f" {session.pid} {not as_users_do} True True")  # a session of tests imports nothing anew
     assert house.becomes_empty(1)

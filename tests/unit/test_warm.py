@@ -48,6 +48,11 @@ for line in sys.stdin:
         sys.modules["torch"].ones(1 << 20).exp()
         os.write(int(sys.argv[-1]), b'{"torch_threads": %d}\\n' % sys.modules["torch"].get_num_threads())
         continue
+    if what == "compile":
+        kept = sys.modules["torch._inductor.runtime.cache_dir_utils"]
+        facts = {"places": [kept.cache_dir(), kept.triton_cache_dir(0)]}
+        os.write(int(sys.argv[-1]), json.dumps(facts).encode() + b"\\n")
+        continue
     os.write(int(sys.argv[-1]), b"{}\\n")
 """
 
@@ -231,6 +236,15 @@ def test_what_only_a_new_process_can_take_on_gets_one(start: Any, change: dict[s
     warm.warm_up([], {})
     assert not start(**change).is_forked
     assert start(CUDA_VISIBLE_DEVICES="1", LOCAL_RANK="1").is_forked
+
+
+def test_where_compilers_keep_what_they_made_is_known_to_what_is_forked(start: Any, tmp_path: Path) -> None:
+    places = {name: str(tmp_path / name) for name in ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")}
+    warm.warm_up(["torch._inductor.runtime.cache_dir_utils"], dict.fromkeys(places, "elsewhere"))
+    started = start(**places)
+    assert started.is_forked
+    started.tell("compile")
+    assert started.next() == {"places": list(places.values())}
 
 
 def test_threads_are_as_many_as_a_new_process_would_have(start: Any, monkeypatch: pytest.MonkeyPatch) -> None:
