@@ -21,7 +21,7 @@ from safetensors.torch import save_file
 
 from proofmark.errors import StepError
 from proofmark.inference.engine import protocol
-from proofmark.inference.engine.engine_process import EngineFailed, EngineProcess
+from proofmark.inference.engine.engine_process import EngineFailed, EngineProcess, _processor_times
 from proofmark.inference.engine.remote_engine import Placed, RemoteEngine
 from proofmark.measuring.window import run_window
 from proofmark.process import slots
@@ -259,6 +259,18 @@ def test_an_engine_whose_processes_end_while_it_rests(root: Path) -> None:
         made.make(orders(root, compiler="leaves", weights=None))
         with pytest.raises(EngineFailed, match="ended, in 3 of the 3 times that it was to rest"):
             turns(made, lambda: end_a_child_of(made.pid))
+    finally:
+        made.close()
+
+
+def test_what_has_ended_and_was_not_waited_for_is_not_waited_for_by_a_rest(root: Path) -> None:
+    (root / "vendors/acme/leaves.py").write_text(LEAVES)
+    made = RemoteEngine(process(root))
+    try:
+        made.make(orders(root, compiler="leaves", weights=None))
+        made([torch.ones(2, 3)])
+        end_a_child_of(made.pid)
+        assert set(_processor_times(made.pid)) == {made.pid}
     finally:
         made.close()
 
