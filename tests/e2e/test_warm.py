@@ -9,7 +9,7 @@ from tests.e2e.conftest import House
 NOTES = """
 import os, sys
 with open(os.environ["HOUSE"] + "/notes", "a") as notes:
-    has = ["pytest" in sys.modules, "torch" in sys.modules, "torch._dynamo" in sys.modules]
+    has = ["xdist" in sys.modules, "torch" in sys.modules, "torch._dynamo" in sys.modules]
     print(os.getpid(), os.getppid(), *has, file=notes)
 """
 """Of a case's module, which each process that imports it writes."""
