@@ -3,10 +3,24 @@
 from __future__ import annotations
 
 import importlib
+import sys
 import traceback
+from collections.abc import Callable
+from functools import lru_cache
+from importlib.metadata import EntryPoints, entry_points
 from types import ModuleType
 
 from proofmark.errors import UsageError
+
+
+def installed(group: str) -> EntryPoints:
+    """What packages of others that are installed have under the name of a group. All of them are looked at once."""
+    return _all(tuple(sys.path))(group=group)
+
+
+@lru_cache(maxsize=1)
+def _all(path: tuple[str, ...]) -> Callable[..., EntryPoints]:
+    return entry_points().select
 
 
 def imported(target: str, what: str) -> ModuleType:

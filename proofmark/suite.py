@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from importlib.metadata import entry_points
 from pathlib import Path
 from types import ModuleType
 from typing import Any, ClassVar, Generic, TypeVar
 
 from proofmark.case import Case
 from proofmark.errors import Problem, UsageError
-from proofmark.finding import imported
+from proofmark.finding import imported, installed
 from proofmark.record.comparison import Comparison
 from proofmark.record.envelope import CaseRecord
 from proofmark.record.figures import Figure
@@ -181,7 +180,7 @@ def find_suites(suites_dir: Path) -> dict[str, Suite]:
         package = imported(f"suites.{name}", f"suite '{name}'")
         if hasattr(package, "suite") or any((suites_dir / name).glob("test_*.py")):
             found[name] = (str(suites_dir / name), _checked(package, name))
-    for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name):
+    for entry in sorted(installed(GROUP), key=lambda entry: entry.name):
         if entry.name in found:
             places = f"{found[entry.name][0]}, {entry.value}"
             raise UsageError(f"suite '{entry.name}' is there more than once: {places}; remove all but one")

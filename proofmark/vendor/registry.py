@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from importlib.metadata import Distribution, entry_points
+from importlib.metadata import Distribution
 from pathlib import Path
 from types import ModuleType
 
 from proofmark.errors import Problem, StepError, UsageError
-from proofmark.finding import imported
+from proofmark.finding import imported, installed
 from proofmark.names import BRING, hint
 from proofmark.rules.scale import Scale
 from proofmark.vendor.adapter import TrainingAdapter, adapted_steps
@@ -161,7 +161,7 @@ class FoundVendor:
 def available_vendors(vendors_dir: Path) -> list[str]:
     """All names that `find_vendor` knows, broken ones included."""
     local = {path.parent.name for path in vendors_dir.glob("*/__init__.py")}
-    return sorted(local | {entry.name for entry in entry_points(group=GROUP)})
+    return sorted(local | {entry.name for entry in installed(GROUP)})
 
 
 def target_of(name: str, vendors_dir: Path) -> tuple[str, Distribution | None]:
@@ -170,7 +170,7 @@ def target_of(name: str, vendors_dir: Path) -> tuple[str, Distribution | None]:
     Raises:
         UsageError: unknown or ambiguous.
     """
-    entries = [entry for entry in entry_points(group=GROUP) if entry.name == name]
+    entries = [entry for entry in installed(GROUP) if entry.name == name]
     local = (vendors_dir / name / "__init__.py").is_file() and name.isidentifier()
     if len(entries) + local > 1:
         places = [str(vendors_dir / name)] * local + [entry.value for entry in entries]

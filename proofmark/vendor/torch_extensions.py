@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from importlib.metadata import entry_points
+
+from proofmark.finding import installed
 
 AUTOLOAD = "TORCH_DEVICE_BACKEND_AUTOLOAD"
 """Variable that says whether it does."""
@@ -16,7 +17,7 @@ def hold_back() -> None:
 
 def load() -> None:
     """What torch would have loaded when it was imported, where there is any."""
-    if entry_points(group="torch.backends"):
+    if installed("torch.backends"):
         import torch
 
         torch._import_device_backends()  # type: ignore[no-untyped-call]

@@ -65,7 +65,7 @@ def test_found_behind_an_entry_point(vendors: Path, monkeypatch: pytest.MonkeyPa
     package.mkdir()
     (package / "__init__.py").write_text(GOOD)
     (package / "engine.py").write_text(ENGINE)
-    monkeypatch.setattr(registry, "entry_points", lambda group: [EntryPoint("far", "acme_adapter", group)])
+    monkeypatch.setattr(registry, "installed", lambda group: [EntryPoint("far", "acme_adapter", group)])
     found = find_vendor("far", vendors)
     assert found.directory == package
     assert found.infer_model("engine")
@@ -73,7 +73,7 @@ def test_found_behind_an_entry_point(vendors: Path, monkeypatch: pytest.MonkeyPa
 
 def test_twice_is_ambiguous(vendors: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     add(vendors, "acme")
-    monkeypatch.setattr(registry, "entry_points", lambda group: [EntryPoint("acme", "acme_adapter", group)])
+    monkeypatch.setattr(registry, "installed", lambda group: [EntryPoint("acme", "acme_adapter", group)])
     with pytest.raises(UsageError, match=r"more than once: .*vendors/acme, acme_adapter"):
         find_vendor("acme", vendors)
 

@@ -223,7 +223,7 @@ def test_what_a_library_sets_here_makes_no_difference(start: Any, monkeypatch: p
 
 
 def test_it_is_not_where_torch_has_extensions(start: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(warm, "entry_points", lambda group: [group] if group == "torch.backends" else [])
+    monkeypatch.setattr(warm, "installed", lambda group: [group] if group == "torch.backends" else [])
     warm.warm_up([], {})
     assert warm._warm is None and not start().is_forked
 

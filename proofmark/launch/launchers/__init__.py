@@ -10,11 +10,10 @@ import contextlib
 import pkgutil
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
-from importlib.metadata import entry_points
 from typing import Any, ClassVar, Protocol
 
 from proofmark.errors import UsageError
-from proofmark.finding import imported
+from proofmark.finding import imported, installed
 from proofmark.launch.cluster.cluster_file import Cluster
 from proofmark.launch.cluster.code_tree import CodeTree
 from proofmark.launch.cluster.node import Nodes
@@ -115,7 +114,7 @@ class TaskLauncher(FoundLauncher, ABC):
 def available_launchers() -> list[str]:
     """All names that `find_launcher` knows, broken ones included."""
     own = {module.name for module in pkgutil.iter_modules(__path__)}
-    return sorted(own | {entry.name for entry in entry_points(group=GROUP)})
+    return sorted(own | {entry.name for entry in installed(GROUP)})
 
 
 def find_launcher(name: str) -> FoundLauncher:
@@ -126,7 +125,7 @@ def find_launcher(name: str) -> FoundLauncher:
     """
     own = any(module.name == name for module in pkgutil.iter_modules(__path__))
     targets = [f"{__name__}.{name}"] * own
-    targets += [entry.value.partition(":")[0] for entry in entry_points(group=GROUP) if entry.name == name]
+    targets += [entry.value.partition(":")[0] for entry in installed(GROUP) if entry.name == name]
     if not targets:
         known = available_launchers()
         raise UsageError(f"unknown launcher '{name}': there are {', '.join(known)}{hint(name, known)}")

@@ -7,8 +7,8 @@ import os
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from importlib.metadata import entry_points
 
+from proofmark.finding import installed
 from proofmark.process.environment import begun_with
 from proofmark.process.warm.main import import_all
 from proofmark.process.warm.process import Forked, Warm
@@ -106,4 +106,4 @@ def start_module(
 
 def _can_be() -> bool:
     """Not where an extension package of torch would touch its devices when torch is imported."""
-    return sys.platform == "linux" and not entry_points(group="torch.backends")
+    return sys.platform == "linux" and not installed("torch.backends")
