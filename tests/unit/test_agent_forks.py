@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import sys
 
 import pytest
 from torch.distributed.elastic.rendezvous import dynamic_rendezvous
@@ -25,3 +26,8 @@ def test_a_rendezvous_knows_who_called_it_and_looks_for_no_source(monkeypatch: p
     _know_callers_at_once()
     monkeypatch.setattr(inspect, "stack", None)
     assert joins() == "joins" and dynamic_rendezvous.get_method_name is not own
+
+
+def test_a_torch_without_that_rendezvous_is_left_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "torch.distributed.elastic.rendezvous", None)
+    _know_callers_at_once()

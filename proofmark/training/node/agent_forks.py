@@ -66,9 +66,11 @@ def fork_ranks(declared: Mapping[str, str], ends: MutableMapping[int, int] | Non
 
 def _know_callers_at_once() -> None:
     """For each event of a rendezvous torchrun asks `inspect` for the whole stack to name one function, which looks for
-    the source of each frame in all modules that there are: a second or two of every run."""
-    from torch.distributed.elastic.rendezvous import dynamic_rendezvous
-
+    the source of each frame in all modules that there are: a second or two of every run. Another torch's may not."""
+    try:
+        from torch.distributed.elastic.rendezvous import dynamic_rendezvous
+    except ImportError:
+        return
     if hasattr(dynamic_rendezvous, "get_method_name"):
         dynamic_rendezvous.get_method_name = lambda depth=2: sys._getframe(depth).f_code.co_name
 
