@@ -38,6 +38,9 @@ class Run(ABC, Generic[R]):
     record: R | None
     """None until it is finished."""
 
+    interrupted: bool = False
+    """The session was: what of the case was not run is not what nobody selected."""
+
     @abstractmethod
     def finish(self) -> R:
         """End it, whatever has happened; collect, judge and save its record, once.

@@ -19,7 +19,7 @@ from proofmark.inference.node.spec import CaseSpec
 from proofmark.inference.node.worker import Progress, WorkerLost
 from proofmark.inference.options import RunOptions
 from proofmark.inference.plan import Plan
-from proofmark.inference.record import RunRecord
+from proofmark.inference.record import STEPS, RunRecord
 from proofmark.inference.verdict import judge
 from proofmark.launch.job import Launcher, caches_cleared_here
 from proofmark.launch.job_file import index_in
@@ -234,7 +234,8 @@ class CaseRun(Run[RunRecord]):
             self._begun = self._log.write("run_begin", **self._facts())
             self._log.write("interrupted", step="init")
         elif "engine_inference" not in self._outcomes and self._is_well():
-            self._log.write("partial")
+            following = next(name for name in STEPS if name not in self._outcomes)
+            self._log.write("interrupted", step=following) if self.interrupted else self._log.write("partial")
         if ending.lost and outcome["status"] == "done" and self._is_well():
             outcome = {"status": "failed", "reason": ending.lost, "kind": "error"}
         self._end("summary", outcome)

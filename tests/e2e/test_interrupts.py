@@ -54,6 +54,24 @@ def test_interrupt_in_each_step(house: House, step: str, number: signal.Signals)
         assert all(path.exists() for path in kept.values())
 
 
+BETWEEN = """
+import os, signal
+def pytest_runtest_teardown(item):
+    if item.originalname == "test_overrides_legal":
+        os.kill(os.getpid(), signal.SIGINT)
+"""
+
+
+@pytest.mark.parametrize("suite, place", [("inference", "step data_and_model"), ("training", "its beginning")])
+def test_an_interrupt_between_a_cases_tests(house: House, suite: str, place: str) -> None:
+    """It is not said that nobody had selected the others."""
+    (house.root / "interrupts.py").write_text(BETWEEN)
+    ran = house.run("-p", "interrupts", suite=suite)
+    assert ran.code == 2, ran.output
+    told_at_its_end(ran, f"interrupted in {place}", suite)
+    assert "were selected" not in ran.output and house.becomes_empty(5)
+
+
 @pytest.mark.parametrize("place", ["tiny.exit", "tiny.call"])
 def test_three_interrupts_are_no_worse_than_one(house: House, place: str) -> None:
     session = house.start("--vendor", "fake", "--junitxml=junit.xml", trouble=f"{place}=sleep")
@@ -70,11 +88,11 @@ def test_three_interrupts_are_no_worse_than_one(house: House, place: str) -> Non
     assert properties(suite)["verdict"] == "ERROR"
 
 
-def told_at_its_end(ran: Ran, reason: str) -> None:
+def told_at_its_end(ran: Ran, reason: str, suite: str = "inference") -> None:
     """In a few calm lines, the last ones."""
     told = ran.output.rpartition("\n====")[2].splitlines()[2:]
     assert len(told) <= 12, told
-    assert told[0].split()[:2] == ["ERROR", "inference/tiny"] and reason in told[1], told
+    assert told[0].split()[:2] == ["ERROR", f"{suite}/tiny"] and reason in told[1], told
     assert told[-1] == f"results in results/{ran.run_dir.name}, exit code 2"
     assert "KeyboardInterrupt" not in ran.output and "profile embedded -" not in ran.output
     clean(ran)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import time
 from pathlib import Path
 
 import pytest
@@ -69,6 +70,8 @@ def test_an_interrupt_of_all_processes_keeps_every_record(two_devices: House) ->
     """As Ctrl-C does it, which reaches the workers too."""
     session = two_devices.start("--vendor", "fake", "-n", "2", "-k", "Tiny or Second", trouble="*.call=sleep")
     two_devices.wait_for_trouble(session, timeout=300)
+    while len(list((two_devices.root / "results").glob("*/inference/*/events.jsonl"))) < 2:
+        time.sleep(0.02)  # both have begun
     os.killpg(session.pid, signal.SIGINT)
     ran = two_devices.end(session, timeout=60)
     assert ran.code == 2, ran.output
@@ -89,6 +92,8 @@ def test_a_worker_that_takes_long_to_end_after_an_interrupt_is_waited_for(two_de
         *("--vendor", "fake", "-n", "2", "-k", "Tiny or Second", "-p", "ends_slowly"), trouble="*.call=sleep"
     )
     two_devices.wait_for_trouble(session, timeout=300)
+    while len(list((two_devices.root / "results").glob("*/inference/*/events.jsonl"))) < 2:
+        time.sleep(0.02)  # both have begun
     os.killpg(session.pid, signal.SIGINT)
     ran = two_devices.end(session, timeout=90)
     assert ran.code == 2, ran.output

@@ -343,7 +343,10 @@ def test_it_ends_with_its_session_even_while_it_imports(tmp_path: Path, module: 
 
 def test_what_cases_will_need_is_imported_before_a_process_is_asked_for(start: Any, tmp_path: Path) -> None:
     noted = tmp_path / "imported"
-    (tmp_path / "noted.py").write_text(f"import os\nopen({str(noted)!r}, 'x').write(str(os.getpid()))\n")
+    (tmp_path / "noted.py").write_text(
+        f"import os\nopen({str(noted) + '.new'!r}, 'x').write(str(os.getpid()))\n"
+        f"os.rename({str(noted) + '.new'!r}, {str(noted)!r})\n"
+    )
     warm.warm_up([], {})
     warm.warm_up(["noted"], {})
     deadline = time.monotonic() + 60
