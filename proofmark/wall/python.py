@@ -25,6 +25,14 @@ USABLE = ("/dev/null", "/dev/zero", "/dev/full")
 """They can be written, and keep nothing."""
 
 
+def imported() -> tuple[Path, ...]:
+    """The source of what this process has imported from elsewhere: torch's compiler reads that of what it compiles."""
+    files = {getattr(module, "__file__", None) for module in list(sys.modules.values())}
+    paths = {Path(file) for file in files if isinstance(file, str) and file.endswith(".py")}
+    known = {str(place) for place in needed()}
+    return tuple(sorted(path for path in paths if known.isdisjoint(map(str, path.parents))))
+
+
 def needed() -> tuple[Path, ...]:
     """The system's programs and libraries, this interpreter and its installed packages, and the referee's own code.
 

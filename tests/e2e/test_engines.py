@@ -40,3 +40,50 @@ def test_loader_processes_load_and_leave(house: House) -> None:
     ran = house.run("--set", "num_workers=2", "--step-timeout", "60")
     assert ran.code == 0, ran.output
     assert house.becomes_empty(10)
+
+
+WRAPPED = """
+import torch
+
+class Wrapped(torch.nn.Module):
+    def __init__(self, inner):
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, points):
+        return self.inner(points)
+"""
+
+CASE = """
+from suites.inference import test_tiny
+from suites.wrapped import Wrapped
+
+class TestWrapped(test_tiny.TestTiny):
+    def create_model(self, config):
+        return Wrapped(super().create_model(config))
+"""
+
+COMPILES = """
+import torch
+
+class InferModel:
+    def __init__(self, config, onnx_path, model):
+        self._model = torch.compile(model, backend="eager")
+
+    @torch.no_grad()
+    def __call__(self, inputs):
+        return [self._model(*inputs)], 0.0
+"""
+
+
+def test_torchs_compiler_reads_the_source_of_a_cases_own_model(house: House) -> None:
+    """It looks into the file that `forward` is in, which lies beside what no engine may see."""
+    (house.root / "suites/wrapped.py").write_text(WRAPPED)
+    house.add_case("wrapped", {"compiler": "compiles"})
+    (house.root / "suites/inference/test_wrapped.py").write_text(CASE)
+    (house.root / "vendors/fake/compiles.py").write_text(COMPILES)
+    with (house.root / "vendors/fake/__init__.py").open("a") as stream:
+        stream.write("\nFake.compilers |= {'compiles': _TAKES_MODEL}\n")
+    ran = house.run("-k", "Wrapped")
+    assert ran.verdict("wrapped") == ("PASS", ""), ran.output
+    assert ran.code == 0 and ran.record("wrapped").isolation["engine"].kind == "wall"

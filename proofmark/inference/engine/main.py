@@ -40,6 +40,7 @@ from proofmark.vendor.isolation import COMPILED, NOT_ASKED_FOR, VendorPlace
 from proofmark.vendor.registry import find_vendor
 from proofmark.wall.isolation import Isolation
 from proofmark.wall.other_user import become
+from proofmark.wall.python import imported
 from proofmark.wall.wall import Wall
 
 if TYPE_CHECKING:
@@ -232,7 +233,7 @@ class Server:
         return place.enter(
             Wall(
                 writable=(self._directory,),
-                readable=tuple(part for file in files if file for part in _parts(Path(file))),
+                readable=(*imported(), *(part for file in files if file for part in _parts(Path(file)))),
                 hidden=tuple(Path(path) for path in order["hidden"]),
             )
         )
