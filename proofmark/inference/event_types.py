@@ -83,6 +83,7 @@ class _Round(_Of):
     number: Count
     started: Moment
     items: Count
+    filled: NotRequired[Count]
     passes: NotRequired[Count]
     contention: NotRequired[Annotated[dict[str, Any], part(Contention)] | None]
     whole_ns: Count

@@ -58,13 +58,15 @@ class Step(Part):
 
 
 class Round(Part):
-    """Whole passes over the data set. Seconds; `core` is the sum of the compute windows."""
+    """Whole passes over the data. Seconds; `core` is the sum of the compute windows."""
 
     SPEEDS = frozenset(
-        "items passes batches whole_seconds core_seconds evaluation_seconds foo_seconds started contention".split()
+        "items filled passes batches whole_seconds core_seconds evaluation_seconds foo_seconds started "
+        "contention".split()
     )
 
     items: int
+    filled: int = Field(default=0, description="of the items: samples once more, so that no batch is short")
     passes: int = 1
     batches: int
     whole_seconds: Seconds

@@ -137,8 +137,9 @@ def _missing_identity(record: RunRecord) -> list[str]:
     size = record.dataset.items if record.dataset else None
     for name, measurement in (("framework", record.framework), ("engine", record.engine)):
         for number, timed in enumerate(measurement.rounds if measurement else (), 1):
-            if size is not None and timed.items != size * timed.passes:
-                reasons.append(f"{name} round {number} ran {timed.items} of {size * timed.passes} samples")
+            if size is not None and timed.items - timed.filled != size * timed.passes:
+                ran = timed.items - timed.filled
+                reasons.append(f"{name} round {number} ran {ran} of {size * timed.passes} samples")
     return reasons
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from typing_extensions import TypeIs
@@ -22,7 +23,8 @@ class Order:
     """
 
     def __init__(self, items: int, batch: int) -> None:
-        self._items, self._batch = items, batch
+        self._items, self._batch = items, min(batch, items)
+        self._left, self._carried = 0, list[int]()
         self.seeds: list[int] = []
 
     def __len__(self) -> int:
@@ -34,8 +36,32 @@ class Order:
         seed = secrets.randbits(62)
         self.seeds.append(seed)
         order = torch.randperm(self._items, generator=torch.Generator().manual_seed(seed)).tolist()
-        for start in range(0, self._items, self._batch):
+        if self._left:
+            order = self._run_on(order)
+        for start in range(0, len(order), self._batch):
             yield order[start : start + self._batch]
+
+    def _run_on(self, order: list[int]) -> list[int]:
+        """What was left of the pass before, and of this one as much as fills batches."""
+        self._left -= 1
+        order, short = self._carried + order, (len(self._carried) + self._items) % self._batch
+        if self._left:
+            self._carried = order[len(order) - short :]
+            return order[: len(order) - short]
+        self._carried = []
+        return order + order[: -len(order) % self._batch]
+
+    @contextmanager
+    def running_on(self, passes: int) -> Iterator[None]:
+        """For so many passes no batch is short: one of another size is never fresh, and an engine would know that.
+
+        Each pass goes on in the batch in which the one before it ended. Samples that come once more fill the last one.
+        """
+        self._left = passes
+        try:
+            yield
+        finally:
+            self._left, self._carried = 0, []
 
     def take_seeds(self) -> list[int]:
         """Those since the last call."""

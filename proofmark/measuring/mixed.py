@@ -17,7 +17,7 @@ from __future__ import annotations
 import random
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -65,16 +65,18 @@ class Noted:
 class Mixed:
     """A loader for one round."""
 
-    def __init__(self, loader: Loader, passes: int, first: list[torch.Tensor], place: Place | None = None) -> None:
-        """`first` is a full batch's inputs; `place`, if there is one, puts batches ahead where the engine sees them."""
+    def __init__(
+        self, loader: Loader, full: Sequence[int], first: list[torch.Tensor], place: Place | None = None
+    ) -> None:
+        """`full` are the places of the round's full batches, `first` is the inputs of one; `place`, if there is one,
+        puts batches ahead where the engine sees them."""
         self._place = place
         self._loader, self._size, self._chance = loader, len(first[0]), random.SystemRandom()
-        batches, each = len(loader) * passes, sum(tensor.nbytes for tensor in first)
-        count = min(max(FEWEST, batches // SHARE), MOST, max(1, HELD // max(1, each)), (batches - 1) // 2)
-        short = len(loader) > 1 and len(loader.dataset) % self._size > 0
-        full = [place for place in range(1, batches) if not short or (place + 1) % len(loader)]
-        self._fresh = self._apart(full, count)
-        others = [place for place in full if place not in self._fresh]
+        batches, each = len(full), sum(tensor.nbytes for tensor in first)
+        count = min(max(FEWEST, batches // SHARE), MOST, max(1, HELD // max(1, each)), batches // 2)
+        later = [place for place in full if place]
+        self._fresh = self._apart(later, count)
+        others = [place for place in later if place not in self._fresh]
         self._watched = set(self._chance.sample(others, min(max(0, count), len(others))))
         self._made: list[torch.Tensor] | None = None
         self._last: deque[list[torch.Tensor]] = deque(maxlen=2)

@@ -12,7 +12,7 @@ import torch
 from torch.utils.data import DataLoader
 
 from proofmark.errors import StepError
-from proofmark.measuring.drawn import drawn_anew, loaded_here
+from proofmark.measuring.drawn import Order, drawn_anew, loaded_here
 from proofmark.measuring.mixed import ENOUGH, MOST, ROWS, SHARE, Mixed
 from suites.data.loading import BatchLoader
 from tests.unit.test_probes import Items, Walker, collate
@@ -35,6 +35,34 @@ def test_every_sample_once_a_pass_in_another_order_each_time() -> None:
     seeds = order.take_seeds()
     again = [torch.randperm(ITEMS, generator=torch.Generator().manual_seed(seed)).tolist() for seed in seeds]
     assert again == [list(chain(*first)), list(chain(*second))] and order.take_seeds() == []
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_passes_run_on_so_that_no_batch_is_short(workers: int) -> None:
+    plain: Any = DataLoader(Items(ITEMS), batch_size=SIZE, collate_fn=collate, num_workers=workers)  # type: ignore[arg-type]
+    loader, order = drawn_anew(plain)
+    assert order is not None
+    with order.running_on(3):
+        batches = [batch for _ in range(3) for batch in rows(loader)]
+    assert [len(batch) for batch in batches] == [SIZE] * 303
+    drawn = list(chain(*batches))
+    passes = [drawn[start : start + ITEMS] for start in (0, ITEMS, 2 * ITEMS)]
+    assert all(sorted(each) == list(range(ITEMS)) for each in passes) and passes[0] != passes[1]
+    assert len(drawn) == 3 * ITEMS + 3 and len(order.take_seeds()) == 3
+    assert [len(batch) for batch in rows(loader)] == [SIZE] * 100 + [3], "a pass alone is one of the data"
+
+
+def test_a_round_that_was_left_leaves_nothing_to_the_next_pass() -> None:
+    order = Order(ITEMS, SIZE)
+    with order.running_on(3):
+        list(order)
+    assert sorted(chain(*order)) == list(range(ITEMS))
+
+
+def test_data_of_less_than_a_batch_is_one() -> None:
+    order = Order(3, 8)
+    with order.running_on(2):
+        assert [sorted(batch) for _ in range(2) for batch in order] == [[0, 1, 2]] * 2
 
 
 def test_what_the_loader_does_otherwise_it_still_does() -> None:
@@ -76,13 +104,19 @@ class Counted:
             yield [torch.stack([samples, samples], 1).float()], samples
 
 
+def full(loader: Counted, passes: int = 1) -> list[int]:
+    """Places of batches that are not short, where each pass has its own."""
+    sizes = [len(batch) for batch in loader.batches] * passes
+    return [place for place, size in enumerate(sizes) if size == len(loader.batches[0])]
+
+
 def is_fresh(inputs: list[torch.Tensor]) -> bool:
     return bool((inputs[0][:, 0] != inputs[0][:, 1]).any())
 
 
 def test_some_batches_of_a_round_give_way_to_fresh_ones() -> None:
     loader = Counted(ITEMS, SIZE)
-    mixed = Mixed(loader, 2, next(iter(loader))[0])
+    mixed = Mixed(loader, full(loader, 2), next(iter(loader))[0])
     fresh: list[int] = []
     for number, (inputs, targets) in enumerate(batch for _ in range(2) for batch in mixed):
         if is_fresh(inputs):
@@ -113,7 +147,7 @@ class Refilled(Counted):
 
 def test_what_gave_way_is_held_in_copies() -> None:
     loader = Refilled(ITEMS, SIZE)
-    mixed = Mixed(loader, 1, torch.zeros(1, SIZE, 2).unbind())
+    mixed = Mixed(loader, full(loader), torch.zeros(1, SIZE, 2).unbind())
     list(mixed)
     held = {each.position: each.held for each in mixed.noted if each.held is not None}
     assert len(held) > 5
@@ -126,7 +160,7 @@ def test_right_before_a_fresh_batch_nothing_is_done(monkeypatch: pytest.MonkeyPa
     done: list[str] = []
     monkeypatch.setattr("proofmark.measuring.mixed.splice", lambda one, *_: done.append("spliced") or one[:])
     loader = Counted(ITEMS, SIZE)
-    mixed = Mixed(loader, 1, next(iter(loader))[0])
+    mixed = Mixed(loader, full(loader), next(iter(loader))[0])
     mixed._watched = set()
     spliced_at = []
     for number, _ in enumerate(mixed):
@@ -140,7 +174,7 @@ def test_a_round_with_enough_batches_has_one_that_is_fresh(items: int, passes: i
     loader = Counted(items, SIZE)
     assert len(loader) * passes >= ENOUGH
     for _ in range(10):
-        mixed = Mixed(loader, passes, next(iter(loader))[0])
+        mixed = Mixed(loader, full(loader, passes), next(iter(loader))[0])
         for _ in range(passes):
             list(mixed)
         assert any(each.held for each in mixed.noted)
@@ -149,14 +183,14 @@ def test_a_round_with_enough_batches_has_one_that_is_fresh(items: int, passes: i
 def test_where_they_come_nobody_can_know() -> None:
     loader = Counted(4000, SIZE)
     drawn = [
-        frozenset(n for n, batch in enumerate(Mixed(loader, 1, next(iter(loader))[0])) if is_fresh(batch[0]))
+        frozenset(n for n, batch in enumerate(Mixed(loader, full(loader), next(iter(loader))[0])) if is_fresh(batch[0]))
         for _ in range(3)
     ]
     assert len(set(drawn)) == 3 and all(max(each) > 500 and len(each) <= MOST for each in drawn)
 
 
-@pytest.mark.parametrize("items, most", [(4, 0), (8, 0), (12, 1), (3, 0)])
+@pytest.mark.parametrize("items, most", [(4, 0), (8, 1), (12, 1), (3, 0)])
 def test_a_small_data_set_has_few(items: int, most: int) -> None:
     loader = Counted(items, SIZE)
-    mixed = Mixed(loader, 1, next(iter(loader))[0])
+    mixed = Mixed(loader, full(loader), next(iter(loader))[0])
     assert sum(is_fresh(inputs) for inputs, _ in mixed) <= most

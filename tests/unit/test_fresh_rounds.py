@@ -103,9 +103,10 @@ def test_an_honest_engine_answers_and_scores_every_sample(measured: Measured) ->
     events = measured.events(measured.knows(0.0))
     assert accusations(events) == [] and paced(events).passed
     for event in rounds(events):
-        assert event["accuracy"] == 1.0 and event["items"] == ITEMS and len(event["batch_ns"]) == 101
+        assert event["accuracy"] == 1.0 and len(event["batch_ns"]) == 101
+        assert event["items"] == ITEMS + event["filled"] == 101 * 16
         assert len(event["fresh"]) == 101 // SHARE
-        assert event["full"] == 100 and len(event["seeds"]) == 1
+        assert event["full"] == 101 and len(event["seeds"]) == 1
     places = [tuple(event["fresh"]) for event in rounds(events)]
     assert len(set(places)) == 3, "they are drawn for each round"
     (check,) = [event for event in events if event.get("name") == "answers alike when timed"]
@@ -131,6 +132,18 @@ def test_an_engine_that_the_referees_own_work_slows_is_not_accused(
 def test_knowing_a_fifth_of_the_data_is_found(measured: Measured) -> None:
     check = paced(measured.events(measured.knows(0.2)))
     assert not check.passed and check.figure == pytest.approx(WORK / (WORK * 0.8 + GRACE), rel=0.03)
+
+
+def test_no_call_shows_by_its_size_that_it_is_not_a_fresh_one(measured: Measured) -> None:
+    """Where half a batch is left of a pass, an engine could know half of that by heart."""
+    sizes = set[int]()
+
+    def engine(inputs: list[torch.Tensor]) -> Answer:
+        sizes.add(len(inputs[0]))
+        measured.take(WORK)
+        return measured.answer(inputs), 0.0
+
+    assert accusations(measured.events(engine)) == [] and sizes == {16}
 
 
 def test_waiting_until_just_under_the_old_bound_is_found(measured: Measured) -> None:

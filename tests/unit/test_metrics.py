@@ -156,16 +156,18 @@ def test_what_a_pass_costs_is_the_same_however_many_a_round_has(tmp_path: Path, 
             return self.items
 
     timed.bench.scoring = lambda: Scoring(Counting(), {"items": Aim()})
-    mixed = Mixed(timed.bench.loader, passes, timed.bench.first)
-    metric = RoundMetric(timed.bench, mixed)
-    timed_round(mixed, timed.honest, lambda: None, metric, passes=passes, beside=False)
+    mixed = Mixed(timed.bench.loader, timed.bench.full(passes), timed.bench.first)
+    metric = RoundMetric(timed.bench, mixed, 1608 * passes)
+    with timed.bench.running_on(passes):
+        timed_round(mixed, timed.honest, lambda: None, metric, passes=passes, beside=False)
     held = [(noted.position, *noted.held) for noted in mixed.noted if noted.held is not None]
     assert held and len(computed) == passes and max(computed) <= 1608
-    assert sum(computed) + sum(len(targets) for *_, targets in held) == 1608 * passes
+    of_passes = [range(position * 16, min(position * 16 + 16, 1608 * passes)) for position, *_ in held]
+    assert sum(computed) + sum(map(len, of_passes)) == 1608 * passes
     for position, inputs, targets in held:
         metric.add(position, timed.honest(inputs)[0], targets)
     assert metric.values() == {"items": 1608}
-    assert len(computed) == passes + len({position // len(mixed) for position, *_ in held})
+    assert len(computed) == passes + len({item // 1608 for items in of_passes for item in items})
 
 
 @pytest.mark.parametrize(
@@ -174,7 +176,7 @@ def test_what_a_pass_costs_is_the_same_however_many_a_round_has(tmp_path: Path, 
 def test_a_rounds_value_is_the_mean_of_its_passes(tmp_path: Path, answered: list[float], found: float | None) -> None:
     timed, left = Timed(tmp_path), iter([answered[0], None, *answered[1:]])
     timed.bench.scoring = lambda: Scoring(Answering(next(left)), {"a": Aim()})
-    metric = RoundMetric(timed.bench, None)
+    metric = RoundMetric(timed.bench, None, 1608 * len(answered))
     for inputs, targets in [batch for _ in answered for batch in timed.data.loader]:
         metric.update(inputs, targets)
     assert metric.values() == {"a": found}

@@ -109,6 +109,7 @@ GOOD: dict[str, dict[str, Any]] = {
     },
     "rounds as long as is asked for": {"engine": scattered(0.5, 0.5, 0.5), "config": {"repeat": 3, "min_seconds": 0.5}},
     "several passes": {"engine": measurement(*[{"items": 700, "passes": 7}] * 3)},
+    "a batch that was filled up": {"engine": measurement(*[{"items": 704, "filled": 4, "passes": 7}] * 3)},
     "others on a machine that is nearly idle": {"engine": beside(others=0.2, idle=0.75)},
     "others take next to nothing": {"engine": beside(others=0.0099, idle=0.0)},
     "whole at the loader's rate": {"engine": loaded([100] * 3, 1.5)},
@@ -196,6 +197,11 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str]] = {
         {"engine": scattered(0.5, 0.49, 0.5), "config": {"repeat": 3, "min_seconds": 0.5}},
         "ERROR",
         "round 2 was timed for 0.49 s of compute, 0.5 s are asked for",
+    ),
+    "a pass that is half filled up": (
+        {"engine": measurement({"items": 200, "filled": 50, "passes": 2})},
+        "ERROR",
+        "ran 150 of 200 samples",
     ),
     "a pass that is missing": ({"engine": measurement({"items": 100, "passes": 2})}, "ERROR", "ran 100 of 200 samples"),
     "a loader that nobody measured": (

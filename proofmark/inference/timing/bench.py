@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -51,8 +53,29 @@ class Bench:
 
     @property
     def remainder(self) -> int:
-        """Size of the data's last short batch; 0 if there is none, or no other."""
-        return len(self.loader.dataset) % len(self.first[0]) if len(self.loader) > 1 else 0
+        """Size of a pass's last short batch; 0 if there is none, or no other. Where the order is ours passes run on."""
+        return len(self.loader.dataset) % len(self.first[0]) if self.order is None and len(self.loader) > 1 else 0
+
+    def running_on(self, passes: int) -> AbstractContextManager[None]:
+        """A round of so many passes."""
+        return nullcontext() if self.order is None else self.order.running_on(passes)
+
+    def batches(self, passes: int) -> int:
+        """Of such a round."""
+        if self.order is None:
+            return len(self.loader) * passes
+        return math.ceil(len(self.loader.dataset) * passes / len(self.first[0]))
+
+    def full(self, passes: int) -> Sequence[int]:
+        """Places of its batches that are not short."""
+        each = len(self.loader)
+        return [place for place in range(self.batches(passes)) if not self.remainder or (place + 1) % each]
+
+    def filled(self, passes: int) -> int:
+        """Samples that come once more in it, so that its last batch is a full one."""
+        if self.order is None:
+            return 0
+        return self.batches(passes) * len(self.first[0]) - len(self.loader.dataset) * passes
 
     def accuse(self, name: str, what: str) -> None:
         """Write down what the target called `name` did."""

@@ -22,6 +22,7 @@ def round_of(event: Event) -> Round:
     """A `round` event as the record has it."""
     return Round(
         items=event["items"],
+        filled=event.get("filled", 0),
         passes=event.get("passes", 1),
         batches=len(event["batch_ns"]),
         whole_seconds=event["whole_ns"] / 1e9,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from proofmark.inference.timing.bench import Bench
@@ -20,31 +21,57 @@ class RoundMetric:
         counted: the metric of the data's answers, those of the first pass; a mean is one of all passes.
     """
 
-    def __init__(self, bench: Bench, mixed: Mixed | None, computes: bool = True) -> None:
-        """`computes` says whether the end of the round is one of all the data, of which values can be computed."""
+    def __init__(self, bench: Bench, mixed: Mixed | None, items: int | None = None) -> None:
+        """`items` are those of whole passes, which are scored; None where there are none of which values can be
+        computed, and whatever comes is scored."""
         self.strange: set[str] = set()
         self.counted, self._apart = bench.scoring(), bench.scoring()
-        self._bench, self._mixed, self._computes = bench, mixed, computes
+        self._bench, self._mixed, self._items = bench, mixed, items
         self._passes = [self.counted]
-        self._each, self._position = max(1, len(mixed or bench.loader)), 0
+        self._starts, self._end = list[int](), 0
         self._values: dict[int, dict[str, float | None]] = {}
 
     def update(self, outputs: list[torch.Tensor], targets: torch.Tensor, /) -> None:
         """Score a batch as it comes."""
         self.strange.update(self._bench.strange(outputs))
-        fresh = self._mixed is not None and self._mixed.takes(outputs)
-        (self._apart if fresh else self._passes[self._pass_of(self._position)]).update(outputs, targets)
-        self._position += 1
+        self._starts.append(self._end)
+        self._end += len(targets)
+        if self._mixed is not None and self._mixed.takes(outputs):
+            self._apart.update(outputs, targets)
+        else:
+            self._score(self._starts[-1], outputs, targets)
 
     def add(self, position: int, outputs: list[torch.Tensor], targets: torch.Tensor) -> None:
         """Score, after the round, what of the data gave way to a fresh batch there."""
-        number = self._pass_of(position)
-        self._passes[number].update(outputs, targets)
-        self._values.pop(number, None)
+        self._score(self._starts[position], outputs, targets)
+
+    def _score(self, start: int, outputs: list[torch.Tensor], targets: torch.Tensor) -> None:
+        """A batch whose first sample is the round's `start`th, each in its own pass; no more than are to be scored."""
+        end = start + len(targets)
+        for number, first, last in self._parts(start, end if self._items is None else min(end, self._items)):
+            rows = slice(first - start, last - start)
+            whole = last - first == len(targets)
+            some = (outputs, targets) if whole else ([output[rows] for output in outputs], targets[rows])
+            while number >= len(self._passes):
+                self._passes.append(self._bench.scoring())
+            self._passes[number].update(*some)
+            self._values.pop(number, None)
+
+    def _parts(self, start: int, end: int) -> Iterator[tuple[int, int, int]]:
+        """Of samples the pass that has a metric of its own, the first and the one after the last."""
+        if self._items is None or self.counted.mean is not None:
+            if start < end:
+                yield 0, start, end
+            return
+        each = len(self._bench.loader.dataset)
+        while start < end:
+            number = start // each
+            yield number, start, min(end, (number + 1) * each)
+            start = (number + 1) * each
 
     def compute(self) -> float:
         """The end of the round, as much as there is to be computed of it."""
-        if self._computes:
+        if self._items is not None:
             self.values()
         return 0.0
 
@@ -55,13 +82,6 @@ class RoundMetric:
                 self._bench.report(alive="setup")  # a metric of a whole data set may take long, in silence
                 self._values[number] = self._passes[number].values()
         return {name: self._mean([found[name] for found in self._values.values()]) for name in self.counted.aims}
-
-    def _pass_of(self, position: int) -> int:
-        """The number of a batch's pass among those that have a metric."""
-        number = 0 if self.counted.mean is not None else position // self._each
-        while number >= len(self._passes):
-            self._passes.append(self._bench.scoring())
-        return number
 
     @staticmethod
     def _mean(values: list[float | None]) -> float | None:

@@ -97,9 +97,9 @@ class ShortRounds:
 
     def _round(self) -> TimedRound:
         bench = self._bench
-        mixed = Mixed(FullBatches(bench.loader, self._batches, len(bench.first[0])), 1, bench.first)
+        mixed = Mixed(FullBatches(bench.loader, self._batches, len(bench.first[0])), range(self._batches), bench.first)
         beside = not bench.vendor.runs_on_processor
-        metric = RoundMetric(bench, mixed, computes=False)
+        metric = RoundMetric(bench, mixed)
 
         def sign_of_life(batches: int, items: int) -> None:
             bench.report(alive="calls")

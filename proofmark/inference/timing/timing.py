@@ -61,7 +61,7 @@ class Timing:
         self.answers: Answers | None = None
 
     def warm_up(self) -> None:
-        """Untimed calls at both batch sizes that the data has, so that nothing compiles under the clock."""
+        """Untimed calls at all batch sizes that rounds have, so that nothing compiles under the clock."""
         bench = self._bench
         bench.report(alive="setup")
         begun, fastest = time.perf_counter(), float("inf")
@@ -109,7 +109,8 @@ class Timing:
             self._passes = enough
         if mixed is not None:
             self._settle(mixed, result, metric)
-        self.fastest = min(self.fastest, result.core_ns / 1e9 / result.passes)
+        a_pass = len(self._bench.loader) / len(result.batch_ns)
+        self.fastest = min(self.fastest, result.core_ns / 1e9 * a_pass)
         return self._log(number, result, contention, metric.values())
 
     def time_alone(self) -> None:
@@ -131,7 +132,7 @@ class Timing:
         """Passes without which a round has too few batches; one where rounds may be as short as can be."""
         if self.answers is None or not self._least_seconds:
             return 1
-        return math.ceil(LEAST_BATCHES / len(self._bench.loader))
+        return next(passes for passes in itertools.count(1) if self._bench.batches(passes) >= LEAST_BATCHES)
 
     def _enough(self, took: float) -> int:
         """How many passes last `min_seconds`, if those of now took so long."""
@@ -142,9 +143,10 @@ class Timing:
     def _run(self, number: int, rounds: int) -> tuple[TimedRound, Mixed | None, RoundMetric]:
         gc.collect()
         bench = self._bench
-        mixed = Mixed(bench.loader, self._passes, bench.first, self._place) if self.answers is not None else None
-        metric = RoundMetric(bench, mixed)
-        phase, steps = f"{self._name} round {number}/{rounds}", len(bench.loader) * self._passes
+        passes, held = self._passes, self.answers is not None
+        mixed = Mixed(bench.loader, bench.full(passes), bench.first, self._place) if held else None
+        metric = RoundMetric(bench, mixed, len(bench.loader.dataset) * passes)
+        phase, steps = f"{self._name} round {number}/{rounds}", bench.batches(passes)
 
         def progress(batches: int, items: int) -> None:
             bench.report(phase=phase, step=batches, steps=steps, items=items)
@@ -155,15 +157,9 @@ class Timing:
         bench.log.write("round_begin", of=self._name, number=number, attempt=bench.attempt)
         if bench.order is not None:
             bench.order.take_seeds()
-        result = timed_round(
-            mixed or bench.loader,
-            self._compute,
-            bench.vendor.synchronize,
-            metric,
-            progress,
-            passes=self._passes,
-            beside=self._beside,
-        )
+        asked = self._compute, bench.vendor.synchronize, metric, progress
+        with bench.running_on(passes):
+            result = timed_round(mixed or bench.loader, *asked, passes=passes, beside=self._beside)
         bench.log.write("round_end", of=self._name, number=number, attempt=bench.attempt)
         self._look_at(number, result)
         for what in sorted(metric.strange):
@@ -188,33 +184,36 @@ class Timing:
 
     def _look_at(self, number: int, result: TimedRound) -> None:
         """What a round shows beside its times, also one that does not count."""
-        items = len(self._bench.loader.dataset) * result.passes
+        bench = self._bench
+        items = len(bench.loader.dataset) * result.passes + bench.filled(result.passes)
         if result.items != items:
             raise StepError(f"round {number} ran {result.items} of {items} samples")
         if result.reused_memory:
-            self._bench.accuse(self._name, "answers in the memory of its previous answer")
+            bench.accuse(self._name, "answers in the memory of its previous answer")
         if fault := result.foo_fault(declared=foo_time_declared(self._compute) is not None):
-            self._bench.accuse(self._name, f"{fault} in timed round {number}; expected 0.0")
+            bench.accuse(self._name, f"{fault} in timed round {number}; expected 0.0")
 
     def _log(
         self, number: int, result: TimedRound, contention: Contention, values: Mapping[str, float | None]
     ) -> Round:
-        (_, self._bench.accuracy), *others = values.items()
+        bench = self._bench
+        (_, bench.accuracy), *others = values.items()
         fields = {
             "started": result.started,
             "items": result.items,
+            "filled": bench.filled(result.passes),
             "passes": result.passes,
             "whole_ns": result.whole_ns,
             "spent_ns": result.spent_ns,
             "batch_ns": result.batch_ns,
             "evaluation_ns": result.score.evaluation_ns,
-            "accuracy": self._bench.accuracy,
+            "accuracy": bench.accuracy,
             **({"others": dict(others)} if others else {}),
             "contention": contention.model_dump(),
             "foo_ns": 0 if result.foo_outside else round(result.foo_seconds * 1e9),
             "fresh": result.fresh,
-            "full": len(self._bench.loader) - bool(self._bench.remainder),
-            "seeds": self._bench.order.take_seeds() if self._bench.order else [],
+            "full": len(bench.loader) - bool(bench.remainder),
+            "seeds": bench.order.take_seeds() if bench.order else [],
         }
-        self._bench.log.write("round", of=self._name, number=number, attempt=self._bench.attempt, **fields)
+        bench.log.write("round", of=self._name, number=number, attempt=bench.attempt, **fields)
         return round_of(fields)
