@@ -54,7 +54,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _list(index: Path, every: bool) -> int:
-    jobs, wrong = known_jobs(index)
+    (jobs, wrong), listed = known_jobs(index), 0
     for job in jobs:
         state = job.state()
         if state == "lost" and job.service is not None:
@@ -64,6 +64,9 @@ def _list(index: Path, every: bool) -> int:
                 wrong.append(f"{job.id}: {error}")
         if every or state == "running":
             print(_line(job, state))
+            listed += 1
+    if not listed:
+        print("no job is known" if every else "no job is running", file=sys.stderr)
     for problem in wrong:
         print(f"WARNING: {problem}", file=sys.stderr)
     return 0

@@ -58,8 +58,9 @@ def stages(record: RunRecord) -> Iterator[Stage]:
     yield VerdictKind.INSUFFICIENT, parts_left_out(record)
     yield VerdictKind.ERROR, _missing_figures(record)
     yield VerdictKind.ERROR, _impossible_figures(record)
-    yield VerdictKind.FAIL_ACCURACY, _accuracy_shortfalls(record)
-    yield VerdictKind.FAIL_HONESTY, _dishonesty(record)
+    inaccurate, dishonest = _accuracy_shortfalls(record), _dishonesty(record)
+    yield VerdictKind.FAIL_ACCURACY, inaccurate and [*inaccurate, *dishonest]  # an early answer is a wrong one too
+    yield VerdictKind.FAIL_HONESTY, dishonest
     yield VerdictKind.ERROR, [f"{what}: run again on a quiet machine" for what in record.disturbed]
     yield VerdictKind.INSUFFICIENT, _too_little(record)
     yield VerdictKind.AMBIGUOUS, disturbances(record.monitoring) + _noise(record)

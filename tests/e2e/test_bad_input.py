@@ -140,3 +140,22 @@ def test_a_case_is_meant_by_what_others_call_it(house: House) -> None:
     assert ran.code == 5 and "-k tinyNetLarge: selects no case; did you mean 'tiny'?" in ran.output
     house.root.joinpath("host.yaml").write_text("CASES: {'tinyNet_large:pytorch': suites}\n")
     one_line_answer(house.run("--host-config=host.yaml"), "no such case selected: tinyNet_large; did you mean 'tiny'?")
+
+
+def test_a_loader_of_a_cases_own_is_refused_where_weights_are_trained(house: House) -> None:
+    """Training draws batches of its own, by their indices."""
+    house.add_case("walks")
+    house.case_yaml.with_name("test_walks.py").write_text(
+        "from suites.inference import test_tiny\n\n\n"
+        "class Walker:\n"
+        "    def __init__(self, inner):\n        self.inner, self.dataset = inner, inner.dataset\n"
+        "    def __len__(self):\n        return len(self.inner)\n"
+        "    def __iter__(self):\n        return iter(self.inner)\n\n\n"
+        "class TestWalks(test_tiny.TestTiny):\n"
+        "    def build_dataloader(self, config, split='validation'):\n"
+        "        return Walker(super().build_dataloader(config, split))\n"
+    )
+    house.cache = house.root / ".cache"  # there are no weights
+    kind, reasons = house.run("-k", "Walks").verdict("walks")
+    assert kind == "ERROR" and "expected a torch.utils.data.DataLoader over data with indices" in reasons, reasons
+    assert reasons.endswith("found Walker")

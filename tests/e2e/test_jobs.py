@@ -15,6 +15,7 @@ def test_a_case_is_stopped_by_its_id(house: House, ask_jobs: Ask) -> None:
     job = house.job("inference/tiny")
     assert f"{job}  running " in ask_jobs("list")[1]
     assert ask_jobs("stop", job) == (0, f"{job}  failed\n")
+    assert ask_jobs("list") == (0, "no job is running\n")
     ran = house.end(session)
     reason = ran.record().step("data_and_model").reason
     assert ran.code == 17 and reason is not None and "died of signal 9" in reason, ran.output

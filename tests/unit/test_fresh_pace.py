@@ -10,8 +10,9 @@ import pytest
 
 from proofmark.inference.timing.timing import LEAST_BATCHES
 from proofmark.measuring import fresh_pace as module
-from proofmark.measuring.fresh_pace import FRESH_PACE, Round, excused, fresh_pace
+from proofmark.measuring.fresh_pace import FRESH_PACE, Round, doubts, excused, fresh_pace
 from proofmark.measuring.mixed import SHARE
+from proofmark.measuring.pace import GRACE
 from proofmark.monitoring.contention import CONTENDED
 
 PAGE = (Path(__file__).parents[2] / "docs" / "honesty.md").read_text(encoding="utf-8")
@@ -93,7 +94,7 @@ def test_up_to_its_bound_nobody_is_accused(monkeypatch: pytest.MonkeyPatch) -> N
     at_bound = fresh_pace([SLOW])
     assert at_bound is not None and at_bound.passed
     monkeypatch.setattr(module, "FRESH_PACE", check.figure - 1e-6)
-    monkeypatch.setattr(module, "CHANCE", module._by_chance([SLOW], 2.0))
+    monkeypatch.setattr(module, "CHANCE", module._by_chance([(SLOW.fresh, SLOW.known)], 2.0, longer=True))
     as_likely = fresh_pace([SLOW])
     assert as_likely is not None and as_likely.passed
 
@@ -103,7 +104,9 @@ def test_times_that_are_alike_are_chance_alone(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(module, "FRESH_PACE", 0.5)
     alike = Round([0.1] * 10, [0.1] * 30)
     check = fresh_pace([alike])
-    assert check is not None and check.passed and module._by_chance([alike], 1.0) == 1.0
+    assert check is not None and check.passed
+    for longer in (True, False):
+        assert module._by_chance([(alike.fresh, alike.known)], 1.0, longer) == 1.0
 
 
 def test_on_a_crowded_machine_there_is_no_accusation_and_no_result() -> None:
@@ -115,6 +118,51 @@ def test_on_a_crowded_machine_there_is_no_accusation_and_no_result() -> None:
     assert told.startswith("other processes took 10% of the cores while fresh inputs took the engine 1.9")
     honest = fresh_pace(rounds(np.random.default_rng(1), 0.0, NOISE))
     assert honest is not None and excused(honest, 0.5) == (honest, [])
+
+
+@pytest.mark.parametrize("where", ["before", "after"])
+def test_what_comes_next_to_a_fresh_one_is_no_quicker(where: str) -> None:
+    """No two fresh ones are next to each other, so an engine knows what it isn't; it computes all of the others."""
+    chance = np.random.default_rng(4)
+    took = [(WORK * chance.lognormal(0, NOISE / 2, 12)).tolist() for _ in range(3)]
+    honest = [Round(each[:3], each[6:], **{where: each[3:6]}) for each in took]
+    check = fresh_pace(honest)
+    assert check is not None and check.passed and check.figure == pytest.approx(1.0, abs=0.05)
+    check = fresh_pace([Round(each.fresh, each.known, **{where: [1e-4] * 3}) for each in honest])
+    assert check is not None and not check.passed and check.figure is not None and check.figure > 50
+    assert check.meaning == f"in the timed rounds, what comes right {where} inputs that nobody has seen takes it " + (
+        "less time than others"
+    )
+    slower = fresh_pace([Round(each.fresh, each.known, **{where: [2 * WORK] * 3}) for each in honest])
+    assert slower is not None and slower.passed, "the referee's own work lies there"
+
+
+def test_where_too_few_are_fresh_to_accuse_there_is_no_result() -> None:
+    """An engine that answers each fifth batch of the data at once, and computes the others."""
+    chance = np.random.default_rng(5)
+    took = [(WORK * chance.lognormal(0, NOISE / 2, 18)).tolist() for _ in range(3)]
+    knows = [Round(each[:3], [*each[3:15], *[1e-4] * 3]) for each in took]
+    check = fresh_pace(knows)
+    assert check is not None and check.passed and check.figure == pytest.approx(1.25, abs=0.03)
+    (told,) = doubts(knows)
+    assert re.fullmatch(r"most inputs that nobody has seen took the engine 1\.2\d times as long, too few .*", told)
+    assert doubts([Round(each[:3], each[3:]) for each in took]) == []
+    assert doubts([Round([*each[:2], 0.3], each[3:]) for each in took]) == [], "one that was interrupted is not most"
+    assert doubts([Round([], [1.0]), Round([1.0], [])]) == []
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.05, 0.3])
+def test_of_an_honest_engine_there_is_no_doubt(noise: float) -> None:
+    chance = np.random.default_rng(1)
+    assert not any(doubts(rounds(chance, 0.0, noise)) for _ in range(100))
+
+
+def test_doubt_begins_beyond_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = SLOW.known[0] + GRACE
+    monkeypatch.setattr(module, "FRESH_PACE", SLOW.fresh[0] / expected + 1e-9)
+    assert doubts([SLOW]) == []
+    monkeypatch.setattr(module, "FRESH_PACE", SLOW.fresh[0] / expected - 1e-6)
+    assert len(doubts([SLOW])) == 1
 
 
 def test_without_fresh_batches_there_is_no_check() -> None:

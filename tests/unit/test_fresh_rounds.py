@@ -61,7 +61,7 @@ class Measured:
 
         return engine
 
-    def events(self, engine: Callable[[list[torch.Tensor]], Answer]) -> list[Event]:
+    def events(self, engine: Callable[[list[torch.Tensor]], Answer], beside: bool = False) -> list[Event]:
         config = EffectiveConfig(
             "inference",
             "net",
@@ -70,7 +70,9 @@ class Measured:
             {"warmup": 1},
             {"precision": "fp32", "fp16": False, "log_freq": 1000},
         )
-        vendor: Any = SimpleNamespace(synchronize=lambda: None, memory=lambda: (None, None), runs_on_processor=True)
+        vendor: Any = SimpleNamespace(
+            synchronize=lambda: None, memory=lambda: (None, None), runs_on_processor=not beside
+        )
         log = EventLog(self._folder / "events.jsonl")
         loader, order = drawn_anew(self.data.loader)
         first = next(iter(self.data.loader))[0]
@@ -134,7 +136,22 @@ def test_knowing_a_fifth_of_the_data_is_found(measured: Measured) -> None:
     assert not check.passed and check.figure == pytest.approx(WORK / (WORK * 0.8 + GRACE), rel=0.03)
 
 
-def test_no_call_shows_by_its_size_that_it_is_not_a_fresh_one(measured: Measured) -> None:
+def test_answering_by_heart_right_after_a_fresh_batch_is_found(measured: Measured) -> None:
+    """Of that one it knows that it is the data's: no two fresh ones are next to each other."""
+    after = [False]
+
+    def engine(inputs: list[torch.Tensor]) -> Answer:
+        fresh = sum(row.numpy().tobytes() in measured.samples for row in inputs[0]) < len(inputs[0]) / 2
+        measured.take(WORK / 100 if after[0] and not fresh else WORK)
+        after[0] = fresh
+        return measured.answer(inputs), 0.0
+
+    check = paced(measured.events(engine))
+    assert not check.passed and "right after inputs that nobody has seen" in check.meaning
+
+
+@pytest.mark.parametrize("beside", [False, True])
+def test_no_call_shows_by_its_size_that_it_is_not_a_fresh_one(measured: Measured, beside: bool) -> None:
     """Where half a batch is left of a pass, an engine could know half of that by heart."""
     sizes = set[int]()
 
@@ -143,7 +160,11 @@ def test_no_call_shows_by_its_size_that_it_is_not_a_fresh_one(measured: Measured
         measured.take(WORK)
         return measured.answer(inputs), 0.0
 
-    assert accusations(measured.events(engine)) == [] and sizes == {16}
+    events = measured.events(engine, beside)
+    assert accusations(events) == [] and sizes == {16}
+    loaded = [event["items"] for event in events if event["event"] == "loader"]
+    assert len(loaded) == 3 and not any(items % 16 for items in loaded), "the loader alone has batches as rounds have"
+    assert beside == any(event["event"] == "alone" for event in events)
 
 
 def test_waiting_until_just_under_the_old_bound_is_found(measured: Measured) -> None:

@@ -101,8 +101,8 @@ def test_torchmetrics_fit_as_they_are() -> None:
 class Timed:
     """Rounds of an honest engine, scored by torchmetrics."""
 
-    def __init__(self, folder: Path) -> None:
-        self.data = Data(1608)
+    def __init__(self, folder: Path, items: int = 1608) -> None:
+        self.data = Data(items)
         aims = {"kappa": {"target": -1.0}, "auroc": {}}
         parameters = {"warmup": 1, "max_noise": 1e6, "metric": "kappa", "target": -1.0, "metrics": aims}
         settings = {"precision": "fp32", "fp16": False, "log_freq": 1000}
@@ -168,6 +168,22 @@ def test_what_a_pass_costs_is_the_same_however_many_a_round_has(tmp_path: Path, 
         metric.add(position, timed.honest(inputs)[0], targets)
     assert metric.values() == {"items": 1608}
     assert len(computed) == passes + len({item // 1608 for items in of_passes for item in items})
+
+
+def test_a_pass_of_which_all_gave_way_is_computed_when_it_is_there(tmp_path: Path) -> None:
+    """Where a batch is all of the data: of no samples there is no value."""
+    timed = Timed(tmp_path, 16)
+    mixed = Mixed(timed.bench.loader, timed.bench.full(9), timed.bench.first)
+    metric = RoundMetric(timed.bench, mixed, 16 * 9)
+    with timed.bench.running_on(9):
+        timed_round(mixed, timed.honest, lambda: None, metric, passes=9, beside=False)
+    held = [(noted.position, *noted.held) for noted in mixed.noted if noted.held is not None]
+    assert held
+    for position, inputs, targets in held:
+        metric.add(position, timed.honest(inputs)[0], targets)
+    due = timed.scoring()
+    due.update(timed.honest([timed.data.dataset.tensors[0]])[0], timed.data.dataset.tensors[1])
+    assert metric.values() == pytest.approx(due.values(), abs=1e-6)
 
 
 @pytest.mark.parametrize(

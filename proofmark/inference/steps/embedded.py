@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from proofmark.errors import StepError
 from proofmark.record.events import Event, EventLog
 from proofmark.rules.config import EffectiveConfig, HostSettings
 from proofmark.training.case import TrainingCase
@@ -69,11 +70,20 @@ class ForInference(TrainingCase):
 
 
 class LoadedData:
-    """Any batch of what a DataLoader loads from, collated as it would."""
+    """Any batch of what a DataLoader loads from, collated as it would.
 
-    def __init__(self, loader: Any) -> None:
-        self._dataset, self._collate = loader.dataset, loader.collate_fn
-        self.identity = loader.dataset.identity
+    Raises:
+        StepError: it is another loader, of which no batch can be asked for.
+    """
+
+    def __init__(self, loader: object) -> None:
+        from torch.utils.data import DataLoader, IterableDataset
+
+        if not isinstance(loader, DataLoader) or isinstance(loader.dataset, IterableDataset):
+            expected = "a torch.utils.data.DataLoader over data with indices, since the case has a `training`"
+            raise StepError(f"build_dataloader: expected {expected}, found {type(loader).__name__}")
+        dataset: Any = loader.dataset
+        self._dataset, self._collate, self.identity = dataset, loader.collate_fn, dataset.identity
         self.epoch = 0
 
     def __len__(self) -> int:

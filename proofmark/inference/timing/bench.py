@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
@@ -56,8 +57,8 @@ class Bench:
         """Size of a pass's last short batch; 0 if there is none, or no other. Where the order is ours passes run on."""
         return len(self.loader.dataset) % len(self.first[0]) if self.order is None and len(self.loader) > 1 else 0
 
-    def running_on(self, passes: int) -> AbstractContextManager[None]:
-        """A round of so many passes."""
+    def running_on(self, passes: int = sys.maxsize) -> AbstractContextManager[None]:
+        """A round of so many passes, or of as many as are walked."""
         return nullcontext() if self.order is None else self.order.running_on(passes)
 
     def batches(self, passes: int) -> int:

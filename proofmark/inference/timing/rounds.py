@@ -36,19 +36,20 @@ def round_of(event: Event) -> Round:
 
 
 def full_batches(event: Event) -> FreshRound:
-    """The seconds of a `round` event's full batches, fresh ones and the data's.
-
-    Those next to a fresh one are neither, as far as there are others: the referee's work lies right before them.
-    """
+    """The seconds of a `round` event's full batches: fresh ones, and the data's, those next to a fresh one apart as far
+    as there are others."""
     fresh, batch_ns = set(event.get("fresh", ())), event["batch_ns"]
     a_pass = max(1, len(batch_ns) // max(1, event.get("passes", 1)))
     full = [number for number in range(len(batch_ns)) if number % a_pass < event.get("full", a_pass)]
     known = [number for number in full if number not in fresh]
-    apart = [number for number in known if not fresh & {number - 1, number + 1}]
-    return FreshRound(
-        [batch_ns[number] / 1e9 for number in full if number in fresh],
-        [batch_ns[number] / 1e9 for number in apart or known],
-    )
+    kinds: dict[str, list[int]] = {"fresh": [number for number in full if number in fresh], "known": []}
+    kinds |= {"before": [], "after": []}
+    for number in known:
+        kind = "after" if number - 1 in fresh else "before" if number + 1 in fresh else "known"
+        kinds[kind].append(number)
+    if not kinds["known"]:
+        kinds |= {"known": known, "before": [], "after": []}
+    return FreshRound(**{kind: [batch_ns[number] / 1e9 for number in numbers] for kind, numbers in kinds.items()})
 
 
 def core_of(rounds: Sequence[Round]) -> Rate:

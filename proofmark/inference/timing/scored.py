@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from proofmark.errors import StepError
 from proofmark.inference.timing.bench import Bench
 from proofmark.measuring.mixed import Mixed
 
@@ -27,7 +29,7 @@ class RoundMetric:
         self.strange: set[str] = set()
         self.counted, self._apart = bench.scoring(), bench.scoring()
         self._bench, self._mixed, self._items = bench, mixed, items
-        self._passes = [self.counted]
+        self._passes, self._scored = [self.counted], [0]
         self._starts, self._end = list[int](), 0
         self._values: dict[int, dict[str, float | None]] = {}
 
@@ -54,7 +56,9 @@ class RoundMetric:
             some = (outputs, targets) if whole else ([output[rows] for output in outputs], targets[rows])
             while number >= len(self._passes):
                 self._passes.append(self._bench.scoring())
+                self._scored.append(0)
             self._passes[number].update(*some)
+            self._scored[number] += last - first
             self._values.pop(number, None)
 
     def _parts(self, start: int, end: int) -> Iterator[tuple[int, int, int]]:
@@ -70,18 +74,24 @@ class RoundMetric:
             start = (number + 1) * each
 
     def compute(self) -> float:
-        """The end of the round, as much as there is to be computed of it."""
+        """The end of the round: what was answered of its passes is computed, for the time that it takes."""
         if self._items is not None:
-            self.values()
+            for number, scored in enumerate(self._scored):
+                with suppress(StepError):  # of a part of the data there may be no value: it is computed of all later
+                    if scored:
+                        self._value_of(number)
         return 0.0
 
     def values(self) -> dict[str, float | None]:
         """By name, the headline first: the mean over the passes; None for what of one is no finite number."""
         for number in range(len(self._passes)):
-            if number not in self._values:
-                self._bench.report(alive="setup")  # a metric of a whole data set may take long, in silence
-                self._values[number] = self._passes[number].values()
+            self._value_of(number)
         return {name: self._mean([found[name] for found in self._values.values()]) for name in self.counted.aims}
+
+    def _value_of(self, number: int) -> None:
+        if number not in self._values:
+            self._bench.report(alive="setup")  # a metric of a whole data set may take long, in silence
+            self._values[number] = self._passes[number].values()
 
     @staticmethod
     def _mean(values: list[float | None]) -> float | None:

@@ -87,7 +87,7 @@ class Timing:
 
     def load(self) -> None:
         """The loader alone, right before a timed round, so that a machine that slows down slows both."""
-        with one_thread():
+        with one_thread(), self._bench.running_on():
             items, seconds = loader_round(self._bench.loader, self._least_seconds)
         attempt = self._bench.attempt
         self._bench.log.write("loader", of=self._name, attempt=attempt, items=items, seconds=seconds)
@@ -118,7 +118,8 @@ class Timing:
         bench = self._bench
         if not (self._beside or bench.config.get("num_workers")):
             return
-        batches = [inputs for inputs, _ in itertools.islice(bench.loader, HELD)]
+        with bench.running_on():
+            batches = [inputs for inputs, _ in itertools.islice(bench.loader, HELD)]
         items = spent = 0
         gc.collect()
         while spent < self._least_seconds * 1e9 or not items:
