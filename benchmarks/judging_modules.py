@@ -78,6 +78,10 @@ EQUIVALENT: dict[str, frozenset[tuple[str, str]]] = {
                 "return float((total >= took * (1 - 1e-9) if longer else total <= took * (1 + 1e-9)).mean())",
                 "total >= took * (1 - 1e-09) -> total > took * (1 - 1e-09)",
             ),
+            (
+                "return float((total >= took * (1 - 1e-9) if longer else total <= took * (1 + 1e-9)).mean())",
+                "total <= took * (1 + 1e-09) -> total < took * (1 + 1e-09)",
+            ),
         }
     ),
     "proofmark/measuring/honesty.py": frozenset(

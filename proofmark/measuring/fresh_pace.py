@@ -57,8 +57,10 @@ def fresh_pace(rounds: Sequence[Round]) -> Check | None:
     for kind, meaning in MEANINGS.items():
         pairs = [(times, each.known) for each in rounds if (times := getattr(each, kind)) and each.known]
         if pairs:
-            ratio, chance = _held(pairs, longer=kind == "fresh")
-            checks.append(Check(NAME, ratio <= FRESH_PACE or chance >= CHANCE, ratio, FRESH_PACE, meaning))
+            longer, took = kind == "fresh", sum(sum(few) for few, _ in pairs)
+            ratio = _ratio(pairs, took, longer)
+            passed = ratio <= FRESH_PACE or _by_chance(pairs, took, longer) >= CHANCE
+            checks.append(Check(NAME, passed, ratio, FRESH_PACE, meaning))
     return max(checks, key=lambda check: (not check.passed, check.figure))
 
 
@@ -87,13 +89,11 @@ def excused(check: Check, others: float) -> tuple[Check, list[str]]:
     return replace(check, passed=True, bound=None, meaning=f"no bound holds: {contention}"), [what]
 
 
-def _held(pairs: Sequence[tuple[Times, Times]], longer: bool) -> tuple[float, float]:
-    """How much longer, or quicker, a few times of each round are than its many; and how often that is so by chance."""
-    took = sum(sum(few) for few, _ in pairs)
+def _ratio(pairs: Sequence[tuple[Times, Times]], took: float, longer: bool) -> float:
+    """How much longer, or quicker, the few times of each round are than its many."""
     usual = sum(len(few) * sum(many) / len(many) for few, many in pairs)
     grace = GRACE * sum(len(few) for few, _ in pairs)
-    ratio = took / (usual + grace) if longer else usual / (took + grace)
-    return ratio, _by_chance(pairs, took, longer) if ratio > FRESH_PACE else 1.0
+    return took / (usual + grace) if longer else usual / (took + grace)
 
 
 def _by_chance(pairs: Sequence[tuple[Times, Times]], took: float, longer: bool) -> float:

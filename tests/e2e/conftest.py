@@ -219,7 +219,8 @@ def ask_jobs(house: House, capsys: pytest.CaptureFixture[str]) -> Callable[..., 
 
     def ask(*arguments: str) -> tuple[int, str]:
         code = jobs.main(["--cache-dir", str(house.cache), *arguments])
-        return code, capsys.readouterr().out
+        told = capsys.readouterr()
+        return code, told.out + told.err
 
     return ask
 

@@ -129,12 +129,19 @@ def test_what_comes_next_to_a_fresh_one_is_no_quicker(where: str) -> None:
     check = fresh_pace(honest)
     assert check is not None and check.passed and check.figure == pytest.approx(1.0, abs=0.05)
     check = fresh_pace([Round(each.fresh, each.known, **{where: [1e-4] * 3}) for each in honest])
-    assert check is not None and not check.passed and check.figure is not None and check.figure > 50
+    usual = np.mean([each.known for each in honest])
+    assert check is not None and not check.passed and check.figure == pytest.approx(usual / (1e-4 + GRACE), rel=0.01)
     assert check.meaning == f"in the timed rounds, what comes right {where} inputs that nobody has seen takes it " + (
         "less time than others"
     )
     slower = fresh_pace([Round(each.fresh, each.known, **{where: [2 * WORK] * 3}) for each in honest])
     assert slower is not None and slower.passed, "the referee's own work lies there"
+
+
+def test_how_often_times_are_as_short_by_chance() -> None:
+    pairs = [([0.05], [0.1, 0.1, 0.1, 0.05])]
+    assert module._by_chance(pairs, 0.05, longer=False) == pytest.approx(0.4, abs=0.02)
+    assert module._by_chance(pairs, 0.1, longer=True) == pytest.approx(0.6, abs=0.02)
 
 
 def test_where_too_few_are_fresh_to_accuse_there_is_no_result() -> None:
