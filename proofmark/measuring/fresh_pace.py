@@ -29,6 +29,9 @@ TOSSES = 20_000
 
 NAME = "no slower when fresh"
 
+FEWEST = 6
+"""Fresh batches of which most say something, those of two rounds: of fewer two that were interrupted are most."""
+
 
 MEANINGS = {
     "fresh": "in the timed rounds, inputs that nobody has seen take it longer",
@@ -67,11 +70,10 @@ def fresh_pace(rounds: Sequence[Round]) -> Check | None:
 def doubts(rounds: Sequence[Round]) -> list[str]:
     """What disturbs where nobody is accused: that most of the fresh batches, too few to tell, took longer than that."""
     whole = [each for each in rounds if each.fresh and each.known]
-    took = sum(len(each.fresh) * statistics.median(each.fresh) for each in whole)
-    expected = sum(len(each.fresh) * (statistics.mean(each.known) + GRACE) for each in whole)
-    if took <= FRESH_PACE * expected:
+    ratios = [took / (statistics.mean(each.known) + GRACE) for each in whole for took in each.fresh]
+    if len(ratios) < FEWEST or (ratio := statistics.median(ratios)) <= FRESH_PACE:
         return []
-    times = f"{took / expected:.3g} times as long"
+    times = f"{ratio:.3g} times as long"
     return [f"most inputs that nobody has seen took the engine {times}, too few of them to tell that from chance"]
 
 

@@ -165,11 +165,12 @@ def test_of_an_honest_engine_there_is_no_doubt(noise: float) -> None:
 
 
 def test_doubt_begins_beyond_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    expected = SLOW.known[0] + GRACE
-    monkeypatch.setattr(module, "FRESH_PACE", SLOW.fresh[0] / expected + 1e-9)
-    assert doubts([SLOW]) == []
-    monkeypatch.setattr(module, "FRESH_PACE", SLOW.fresh[0] / expected - 1e-6)
-    assert len(doubts([SLOW])) == 1
+    few = Round([0.25] * 3, [0.125] * 3)
+    ratio = 0.25 / (0.125 + GRACE)
+    monkeypatch.setattr(module, "FRESH_PACE", ratio)
+    assert doubts([few, few]) == []
+    monkeypatch.setattr(module, "FRESH_PACE", ratio - 1e-6)
+    assert len(doubts([few, few])) == 1 and doubts([few, Round([0.25] * 2, [0.125])]) == []
 
 
 def test_without_fresh_batches_there_is_no_check() -> None:
