@@ -21,7 +21,7 @@ from proofmark.record.figures import Figure, FigureKind, valued
 from proofmark.record.parts import Rate
 from proofmark.rules.aims import factor_kept, reaches, slug
 
-WHOLE = "items over all of the time that they take: loading, compute and evaluation of the answers."
+WHOLE = "items over all of the time that they take: loading, compute, evaluation, and what lies between them."
 CORE = "items over the time of compute alone, from inputs on the host to answers on the host: the chip's speed."
 FOO_TIME = "what an engine says of its calls not to be inference. Core and whole hold it; without it nobody is ranked."
 LOADER = "items per second of the data loader running alone. Whole cannot be faster."
