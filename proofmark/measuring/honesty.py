@@ -55,8 +55,8 @@ def probe(
     reference: Compute | None,
     precision: str,
     remainder: int = 0,
-) -> tuple[list[Check], float]:
-    """Run the honesty round; its checks, and the seconds that a pass over the data would take at its pace.
+) -> tuple[list[Check], float, float]:
+    """Run the honesty round; its checks, and the seconds that a full batch and the short one take at its pace.
 
     Args:
         loader: the data; batches of its full size are used.
@@ -98,7 +98,7 @@ def probe(
         ),
         _none("leaves its inputs alone", answers.written, "it wrote into its inputs"),
     ]
-    return checks, (len(loader) - len(short[:1])) * _brisk(full) + _brisk([call.seconds for call in short])
+    return checks, _brisk(full), _brisk([call.seconds for call in short])
 
 
 def _brisk(seconds: list[float]) -> float:

@@ -66,11 +66,17 @@ class Mixed:
     """A loader for one round."""
 
     def __init__(
-        self, loader: Loader, full: Sequence[int], first: list[torch.Tensor], place: Place | None = None
+        self,
+        loader: Loader,
+        full: Sequence[int],
+        first: list[torch.Tensor],
+        place: Place | None = None,
+        rest: int = 0,
     ) -> None:
         """`full` are the places of the round's full batches, `first` is the inputs of one; `place`, if there is one,
-        puts batches ahead where the engine sees them."""
-        self._place = place
+        puts batches ahead where the engine sees them; so many samples are a `rest`, to be answered by themselves."""
+        self._place, self.rest_size = place, rest
+        self.rest: tuple[list[torch.Tensor], torch.Tensor] | None = None
         self._loader, self._size, self._chance = loader, len(first[0]), random.SystemRandom()
         batches, each = len(full), sum(tensor.nbytes for tensor in first)
         count = min(max(FEWEST, batches // SHARE), MOST, max(1, HELD // max(1, each)), batches // 2)
@@ -112,6 +118,10 @@ class Mixed:
             self._make_next(inputs)
             self.spent_ns += time.perf_counter_ns() - begun
             yield (self._place(given) if self._place is not None and given is inputs else given), targets
+            if not self._position and self.rest_size:  # the first is the data's always
+                begun = time.perf_counter_ns()
+                self.rest = [tensor[: self.rest_size].clone() for tensor in inputs], targets[: self.rest_size].clone()
+                self.spent_ns += time.perf_counter_ns() - begun
             if given is not inputs:
                 begun = time.perf_counter_ns()
                 # copies: a loader's own may lie in shared memory, or be filled with its next batch

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,7 +15,7 @@ from proofmark.inference.timing.measure import measure
 from proofmark.inference.timing.rounds import full_batches
 from proofmark.measuring.drawn import drawn_anew
 from proofmark.measuring.fresh_pace import fresh_pace
-from proofmark.measuring.mixed import SHARE
+from proofmark.measuring.mixed import SHARE, Mixed
 from proofmark.measuring.pace import GRACE
 from proofmark.measuring.probes import splice
 from proofmark.monitoring.contention import ContentionMeter
@@ -136,6 +136,18 @@ def test_knowing_a_fifth_of_the_data_is_found(measured: Measured) -> None:
     assert not check.passed and check.figure == pytest.approx(WORK / (WORK * 0.8 + GRACE), rel=0.03)
 
 
+def test_a_short_batch_is_asked_for_by_itself_and_scored(measured: Measured) -> None:
+    """Once in each round, untimed: an engine that was built for one size is wrong there."""
+
+    def engine(inputs: list[torch.Tensor]) -> Answer:
+        measured.take(WORK)
+        (answer,) = measured.answer(inputs)
+        return [answer if len(answer) == 16 else -answer], 0.0
+
+    for event in rounds(measured.events(engine)):
+        assert event["accuracy"] == pytest.approx(1 - 8 / ITEMS)
+
+
 def test_answering_by_heart_right_after_a_fresh_batch_is_found(measured: Measured) -> None:
     """Of that one it knows that it is the data's: no two fresh ones are next to each other."""
     after = [False]
@@ -151,17 +163,27 @@ def test_answering_by_heart_right_after_a_fresh_batch_is_found(measured: Measure
 
 
 @pytest.mark.parametrize("beside", [False, True])
-def test_no_call_shows_by_its_size_that_it_is_not_a_fresh_one(measured: Measured, beside: bool) -> None:
+def test_no_call_shows_by_its_size_that_it_is_not_a_fresh_one(
+    measured: Measured, monkeypatch: pytest.MonkeyPatch, beside: bool
+) -> None:
     """Where half a batch is left of a pass, an engine could know half of that by heart."""
-    sizes = set[int]()
+    timed, untimed = set[int](), set[int]()
+    whole = Mixed.__iter__
+
+    def watched(mixed: Mixed) -> Iterator[Any]:
+        for batch in whole(mixed):
+            timed.add(len(batch[0][0]))
+            yield batch
+
+    monkeypatch.setattr(Mixed, "__iter__", watched)
 
     def engine(inputs: list[torch.Tensor]) -> Answer:
-        sizes.add(len(inputs[0]))
+        untimed.add(len(inputs[0]))
         measured.take(WORK)
         return measured.answer(inputs), 0.0
 
     events = measured.events(engine, beside)
-    assert accusations(events) == [] and sizes == {16}
+    assert accusations(events) == [] and timed == {16} and untimed == {8, 16}
     loaded = [event["items"] for event in events if event["event"] == "loader"]
     assert len(loaded) == 3 and not any(items % 16 for items in loaded), "the loader alone has batches as rounds have"
     assert beside == any(event["event"] == "alone" for event in events)

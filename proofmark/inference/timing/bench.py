@@ -54,8 +54,13 @@ class Bench:
 
     @property
     def remainder(self) -> int:
-        """Size of a pass's last short batch; 0 if there is none, or no other. Where the order is ours passes run on."""
-        return len(self.loader.dataset) % len(self.first[0]) if self.order is None and len(self.loader) > 1 else 0
+        """Size of the data's last short batch; 0 if there is none, or no other."""
+        return len(self.loader.dataset) % len(self.first[0]) if len(self.loader) > 1 else 0
+
+    @property
+    def short(self) -> int:
+        """That of a pass of a timed round; where the order is ours its passes run on into each other."""
+        return self.remainder if self.order is None else 0
 
     def running_on(self, passes: int = sys.maxsize) -> AbstractContextManager[None]:
         """A round of so many passes, or of as many as are walked."""
@@ -70,7 +75,7 @@ class Bench:
     def full(self, passes: int) -> Sequence[int]:
         """Places of its batches that are not short."""
         each = len(self.loader)
-        return [place for place in range(self.batches(passes)) if not self.remainder or (place + 1) % each]
+        return [place for place in range(self.batches(passes)) if not self.short or (place + 1) % each]
 
     def filled(self, passes: int) -> int:
         """Samples that come once more in it, so that its last batch is a full one."""

@@ -36,16 +36,23 @@ class RoundMetric:
     def update(self, outputs: list[torch.Tensor], targets: torch.Tensor, /) -> None:
         """Score a batch as it comes."""
         self.strange.update(self._bench.strange(outputs))
-        self._starts.append(self._end)
+        start, rest = self._end, 0 if self._end or self._mixed is None else self._mixed.rest_size
+        self._starts.append(start)
         self._end += len(targets)
         if self._mixed is not None and self._mixed.takes(outputs):
             self._apart.update(outputs, targets)
+        elif rest:
+            self._score(rest, [output[rest:] for output in outputs], targets[rest:])
         else:
-            self._score(self._starts[-1], outputs, targets)
+            self._score(start, outputs, targets)
 
     def add(self, position: int, outputs: list[torch.Tensor], targets: torch.Tensor) -> None:
         """Score, after the round, what of the data gave way to a fresh batch there."""
         self._score(self._starts[position], outputs, targets)
+
+    def add_rest(self, outputs: list[torch.Tensor], targets: torch.Tensor) -> None:
+        """Score, after the round, the first samples of its first batch, which were asked for in a short one."""
+        self._score(0, outputs, targets)
 
     def _score(self, start: int, outputs: list[torch.Tensor], targets: torch.Tensor) -> None:
         """A batch whose first sample is the round's `start`th, each in its own pass; no more than are to be scored."""

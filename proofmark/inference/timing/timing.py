@@ -61,7 +61,7 @@ class Timing:
         self.answers: Answers | None = None
 
     def warm_up(self) -> None:
-        """Untimed calls at all batch sizes that rounds have, so that nothing compiles under the clock."""
+        """Untimed calls at both batch sizes that the data has, so that nothing compiles under the clock."""
         bench = self._bench
         bench.report(alive="setup")
         begun, fastest = time.perf_counter(), float("inf")
@@ -145,7 +145,8 @@ class Timing:
         gc.collect()
         bench = self._bench
         passes, held = self._passes, self.answers is not None
-        mixed = Mixed(bench.loader, bench.full(passes), bench.first, self._place) if held else None
+        rest = bench.remainder - bench.short
+        mixed = Mixed(bench.loader, bench.full(passes), bench.first, self._place, rest) if held else None
         metric = RoundMetric(bench, mixed, len(bench.loader.dataset) * passes)
         phase, steps = f"{self._name} round {number}/{rounds}", bench.batches(passes)
 
@@ -168,7 +169,7 @@ class Timing:
         return result, mixed, metric
 
     def _settle(self, mixed: Mixed, result: TimedRound, metric: RoundMetric) -> None:
-        """Answer and score what gave way to fresh batches, and keep the rows that are looked at."""
+        """Answer and score what gave way to fresh batches, and a short one, and keep the rows that are looked at."""
         bench = self._bench
         if not self._beside:
             result.spent_ns = mixed.spent_ns
@@ -182,6 +183,12 @@ class Timing:
                 inputs, targets = noted.held
                 answer = run_window(self._compute, inputs, bench.vendor.synchronize).answer
                 metric.add(noted.position, answer, targets)
+        if mixed.rest is not None:
+            inputs, targets = mixed.rest
+            answer = run_window(self._compute, inputs, bench.vendor.synchronize).answer
+            for what in bench.strange(answer):
+                bench.accuse(self._name, what)
+            metric.add_rest(answer, targets)
 
     def _look_at(self, number: int, result: TimedRound) -> None:
         """What a round shows beside its times, also one that does not count."""
@@ -213,7 +220,7 @@ class Timing:
             "contention": contention.model_dump(),
             "foo_ns": 0 if result.foo_outside else round(result.foo_seconds * 1e9),
             "fresh": result.fresh,
-            "full": len(bench.loader) - bool(bench.remainder),
+            "full": len(bench.loader) - bool(bench.short),
             "seeds": bench.order.take_seeds() if bench.order else [],
         }
         bench.log.write("round", of=self._name, number=number, attempt=bench.attempt, **fields)
