@@ -186,7 +186,7 @@ class TestBenchmarkJson:
         info = entry["extra_info"]
         assert info["items_per_second"] == pytest.approx(getattr(engine, figure).value)
         assert info["unit"] == "point/s"
-        assert info["items_per_round"] == [100, 100]
+        assert info["items_per_round"] == [112, 112] and [r.filled for r in engine.rounds] == [12, 12]
         assert (info["vendor"], info["compiler"], info["verdict"]) == ("fake", "honest", "PASS")
 
     def test_compare_reads_it(self, bad_day: BadDay) -> None:
