@@ -141,6 +141,9 @@ def _missing_identity(record: RunRecord) -> list[str]:
             if size is not None and timed.items - timed.filled != size * timed.passes:
                 ran = timed.items - timed.filled
                 reasons.append(f"{name} round {number} ran {ran} of {size * timed.passes} samples")
+            if timed.filled * timed.batches >= max(1, timed.items):
+                filled = f"{timed.filled} samples that came once more"
+                reasons.append(f"{name} round {number} was filled up with {filled}: a whole batch or more")
     return reasons
 
 

@@ -8,8 +8,8 @@ Those next to a fresh one are no measure of the data's own: the referee's work l
 ones are next to each other, so an engine knows that they aren't fresh: they must not be quicker than others.
 
 Of few batches chance can't be told apart: an engine that takes no time for each fifth of those that it has seen has
-nine fresh ones that are all slow in one of seven measurements by chance. Where most of the fresh ones are slow
-nobody is accused, and there is no result.
+nine fresh ones that are all slow in one of seven measurements by chance. Where most of the fresh ones are slow, or most
+of those next to one quick, nobody is accused, and there is no result.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ TOSSES = 20_000
 NAME = "no slower when fresh"
 
 FEWEST = 6
-"""Fresh batches of which most say something, those of two rounds: of fewer two that were interrupted are most."""
+"""Batches of which most say something, as the fresh ones of two rounds: of fewer two that were interrupted are most."""
 
 
 MEANINGS = {
@@ -58,8 +58,7 @@ def fresh_pace(rounds: Sequence[Round]) -> Check | None:
         return None
     checks = []
     for kind, meaning in MEANINGS.items():
-        pairs = [(times, each.known) for each in rounds if (times := getattr(each, kind)) and each.known]
-        if pairs:
+        if pairs := _pairs(rounds, kind):
             longer, took = kind == "fresh", sum(sum(few) for few, _ in pairs)
             ratio = _ratio(pairs, took, longer)
             passed = ratio <= FRESH_PACE or _by_chance(pairs, took, longer) >= CHANCE
@@ -68,13 +67,20 @@ def fresh_pace(rounds: Sequence[Round]) -> Check | None:
 
 
 def doubts(rounds: Sequence[Round]) -> list[str]:
-    """What disturbs where nobody is accused: that most of the fresh batches, too few to tell, took longer than that."""
-    whole = [each for each in rounds if each.fresh and each.known]
-    ratios = [took / (statistics.mean(each.known) + GRACE) for each in whole for took in each.fresh]
-    if len(ratios) < FEWEST or (ratio := statistics.median(ratios)) <= FRESH_PACE:
-        return []
-    times = f"{ratio:.3g} times as long"
-    return [f"most inputs that nobody has seen took the engine {times}, too few of them to tell that from chance"]
+    """What disturbs where nobody is accused: what most batches of a kind show, too few of them to tell.
+
+    Fresh ones are held against the mean of the data's, of which some may be known by heart; those next to one against
+    their median, since a few that were interrupted make a mean longer.
+    """
+    found = []
+    for kind, meaning in MEANINGS.items():
+        longer, ratios = kind == "fresh", list[float]()
+        for times, known in _pairs(rounds, kind):
+            usual = (statistics.mean if longer else statistics.median)(known)
+            ratios += [took / (usual + GRACE) if longer else usual / (took + GRACE) for took in times]
+        if len(ratios) >= FEWEST and (ratio := statistics.median(ratios)) > FRESH_PACE:
+            found.append(f"{meaning} (most of it {ratio:.3g} times), too seldom to tell that from chance")
+    return found
 
 
 def excused(check: Check, others: float) -> tuple[Check, list[str]]:
@@ -87,8 +93,13 @@ def excused(check: Check, others: float) -> tuple[Check, list[str]]:
     if check.passed or others < CONTENDED:
         return check, []
     contention = f"other processes took {others:.0%} of the cores"
-    what = f"{contention} while fresh inputs took the engine {check.figure:.3g} times as long"
+    what = f"{contention}, so nobody is accused of this: {check.meaning} ({check.figure:.3g} times)"
     return replace(check, passed=True, bound=None, meaning=f"no bound holds: {contention}"), [what]
+
+
+def _pairs(rounds: Sequence[Round], kind: str) -> list[tuple[Times, Times]]:
+    """The times of a kind and the data's, of each round that has both."""
+    return [(times, each.known) for each in rounds if (times := getattr(each, kind)) and each.known]
 
 
 def _ratio(pairs: Sequence[tuple[Times, Times]], took: float, longer: bool) -> float:

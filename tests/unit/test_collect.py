@@ -148,6 +148,40 @@ def test_whole_log(log: Path) -> None:
     assert record.dataset is not None and record.dataset.name == "digits"
 
 
+NEXT = "inputs that nobody has seen takes it less time than others"
+
+
+@pytest.mark.parametrize(
+    "batches, quick, kind, told",
+    [
+        (12, (), VerdictKind.PASS, ""),
+        (12, (3, 9), VerdictKind.ERROR, f"right before {NEXT} (most of it 66.7 times), too seldom"),
+        (12, (5, 11), VerdictKind.ERROR, f"right after {NEXT} (most of it 66.7 times), too seldom"),
+        (
+            12,
+            (0, 7),
+            VerdictKind.ERROR,
+            "inputs that nobody has seen take it longer (most of it 1.48 times), too seldom",
+        ),
+        (24, (3, 9, 15, 21), VerdictKind.FAIL_HONESTY, f"right before {NEXT} (66.7, bound 1.1)"),
+        (24, (5, 11, 17, 23), VerdictKind.FAIL_HONESTY, f"right after {NEXT} (66.7, bound 1.1)"),
+    ],
+)
+def test_an_engine_that_knows_where_it_may_answer_by_heart_is_no_pass(
+    log: Path, batches: int, quick: tuple[int, ...], kind: VerdictKind, told: str
+) -> None:
+    """One batch in six is fresh; what is answered at once is right before or after those, or elsewhere."""
+    times = [100_000 if number in quick else 10_000_000 for number in range(batches)]
+    changes = {"batch_ns": times, "whole_ns": 250_000_000, "fresh": [*range(4, batches, 6)], "full": batches}
+    events = [
+        (name, fields | changes if (name, fields.get("of")) == ("round", "engine") else fields)
+        for name, fields in good_events()
+        if fields.get("name") != "no slower when fresh"
+    ]
+    verdict = collect(written(log, events)).verdict
+    assert verdict is not None and verdict.kind is kind and told in "\n".join(verdict.reasons), verdict
+
+
 def test_of_engines_made_again_the_weakest_wall_is_recorded(log: Path) -> None:
     wall, none = Isolation(kind="wall", landlock=7, network="closed"), Isolation.none("no wall")
     told = [("isolated", {"of": "engine", "isolation": kept.model_dump()}) for kept in (wall, none, wall)]

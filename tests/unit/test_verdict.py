@@ -203,6 +203,11 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str]] = {
         "ERROR",
         "ran 150 of 200 samples",
     ),
+    "more that fills a batch up than a batch has": (
+        {"engine": measurement({"items": 200, "filled": 100, "batches": 2})},
+        "ERROR",
+        "engine round 1 was filled up with 100 samples that came once more: a whole batch or more",
+    ),
     "a pass that is missing": ({"engine": measurement({"items": 100, "passes": 2})}, "ERROR", "ran 100 of 200 samples"),
     "a loader that nobody measured": (
         {"engine": measurement().model_copy(update={"loader": None})},
