@@ -15,7 +15,7 @@ from proofmark.inference.outside import timed_outside
 from proofmark.inference.record import STEPS, Accuracy, Measurement, RunRecord, Score, Step, Validated
 from proofmark.inference.timing.rounds import full_batches, measurement_of
 from proofmark.inference.verdict import judge
-from proofmark.measuring.fresh_pace import doubts, excused, fresh_pace
+from proofmark.measuring.fresh_pace import excused, fresh_pace
 from proofmark.monitoring.summary import summarise
 from proofmark.record.begun import envelope_of
 from proofmark.record.chain import changes
@@ -154,14 +154,11 @@ def _own_checks(events: Events, target: str, here: bool) -> tuple[list[Check], l
     """
     checks = list(timed_outside(events["round_begin"], events["round_end"], events["round"])) if here else []
     rounds = _of(events, "round", target)
-    paces = [full_batches(event) for event in rounds]
-    fresh = fresh_pace(paces)
+    fresh = fresh_pace([full_batches(event) for event in rounds])
     if fresh is None:
         return checks, []
     others = max((event.get("contention") or {}).get("others", 0.0) for event in rounds)
     fresh, excuses = excused(fresh, others)
-    if fresh.passed:
-        excuses = excuses or doubts(paces)
     name = fresh.name if target == "engine" else f"{fresh.name} ({target})"
     return [*checks, replace(fresh, name=name)], excuses
 

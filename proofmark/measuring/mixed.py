@@ -4,9 +4,10 @@ A fresh batch is spliced from two of the data (`probes.splice`), so it lies off 
 held to the reference, as are random rows of others that are only watched. What of the data gave way is answered after
 the round, and scored: every sample is.
 
-The referee's work for a fresh batch lies before the call that comes before it, and after its own: right before its
-own call nothing is done that isn't done before each, so that it isn't slower for the referee's sake. No two are next
-to each other.
+Each place is drawn by itself, so that no other tells of it: what comes after a fresh batch is as likely fresh as any.
+The referee's work for one lies before the call that comes before it, and after its own, and so before fresh ones as
+often as before others: none is slower for the referee's sake. The first is the data's always, and no measure of those:
+it is cold.
 
 Where batches lie in an engine's sight before they are asked about, fresh ones don't: one that works ahead of the clock
 has none of them ready, and is slower when they come.
@@ -28,8 +29,9 @@ if TYPE_CHECKING:
 
     from proofmark.case import Batch, IdentifiedDataset, Loader
 
-SHARE, FEWEST, MOST = 8, 2, 128
-"""One batch of so many is fresh; how many of a round at least and at most."""
+SHARE, SHARE_OF_FEW, FEW, MOST = 8, 3, 24, 128
+"""One batch in eight is fresh, a hundred of a round about at most. Of few batches it is one in three, up to 24: of
+fewer nobody could tell an engine that answers each fifth at once from chance."""
 
 Place = Callable[["list[torch.Tensor]"], "list[torch.Tensor]"]
 
@@ -79,9 +81,10 @@ class Mixed:
         self.rest: tuple[list[torch.Tensor], torch.Tensor] | None = None
         self._loader, self._size, self._chance = loader, len(first[0]), random.SystemRandom()
         batches, each = len(full), sum(tensor.nbytes for tensor in first)
-        count = min(max(FEWEST, batches // SHARE), MOST, max(1, HELD // max(1, each)), batches // 2)
+        wanted = max(batches // SHARE, min(batches // SHARE_OF_FEW, FEW))
+        count = min(max(1, wanted), MOST, max(1, HELD // max(1, each)), batches // 2)
         later = [place for place in full if place]
-        self._fresh = self._apart(later, count)
+        self._fresh = self._drawn(later, count)
         others = [place for place in later if place not in self._fresh]
         self._watched = set(self._chance.sample(others, min(max(0, count), len(others))))
         self._made: list[torch.Tensor] | None = None
@@ -91,15 +94,15 @@ class Mixed:
         self._noted: dict[int, Noted] = {}
         self.spent_ns = 0
 
-    def _apart(self, places: list[int], count: int) -> set[int]:
-        """So many of them at most, by chance, no two next to each other; at least one, if there are any to draw."""
-        drawn: set[int] = set()
-        for place in self._chance.sample(places, len(places)):
-            if len(drawn) >= count:
-                break
-            if not drawn & {place - 1, place + 1}:
-                drawn.add(place)
-        return drawn
+    def _drawn(self, places: list[int], count: int) -> set[int]:
+        """About so many of them, each by itself; drawn again where that leaves none of a kind, or takes too many."""
+        if not count:
+            return set()
+        most = max(1, min(2 * count, len(places) - 1))
+        while True:
+            drawn = {place for place in places if self._chance.random() < count / len(places)}
+            if 0 < len(drawn) <= most:
+                return drawn
 
     @property
     def dataset(self) -> IdentifiedDataset:

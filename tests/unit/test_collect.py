@@ -148,31 +148,18 @@ def test_whole_log(log: Path) -> None:
     assert record.dataset is not None and record.dataset.name == "digits"
 
 
-NEXT = "inputs that nobody has seen takes it less time than others"
-
-
 @pytest.mark.parametrize(
-    "batches, quick, kind, told",
+    "quick, kind, told",
     [
-        (12, (), VerdictKind.PASS, ""),
-        (12, (3, 9), VerdictKind.ERROR, f"right before {NEXT} (most of it 66.7 times), too seldom"),
-        (12, (5, 11), VerdictKind.ERROR, f"right after {NEXT} (most of it 66.7 times), too seldom"),
-        (
-            12,
-            (0, 7),
-            VerdictKind.ERROR,
-            "inputs that nobody has seen take it longer (most of it 1.48 times), too seldom",
-        ),
-        (24, (3, 9, 15, 21), VerdictKind.FAIL_HONESTY, f"right before {NEXT} (66.7, bound 1.1)"),
-        (24, (5, 11, 17, 23), VerdictKind.FAIL_HONESTY, f"right after {NEXT} (66.7, bound 1.1)"),
+        (False, VerdictKind.PASS, ""),
+        (True, VerdictKind.FAIL_HONESTY, "inputs that nobody has seen take it longer (66.7, bound 1.1)"),
     ],
 )
-def test_an_engine_that_knows_where_it_may_answer_by_heart_is_no_pass(
-    log: Path, batches: int, quick: tuple[int, ...], kind: VerdictKind, told: str
-) -> None:
-    """One batch in six is fresh; what is answered at once is right before or after those, or elsewhere."""
-    times = [100_000 if number in quick else 10_000_000 for number in range(batches)]
-    changes = {"batch_ns": times, "whole_ns": 250_000_000, "fresh": [*range(4, batches, 6)], "full": batches}
+def test_an_engine_that_is_quicker_on_the_data_is_no_pass(log: Path, quick: bool, kind: VerdictKind, told: str) -> None:
+    """Whatever its process says of that check; the first batch is cold."""
+    fresh = [1, 4, 5]
+    times = [10_000_000 if number in fresh or not quick else 100_000 for number in range(1, 12)]
+    changes = {"batch_ns": [100_000_000, *times], "whole_ns": 250_000_000, "fresh": fresh, "full": 12}
     events = [
         (name, fields | changes if (name, fields.get("of")) == ("round", "engine") else fields)
         for name, fields in good_events()

@@ -15,7 +15,7 @@ from proofmark.inference.timing.measure import measure
 from proofmark.inference.timing.rounds import full_batches
 from proofmark.measuring.drawn import drawn_anew
 from proofmark.measuring.fresh_pace import fresh_pace
-from proofmark.measuring.mixed import SHARE, Mixed
+from proofmark.measuring.mixed import FEW, Mixed
 from proofmark.measuring.pace import GRACE
 from proofmark.measuring.probes import splice
 from proofmark.monitoring.contention import ContentionMeter
@@ -61,7 +61,9 @@ class Measured:
 
         return engine
 
-    def events(self, engine: Callable[[list[torch.Tensor]], Answer], beside: bool = False) -> list[Event]:
+    def events(
+        self, engine: Callable[[list[torch.Tensor]], Answer], beside: bool = False, repeat: int = 3
+    ) -> list[Event]:
         config = EffectiveConfig(
             "inference",
             "net",
@@ -78,7 +80,7 @@ class Measured:
         first = next(iter(self.data.loader))[0]
         bench = Bench(config, loader, first, scoring, vendor, log, lambda **_: None, order=order)
         reference = lambda inputs: (self.answer(inputs), 0.0)  # noqa: E731
-        measure(bench, "engine", engine, 3, probed=True, reference=reference)
+        measure(bench, "engine", engine, repeat, probed=True, reference=reference)
         return list(read_events(log.path))
 
 
@@ -107,7 +109,7 @@ def test_an_honest_engine_answers_and_scores_every_sample(measured: Measured) ->
     for event in rounds(events):
         assert event["accuracy"] == 1.0 and len(event["batch_ns"]) == 101
         assert event["items"] == ITEMS + event["filled"] == 101 * 16
-        assert len(event["fresh"]) == 101 // SHARE
+        assert 0 < len(event["fresh"]) <= 2 * FEW
         assert event["full"] == 101 and len(event["seeds"]) == 1
     places = [tuple(event["fresh"]) for event in rounds(events)]
     assert len(set(places)) == 3, "they are drawn for each round"
@@ -118,7 +120,7 @@ def test_an_honest_engine_answers_and_scores_every_sample(measured: Measured) ->
 def test_an_engine_that_the_referees_own_work_slows_is_not_accused(
     measured: Measured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It takes half as long again right after inputs were spliced."""
+    """It takes half as long again right after inputs were spliced, a fresh one's call as likely as another."""
     done: list[bool] = []
     monkeypatch.setattr("proofmark.measuring.mixed.splice", lambda *given: done.append(True) or splice(*given))
 
@@ -128,7 +130,7 @@ def test_an_engine_that_the_referees_own_work_slows_is_not_accused(
         return measured.answer(inputs), 0.0
 
     check = paced(measured.events(engine))
-    assert check.passed and check.figure == pytest.approx(WORK / (WORK + GRACE), rel=0.01)
+    assert check.passed and check.figure == pytest.approx(WORK / (WORK + GRACE), rel=0.1)
 
 
 def test_knowing_a_fifth_of_the_data_is_found(measured: Measured) -> None:
@@ -149,7 +151,7 @@ def test_a_short_batch_is_asked_for_by_itself_and_scored(measured: Measured) -> 
 
 
 def test_answering_by_heart_right_after_a_fresh_batch_is_found(measured: Measured) -> None:
-    """Of that one it knows that it is the data's: no two fresh ones are next to each other."""
+    """Where one of the data's comes, so that no fresh one is ever quick; it computes what comes elsewhere."""
     after = [False]
 
     def engine(inputs: list[torch.Tensor]) -> Answer:
@@ -158,8 +160,8 @@ def test_answering_by_heart_right_after_a_fresh_batch_is_found(measured: Measure
         after[0] = fresh
         return measured.answer(inputs), 0.0
 
-    check = paced(measured.events(engine))
-    assert not check.passed and "right after inputs that nobody has seen" in check.meaning
+    check = paced(measured.events(engine, repeat=6))
+    assert not check.passed and check.figure == pytest.approx(1.3, abs=0.2)
 
 
 @pytest.mark.parametrize("beside", [False, True])

@@ -36,20 +36,14 @@ def round_of(event: Event) -> Round:
 
 
 def full_batches(event: Event) -> FreshRound:
-    """The seconds of a `round` event's full batches: fresh ones, and the data's, those next to a fresh one apart as far
-    as there are others."""
-    fresh, batch_ns = set(event.get("fresh", ())), event["batch_ns"]
+    """The seconds of a `round` event's full batches: fresh ones, and the data's but for the first, which is cold and
+    never fresh, as far as there are others."""
+    drawn, batch_ns = set(event.get("fresh", ())), event["batch_ns"]
     a_pass = max(1, len(batch_ns) // max(1, event.get("passes", 1)))
     full = [number for number in range(len(batch_ns)) if number % a_pass < event.get("full", a_pass)]
-    known = [number for number in full if number not in fresh]
-    kinds: dict[str, list[int]] = {"fresh": [number for number in full if number in fresh], "known": []}
-    kinds |= {"before": [], "after": []}
-    for number in known:
-        kind = "after" if number - 1 in fresh else "before" if number + 1 in fresh else "known"
-        kinds[kind].append(number)
-    if not kinds["known"]:
-        kinds |= {"known": known, "before": [], "after": []}
-    return FreshRound(**{kind: [batch_ns[number] / 1e9 for number in numbers] for kind, numbers in kinds.items()})
+    fresh, known = [number for number in full if number in drawn], [number for number in full if number not in drawn]
+    known = [number for number in known if number] or known
+    return FreshRound(*([batch_ns[number] / 1e9 for number in numbers] for numbers in (fresh, known)))
 
 
 def core_of(rounds: Sequence[Round]) -> Rate:
