@@ -28,9 +28,9 @@ USABLE = ("/dev/null", "/dev/zero", "/dev/full")
 def imported() -> tuple[Path, ...]:
     """The source of what this process has imported from elsewhere: torch's compiler reads that of what it compiles."""
     files = {getattr(module, "__file__", None) for module in list(sys.modules.values())}
-    paths = {Path(file) for file in files if isinstance(file, str) and file.endswith(".py")}
-    known = {str(place) for place in needed()}
-    return tuple(sorted(path for path in paths if known.isdisjoint(map(str, path.parents))))
+    places = tuple(f"{place}/" for place in needed())
+    sources = (file for file in files if isinstance(file, str) and file.endswith(".py"))
+    return tuple(Path(file) for file in sorted(sources) if not file.startswith(places))
 
 
 def needed() -> tuple[Path, ...]:

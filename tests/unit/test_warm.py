@@ -20,9 +20,14 @@ from proofmark.process.warm import modules as warm
 from proofmark.process.warm.imports import SET_BY_LIBRARIES
 
 CHILD = """
-import json, os, random, signal, sys, tempfile, threading
+import gc, json, os, random, signal, sys, tempfile, threading, weakref
+from proofmark.process.lifetime import heap_left_alone
+with heap_left_alone():
+    frozen = gc.get_freeze_count()
 import numpy, threadpoolctl
 facts = {
+    "heap": [frozen, gc.get_freeze_count()],
+    "at_exit": sum(each.atexit for each in list(weakref.finalize._registry)),
     "pid": os.getpid(), "parent": os.getppid(), "group": os.getpgid(0), "session": os.getsid(0),
     "arguments": sys.argv[1:-1], "loaded": getattr(sys.modules.get("large"), "made_by", None),
     "environment": dict(os.environ), "temporary": tempfile.gettempdir(), "path": sys.path,
@@ -129,6 +134,18 @@ def test_the_second_pays_for_no_import(start: Any) -> None:
     one, two = start(), start()
     assert one.is_forked and two.is_forked
     assert one.facts["loaded"] == two.facts["loaded"] == warm_pid()
+
+
+def test_no_collection_walks_over_what_was_imported(start: Any) -> None:
+    """Not even after a span that is free of them: each would copy what was shared, and take a third of a second."""
+    warm.warm_up(["torch"], {})
+    within, afterwards = start().facts["heap"]
+    assert afterwards == pytest.approx(within, rel=0.01) and within > 50_000
+
+
+def test_what_was_imported_is_not_taken_apart_by_each_fork(start: Any) -> None:
+    warm.warm_up(["torch"], {})
+    assert start().facts["at_exit"] == 0
 
 
 def test_what_one_asks_for_is_there_for_the_next_too(start: Any) -> None:

@@ -18,6 +18,7 @@ import socket
 import sys
 import tempfile
 import time
+import weakref
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
@@ -48,6 +49,8 @@ def import_all(modules: Sequence[str]) -> None:
     gc.enable()
     gc.collect()
     gc.freeze()  # what a collection does not touch stays shared
+    for finalizer in list(getattr(weakref.finalize, "_registry", ())):
+        finalizer.atexit = False  # each fork would take torch's operators out one by one: what they are in ends with it
 
 
 def _is_closed(control: socket.socket) -> bool:
