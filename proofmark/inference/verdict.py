@@ -11,6 +11,7 @@ from proofmark.inference.validated import held_to, unvalidated
 from proofmark.literal import literal
 from proofmark.measuring.mixed import ENOUGH
 from proofmark.measuring.statistics import samples_needed
+from proofmark.measuring.window import FOO_TIME_EXPECTED
 from proofmark.record.parts import Verdict, VerdictKind
 from proofmark.rules.aims import factor_kept, reaches, wrong_side
 from proofmark.rules.case_file import NOISE
@@ -234,7 +235,7 @@ def _dishonesty(record: RunRecord) -> list[str]:
     accusations = list(record.dishonest)
     for name, found in (("framework", record.framework), ("engine", record.engine)):
         if not accusations and found is not None and found.foo_seconds and found.foo_time_reason is None:
-            accusations.append(f"the {name} reports {found.foo_seconds:.6g} s of foo_time; expected 0.0")
+            accusations.append(f"the {name} reports {found.foo_seconds:.6g} s of foo_time; {FOO_TIME_EXPECTED}")
     return accusations or [f"the honesty check '{check.name}' failed" for check in record.checks if not check.passed]
 
 

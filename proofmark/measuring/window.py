@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 Compute = Callable[["list[torch.Tensor]"], "tuple[list[torch.Tensor], float]"]
 Synchronize = Callable[[], None]
 
+FOO_TIME_EXPECTED = "expected 0.0, or why there is some in InferModel.foo_time_reason"
+"""Of an engine that declares nothing."""
+
 
 class Apart(ABC):
     """A target in a process of its own: its inputs have to be where it can see them before the clock runs.

@@ -11,6 +11,7 @@ import os
 import sys
 import tempfile
 import threading
+import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -102,13 +103,20 @@ def _asked(found: FoundVendor, note: Note, cases: Sequence[str]) -> dict[str, An
             answers[name] = call()
         except (Exception, SystemExit) as error:  # noqa: BLE001 (a vendor may raise anything)
             first = next(iter(str(error).strip().splitlines()), "")
-            answers["failures"][name] = f"{type(error).__name__}: {first}"
+            answers["failures"][name] = f"{type(error).__name__}: {first}{_where(error, found)}"
     note("software()")
     answers["software"] = _software(vendor)
     if not answers.get("devices"):
         note("devices_sought()")
         answers["devices_sought"] = _sought(vendor)
     return answers
+
+
+def _where(error: BaseException, found: FoundVendor) -> str:
+    """The last line of the vendor's own file that it passed; empty where there is none."""
+    frames = traceback.extract_tb(error.__traceback__)
+    lines = [frame.lineno for frame in frames if frame.filename == found.package.__file__]
+    return f", line {lines[-1]}" if lines else ""
 
 
 def _software(vendor: Vendor) -> dict[str, Any]:

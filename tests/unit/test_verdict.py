@@ -17,6 +17,7 @@ from proofmark.inference.timing.rounds import WITHIN
 from proofmark.inference.verdict import ALIKE, REQUIRED_CHECKS, TIMED_CHECKS, judge
 from proofmark.measuring.mixed import ENOUGH
 from proofmark.measuring.statistics import rate
+from proofmark.measuring.window import FOO_TIME_EXPECTED
 from proofmark.record.parts import (
     Check,
     Chip,
@@ -389,7 +390,7 @@ def test_whose_rounds_are_at_fault(name: str) -> None:
     short = record(**{name: measurement({"items": 100, "passes": 2})})
     assert judge(short).reasons == (f"{name} round 1 ran 100 of 200 samples",)
     slow = record(**{name: measurement({"foo_seconds": 0.5})})
-    assert judge(slow).reasons == (f"the {name} reports 0.5 s of foo_time; expected 0.0",)
+    assert judge(slow).reasons == (f"the {name} reports 0.5 s of foo_time; {FOO_TIME_EXPECTED}",)
 
 
 @pytest.mark.parametrize("batches, needed", [(ENOUGH - 1, False), (ENOUGH, True)])

@@ -17,7 +17,14 @@ from proofmark.inference.timing.rounds import round_of
 from proofmark.inference.timing.scored import RoundMetric
 from proofmark.measuring.agreement import Answers
 from proofmark.measuring.mixed import Mixed
-from proofmark.measuring.window import Apart, Compute, foo_time_declared, run_window, share_memory
+from proofmark.measuring.window import (
+    FOO_TIME_EXPECTED,
+    Apart,
+    Compute,
+    foo_time_declared,
+    run_window,
+    share_memory,
+)
 from proofmark.monitoring.contention import ContentionMeter
 from proofmark.process.log_level import LOGGER
 from proofmark.process.threads import one_thread
@@ -199,7 +206,7 @@ class Timing:
         if result.reused_memory:
             bench.accuse(self._name, "answers in the memory of its previous answer")
         if fault := result.foo_fault(declared=foo_time_declared(self._compute) is not None):
-            bench.accuse(self._name, f"{fault} in timed round {number}; expected 0.0")
+            bench.accuse(self._name, f"{fault} in timed round {number}; {FOO_TIME_EXPECTED}")
 
     def _log(
         self, number: int, result: TimedRound, contention: Contention, values: Mapping[str, float | None]
