@@ -42,7 +42,7 @@ def read_rooms(text: str, where: str) -> Rooms:
     try:
         return Rooms.model_validate(parse(text, where) or {})
     except ValidationError as error:
-        raise ConfigurationError(problems_of(error, where)) from None
+        raise ConfigurationError(problems_of(error, where, model=Rooms)) from None
 
 
 def _covers(pattern: str, path: str) -> bool:

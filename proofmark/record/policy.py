@@ -156,4 +156,4 @@ def _made(values: Mapping[str, Any], where: str) -> Policy:
     try:
         return Policy.model_validate_json(json.dumps(values))  # as JSON: a list will do for a tuple
     except ValidationError as error:
-        raise ConfigurationError(problems_of(error, where)) from None
+        raise ConfigurationError(problems_of(error, where, model=Policy)) from None

@@ -246,7 +246,7 @@ def _read(model: type[LayerType], path: Path) -> LayerType:
     try:
         return model.model_validate(load_mapping(path, path.parent))
     except ValidationError as error:
-        raise ConfigurationError(problems_of(error, str(path))) from None
+        raise ConfigurationError(problems_of(error, str(path), model=model)) from None
 
 
 def _settings(layers: list[tuple[Path, dict[str, Any]]], problems: list[Problem]) -> dict[str, Setting]:
@@ -263,7 +263,7 @@ def _settings(layers: list[tuple[Path, dict[str, Any]]], problems: list[Problem]
                 else:
                     settings[key] = Setting.model_validate(settings[key].model_dump() | {"value": value})
             except ValidationError as error:
-                problems += problems_of(error, str(path), f"configurations.{key}")
+                problems += problems_of(error, str(path), f"configurations.{key}", Setting)
     return settings
 
 
@@ -273,5 +273,5 @@ def _parameters(
     try:
         return kind.model_validate(values)
     except ValidationError as error:
-        problems += problems_of(error, str(path), "parameters")
+        problems += problems_of(error, str(path), "parameters", kind)
         return None

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
 
 from proofmark.errors import ConfigurationError, Problem
 from proofmark.literal import literal
+from proofmark.names import hint
 from proofmark.rules.strict_yaml import load_mapping
 
 M = TypeVar("M", bound=BaseModel)
@@ -28,17 +30,19 @@ def load_model(path: Path, model: type[M], root: Path | None = None) -> M:
     try:
         return model.model_validate_json(json.dumps(values))  # as JSON: a list will do for a tuple
     except ValidationError as error:
-        raise ConfigurationError(problems_of(error, str(path))) from None
+        raise ConfigurationError(problems_of(error, str(path), model=model)) from None
 
 
-def problems_of(error: ValidationError, where: str, prefix: str = "") -> list[Problem]:
-    """Each complaint of pydantic as a problem with its key."""
+def problems_of(
+    error: ValidationError, where: str, prefix: str = "", model: type[BaseModel] | None = None
+) -> list[Problem]:
+    """Each complaint of pydantic as a problem with its key; of a `model`, with the key that may be meant."""
     problems = []
     for detail in error.errors():
         key = ".".join([prefix, *map(str, detail["loc"])]) if prefix else ".".join(map(str, detail["loc"]))
         message = detail["msg"].removeprefix("Value error, ")
         if detail["type"] == "extra_forbidden":
-            message = "unknown key"
+            message = f"unknown key{hint(str(detail['loc'][-1]), _known(model, detail['loc']))}"
         elif detail["type"] == "missing":
             message = "is required and missing"
         elif detail["type"] != "value_error":
@@ -46,3 +50,18 @@ def problems_of(error: ValidationError, where: str, prefix: str = "") -> list[Pr
         problems.append(Problem(where, key.strip("."), message))
     more = len(problems) - MOST
     return problems[:MOST] + ([Problem(where, "", f"and {more} problems more")] if more > 0 else [])
+
+
+def _known(model: type[BaseModel] | None, place: Sequence[int | str]) -> list[str]:
+    """The keys that there are beside one: none where its model isn't known."""
+    for part in place[:-1]:
+        if model is not None and part in model.model_fields:  # else it is an index, or a key of a mapping
+            model = _within(model.model_fields[str(part)].annotation)
+    return [field.alias or name for name, field in model.model_fields.items()] if model is not None else []
+
+
+def _within(annotation: Any) -> type[BaseModel] | None:
+    """The first model of a type: that of a list's elements, say, or of a mapping's values."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    return next((model for inner in get_args(annotation) if (model := _within(inner)) is not None), None)

@@ -51,7 +51,7 @@ def load_expected(path: Path) -> tuple[Expected, ...]:
     try:
         entries = _UnsupportedFile.model_validate(load_mapping(path, path.parent)).unsupported
     except ValidationError as error:
-        raise ConfigurationError(problems_of(error, str(path))) from None
+        raise ConfigurationError(problems_of(error, str(path), model=_UnsupportedFile)) from None
     places = [entry.place for entry in entries]
     twice = [key for key, place in _keyed(places) if places.count(place) > 1]
     if twice:

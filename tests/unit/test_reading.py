@@ -213,7 +213,7 @@ class TestCaseFile:
     @pytest.mark.parametrize(
         "change, key, told",
         [
-            (("parameters:", "parametres:"), "parametres", "unknown key"),
+            (("parameters:", "parametres:"), "parametres", "unknown key; did you mean 'parameters'?"),
             (("target: 0.9", "target: high"), "parameters.target", "high"),
             (("target: 0.9", "target: .nan"), "profiles.embedded.parameters.target", "finite"),
             (("metric: top1, ", ""), "parameters.metric", "missing"),
@@ -284,6 +284,20 @@ class TestChips:
     def test_twice_is_refused(self, tmp_path: Path) -> None:
         with pytest.raises(ConfigurationError, match="more than once"):
             load_chips(written(tmp_path / "chips.yaml", CHIP + CHIP.partition("\n")[2]))
+
+    @pytest.mark.parametrize(
+        "change, told",
+        [
+            ("memory_bandwith: 1e9", "chips.0.memory_bandwith: unknown key; did you mean 'memory_bandwidth'?"),
+            ("peaks: {fp32: {achievble: 1}}", "chips.0.peaks.fp32.achievble: unknown key; did you mean 'achievable'?"),
+            ("zebra: 1", "chips.0.zebra: unknown key"),
+        ],
+    )
+    def test_a_misspelt_key_is_told_what_it_may_mean(self, tmp_path: Path, change: str, told: str) -> None:
+        given = f"chips:\n- {{name: A, match: a, {change}}}\n"
+        with pytest.raises(ConfigurationError) as caught:
+            load_chips(written(tmp_path / "chips.yaml", given))
+        assert any(str(problem).endswith(told) for problem in caught.value.problems), caught.value
 
     @pytest.mark.parametrize("path", sorted((ROOT / "vendors").glob("*/chips.yaml")), ids=lambda p: p.parent.name)
     def test_shipped(self, path: Path) -> None:

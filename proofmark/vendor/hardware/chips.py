@@ -89,7 +89,7 @@ def load_chips(path: Path) -> tuple[ChipEntry, ...]:
     try:
         chips = _ChipsFile.model_validate(load_mapping(path, path.parent)).chips
     except ValidationError as error:
-        raise ConfigurationError(problems_of(error, str(path))) from None
+        raise ConfigurationError(problems_of(error, str(path), model=_ChipsFile)) from None
     twice = _doubled([chip.name for chip in chips]) + _doubled([chip.match for chip in chips])
     if twice:
         raise ConfigurationError([Problem(str(path), name, "is there more than once") for name in twice])

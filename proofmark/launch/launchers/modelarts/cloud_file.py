@@ -236,7 +236,7 @@ def load_cloud(path: Path) -> Cloud:
     try:
         cloud = Cloud.model_validate_json(json.dumps(kept))  # as JSON: a list will do for a tuple
     except ValidationError as error:
-        raise ConfigurationError([*problems, *problems_of(error, where)]) from None
+        raise ConfigurationError([*problems, *problems_of(error, where, model=Cloud)]) from None
     if cloud.boot_name and not (path.parent / cloud.boot_name).is_file():
         problems.append(Problem(where, "boot_file", f"no such file: {path.parent / cloud.boot_name}"))
     if cloud.ca_file is not None:
