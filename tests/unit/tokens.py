@@ -132,3 +132,4 @@ if __name__ == "__main__":
         if rank == 0:
             save_file(weights | {"losses": torch.tensor(losses, dtype=torch.float64)}, folder / "weights.safetensors")
     dist.destroy_process_group()
+    os._exit(0)  # the interpreter's own end may abort over threads of torch, as for proofmark.training.ranks.rank
