@@ -21,7 +21,10 @@ from pathlib import Path
 from proofmark.inference.case import InferenceParameters
 from proofmark.inference.engine.engines import Engines
 from proofmark.inference.steps.pipeline import Pipeline
-from proofmark.record.events import EventLog, read_events
+from proofmark.inference.timing.rounds import full_batches
+from proofmark.measuring.fresh_pace import excused, fresh_pace
+from proofmark.record.events import Event, EventLog, read_events
+from proofmark.record.parts import Check
 from proofmark.rules.case_file import load_case_file
 from proofmark.rules.config import HostSettings, resolve
 from proofmark.rules.legality import OverrideLayer
@@ -88,7 +91,13 @@ def _held(engine: Engine, seconds: float, runs: int) -> tuple[list[str], list[st
                 raise RuntimeError(f"{'/'.join(engine)}: step {step}: {outcome['reason']}")
         pipeline.engines.close()
         log.close()
-        return _told(log.path, "dishonest"), _told(log.path, "disturbed"), list(_figures(log.path))
+        accused, disturbed = _told(log.path, "dishonest"), _told(log.path, "disturbed")
+        figures = list(_figures(log.path))
+        for check, excuses in _fresh(log.path):
+            accused += [] if check.passed else [f"{check.name}: {check.meaning}"]
+            disturbed += excuses
+            figures.append((check.name, check.figure or 0.0))
+        return accused, disturbed, figures
 
 
 def _pipeline(engine: Engine, seconds: float, folder: Path, log: EventLog) -> Pipeline:
@@ -114,6 +123,20 @@ def _figures(path: Path) -> Iterator[tuple[str, float]]:
     for event in read_events(path):
         if event["event"] == "check" and event["figure"] is not None:
             yield event["name"], event["figure"]
+
+
+def _fresh(path: Path) -> Iterator[tuple[Check, list[str]]]:
+    """Of each run the check that the session makes of its rounds, and what excuses it."""
+    rounds: list[Event] = []
+    for event in read_events(path):
+        if event["event"] == "repeated":
+            rounds.clear()
+        elif event["event"] == "round" and event["of"] == "engine":
+            rounds.append(event)
+        elif event["event"] == "memory" and rounds:  # that ends a run
+            if (check := fresh_pace([full_batches(timed) for timed in rounds])) is not None:
+                yield excused(check, max((timed.get("contention") or {}).get("others", 0.0) for timed in rounds))
+            rounds.clear()
 
 
 if __name__ == "__main__":
