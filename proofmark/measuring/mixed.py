@@ -6,8 +6,7 @@ the round, and scored: every sample is.
 
 Each place is drawn by itself, so that no other tells of it: what comes after a fresh batch is as likely fresh as any.
 The referee's work for one lies before the call that comes before it, and after its own, and so before fresh ones as
-often as before others: none is slower for the referee's sake. The first is the data's always, and no measure of those:
-it is cold.
+often as before others: none is slower for the referee's sake.
 
 Where batches lie in an engine's sight before they are asked about, fresh ones don't: one that works ahead of the clock
 has none of them ready, and is slower when they come.
@@ -83,15 +82,15 @@ class Mixed:
         batches, each = len(full), sum(tensor.nbytes for tensor in first)
         wanted = max(batches // SHARE, min(batches // SHARE_OF_FEW, FEW))
         count = min(max(1, wanted), MOST, max(1, HELD // max(1, each)), batches // 2)
-        later = [place for place in full if place]
-        self._fresh = self._drawn(later, count)
-        others = [place for place in later if place not in self._fresh]
+        places = [place for place in full if place or self._size > 1]  # of one sample nothing new can be made
+        self._fresh = self._drawn(places, count)
+        others = [place for place in places if place not in self._fresh]
         self._watched = set(self._chance.sample(others, min(max(0, count), len(others))))
-        self._made: list[torch.Tensor] | None = None
+        self._noted: dict[int, Noted] = {}
+        self._made = self._new(0, first, first) if 0 in self._fresh else None
         self._last: deque[list[torch.Tensor]] = deque(maxlen=2)
         self._position = -1
         self._answered = -1
-        self._noted: dict[int, Noted] = {}
         self.spent_ns = 0
 
     def _drawn(self, places: list[int], count: int) -> set[int]:
@@ -121,7 +120,7 @@ class Mixed:
             self._make_next(inputs)
             self.spent_ns += time.perf_counter_ns() - begun
             yield (self._place(given) if self._place is not None and given is inputs else given), targets
-            if not self._position and self.rest_size:  # the first is the data's always
+            if not self._position and self.rest_size:
                 begun = time.perf_counter_ns()
                 self.rest = [tensor[: self.rest_size].clone() for tensor in inputs], targets[: self.rest_size].clone()
                 self.spent_ns += time.perf_counter_ns() - begun
@@ -145,13 +144,16 @@ class Mixed:
         """The batch after this one, of this one and the one before, if it is to be fresh."""
         if len(inputs[0]) == self._size:
             self._last.append(inputs)
-        if self._position + 1 not in self._fresh or not self._last:
-            return
+        if self._position + 1 in self._fresh and self._last:
+            self._made = self._new(self._position + 1, self._last[-1], self._last[0])
+
+    def _new(self, position: int, left: list[torch.Tensor], right: list[torch.Tensor]) -> list[torch.Tensor]:
+        """A fresh batch for that place, of two of the data."""
         shift = self._chance.randint(1, max(1, self._size - 1))
-        left, right = self._last[-1], self._last[0]
         made = splice(left, right, self._chance.uniform(0.25, 0.75), shift)
-        self._made = [new.pin_memory() if old.is_pinned() else new for new, old in zip(made, left, strict=True)]
-        self._note(self._position + 1, self._made)
+        made = [new.pin_memory() if old.is_pinned() else new for new, old in zip(made, left, strict=True)]
+        self._note(position, made)
+        return made
 
     def _note(self, position: int, given: list[torch.Tensor]) -> None:
         """Keep rows of what is given there."""

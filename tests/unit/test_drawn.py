@@ -162,11 +162,12 @@ def test_right_before_a_fresh_batch_nothing_is_done(monkeypatch: pytest.MonkeyPa
     loader = Counted(ITEMS, SIZE)
     mixed = Mixed(loader, full(loader), next(iter(loader))[0])
     mixed._watched = set()
+    done.clear()  # for the first: before the round
     spliced_at = []
     for number, _ in enumerate(mixed):
         spliced_at += [number] * len(done)
         done.clear()
-    assert {place + 1 for place in spliced_at} == mixed._fresh
+    assert {place + 1 for place in spliced_at} == mixed._fresh - {0}
 
 
 def test_no_place_tells_of_another() -> None:
@@ -175,9 +176,9 @@ def test_no_place_tells_of_another() -> None:
     places, first = full(loader), next(iter(loader))[0]
     rounds = [Mixed(loader, places, first)._fresh for _ in range(2000)]
     often = [sum(place in drawn for drawn in rounds) / 2000 for place in places]
-    assert not often[0] and all(each == pytest.approx(8 / 23, abs=0.06) for each in often[1:])
+    assert all(each == pytest.approx(1 / 3, abs=0.06) for each in often), "the first as well"
     followed = [place + 1 in drawn for drawn in rounds for place in drawn if place < places[-1]]
-    assert sum(followed) / len(followed) == pytest.approx(8 / 23, abs=0.03)
+    assert sum(followed) / len(followed) == pytest.approx(1 / 3, abs=0.03)
 
 
 @pytest.mark.parametrize("items, passes", [(12, 1), (9, 1), (5, 2), (4, 3), (403, 1)])
@@ -200,7 +201,7 @@ def test_where_they_come_nobody_can_know() -> None:
     assert len(set(drawn)) == 3 and all(max(each) > 500 and len(each) < 1.5 * MOST for each in drawn)
 
 
-@pytest.mark.parametrize("items, most", [(4, 0), (8, 1), (12, 1), (3, 0)])
+@pytest.mark.parametrize("items, most", [(4, 0), (8, 1), (12, 2), (3, 0)])
 def test_a_small_data_set_has_few(items: int, most: int) -> None:
     loader = Counted(items, SIZE)
     mixed = Mixed(loader, full(loader), next(iter(loader))[0])

@@ -112,6 +112,21 @@ def test_an_engine_that_has_learnt_the_data_has_none(timed: Timed) -> None:
         many(rounds, times=100)
 
 
+def test_a_rounds_first_batch_is_no_safer_to_know_by_heart_than_others(timed: Timed) -> None:
+    """A round of a slow engine has three, and it sees where one begins."""
+    begins = [False]
+
+    def engine(inputs: list[torch.Tensor]) -> Answer:
+        if not begins[0] or any(row.numpy().tobytes() not in timed.known for row in inputs[0]):
+            time.sleep(0.01)
+        begins[0] = False
+        return timed.honest(inputs)
+
+    vars(engine)["rest"] = lambda: begins.__setitem__(0, True)
+    with pytest.raises(StepError, match=r"fails 'no slower when fresh'"):
+        many(ShortRounds(timed.bench, engine), times=200)
+
+
 def test_without_a_model_the_score_of_all_rounds_tells(timed: Timed) -> None:
     rounds = timed.rounds(timed.constant, reference=False)
     timed.turned = True

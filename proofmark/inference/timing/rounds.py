@@ -36,14 +36,12 @@ def round_of(event: Event) -> Round:
 
 
 def full_batches(event: Event) -> FreshRound:
-    """The seconds of a `round` event's full batches: fresh ones, and the data's but for the first, which is cold and
-    never fresh, as far as there are others."""
+    """The seconds of a `round` event's full batches: fresh ones, and the data's own."""
     drawn, batch_ns = set(event.get("fresh", ())), event["batch_ns"]
     a_pass = max(1, len(batch_ns) // max(1, event.get("passes", 1)))
     full = [number for number in range(len(batch_ns)) if number % a_pass < event.get("full", a_pass)]
-    fresh, known = [number for number in full if number in drawn], [number for number in full if number not in drawn]
-    known = [number for number in known if number] or known
-    return FreshRound(*([batch_ns[number] / 1e9 for number in numbers] for numbers in (fresh, known)))
+    fresh = [batch_ns[number] / 1e9 for number in full if number in drawn]
+    return FreshRound(fresh, [batch_ns[number] / 1e9 for number in full if number not in drawn])
 
 
 def core_of(rounds: Sequence[Round]) -> Rate:

@@ -36,19 +36,21 @@ class RoundMetric:
     def update(self, outputs: list[torch.Tensor], targets: torch.Tensor, /) -> None:
         """Score a batch as it comes."""
         self.strange.update(self._bench.strange(outputs))
-        start, rest = self._end, 0 if self._end or self._mixed is None else self._mixed.rest_size
-        self._starts.append(start)
+        self._starts.append(self._end)
         self._end += len(targets)
         if self._mixed is not None and self._mixed.takes(outputs):
             self._apart.update(outputs, targets)
-        elif rest:
-            self._score(rest, [output[rest:] for output in outputs], targets[rest:])
         else:
-            self._score(start, outputs, targets)
+            self.add(len(self._starts) - 1, outputs, targets)
 
     def add(self, position: int, outputs: list[torch.Tensor], targets: torch.Tensor) -> None:
-        """Score, after the round, what of the data gave way to a fresh batch there."""
-        self._score(self._starts[position], outputs, targets)
+        """Score a batch of the data's, of those that gave way to a fresh one after the round. The first samples of the
+        first are scored by themselves, if they are a rest."""
+        rest = 0 if position or self._mixed is None else self._mixed.rest_size
+        if rest:
+            self._score(rest, [output[rest:] for output in outputs], targets[rest:])
+        else:
+            self._score(self._starts[position], outputs, targets)
 
     def add_rest(self, outputs: list[torch.Tensor], targets: torch.Tensor) -> None:
         """Score, after the round, the first samples of its first batch, which were asked for in a short one."""
