@@ -75,12 +75,8 @@ EQUIVALENT: dict[str, frozenset[tuple[str, str]]] = {
             ("TOSSES = 20_000", "20000 -> 20001"),
             ("chance = np.random.default_rng(0)", "0 -> 1"),
             (
-                "return float((total >= took * (1 - 1e-9) if longer else total <= took * (1 + 1e-9)).mean())",
+                "return float((total >= took * (1 - 1e-9)).mean())",
                 "total >= took * (1 - 1e-09) -> total > took * (1 - 1e-09)",
-            ),
-            (
-                "return float((total >= took * (1 - 1e-9) if longer else total <= took * (1 + 1e-9)).mean())",
-                "total <= took * (1 + 1e-09) -> total < took * (1 + 1e-09)",
             ),
         }
     ),
