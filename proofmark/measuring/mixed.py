@@ -73,31 +73,34 @@ class Mixed:
         first: list[torch.Tensor],
         place: Place | None = None,
         rest: int = 0,
+        other: list[torch.Tensor] | None = None,
     ) -> None:
-        """`full` are the places of the round's full batches, `first` is the inputs of one; `place`, if there is one,
-        puts batches ahead where the engine sees them; so many samples are a `rest`, to be answered by themselves."""
+        """`full` are the places of the round's full batches; `first` is the inputs of one, `other` those of another: of
+        these two a fresh one is made with which the round begins. `place`, if there is one, puts batches ahead where
+        the engine sees them; so many samples are a `rest`, to be answered by themselves."""
         self._place, self.rest_size = place, rest
         self.rest: tuple[list[torch.Tensor], torch.Tensor] | None = None
         self._loader, self._size, self._chance = loader, len(first[0]), random.SystemRandom()
         batches, each = len(full), sum(tensor.nbytes for tensor in first)
         wanted = max(batches // SHARE, min(batches // SHARE_OF_FEW, FEW))
-        count = min(max(1, wanted), MOST, max(1, HELD // max(1, each)), batches // 2)
-        places = [place for place in full if place or self._size > 1]  # of one sample nothing new can be made
-        self._fresh = self._drawn(places, count)
-        others = [place for place in places if place not in self._fresh]
-        self._watched = set(self._chance.sample(others, min(max(0, count), len(others))))
+        held = max(1, HELD // max(1, each))
+        self._fresh = self._drawn(list(full), min(max(1, wanted), MOST, held, batches // 2), held)
+        others = [place for place in full if place not in self._fresh]
+        count = len(self._fresh)
+        self._watched = set(self._chance.sample(others, min(count, len(others))))
         self._noted: dict[int, Noted] = {}
-        self._made = self._new(0, first, first) if 0 in self._fresh else None
-        self._last: deque[list[torch.Tensor]] = deque(maxlen=2)
+        self._last = deque([first, other or first], maxlen=2)  # the next one may be `first` itself
+        self._pinned = [tensor.is_pinned() for tensor in first]
+        self._made = self._new(0) if 0 in self._fresh else None
         self._position = -1
         self._answered = -1
         self.spent_ns = 0
 
-    def _drawn(self, places: list[int], count: int) -> set[int]:
+    def _drawn(self, places: list[int], count: int, held: int) -> set[int]:
         """About so many of them, each by itself; drawn again where that leaves none of a kind, or takes too many."""
         if not count:
             return set()
-        most = max(1, min(2 * count, len(places) - 1))
+        most = max(1, min(2 * count, held, len(places) - 1))
         while True:
             drawn = {place for place in places if self._chance.random() < count / len(places)}
             if 0 < len(drawn) <= most:
@@ -144,14 +147,15 @@ class Mixed:
         """The batch after this one, of this one and the one before, if it is to be fresh."""
         if len(inputs[0]) == self._size:
             self._last.append(inputs)
-        if self._position + 1 in self._fresh and self._last:
-            self._made = self._new(self._position + 1, self._last[-1], self._last[0])
+        if self._position + 1 in self._fresh:
+            self._made = self._new(self._position + 1)
 
-    def _new(self, position: int, left: list[torch.Tensor], right: list[torch.Tensor]) -> list[torch.Tensor]:
-        """A fresh batch for that place, of two of the data."""
+    def _new(self, position: int) -> list[torch.Tensor]:
+        """A fresh batch for that place, of the last two of the data."""
+        right, left = self._last
         shift = self._chance.randint(1, max(1, self._size - 1))
         made = splice(left, right, self._chance.uniform(0.25, 0.75), shift)
-        made = [new.pin_memory() if old.is_pinned() else new for new, old in zip(made, left, strict=True)]
+        made = [new.pin_memory() if pinned else new for new, pinned in zip(made, self._pinned, strict=True)]
         self._note(position, made)
         return made
 

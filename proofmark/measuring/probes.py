@@ -41,7 +41,7 @@ class Call:
 def splice(one: list[torch.Tensor], other: list[torch.Tensor], share: float, shift: int) -> list[torch.Tensor]:
     """Inputs that nobody has seen: of each row the left part of `one`, the right part of another row of `other`.
 
-    Shapes and types stay; tensors of one dimension are left as they are.
+    Shapes and types stay; tensors with one value to a row are left as they are.
 
     Args:
         share: how much is the left part, 0 to 1.
@@ -51,12 +51,15 @@ def splice(one: list[torch.Tensor], other: list[torch.Tensor], share: float, shi
 
     spliced = []
     for left, right in zip(one, other, strict=True):
-        if left.dim() < 2:
+        axis = next((axis for axis in range(left.dim() - 1, 0, -1) if left.shape[axis] > 1), None)
+        if axis is None:
             spliced.append(left.clone())
             continue
-        middle = min(max(1, round(share * left.shape[-1])), left.shape[-1] - 1)
+        size = left.shape[axis]
+        middle = min(max(1, round(share * size)), size - 1)
         shifted = right[: len(left)].roll(shift, 0)
-        spliced.append(torch.cat([left[..., :middle], shifted[..., middle:]], -1))
+        parts = left.narrow(axis, 0, middle), shifted.narrow(axis, middle, size - middle)
+        spliced.append(torch.cat(parts, axis))
     return spliced
 
 

@@ -38,7 +38,8 @@ def problems_of(
 ) -> list[Problem]:
     """Each complaint of pydantic as a problem with its key; of a `model`, with the key that may be meant."""
     problems = []
-    for detail in error.errors():
+    found = error.errors()
+    for detail in found[:MOST]:
         key = ".".join([prefix, *map(str, detail["loc"])]) if prefix else ".".join(map(str, detail["loc"]))
         message = detail["msg"].removeprefix("Value error, ")
         if detail["type"] == "extra_forbidden":
@@ -48,8 +49,8 @@ def problems_of(
         elif detail["type"] != "value_error":
             message = f"{message}, found {literal(detail['input'])[:80]}"
         problems.append(Problem(where, key.strip("."), message))
-    more = len(problems) - MOST
-    return problems[:MOST] + ([Problem(where, "", f"and {more} problems more")] if more > 0 else [])
+    more = len(found) - MOST
+    return problems + ([Problem(where, "", f"and {more} problems more")] if more > 0 else [])
 
 
 def _known(model: type[BaseModel] | None, place: Sequence[int | str]) -> list[str]:

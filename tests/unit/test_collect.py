@@ -152,7 +152,7 @@ def test_whole_log(log: Path) -> None:
     "quick, kind, told",
     [
         (False, VerdictKind.PASS, ""),
-        (True, VerdictKind.FAIL_HONESTY, "inputs that nobody has seen take it longer (66.7, bound 1.1)"),
+        (True, VerdictKind.FAIL_HONESTY, "inputs that nobody has seen take it longer (2, bound 1.1)"),
     ],
 )
 def test_an_engine_that_is_quicker_on_the_data_is_no_pass(log: Path, quick: bool, kind: VerdictKind, told: str) -> None:

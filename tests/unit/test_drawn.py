@@ -170,6 +170,17 @@ def test_right_before_a_fresh_batch_nothing_is_done(monkeypatch: pytest.MonkeyPa
     assert {place + 1 for place in spliced_at} == mixed._fresh - {0}
 
 
+@pytest.mark.parametrize("batches", [3, 24])
+def test_of_single_samples_fresh_ones_are_none_of_the_data_wherever_they_come(batches: int) -> None:
+    """Of the first there is one batch, and half of it would be the other half's."""
+    loader = Counted(batches, 1)
+    first, other = ([torch.tensor([[sample, sample]]).float()] for sample in (0, 1))
+    for _ in range(20):
+        mixed = Mixed(loader, full(loader), first, other=other)
+        fresh = {number for number, (inputs, _) in enumerate(mixed) if is_fresh(inputs)}
+        assert fresh == mixed._fresh
+
+
 def test_no_place_tells_of_another() -> None:
     """An engine that has seen a fresh batch knows nothing of the next one, so that it can't answer that by heart."""
     loader = Counted(24 * SIZE, SIZE)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ from proofmark.inference.timing.timing import LEAST_BATCHES
 from proofmark.measuring import fresh_pace as module
 from proofmark.measuring.fresh_pace import FRESH_PACE, Round, excused, fresh_pace
 from proofmark.measuring.mixed import FEW, SHARE, SHARE_OF_FEW
+from proofmark.measuring.pace import GRACE
 from proofmark.monitoring.contention import CONTENDED
 
 PAGE = (Path(__file__).parents[2] / "docs" / "honesty.md").read_text(encoding="utf-8")
@@ -88,7 +90,47 @@ def test_a_few_calls_that_were_interrupted_accuse_nobody() -> None:
     fresh = [*honest[0].fresh]
     fresh[:3] = [0.3, 0.3, 0.3]
     check = fresh_pace([Round(fresh, honest[0].known), *honest[1:]])
-    assert check is not None and check.passed and check.figure is not None and check.figure > FRESH_PACE
+    assert check is not None and check.passed and check.figure is not None and check.figure < 1.05
+
+
+def alibi(chance: np.random.Generator) -> list[Round]:
+    """A third is gained on each known batch, and one of them takes as long as ten."""
+    return [Round(each.fresh, [10 * WORK, *each.known[1:]]) for each in rounds(chance, 0.35, NOISE)]
+
+
+def paid_back(chance: np.random.Generator) -> list[Round]:
+    """Nine tenths are gained on each known batch of three rounds, and paid back in a fourth."""
+    made = [each for _ in range(8) for each in rounds(chance, 0.9, NOISE)]
+    return [
+        Round(each.fresh, [4 * WORK for _ in each.known]) if not number % 4 else each
+        for number, each in enumerate(made)
+    ]
+
+
+def slow_round(chance: np.random.Generator) -> list[Round]:
+    """The same, in a round that is slow as a whole."""
+    made = [each for _ in range(8) for each in rounds(chance, 0.9, NOISE)]
+    slow = Round([8 * WORK] * 25, [8 * WORK] * 175)
+    return [slow if not number % 4 else each for number, each in enumerate(made)]
+
+
+@pytest.mark.parametrize("way", [alibi, paid_back, slow_round])
+def test_what_is_gained_is_not_paid_back_elsewhere(way: Callable[[np.random.Generator], list[Round]]) -> None:
+    """A long call would hide all others in a sum, and in what times by chance come to."""
+    for seed in range(5):
+        check = fresh_pace(way(np.random.default_rng(seed)))
+        assert check is not None and not check.passed, check
+
+
+def test_a_round_counts_as_much_as_another_and_a_call_as_two_at_most() -> None:
+    slow, quick = Round([1.0] * 4, [1.0] * 8), Round([0.4] * 4, [0.2] * 4 + [0.001] * 4)
+    check = fresh_pace([slow, quick])
+    unit = 0.2 + GRACE  # the median of the second; a call of it is no longer than two
+    usual = 1.0 + ((0.2 + 0.001) / 2 + GRACE) / unit
+    slow_unit = 1.0 + GRACE
+    assert check is not None and check.figure == pytest.approx((1 / slow_unit + 0.4 / unit) / usual, rel=1e-6)
+    longer = fresh_pace([slow, Round([40.0] * 4, quick.known)])
+    assert longer is not None and longer.figure == pytest.approx((1 / slow_unit + 2) / usual, rel=1e-6)
 
 
 SLOW = Round([0.2] * 10, [0.1] * 30)

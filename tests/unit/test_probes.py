@@ -119,3 +119,11 @@ def test_spliced_inputs_are_new_and_of_the_same_form() -> None:
     (spliced,) = splice([one], [other], 0.5, 1)
     assert spliced.shape == one.shape and spliced.dtype == one.dtype
     assert spliced[1].tolist() == [6, 7, 8, 103, 104, 105]
+
+
+def test_rows_are_spliced_along_the_last_dimension_that_has_two_values() -> None:
+    one, other = torch.arange(12).reshape(3, 4, 1), torch.arange(100, 112).reshape(3, 4, 1)
+    (spliced,) = splice([one], [other], 0.5, 1)
+    assert spliced.shape == one.shape and spliced[1].flatten().tolist() == [4, 5, 102, 103]
+    (alone,) = splice([one[:, :1]], [other[:, :1]], 0.5, 1)
+    assert torch.equal(alone, one[:, :1]), "of one value to a row nothing new can be made"

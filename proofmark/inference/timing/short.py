@@ -70,6 +70,7 @@ class ShortRounds:
         self._items = 0
         self._paces: list[Round] = []
         self._among = self._asked(self._company()) if reference else []
+        self._other = next(full_batches(bench.loader, random.SystemRandom()))
         self._batches = ENOUGH
         gc.collect()
         gc.freeze()  # what is loaded stays: each round begins with a collection, which shall not walk over it
@@ -97,7 +98,8 @@ class ShortRounds:
 
     def _round(self) -> TimedRound:
         bench = self._bench
-        mixed = Mixed(FullBatches(bench.loader, self._batches, len(bench.first[0])), range(self._batches), bench.first)
+        batches = FullBatches(bench.loader, self._batches, len(bench.first[0]))
+        mixed = Mixed(batches, range(self._batches), bench.first, other=self._other)
         beside = not bench.vendor.runs_on_processor
         metric = RoundMetric(bench, mixed)
 

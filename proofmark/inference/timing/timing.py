@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import itertools
 import math
+import random
 import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
@@ -17,6 +18,7 @@ from proofmark.inference.timing.rounds import round_of
 from proofmark.inference.timing.scored import RoundMetric
 from proofmark.measuring.agreement import Answers
 from proofmark.measuring.mixed import Mixed
+from proofmark.measuring.probes import full_batches
 from proofmark.measuring.window import (
     FOO_TIME_EXPECTED,
     Apart,
@@ -64,6 +66,7 @@ class Timing:
         self._beside = not bench.vendor.runs_on_processor
         self._place = compute.place if self._beside and isinstance(compute, Apart) else None
         self._passes = 1
+        self._other: list[torch.Tensor] | None = None
         self.fastest = float("inf")
         self.answers: Answers | None = None
 
@@ -151,9 +154,8 @@ class Timing:
     def _run(self, number: int, rounds: int) -> tuple[TimedRound, Mixed | None, RoundMetric]:
         gc.collect()
         bench = self._bench
-        passes, held = self._passes, self.answers is not None
-        rest = bench.remainder - bench.short
-        mixed = Mixed(bench.loader, bench.full(passes), bench.first, self._place, rest) if held else None
+        passes = self._passes
+        mixed = self._mixed(passes) if self.answers is not None else None
         metric = RoundMetric(bench, mixed, len(bench.loader.dataset) * passes)
         phase, steps = f"{self._name} round {number}/{rounds}", bench.batches(passes)
 
@@ -174,6 +176,13 @@ class Timing:
         for what in sorted(metric.strange):
             bench.accuse(self._name, what)
         return result, mixed, metric
+
+    def _mixed(self, passes: int) -> Mixed:
+        """The data with fresh batches among them."""
+        bench = self._bench
+        self._other = self._other or next(full_batches(bench.loader, random.SystemRandom()))
+        rest = bench.remainder - bench.short
+        return Mixed(bench.loader, bench.full(passes), bench.first, self._place, rest, self._other)
 
     def _settle(self, mixed: Mixed, result: TimedRound, metric: RoundMetric) -> None:
         """Answer and score what gave way to fresh batches, and a short one, and keep the rows that are looked at."""
