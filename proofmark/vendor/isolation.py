@@ -69,6 +69,10 @@ class IsolationSettings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
     network: bool = Field(default=False, description="whether engines need the network; the record says so")
+    unix_sockets: bool = Field(
+        default=False,
+        description="whether ranks on several devices of a host speak over streams in files; they are no wall's then",
+    )
     devices: tuple[Annotated[str, AfterValidator(_is_device)], ...] = Field(
         default=(), description="device files, as /dev/acme*"
     )
@@ -141,12 +145,14 @@ class VendorPlace:
             RuntimeError: this process has several threads already.
         """
         sys.meta_path.insert(0, _Known(self.top))
+        more = self.settings.unix_sockets and wall.unix_sockets == "datagrams"
         return put_on(
             replace(
                 wall,
                 readable=(*self.readable, *map(Path, self.settings.readable), *wall.readable),
                 devices=tuple(self.settings.device_files()),
                 network=self.settings.network,
+                unix_sockets="all" if more else wall.unix_sockets,
             )
         )
 

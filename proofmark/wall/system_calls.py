@@ -6,6 +6,10 @@ import ctypes
 import errno
 import os
 import socket
+from typing import Literal
+
+UnixSockets = Literal["none", "datagrams", "all"]
+"""Sockets between processes of one host."""
 
 LIBRARY = "libseccomp.so.2"
 
@@ -81,13 +85,13 @@ class _Argument(ctypes.Structure):
     ]
 
 
-def restrict(network: bool, sockets_in_files: bool, streams: bool = False) -> None:
+def restrict(network: bool, unix_sockets: UnixSockets, streams: bool = False) -> None:
     """Refuse this thread, and all that it starts, those calls; calls of another architecture end it.
 
     Args:
         network: whether sockets of the Internet stay.
         streams: whether TCP's alone do, which Landlock knows.
-        sockets_in_files: whether those stay that have a place in the file system, behind which a daemon may listen
+        unix_sockets: which of those stay that may have a place in the file system, behind which a daemon may listen
             (Landlock knows none of them). Pairs of sockets without a name always stay.
 
     Raises:
@@ -108,7 +112,9 @@ def restrict(network: bool, sockets_in_files: bool, streams: bool = False) -> No
         rules.refuse(name, errno.EPERM, _Argument(0, NOT_EQUAL, process))
         rules.refuse(name, errno.EPERM, _Argument(1, NOT_EQUAL, 0))
     kept = {socket.AF_INET, socket.AF_INET6, socket.AF_NETLINK} if network or streams else set()
-    kept |= {socket.AF_UNIX} if sockets_in_files else set()
+    kept |= {socket.AF_UNIX} if unix_sockets != "none" else set()
+    if unix_sockets == "datagrams":
+        _leave_kind(rules, socket.AF_UNIX, socket.SOCK_DGRAM)
     if streams and not network:
         _leave_streams(rules)
     for family in range(FAMILIES):
@@ -122,15 +128,20 @@ def _leave_streams(rules: _Filter) -> None:
     """Of the Internet's sockets TCP's, and the kernel's own answers on what interfaces there are."""
     for family in (socket.AF_INET, socket.AF_INET6):
         of_it = _Argument(0, EQUAL, family)
-        for kind in range(KINDS + 1):
-            if kind != socket.SOCK_STREAM:
-                rules.refuse("socket", errno.EACCES, of_it, _Argument(1, MASKED, KINDS, kind))
+        _leave_kind(rules, family, socket.SOCK_STREAM)
         for protocol in range(1, socket.IPPROTO_TCP):
             rules.refuse("socket", errno.EACCES, of_it, _Argument(2, EQUAL, protocol))
         rules.refuse("socket", errno.EACCES, of_it, _Argument(2, GREATER, socket.IPPROTO_TCP))
     rules.refuse("socket", errno.EACCES, _Argument(0, EQUAL, socket.AF_NETLINK), _Argument(2, NOT_EQUAL, 0))
     for name, flags in SENDS.items():
         rules.refuse(name, errno.EACCES, _Argument(flags, MASKED, FASTOPEN, FASTOPEN))
+
+
+def _leave_kind(rules: _Filter, family: int, kept: int) -> None:
+    """Of a family's sockets those of one kind."""
+    for kind in range(KINDS + 1):
+        if kind != kept:
+            rules.refuse("socket", errno.EACCES, _Argument(0, EQUAL, family), _Argument(1, MASKED, KINDS, kind))
 
 
 class _Filter:

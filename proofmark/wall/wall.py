@@ -15,10 +15,18 @@ from typing import Literal
 
 from proofmark.wall import landlock, privileges, python, system_calls
 from proofmark.wall.isolation import Isolation, Network
+from proofmark.wall.system_calls import UnixSockets
 
 SIGNALS, TCP, TRUNCATION = 6, 4, 3
 """Versions of Landlock before which it knows nothing of them."""
 
+
+OPEN: dict[UnixSockets, list[str]] = {
+    "none": [],
+    "datagrams": ["datagrams: what takes them at a file or a name, as a system's log does, can be sent some"],
+    "all": ["sockets in files: every daemon that listens at one can be spoken to, as processes here speak so"],
+}
+"""What is not closed, by the sockets between processes that are left."""
 
 PRINTED = (1, 2)
 """Descriptors of what a process prints."""
@@ -37,9 +45,9 @@ class Wall:
         network: whether it may use that.
         streams: whether it may use TCP: "own" to listen at a port of the kernel's choice, and connect to nobody (a
             process group of one needs that), "all" to connect as well, to be one of several ranks.
-        sockets_in_files: whether it may use sockets that lie in the file system (a loader's processes need some).
-            Any daemon of its user's may listen at one: that is no wall.
-        abstract_sockets: whether it may use those of others that lie nowhere (ranks on devices of one host may).
+        unix_sockets: those between processes of one host that it may use beside pairs without a name: "datagrams", as
+            ranks on devices of one host need (NCCL hands descriptors on so), or "all". Any daemon of its user's may
+            listen at a stream that lies in a file: with "all" there is no wall.
         shared_memory: whether it may make some under a name of its own choice, and use others' whose name it knows.
         hidden: what it must not see, whatever the others say: tried, and a gap where it can be seen.
         largest_file: bytes that a file which it writes may have.
@@ -51,8 +59,7 @@ class Wall:
     devices: tuple[Path, ...] = ()
     network: bool = False
     streams: Literal["none", "own", "all"] = "none"
-    sockets_in_files: bool = False
-    abstract_sockets: bool = False
+    unix_sockets: UnixSockets = "none"
     shared_memory: bool = False
     hidden: tuple[Path, ...] = ()
     largest_file: int = privileges.LARGEST_FILE
@@ -73,15 +80,14 @@ def put_on(wall: Wall) -> Isolation:
     version, without = _close_files(wall, devices)
     gaps += without
     try:
-        system_calls.restrict(wall.network, wall.sockets_in_files, wall.streams != "none")
+        system_calls.restrict(wall.network, wall.unix_sockets, wall.streams != "none")
     except OSError as error:
         gaps.append(f"network, modes and owners of files, keys: no filter of system calls: {error.strerror or error}")
     outside = _outside(wall)
     gaps += outside
-    if wall.sockets_in_files:
-        gaps.append("sockets in files: every daemon that listens at one can be spoken to, as processes here speak so")
+    gaps += OPEN[wall.unix_sockets]
     network = _network(wall, version)
-    holds = version and network != "open" and not outside and not wall.sockets_in_files
+    holds = version and network != "open" and not outside and wall.unix_sockets != "all"
     return Isolation(
         kind="wall" if holds else "process",
         landlock=version,
@@ -117,12 +123,12 @@ def _close_files(wall: Wall, devices: Collection[Path]) -> tuple[int, list[str]]
     rules |= {
         path.parent: landlock.Access.REMOVE_DIR | rules.get(path.parent, landlock.NOTHING) for path in wall.writable
     }
-    sockets = landlock.Access.MAKE_SOCK if wall.sockets_in_files else landlock.NOTHING
+    sockets = landlock.Access.MAKE_SOCK if wall.unix_sockets == "all" else landlock.NOTHING
     rules |= dict.fromkeys(wall.writable, landlock.WRITE | sockets)
     rules |= {SHARED_MEMORY: landlock.SHARE} if wall.shared_memory else {}
     try:
         tcp = wall.network or wall.streams == "all"
-        version = landlock.restrict(rules, tcp, wall.streams == "own", wall.abstract_sockets)
+        version = landlock.restrict(rules, tcp, wall.streams == "own", wall.unix_sockets != "none")
     except OSError as error:
         return 0, [f"files, signals, memory of other processes: no Landlock: {_why(error)}"]
     gaps = [f"signals to other processes: Landlock {version} knows nothing of them"] if version < SIGNALS else []

@@ -84,6 +84,13 @@ def test_an_honest_one_trains_behind_it_and_leaves_its_weights(tmp_path: Path) -
     assert not (node / "own0").exists()
 
 
+@pytest.mark.parametrize("nproc", [1, 2])
+def test_workers_that_load_are_outside_of_it(tmp_path: Path, nproc: int) -> None:
+    end = ended(process(tmp_path, epochs=2, nproc=nproc, configured={"num_workers": 1}))
+    assert (end["status"], end["reason"], end["isolation"]["kind"]) == ("finished", None, "wall")
+    assert end["epochs"][-1]["accuracy"] > end["epochs"][0]["accuracy"]
+
+
 def test_a_vendors_own_steps_at_a_lower_precision(tmp_path: Path) -> None:
     """A trial is adapted as a training is, and in what its layers computed is seen."""
     vendors, folder = vendors_with(tmp_path, HONEST), tmp_path / "search"

@@ -14,6 +14,7 @@ from proofmark.training.record import TrainingRecord
 from proofmark.vendor.hardware.machine import usable_cores
 from tests.e2e.conftest import House, Ran, clean, one_line_answer
 from tests.reports.xunit2 import ended, properties, suites
+from tests.unit.test_wall import behind, has_landlock
 
 
 def kind(record: TrainingRecord) -> str:
@@ -217,6 +218,7 @@ def test_ways_to_train_on_two_processes(house: House, settings: dict[str, Any]) 
     record = ran.training("1x2")
     assert kind(record) == "PASS", ran.output
     assert {override.key for override in record.overrides} == set(settings)
+    assert record.isolation["ranks"].kind == "wall" or not has_landlock()
     assert all(
         rank.communication and (rank.communication.share is None) == bool(rank.communication.reason)
         for rank in record.runs[0].ranks
@@ -258,6 +260,40 @@ def test_the_standard_profile_needs_data(house: House) -> None:
     house.root.joinpath("host.yaml").write_text("CASES: {'tiny:pytorch:x:1:1:1': nowhere}\n")
     told = "host.yaml: CASES: tiny:pytorch:x:1:1:1: no such directory: "
     one_line_answer(house.run(*standard, "--host-config", "host.yaml", vendor="cpu", suite="training"), told)
+
+
+LOOKS = """
+import os
+
+from suites.training import test_tiny
+
+
+class TestLooks(test_tiny.TestTiny):
+    def build_dataset(self, config, split):
+        assert os.listdir(config.host.data_dir) == ["labels"]
+        return super().build_dataset(config, split)
+
+    def create_model(self, config):
+        if "noderank0" in os.environ.get("HOME", ""):  # a rank
+            print("a rank sees", os.listdir(config.host.data_dir))
+        return super().create_model(config)
+"""
+
+
+@behind
+def test_a_rank_sees_no_data_set(house: House) -> None:
+    """Who loads for it does."""
+    suite, data = house.root / "suites/training", house.root / "data"
+    data.mkdir()
+    (data / "labels").touch()
+    standard = "  standard:\n    parameters: {target: 0.9, flops: 480, max_epoch: 1}\n"
+    (suite / "looks.yaml").write_text((suite / "tiny.yaml").read_text() + standard)
+    (suite / "test_looks.py").write_text(LOOKS)
+    options = ("-k", "TestLooks and 1x1", "--profile", "standard", "--data-dir", str(data))
+    ran = house.run(*options, vendor="cpu", suite="training")
+    record = TrainingRecord.load(ran.run_dir / "training" / "looks" / "1x1" / "record.json")
+    assert kind(record) == "ERROR" and record.runs[0].failure is not None
+    assert f"PermissionError: [Errno 13] Permission denied: '{data}'" in record.runs[0].failure.cause
 
 
 def test_a_broken_file_of_a_scale_ends_the_session_before_anything_runs(house: House) -> None:

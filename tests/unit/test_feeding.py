@@ -21,7 +21,7 @@ from proofmark.errors import StepError
 from proofmark.record.parts import Identity
 from proofmark.rules.config import EffectiveConfig
 from proofmark.training.examined import HandedOut
-from proofmark.training.feeding import feeder, words
+from proofmark.training.feeding import shelf, words
 from proofmark.training.feeding.counts import Counts
 from proofmark.training.feeding.fed import Fed
 from proofmark.training.feeding.feeder import Feeder
@@ -146,17 +146,17 @@ def test_what_a_rank_holds_is_not_laid_over() -> None:
 
 
 def test_a_rank_that_gives_nothing_back_gets_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(feeder, "HELD", 3)
+    monkeypatch.setattr(shelf, "HELD", 3)
     pair = Pair(Tokens(), max_epoch=9)
     batches = pair.fed.batches(0, 0)
     held = [next(batches) for _ in range(2 + 3)]
     pair._threads[0].join(10)
     assert "holds 5 batches that it has not given back" in str(pair.raised[0])
-    assert len(held) == 5 <= len(pair.feeder._out) <= 5 + 2
+    assert len(held) == 5 <= len(pair.feeder._shelf._out) <= 5 + 2
 
 
 def test_a_rank_that_gives_them_back_gets_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(feeder, "HELD", 1)
+    monkeypatch.setattr(shelf, "HELD", 1)
     pair = Pair(Tokens(), max_epoch=9)
     wanted, found = list(pair.own.batches(0, 0)), pair.fed.batches(0, 0)
     assert all(equal(next(found), batch) for batch in wanted)

@@ -29,6 +29,7 @@ TOKENS = {"GITHUB_TOKEN": "t1", "CI_JOB_TOKEN": "t2", "AWS_SECRET_ACCESS_KEY": "
     [
         ("network: 1", "network: "),
         ("networks: true", "networks: unknown key"),
+        ("unix_sockets: all", "unix_sockets: "),
         ("devices: [/dev/sda]", "devices.0: '/dev/sda' is the host's own, and no accelerator"),
         ("devices: ['/dev/*']", "devices.0: '/dev/*' is no device"),
         ("devices: ['/dev/../etc/shadow']", "devices.0: '/dev/../etc/shadow' is no device"),

@@ -71,11 +71,15 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
     with contextlib.ExitStack() as stack:
         tcp, udp = (stack.enter_context(socket.socket(*family)) for family in families)
         unix, in_a_file = (stack.enter_context(socket.socket(socket.AF_UNIX)) for _ in range(2))
+        datagrams, letters = (stack.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)) for _ in range(2))
         for one, address in (tcp, ("127.0.0.1", 0)), (udp, ("127.0.0.1", 0)):
             one.bind(address)
         unix.bind(abstract.encode())
         in_a_file.bind(name := f"/tmp/{secrets.token_hex(8)}")
         stack.callback(Path(name).unlink)
+        datagrams.bind(f"{abstract}d".encode())
+        letters.bind(f"{name}d")
+        stack.callback(Path(f"{name}d").unlink)
         for one in (tcp, unix, in_a_file):
             one.listen()
         yield {
@@ -85,6 +89,8 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
             "udp": udp.getsockname(),
             "abstract": abstract,
             "socket": name,
+            "datagrams": f"{abstract}d",
+            "letters": f"{name}d",
             "address": id(root),
         }
 
@@ -119,13 +125,13 @@ def test_only_what_is_asked_for_is_open(place: dict[str, Any]) -> None:
         {
             **place,
             "network": True,
-            "sockets_in_files": True,
+            "unix_sockets": "all",
             "readable": [place["outside"], "/opt/nothing/here"],
             "devices": ["/dev/full", "/dev/nothing0", place["outside"] + "/disk"],
             "only": ["read outside", "write outside", "tcp", "udp", "abstract", "socket in a file", "netlink", "vsock"],
         }
     )
-    opened = {"read outside", "tcp", "udp", "socket in a file", "netlink"}
+    opened = {"read outside", "tcp", "udp", "socket in a file", "abstract", "netlink"}
     assert {name for name, what in tried.items() if what == "done"} == opened, tried
     assert (isolation.network, isolation.devices) == ("asked for", ("/dev/full",))
 
@@ -137,10 +143,11 @@ def test_only_what_is_asked_for_is_open(place: dict[str, Any]) -> None:
         ({"streams": "own"}, {"listen"}, "closed"),
         ({"streams": "all"}, {"listen", "tcp"}, "between ranks"),
         (
-            {"abstract_sockets": True, "sockets_in_files": True},
-            {"abstract", "socket in a file", "make a socket"},
+            {"unix_sockets": "all"},
+            {"abstract", "socket in a file", "make a socket", "abstract datagram", "datagram to a file"},
             "closed",
         ),
+        ({"unix_sockets": "datagrams"}, {"abstract datagram", "datagram to a file"}, "closed"),
         ({"shared_memory": True}, {"shared memory"}, "closed"),
     ],
 )
@@ -148,12 +155,15 @@ def test_ranks_have_what_they_need_to_speak(
     place: dict[str, Any], asked: dict[str, Any], opened: set[str], network: str
 ) -> None:
     tried_here = ["listen", "tcp", "udp", "fast open", "another protocol", "vsock", "abstract", "socket in a file"]
+    tried_here += ["abstract datagram", "datagram to a file", "letters", "raw, in a file"]
     tried_here += ["shared memory", "list shared memory", "read outside", "make a pipe", "make a socket"]
     isolation, tried = behind_a_wall({**place, **asked, "only": tried_here})
     assert {name for name, what in tried.items() if what == "done"} == opened, tried
-    reached = "sockets_in_files" in asked
-    assert (isolation.kind, isolation.network) == ("process" if reached else "wall", network), "a daemon was spoken to"
-    assert [gap.partition(":")[0] for gap in isolation.gaps] == ["sockets in files"] * reached
+    reached = asked.get("unix_sockets")
+    kind = "process" if reached == "all" else "wall"
+    assert (isolation.kind, isolation.network) == (kind, network), "a daemon was spoken to"
+    told = {"all": ["sockets in files"], "datagrams": ["datagrams"], None: []}
+    assert [gap.partition(":")[0] for gap in isolation.gaps] == told[reached]
 
 
 @behind

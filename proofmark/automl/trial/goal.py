@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from proofmark.automl.trial.spec import TrialSpec
     from proofmark.record.events import EventLog
     from proofmark.rules.config import EffectiveConfig
-    from proofmark.training.ranks.loading import RankLoader
+    from proofmark.training.ranks.loading import OnDemand
     from proofmark.training.ranks.model.evaluation import Evaluated
     from proofmark.training.ranks.trainer import Trainer
 
@@ -71,7 +71,7 @@ class BestWeights(Goal):
 
     def ready(self, training: Trainer) -> None:
         """Take on the parent's momentum, and look at the numbers that layers with weights compute in."""
-        training.log.write("evaluated_on", **training.data.validation.dataset.identity.model_dump())
+        training.log.write("evaluated_on", **training.data.validation.identity.model_dump())
         network = unwrapped(training.model)
         if isinstance(network, GraphNetwork):
             set_momentum(network, training.stepper.optimizer, self._inherited)
@@ -142,7 +142,7 @@ class BestWeights(Goal):
             self._dtypes.add(str(output.dtype).removeprefix("torch."))
 
 
-def counted(model: torch.nn.Module, data: RankLoader) -> tuple[int, int]:
+def counted(model: torch.nn.Module, data: OnDemand) -> tuple[int, int]:
     """FLOPs of a forward pass over one image of the data, and of one with its backward pass, a multiply-add as two. A
     copy without values is counted: nothing is computed."""
     from torch.utils.flop_counter import FlopCounterMode

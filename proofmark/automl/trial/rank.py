@@ -7,9 +7,12 @@ on which device. Several are started by torchrun when they may begin.
 from __future__ import annotations
 
 import faulthandler
+import importlib
 import os
+import socket
 import sys
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,10 +27,12 @@ from proofmark.training.logs.rank_log import ISOLATED
 from proofmark.training.ranks.heartbeat import HeartbeatWriter
 from proofmark.training.ranks.walled import close_in, dictated, wall_of_rank
 from proofmark.training.spec import AGENT, EVENTS
+from proofmark.vendor import torch_extensions
 from proofmark.wall.isolation import Isolation
 
 if TYPE_CHECKING:
     from proofmark.automl.trial.work import Prepared
+    from proofmark.training.case import TrainingData
 
 OWN_EVENTS = "PROOFMARK_OWN_EVENTS"
 """Variable with descriptors of the pipes to the ranks' own logs; EVENTS has those to the trial's."""
@@ -42,37 +47,52 @@ def main() -> int:
     keep_freed()
     faulthandler.enable()
     spec, rank = TrialSpec.load(Path(sys.argv[1])), int(os.environ.get("RANK", "0"))
+    ends = _loaded_beside(spec)
     trial_log = EventLog(dictated(EVENTS, rank))
     log = EventLog(dictated(OWN_EVENTS, rank)) if rank else trial_log
     with told(trial_log, rank if spec.nproc > 1 else None) as outcome:
         heartbeat = HeartbeatWriter(spec.folder / f"rank{rank}.heartbeat")
         heartbeat(0, "init")
-        trial_log.write(ISOLATED, isolation=_close_in(spec, rank).model_dump(mode="json"))
-        prepared = _prepared(spec, rank)
+        trial_log.write(ISOLATED, isolation=_close_in(spec, rank, loads=not ends).model_dump(mode="json"))
+        prepared = _prepared(spec, rank, ends)
         if rank == 0:
             prepared.identify(trial_log)
         prepared.compute(rank, log, heartbeat, _deadline() if spec.nproc > 1 else _told_to_begin())
     return outcome.code
 
 
-def _close_in(spec: TrialSpec, rank: int) -> Isolation:
-    """A rank alone has no process group."""
-    config = EffectiveConfig.from_dict(spec.config)
-    wall = wall_of_rank(spec.backend, spec.nproc, spec.nproc, config.num_workers)
+def _loaded_beside(spec: TrialSpec) -> list[socket.socket]:
+    """Where to ask for what it trains on, and is evaluated on, if worker processes load that."""
+    config = EffectiveConfig.from_dict(spec.training().config)
+    if not config.num_workers:
+        return []
+    from proofmark.training.feeding.beside import fork_loaders
+    from proofmark.training.ranks.loading import ahead
+
+    def of(split: str) -> Callable[[], TrainingData]:
+        return lambda: getattr(importlib.import_module(spec.case[0]), spec.case[1])().build_dataset(config, split)
+
+    torch_extensions.hold_back()
+    return fork_loaders([of("train"), of(spec.split)], config.num_workers, ahead(config), "batch_size")
+
+
+def _close_in(spec: TrialSpec, rank: int, loads: bool) -> Isolation:
+    """A rank alone has no process group; one that loads its data sees it."""
+    wall = wall_of_rank(spec.backend, spec.nproc, spec.nproc)
     inherited = [Path(spec.parent.folder) / name for name in (WEIGHTS, MOMENTUM)] if spec.parent else []
-    wall = replace(wall, readable=tuple(inherited), streams=wall.streams if spec.nproc > 1 else "none")
+    data_dir = spec.config["host"]["data_dir"]
+    data = [Path(data_dir)] if loads and data_dir else []
+    wall = replace(wall, readable=(*inherited, *data), streams=wall.streams if spec.nproc > 1 else "none")
     return close_in(spec, spec.own_directory(0, rank), wall)
 
 
-def _prepared(spec: TrialSpec, rank: int) -> Prepared:
-    """All that needs no device: of a rank alone, while another trial may train, which goes first. Workers that load
-    data would keep a low priority."""
+def _prepared(spec: TrialSpec, rank: int, ends: Sequence[socket.socket]) -> Prepared:
+    """All that needs no device: of a rank alone, while another trial may train, which goes first."""
     from proofmark.automl.trial.work import Prepared
     from proofmark.process.threads import in_the_background
 
-    workers = EffectiveConfig.from_dict(spec.config).num_workers
-    yields = spec.ahead and spec.nproc == 1 and not workers
-    return in_the_background(lambda: Prepared.of(spec, rank)) if yields else Prepared.of(spec, rank)
+    yields = spec.ahead and spec.nproc == 1
+    return in_the_background(lambda: Prepared.of(spec, rank, ends)) if yields else Prepared.of(spec, rank, ends)
 
 
 def _deadline() -> int | None:

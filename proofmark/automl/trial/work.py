@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import socket
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,8 +18,9 @@ from proofmark.measuring.precision import use_tf32
 from proofmark.process.wall_clock import now
 from proofmark.record.events import EventLog
 from proofmark.rules.config import EffectiveConfig
+from proofmark.training.feeding.fed import Requested
 from proofmark.training.ranks.heartbeat import HeartbeatWriter
-from proofmark.training.ranks.loading import Data
+from proofmark.training.ranks.loading import Data, Planned, ahead, plan_of
 from proofmark.training.ranks.model.own import Fresh, make_fresh
 from proofmark.training.ranks.model.strategy import Place
 from proofmark.training.ranks.trainer import Trainer
@@ -40,8 +43,13 @@ class Prepared:
     counted: tuple[int, int]
 
     @classmethod
-    def of(cls, spec: TrialSpec, rank: int) -> Prepared:
+    def of(cls, spec: TrialSpec, rank: int, ends: Sequence[socket.socket] = ()) -> Prepared:
         """Network, weights and data of a rank.
+
+        Args:
+            spec: the trial's.
+            rank: which one.
+            ends: where to ask for what it trains on, and is evaluated on; none: it loads that itself.
 
         Raises:
             ConfigurationError: the network is none.
@@ -52,12 +60,17 @@ class Prepared:
         case = TrialCase(getattr(importlib.import_module(spec.case[0]), spec.case[1])(), spec)
         fresh = make_fresh(case, config, spec.seed)
         pin = spec.accelerated and bool(spec.epochs)
-        data = Data.of(case, config, pin, rank, spec.nproc, spec.seed)
+        if ends:
+            train, evaluated = (Requested(end, ahead(config), pin) for end in ends)
+            order = plan_of(train.items, config, spec.nproc, spec.seed)
+            data = Data(Planned(train, order, rank, config.max_epoch), evaluated)
+        else:
+            data = Data.of(case, config, pin, rank, spec.nproc, spec.seed)
         return cls(spec, training, config, case, fresh, data, counted(fresh.model, data.validation))
 
     def identify(self, log: EventLog) -> None:
         """Say which data it has, while no vendor's code could."""
-        train, evaluated = self.data.train.identity, self.data.validation.dataset.identity
+        train, evaluated = self.data.train.identity, self.data.validation.identity
         log.write("data", train=train.sha256, evaluated=evaluated.sha256)
 
     def compute(self, rank: int, log: EventLog, heartbeat: HeartbeatWriter, deadline: int | None) -> None:

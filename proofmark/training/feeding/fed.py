@@ -29,54 +29,32 @@ RIGHTS = socket.CMSG_SPACE(4)
 """Bytes of what comes beside a message: a descriptor."""
 
 
-class Fed:
-    """Takes batches where they lie. A slot goes back when the tensors in it are gone.
+class Supply:
+    """Batches as another process lays them, taken where they lie. A slot goes back when the tensors in it are gone.
 
     Args:
         feeder: to speak with it.
-        config: the training's.
-        world: how many ranks there are.
-        seed: of the training.
+        ahead: batches that it lays ahead, and that are pinned so.
         pin: copy batches to pinned memory, ahead of time.
 
     Attributes:
         identity: of the data.
-        order: in which its samples come.
+        items: samples that it has.
 
     Raises:
         StepError: the data is not there, or not as expected.
     """
 
-    def __init__(
-        self, feeder: socket.socket, config: EffectiveConfig, world: int, seed: int, pin: bool = False
-    ) -> None:
-        self._feeder, self._pin = feeder, pin
-        self._ahead = ahead(config)
+    def __init__(self, feeder: socket.socket, ahead: int, pin: bool) -> None:
+        self._feeder, self._ahead, self._pin = feeder, ahead, pin
         self._slots: dict[int, Slot] = {}
         self._done = deque[int]()
-        identity, items = json.loads(self._heard(words.HELLO)[1:])
+        identity, self.items = json.loads(self._heard(words.HELLO)[1:])
         self.identity = Identity.model_validate(identity)
-        self.order = plan_of(items, config, world, seed)
 
-    def sample(self) -> Batch:
-        """The first sample of the data, alone; it counts for nothing.
-
-        Raises:
-            StepError: it can't be read.
-        """
-        self._say(bytes([words.SAMPLE]))
-        inputs, targets = self._taken(self._laid())
-        return [each.clone() for each in inputs], targets.clone()
-
-    def batches(self, epoch: int, first: int) -> Iterator[Batch]:
-        """This rank's micro-batches from there on. To be called once.
-
-        Raises:
-            StepError: a sample can't be read.
-        """
-        self._say(words.BEGIN_FORM.pack(words.BEGIN, epoch, first))
-        source = _in_a_thread(self._pinned, self._ahead) if self._pin else self._laid
-        return iter(lambda: self._taken(source()), None)
+    def _source(self) -> Callable[[], Batch]:
+        """Where batches come from, one a call. To be called once."""
+        return _in_a_thread(self._pinned, self._ahead) if self._pin else self._laid
 
     def _taken(self, batch: Batch) -> Batch:
         """Say that it is, and which slots are free by now."""
@@ -126,6 +104,71 @@ class Fed:
             self._slots[number] = Slot(number, size, descriptor)
         finally:
             os.close(descriptor)
+
+
+class Fed(Supply):
+    """What a rank trains on: its share of the plan.
+
+    Args: as of `Supply`, and
+        config: the training's.
+        world: how many ranks there are.
+        seed: of the training.
+
+    Attributes:
+        order: in which its samples come.
+    """
+
+    def __init__(
+        self, feeder: socket.socket, config: EffectiveConfig, world: int, seed: int, pin: bool = False
+    ) -> None:
+        super().__init__(feeder, ahead(config), pin)
+        self.order = plan_of(self.items, config, world, seed)
+
+    def sample(self) -> Batch:
+        """The first sample of the data, alone; it counts for nothing.
+
+        Raises:
+            StepError: it can't be read.
+        """
+        self._say(bytes([words.SAMPLE]))
+        inputs, targets = self._taken(self._laid())
+        return [each.clone() for each in inputs], targets.clone()
+
+    def batches(self, epoch: int, first: int) -> Iterator[Batch]:
+        """This rank's micro-batches from there on. To be called once.
+
+        Raises:
+            StepError: a sample can't be read.
+        """
+        self._say(words.BEGIN_FORM.pack(words.BEGIN, epoch, first))
+        source = self._source()
+        return iter(lambda: self._taken(source()), None)
+
+
+class Requested(Supply):
+    """Batches of a rank's choice, as it is evaluated on."""
+
+    _next: Callable[[], Batch] | None = None
+    _to_come = 0
+
+    def load(self, lists: list[list[int]], epoch: int = 0) -> Iterator[Batch]:
+        """One pass; begin it when the one before has ended or is given up.
+
+        Raises:
+            StepError: a sample can't be read.
+        """
+        self._next = self._next or self._source()
+        for _ in range(self._to_come):
+            self._taken(self._next())
+        text = json.dumps([epoch, lists]).encode()
+        self._say(words.REQUEST_FORM.pack(words.REQUEST, len(text)))
+        for start in range(0, len(text), words.LONGEST):
+            self._say(text[start : start + words.LONGEST])
+        self._to_come = len(lists)
+        while self._to_come:
+            batch = self._taken(self._next())
+            self._to_come -= 1
+            yield batch
 
 
 def _in_a_thread(load: Callable[[], Batch], count: int) -> Callable[[], Batch]:

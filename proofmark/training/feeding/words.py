@@ -5,6 +5,7 @@ Batches never cross here: they lie in slots of shared memory.
 
 from __future__ import annotations
 
+import json
 import struct
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -12,12 +13,18 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import torch
 
+    from proofmark.record.parts import Identity
+
 HELLO, SLOT, LAID, FAILED = b"hslf"
 """The first byte of what the feeder says: which data it has (JSON), a new slot, a batch in one, why there is no more
 (text)."""
 
 SAMPLE, BEGIN, TAKEN = b"abt"
 """Of what the rank says: that it wants one sample, from where it trains, and that it takes the next batch."""
+
+REQUEST = ord("r")
+"""That it wants a pass over batches of its choice: an epoch and lists of samples' numbers (JSON), which follow in
+messages of their own."""
 
 LONGEST = 1 << 16
 """Bytes of a message."""
@@ -31,10 +38,21 @@ LAID_FORM = struct.Struct("<BxxxIQ")
 BEGIN_FORM = struct.Struct("<BxxxIQ")
 """Epoch, and global batch in it."""
 
+REQUEST_FORM = struct.Struct("<BxxxI")
+"""Bytes of what follows."""
+
+LONGEST_REQUEST = 1 << 28
+"""Bytes of a request: some thirty million samples."""
+
 TAKEN_FORM = struct.Struct("<Bxxx")
 """The numbers of slots that the rank is done with follow."""
 
 NUMBER = struct.Struct("<I")
+
+
+def hello(identity: Identity, items: int) -> bytes:
+    """The first message of all."""
+    return bytes([HELLO]) + json.dumps([identity.model_dump(mode="json"), items]).encode()
 
 
 def channels_first(tensors: Sequence[torch.Tensor]) -> tuple[list[torch.Tensor], int]:

@@ -25,7 +25,7 @@ from proofmark.process.own_directory import remove
 from proofmark.process.quota import Quota
 from proofmark.process.warm.main import THREADS
 from proofmark.record.events import EventLog
-from proofmark.training.node.agent_forks import ALONE, fork_ranks
+from proofmark.training.node.agent_forks import ALONE, Ends, fork_ranks
 from proofmark.training.node.feeders import Feeders
 from proofmark.training.node.node_monitor import NodeMonitor
 from proofmark.training.node.rank_results import leave_results
@@ -42,7 +42,7 @@ WAITING = ("torch/distributed/", "torch/nn/parallel/", "torch/autograd/graph.py"
 LENIENCY = {"checkpoint": 10.0}
 """How much more silence than elsewhere is no hang: a checkpoint waits for a disk."""
 
-FED = ("init", "data")
+FED = ("init", "data", "evaluation")
 """Phases in which a rank may wait for the process that loads its data."""
 
 ELSEWHERE = 5.0
@@ -57,7 +57,7 @@ def main() -> int:
     spec, node = TrainingSpec.load(Path(sys.argv[1])), int(sys.argv[2])
     os.environ |= {AGENT: str(os.getpid()), **(given := referee_environment_of(spec.config["host"]))}
     let_pass([THREADS, *given])
-    ends: dict[int, int] = {}
+    ends: Ends = {}
     watch = Watch(spec, node, fork_ranks(declared_of(spec.config["host"]), ends))
     os.environ.setdefault(THREADS, _share(spec))  # now: what ranks are forked from computes as this process does
     fed = watch.feeders.start(Path(sys.argv[1]), ends)

@@ -13,6 +13,9 @@ from proofmark.errors import StepError
 from proofmark.process.warm.modules import fork_module, split_off
 from proofmark.process.warm.process import Forked
 
+Ends = MutableMapping[int, tuple[int, ...]]
+"""By rank, descriptors that it alone gets."""
+
 ALONE = ("--standalone", "--local-addr", "127.0.0.1", "--log-dir", os.devnull)
 """Of torchrun's command line on a machine by itself. Ranks have logs of their own: it would leave a folder in /tmp."""
 
@@ -29,7 +32,7 @@ IMPORTED = (
 """What an agent and each of its ranks import."""
 
 
-def fork_ranks(declared: Mapping[str, str], ends: MutableMapping[int, int] | None = None) -> Mapping[int, int]:
+def fork_ranks(declared: Mapping[str, str], ends: Ends | None = None) -> Mapping[int, int]:
     """Import what ranks need, and have torchrun fork them: gives the process of each rank that it has started by now.
 
     The environment that they share is that of this process, and what the vendor declared, which this process is not
@@ -40,8 +43,7 @@ def fork_ranks(declared: Mapping[str, str], ends: MutableMapping[int, int] | Non
 
     Args:
         declared: variables.
-        ends: by rank, a descriptor that it alone gets, whose number follows its arguments; it may be filled later. None
-            where they get none.
+        ends: their numbers follow a rank's arguments; it may be filled later. None where ranks get none.
 
     Raises:
         StepError: torchrun starts them otherwise, and they can't be given that.
@@ -78,7 +80,7 @@ def _know_callers_at_once() -> None:
 def _begin(
     declared: Mapping[str, str],
     started: dict[int, int],
-    ends: MutableMapping[int, int],
+    ends: Ends,
     args: Sequence[str],
     env: Mapping[str, str],
     stdout: Any = None,
@@ -88,7 +90,7 @@ def _begin(
     """`Popen` as torchrun calls it for `python -u -m MODULE ...`, which begins a session; `started` gets its id, and it
     what `ends` has for it."""
     env, rank = {**env, **declared}, int(env.get("RANK", -1))
-    passed = [ends.pop(rank)] if rank in ends else []
+    passed = ends.pop(rank, ())
     plain = others == {"start_new_session": True} and stdout is stderr is None
     forked = None
     if plain and tuple(args[:3]) == (sys.executable, "-u", "-m"):

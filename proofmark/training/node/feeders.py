@@ -11,7 +11,7 @@ import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Iterable, Mapping, MutableMapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from proofmark.process.child import cause_of_death
@@ -21,6 +21,7 @@ from proofmark.process.warm.modules import start_module
 from proofmark.process.warm.process import Forked
 from proofmark.record.events import EventLog
 from proofmark.training.feeding.counts import Counts
+from proofmark.training.node.agent_forks import Ends
 
 MODULE = "proofmark.training.feeding.feeder"
 
@@ -56,12 +57,13 @@ class Feeders:
         self._so_far: dict[int, int] = {}
         self._ending = threading.Lock()
 
-    def start(self, spec: Path, ends: MutableMapping[int, int]) -> bool:
+    def start(self, spec: Path, ends: Ends) -> bool:
         """Start them; whether all could be. Of one that could not, why is written down.
 
         Args:
             spec: path of the training's.
-            ends: gets, by rank, the descriptor by which it speaks with its own.
+            ends: gets, by rank, the descriptors by which it speaks with its own: of what it trains on, and for what it
+                is evaluated on.
         """
         for rank, output in self._outputs.items():
             try:
@@ -72,14 +74,14 @@ class Feeders:
                 return False
         return True
 
-    def _start(self, rank: int, output: int, spec: Path, ends: MutableMapping[int, int]) -> None:
-        its, ranks = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    def _start(self, rank: int, output: int, spec: Path, ends: Ends) -> None:
+        (its, ranks), (requests, asking) = (socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET) for _ in range(2))
         page, own = Counts.make(), {**OWN, "RANK": str(rank)}
         environment = begun_with({}, own, home=tempfile.gettempdir())  # the agent's own
-        with its:
-            passed = [its.fileno(), page]
+        with its, requests:
+            passed = [its.fileno(), page, requests.fileno()]
             self._running[rank] = start_module(MODULE, [str(spec), str(rank)], passed, output, environment)
-        self._counts[rank], ends[rank] = Counts(page), ranks.detach()
+        self._counts[rank], ends[rank] = Counts(page), (ranks.detach(), asking.detach())
 
     def wait(self) -> None:
         """Training has not begun, as far as ranks say: take note of what they have taken. It is held against them once

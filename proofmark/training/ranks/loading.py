@@ -36,6 +36,21 @@ class Feed(Protocol):
         """This rank's micro-batches of all epochs, from a global batch of one on. To be called once."""
 
 
+class OnDemand(Protocol):
+    """Data of which batches are loaded as they are asked for."""
+
+    @property
+    def identity(self) -> Identity:
+        """Of the data."""
+
+    @property
+    def items(self) -> int:
+        """Samples that it has."""
+
+    def load(self, lists: list[list[int]], epoch: int = 0) -> Iterator[Batch]:
+        """Batches of the samples with these numbers, in order: one pass."""
+
+
 @dataclass(frozen=True)
 class Data:
     """What a rank trains on, and what it is evaluated on.
@@ -45,7 +60,7 @@ class Data:
     """
 
     train: Feed
-    validation: RankLoader
+    validation: OnDemand
 
     @classmethod
     def of(
@@ -56,23 +71,22 @@ class Data:
         Raises:
             StepError: the data is not there, or not as expected.
         """
-        return cls.fed(Planned.of(case, config, rank, world, seed, pin), case, config, pin)
-
-    @classmethod
-    def fed(cls, train: Feed, case: TrainingCase, config: EffectiveConfig, pin: bool) -> Data:
-        """A case's data, of which this process loads what is evaluated on.
-
-        Raises:
-            StepError: the data is not there, or not as expected.
-        """
-        return cls(train, RankLoader(case.build_dataset(config, "validation"), config.num_workers, pin, ahead(config)))
+        validation = RankLoader(case.build_dataset(config, "validation"), config.num_workers, pin, ahead(config))
+        return cls(Planned.of(case, config, rank, world, seed, pin), validation)
 
 
 class Planned:
-    """A rank's share of the plan, loaded by this process and the workers that it has."""
+    """A rank's share of the plan, loaded as it says.
 
-    def __init__(self, loader: RankLoader, order: GlobalBatches, rank: int, epochs: int) -> None:
-        self.identity, self.order = loader.dataset.identity, order
+    Args:
+        loader: of the data.
+        order: in which its samples come.
+        rank: whose share.
+        epochs: that there are.
+    """
+
+    def __init__(self, loader: OnDemand, order: GlobalBatches, rank: int, epochs: int) -> None:
+        self.identity, self.order = loader.identity, order
         self._loader, self._rank, self._epochs = loader, rank, epochs
 
     @classmethod
@@ -94,7 +108,8 @@ class Planned:
         Raises:
             StepError: it can't be read.
         """
-        return next(RankLoader(self._loader.dataset, workers=0).load([[0]]))
+        (batch,) = self._loader.load([[0]])
+        return batch
 
     def batches(self, epoch: int, first: int) -> Iterator[Batch]:
         """This rank's micro-batches of all epochs, from a global batch of one on.
@@ -148,6 +163,16 @@ class RankLoader:
         )
         iter(self._loader)  # a pass over nothing starts the workers
 
+    @property
+    def identity(self) -> Identity:
+        """Of the data."""
+        return self.dataset.identity
+
+    @property
+    def items(self) -> int:
+        """Samples that it has."""
+        return len(self.dataset)
+
     def load(self, lists: list[list[int]], epoch: int = 0) -> Iterator[Batch]:
         """One pass; begin it when the one before has ended or is given up.
 
@@ -174,7 +199,10 @@ class _AtEpoch:
     def __getitems__(self, wanted: tuple[int, list[int]]) -> Batch | StepError:
         epoch, indices = wanted
         self._dataset.epoch = epoch
-        return self._dataset.__getitems__(indices)
+        try:
+            return self._dataset.__getitems__(indices)
+        except StepError as error:  # torch would tell of a worker and its traceback first
+            return error
 
 
 def _as_is(batch: Any) -> Any:

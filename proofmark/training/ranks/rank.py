@@ -1,4 +1,4 @@
-"""One rank: `python -m proofmark.training.ranks.rank SPEC NODE FEEDER_FD`, started by torchrun."""
+"""One rank: `python -m proofmark.training.ranks.rank SPEC NODE FEEDER_FD REQUESTS_FD`, started by torchrun."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def main() -> None:
 
 def _close_in(spec: TrainingSpec, config: EffectiveConfig, own: Path) -> Isolation:
     """With what a training needs beside: its checkpoints."""
-    wall = wall_of_rank(spec.backend, spec.nnodes * spec.nproc, spec.nproc, config.num_workers)
+    wall = wall_of_rank(spec.backend, spec.nnodes * spec.nproc, spec.nproc)
     kept = [spec.checkpoint_directory] if config.checkpoint_steps else []
     for directory in kept:
         directory.mkdir(parents=True, exist_ok=True)
@@ -76,9 +76,9 @@ def _train(spec: TrainingSpec, rank: int, log: EventLog, heartbeat: HeartbeatWri
     import torch.distributed as dist
 
     from proofmark.measuring.precision import use_tf32
-    from proofmark.training.feeding.fed import Fed
+    from proofmark.training.feeding.fed import Fed, Requested
     from proofmark.training.outside.left import leave_weights
-    from proofmark.training.ranks.loading import Data
+    from proofmark.training.ranks.loading import Data, ahead
     from proofmark.training.ranks.model.own import make_fresh
     from proofmark.training.ranks.model.strategy import Place
     from proofmark.training.ranks.trainer import Trainer
@@ -96,9 +96,10 @@ def _train(spec: TrainingSpec, rank: int, log: EventLog, heartbeat: HeartbeatWri
         torch.accelerator.set_device_index(local_rank)
     use_tf32(config.precision == "tf32")
     world, pin = spec.nnodes * spec.nproc, device.type != "cpu"
-    feeder = socket.socket(fileno=int(sys.argv[3]))
-    feeder.set_inheritable(False)
-    data = Data.fed(Fed(feeder, config, world, spec.seed, pin), case, config, pin)
+    feeder, requests = (socket.socket(fileno=int(number)) for number in sys.argv[3:5])
+    for end in (feeder, requests):
+        end.set_inheritable(False)
+    data = Data(Fed(feeder, config, world, spec.seed, pin), Requested(requests, ahead(config), pin))
     alone: dict[str, Any] = {}
     if world == 1:  # it needs to meet nobody
         alone = {"store": dist.HashStore(), "rank": 0, "world_size": 1}  # type: ignore[attr-defined]

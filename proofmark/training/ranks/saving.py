@@ -85,6 +85,6 @@ class Saving:
 
 def _identity(config: EffectiveConfig, spec: TrainingSpec, data: Data, place: Place) -> dict[str, Any]:
     """What a checkpoint must agree in with the run that goes on from it."""
-    identities = {"train data": data.train.identity, "validation data": data.validation.dataset.identity}
+    identities = {"train data": data.train.identity, "validation data": data.validation.identity}
     digests = {name: identity.sha256 for name, identity in identities.items()}
     return {"config": config.hash, "seed": spec.seed, "world": place.world, **digests}

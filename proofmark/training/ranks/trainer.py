@@ -138,8 +138,8 @@ class Trainer:
     def _build(self) -> None:
         """Model, optimizer, and where training goes on from."""
         config, place, seed = self.config, self.place, self._spec.seed
-        validation = self.data.validation.dataset
-        self.log.write("dataset", **self.data.train.identity.model_dump(), validation_items=len(validation))
+        items = self.data.validation.items
+        self.log.write("dataset", **self.data.train.identity.model_dump(), validation_items=items)
         model = self.model
         self.log.write("model", parameters=sum(parameter.numel() for parameter in model.parameters()))
         self.log.write("adapted", steps=self.adapted)

@@ -30,27 +30,25 @@ def dictated(variable: str, local_rank: int) -> Path:
     return Path(f"/proc/{os.environ[AGENT]}/fd/{os.environ[variable].split(',')[local_rank]}")
 
 
-def wall_of_rank(backend: str, world: int, beside: int, loaders: int) -> Wall:
-    """What a rank needs to speak to others, and to its own loader's processes; its network is for more than one.
+def wall_of_rank(backend: str, world: int, beside: int) -> Wall:
+    """What a rank needs to speak to others; its network is for more than one.
 
     Args:
         backend: of its process group.
         world: how many ranks there are.
         beside: how many of them on its host.
-        loaders: processes that load its data.
     """
     devices = beside > 1 and backend != GLOO
     return Wall(
         streams="own" if world == 1 and backend == GLOO else "all",
-        sockets_in_files=loaders > 0 or devices,
-        abstract_sockets=devices,
-        shared_memory=loaders > 0 or devices,
+        unix_sockets="datagrams" if devices else "none",
+        shared_memory=devices,
     )
 
 
 def close_in(spec: RunSpec, own: Path, wall: Wall) -> Isolation:
-    """Import the case, and close this process in, if it is to be: it reads the case's code and data, and writes its own
-    directory.
+    """Import the case, and close this process in, if it is to be: it reads the case's code, and the weights to begin
+    with, and writes its own directory. The data it sees where the wall lets it, and nowhere else.
 
     Args:
         spec: what is run.
@@ -77,12 +75,15 @@ def close_in(spec: RunSpec, own: Path, wall: Wall) -> Isolation:
     is_alone()  # what it asks with ends the threads that an import has left
     os.environ.update(dict.fromkeys(COMPILED, str(own / "compiled")))
     code = map(Path, sys.modules[module.partition(".")[0]].__path__)
-    data = (Path(host[name]) for name in ("data_dir", "weights") if host[name])
+    weights, data = ([Path(host[name])] if host[name] else [] for name in ("weights", "data_dir"))
+    readable = (*code, *weights, *wall.readable)
+    others = (host["cache_dir"], spec.directory, spec.vendors_dir)
+    unseen = (each for each in data if not any(each.is_relative_to(place) for place in readable))
     wall = replace(
         wall,
-        readable=(*code, *data, *wall.readable),
+        readable=readable,
         writable=(own, temporary, *wall.writable),
-        hidden=tuple(map(Path, (host["cache_dir"], spec.directory, spec.vendors_dir))),
+        hidden=(*map(Path, others), *unseen),
     )
     isolation = VendorPlace.of(spec.vendor, Path(spec.vendors_dir)).enter(wall)
     torch_extensions.load()

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from proofmark.rules.aims import Aim
     from proofmark.rules.config import EffectiveConfig
     from proofmark.training.case import TrainingCase
-    from proofmark.training.ranks.loading import RankLoader
+    from proofmark.training.ranks.loading import OnDemand
 
 Autocast = Callable[[], AbstractContextManager[Any]]
 
@@ -64,7 +64,7 @@ def evaluate(
     model: torch.nn.Module,
     case: TrainingCase,
     config: EffectiveConfig,
-    validation: RankLoader,
+    validation: OnDemand,
     place: Place,
     autocast: Autocast,
     alive: Callable[[], None],
@@ -83,7 +83,7 @@ def evaluate(
         StepError: the metric raised something, or has not the values that the case names.
     """
     scoring = Scoring.of(case, config)
-    lists, count = evaluation_batches(len(validation.dataset), config.eval_batch_size, place.rank, place.world)
+    lists, count = evaluation_batches(validation.items, config.eval_batch_size, place.rank, place.world)
     with torch.no_grad():
         for number, batch in enumerate(validation.load(lists)):
             alive()
@@ -95,7 +95,7 @@ def evaluate(
             for *outputs, wanted in parts:
                 scoring.update(outputs, wanted)
     alive()
-    return _evaluated(scoring, len(validation.dataset), place)
+    return _evaluated(scoring, validation.items, place)
 
 
 def _evaluated(scoring: Scoring, samples: int, place: Place) -> Evaluated:

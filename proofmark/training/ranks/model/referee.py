@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from proofmark.record.events import EventLog
     from proofmark.rules.config import EffectiveConfig
     from proofmark.training.case import TrainingCase
-    from proofmark.training.ranks.loading import RankLoader
+    from proofmark.training.ranks.loading import OnDemand
     from proofmark.training.ranks.model.own import Fresh
 
 ANSWERS = {"fp32": 0.005, "tf32": 0.1, "fp16": 0.1, "bf16": 0.5}
@@ -55,7 +55,7 @@ class Referee:
         self,
         case: TrainingCase,
         config: EffectiveConfig,
-        validation: RankLoader,
+        validation: OnDemand,
         place: Place,
         fresh: Fresh,
         adapted: bool,
@@ -148,7 +148,7 @@ class Referee:
         """Both models' answers to some of the data, at the weights of the vendor's."""
         own = own_model(self._case, self._config, self._place, named_weights(model))
         trained = unwrapped(model).eval()
-        items = len(self._validation.dataset)
+        items = self._validation.items
         lists, _ = evaluation_batches(items, self._config.eval_batch_size, self._place.rank, self._place.world)
         sizes = {len(indices) for indices in lists}  # those that it was just evaluated with: none is compiled anew
         chosen = random.SystemRandom().sample(range(items), min(sizes - {1} or sizes))
