@@ -27,9 +27,9 @@ USABLE = ("/dev/null", "/dev/zero", "/dev/full")
 
 def imported() -> tuple[Path, ...]:
     """The source of what this process has imported from elsewhere: torch's compiler reads that of what it compiles."""
-    files = {getattr(module, "__file__", None) for module in list(sys.modules.values())}
+    files = [getattr(module, "__file__", None) for module in list(sys.modules.values())]
     places = tuple(f"{place}/" for place in needed())
-    sources = (file for file in files if isinstance(file, str) and file.endswith(".py"))
+    sources = {file for file in files if isinstance(file, str) and file.endswith(".py")}
     return tuple(Path(file) for file in sorted(sources) if not file.startswith(places))
 
 

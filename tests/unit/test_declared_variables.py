@@ -80,7 +80,7 @@ def test_a_rank_has_them_forked_or_begun(can_be_forked: bool, monkeypatch: pytes
     monkeypatch.setattr(agent_forks, "fork_module", given_to(forked, seen, "forked"))
 
     def begin(arguments: list[str], env: dict[str, str], **others: Any) -> Any:
-        assert others["pass_fds"] == [end] and arguments[-1] == str(end)
+        assert others["pass_fds"] == (end,) and arguments[-1] == str(end)
         seen["begun"] = env
         return SimpleNamespace(pid=8)
 
@@ -88,9 +88,9 @@ def test_a_rank_has_them_forked_or_begun(can_be_forked: bool, monkeypatch: pytes
     arguments = [agent_forks.sys.executable, "-u", "-m", "rank"]
     started: dict[int, int] = {}
     end, other = os.pipe()
-    ends = {0: end, 1: other}
+    ends: dict[int, tuple[int, ...]] = {0: (end,), 1: (other,)}
     agent_forks._begin(DECLARED, started, ends, arguments, {"RANK": "0"}, start_new_session=True)
-    assert ends == {1: other} and seen["forked"][2] == (0, 1, 2, end)
+    assert ends == {1: (other,)} and seen["forked"][2] == (0, 1, 2, end)
     os.close(other)
     with pytest.raises(OSError):
         os.close(end)
