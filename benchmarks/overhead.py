@@ -1,10 +1,11 @@
 """`make overhead`: the suite's loop against the tightest hand-written one, in interleaved pairs.
 
-Both run the same ONNX file by the same compiler over the same loader: by hand in this process, the suite's in a process
-of its own behind the wall, as in a run. A ratio is the hand-written loop's time over the suite's: 1 is as good as by
-hand, 0.98 is 2 % slower. Printed: the median over pairs and its quartiles. Of each, the second of two passes counts: in
-the first, cores and caches are still the other's. Then what a call of next to no work takes there and here, at batch 1
-and with 256 images of 224x224, and what a pass takes beyond its calls.
+Both run the same ONNX file by the same compiler over the same loader: by hand in a process of its own, the suite's
+engine in one behind the wall, as in a run. A ratio is the hand-written loop's time over the suite's: 1 is as good as by
+hand, 0.98 is 2 % slower. Printed: the median over several pairs of processes, each the median of its passes, and its
+quartiles: two processes that do the same may be a fifth apart for as long as they live. Of each, the second of two
+passes counts: in the first, cores and caches are still the other's. Then what a call of next to no work takes there and
+here, at batch 1 and with 256 images of 224x224, and what a pass takes beyond its calls.
 """
 
 from __future__ import annotations
@@ -16,12 +17,13 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import torch
 
+from benchmarks.by_hand import FRAMEWORK, ROOT, Times, config_of, hand_written, seeded_model
 from proofmark.case import Loader
-from proofmark.inference.case import InferenceParameters
 from proofmark.inference.engine.engines import Engines
 from proofmark.inference.steps.export import export_onnx
 from proofmark.inference.timing.loop import timed_round
@@ -30,47 +32,33 @@ from proofmark.metric import Mean
 from proofmark.monitoring.monitor import MonitorProcess
 from proofmark.process.memory import keep_freed
 from proofmark.record.events import EventLog
-from proofmark.rules.case_file import load_case_file
-from proofmark.rules.config import EffectiveConfig, HostSettings, resolve
+from proofmark.rules.config import EffectiveConfig
 from proofmark.vendor.registry import FoundVendor, find_vendor
 from suites.inference.test_resnet50 import TestResNet50
 
-ROOT = Path(__file__).resolve().parents[1]
-PAIRS, MONITOR_PAIRS = 21, 51
+PAIRS, MONITOR_PAIRS = 21, 31
 
-Times = tuple[float, float]
-"""(whole, core) seconds of a pass."""
+PROCESSES, PASSES = 5, 3
+"""Pairs of processes, and pairs of passes of each."""
+
+ENGINES = (("cpu", "onnxruntime"), ("intel", "openvino"), FRAMEWORK)
 
 
 def main() -> None:
     """Print one line per ratio."""
     keep_freed()  # as what it is held against does
     case = TestResNet50()
-    config = _config(case, "onnxruntime")
-    loader = case.build_dataloader(config)
-    torch.manual_seed(config.seed)
-    model = case.create_model(config).eval()
+    config = config_of(case, "onnxruntime")
+    loader, model = case.build_dataloader(config), seeded_model(case, config)
     found = find_vendor("cpu", ROOT / "vendors")
     with tempfile.TemporaryDirectory() as folder:
         onnx = Path(folder) / "model.onnx"
         export_onnx(model, next(iter(loader))[0], onnx, case.input_names, case.output_names)
-        engine = found.infer_model("onnxruntime")(config, onnx, None)
-        for vendor, compiler in (("cpu", "onnxruntime"), ("intel", "openvino")):
-            there, its = find_vendor(vendor, ROOT / "vendors"), _config(case, compiler)
-            with _apart(there, its, Path(folder)) as engines:
-                hand = there.infer_model(compiler)(its, onnx, None)
-                _compare(f"{vendor}/{compiler}", case, loader, engines.compiled(onnx, None), hand)
-        with _apart(found, config, Path(folder)) as engines:
-            _compare("framework", case, loader, engines.framework("fp32", model), _bare_torch(model))
+        for vendor, compiler in ENGINES:
+            _compare(vendor, compiler, case, loader, onnx)
         _called(found, config, Path(folder))
-        _monitored(case, loader, engine, Path(folder))
+        _monitored(case, loader, found.infer_model("onnxruntime")(config, onnx, None), Path(folder))
     _added_per_batch(case, loader)
-
-
-def _config(case: TestResNet50, compiler: str) -> EffectiveConfig:
-    folder = ROOT / "suites" / "inference"
-    case_file = load_case_file(folder / "resnet50.yaml", "inference", "embedded", case.common_file, InferenceParameters)
-    return resolve(case_file, "cpu", [], compiler, HostSettings()).config
 
 
 @contextmanager
@@ -84,32 +72,6 @@ def _apart(found: FoundVendor, config: EffectiveConfig, folder: Path) -> Iterato
         engines.close()
 
 
-def _bare_torch(model: torch.nn.Module) -> Compute:
-    @torch.inference_mode()
-    def compute(inputs: list[torch.Tensor]) -> tuple[list[torch.Tensor], float]:
-        return [model(*inputs)], 0.0
-
-    return compute
-
-
-def by_hand(case: TestResNet50, loader: Loader, compute: Compute) -> Times:
-    """Load, compute, evaluate, one after the other, and nothing else; torch's threads as the suite sets them."""
-    core = correct = 0.0
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    begun = time.perf_counter()
-    for inputs, targets in loader:
-        torch.set_num_threads(threads)
-        start = time.perf_counter()
-        outputs, _ = compute(inputs)
-        core += time.perf_counter() - start
-        torch.set_num_threads(1)
-        correct += case.evaluator(outputs, targets)[0]
-    whole = time.perf_counter() - begun
-    torch.set_num_threads(threads)
-    return whole, core
-
-
 def by_suite(case: TestResNet50, loader: Loader, compute: Compute) -> Times:
     """The same by the suite's loop, its events included."""
     with tempfile.TemporaryDirectory() as folder:
@@ -120,18 +82,32 @@ def by_suite(case: TestResNet50, loader: Loader, compute: Compute) -> Times:
     return result.whole_ns / 1e9, result.core_ns / 1e9
 
 
-def _compare(name: str, case: TestResNet50, loader: Loader, suite: Compute, hand: Compute) -> None:
-    def second(run: Callable[[TestResNet50, Loader, Compute], Times], compute: Compute) -> Times:
-        return [run(case, loader, compute) for _ in range(2)][1]
-
-    pairs: list[tuple[Times, Times]] = []
-    for number in range(PAIRS):
-        first_suite = number % 2 == 0
-        one = second(by_suite, suite) if first_suite else second(by_hand, hand)
-        two = second(by_hand, hand) if first_suite else second(by_suite, suite)
-        pairs.append((two, one) if first_suite else (one, two))
+def _compare(vendor: str, compiler: str | None, case: TestResNet50, loader: Loader, onnx: Path) -> None:
+    found, config = find_vendor(vendor, ROOT / "vendors"), config_of(case, compiler)
+    ratios: list[Times] = []
+    for _ in range(PROCESSES):
+        with (
+            hand_written(vendor, compiler, onnx) as hand,
+            tempfile.TemporaryDirectory() as folder,
+            _apart(found, config, Path(folder)) as engines,
+        ):
+            framework = compiler is None
+            there = engines.framework("fp32", seeded_model(case, config)) if framework else engines.compiled(onnx, None)
+            ratios.append(_ratio(hand, partial(by_suite, case, loader, there)))
+    name = f"{vendor}/{compiler or 'framework'}"
     for index, figure in enumerate(("whole", "core")):
-        print(f"{name:18} {figure:6} {quartiles([hand[index] / suite[index] for hand, suite in pairs])}", flush=True)
+        print(f"{name:18} {figure:6} {quartiles([ratio[index] for ratio in ratios])}", flush=True)
+
+
+def _ratio(hand: Callable[[], Times], suite: Callable[[], Times]) -> Times:
+    """Of a pair of processes: the medians over its passes."""
+    pairs: list[tuple[Times, Times]] = []
+    for number in range(PASSES + 1):
+        runs = (hand, suite) if number % 2 else (suite, hand)
+        one, two = ([run() for _ in range(2)][1] for run in runs)
+        pairs.append((one, two) if number % 2 else (two, one))
+    whole, core = (statistics.median(own[index] / its[index] for own, its in pairs[1:]) for index in range(2))
+    return whole, core
 
 
 class _Mean(torch.nn.Module):

@@ -12,7 +12,7 @@ import tempfile
 from importlib.util import find_spec
 from pathlib import Path
 
-from benchmarks.overhead import ROOT
+from benchmarks.by_hand import ROOT
 from proofmark.automl.search.journal import FILE, read_journal
 from proofmark.automl.search.state import State
 from proofmark.automl.trial.spec import LOG

@@ -10,7 +10,7 @@ import time
 from itertools import pairwise
 from pathlib import Path
 
-from benchmarks.overhead import ROOT
+from benchmarks.by_hand import ROOT
 from proofmark.automl.outcome.record import AutoMLRecord, TrialRecord
 from proofmark.errors import UsageError, harmless
 

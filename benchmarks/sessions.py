@@ -10,7 +10,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from benchmarks.overhead import ROOT, quartiles
+from benchmarks.by_hand import ROOT
+from benchmarks.overhead import quartiles
 from proofmark.inference.record import RunRecord
 
 SESSIONS = 3

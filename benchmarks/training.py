@@ -19,7 +19,8 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from benchmarks.overhead import ROOT, quartiles
+from benchmarks.by_hand import ROOT
+from benchmarks.overhead import quartiles
 from proofmark.process.lifetime import heap_left_alone
 from proofmark.process.memory import keep_freed
 from proofmark.process.warm.modules import split_off

@@ -186,6 +186,7 @@ def _in_a_thread(load: Callable[[], Batch], count: int) -> Callable[[], Batch]:
 
     def get() -> Batch:
         if isinstance(found := ready.get(), Exception):
+            ready.put(found)  # who asks again is told again: nothing comes any more
             raise found
         return found
 

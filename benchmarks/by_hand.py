@@ -1,0 +1,96 @@
+"""The tightest hand-written loop, in a process of its own that begins anew, as the suite's engine does: where a
+process's memory lies is chance, may make it a fifth faster than another, and lasts as long as it lives."""
+
+from __future__ import annotations
+
+import multiprocessing
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+
+import torch
+
+from proofmark.case import Loader
+from proofmark.inference.case import InferenceParameters
+from proofmark.measuring.window import Compute
+from proofmark.process.memory import keep_freed
+from proofmark.rules.case_file import load_case_file
+from proofmark.rules.config import EffectiveConfig, HostSettings, resolve
+from proofmark.vendor.registry import find_vendor
+from suites.inference.test_resnet50 import TestResNet50
+
+ROOT = Path(__file__).resolve().parents[1]
+
+Times = tuple[float, float]
+"""(whole, core) seconds of a pass."""
+
+FRAMEWORK = ("cpu", None)
+"""In the place of a vendor and its compiler."""
+
+_made: tuple[TestResNet50, Loader, Compute] | None = None
+
+
+def config_of(case: TestResNet50, compiler: str | None) -> EffectiveConfig:
+    """That of the case on the processor."""
+    folder = ROOT / "suites" / "inference"
+    case_file = load_case_file(folder / "resnet50.yaml", "inference", "embedded", case.common_file, InferenceParameters)
+    return resolve(case_file, "cpu", [], compiler, HostSettings()).config
+
+
+def seeded_model(case: TestResNet50, config: EffectiveConfig) -> torch.nn.Module:
+    """The same in every process."""
+    torch.manual_seed(config.seed)
+    return case.create_model(config).eval()
+
+
+@contextmanager
+def hand_written(vendor: str, compiler: str | None, onnx: Path) -> Iterator[Callable[[], Times]]:
+    """A pass of such a process, which lives as long as this does."""
+    spawn = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(1, mp_context=spawn, initializer=_make, initargs=(vendor, compiler, onnx)) as pool:
+        yield lambda: pool.submit(_pass).result()
+
+
+def _make(vendor: str, compiler: str | None, onnx: Path) -> None:
+    global _made
+    keep_freed()  # as what it is held against does
+    case = TestResNet50()
+    config = config_of(case, compiler)
+    if compiler is None:
+        compute = _bare_torch(seeded_model(case, config))
+    else:
+        compute = find_vendor(vendor, ROOT / "vendors").infer_model(compiler)(config, onnx, None)
+    _made = case, case.build_dataloader(config), compute
+
+
+def _pass() -> Times:
+    assert _made is not None
+    return by_hand(*_made)
+
+
+def _bare_torch(model: torch.nn.Module) -> Compute:
+    @torch.inference_mode()
+    def compute(inputs: list[torch.Tensor]) -> tuple[list[torch.Tensor], float]:
+        return [model(*inputs)], 0.0
+
+    return compute
+
+
+def by_hand(case: TestResNet50, loader: Loader, compute: Compute) -> Times:
+    """Load, compute, evaluate, one after the other, and nothing else; torch's threads as the suite sets them."""
+    core = correct = 0.0
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    begun = time.perf_counter()
+    for inputs, targets in loader:
+        torch.set_num_threads(threads)
+        start = time.perf_counter()
+        outputs, _ = compute(inputs)
+        core += time.perf_counter() - start
+        torch.set_num_threads(1)
+        correct += case.evaluator(outputs, targets)[0]
+    whole = time.perf_counter() - begun
+    torch.set_num_threads(threads)
+    return whole, core
