@@ -29,7 +29,7 @@ class Place:
     shape: tuple[int, ...]
     offset: int
 
-    @property
+    @functools.cached_property
     def numel(self) -> int:
         """How many elements."""
         return math.prod(self.shape)

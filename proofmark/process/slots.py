@@ -124,7 +124,7 @@ def tensors_in(memory: bytearray | mmap.mmap | memoryview, layout: Layout) -> li
         dtype = getattr(torch, place.dtype)
         if place.numel:
             flat = torch.frombuffer(memory, dtype=dtype, count=place.numel, offset=place.offset)
-            tensors.append(flat.view(place.shape))
+            tensors.append(flat if len(place.shape) == 1 else flat.view(place.shape))
         else:
             tensors.append(torch.empty(place.shape, dtype=dtype))
     return tensors
