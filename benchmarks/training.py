@@ -31,11 +31,12 @@ from proofmark.rules.case_file import load_case_file
 from proofmark.rules.config import EffectiveConfig, resolve
 from proofmark.training.case import TrainingCase
 from proofmark.training.feeding.fed import Fed, Requested
+from proofmark.training.feeding.on_request import AHEAD
 from proofmark.training.node.agent_forks import IMPORTED
 from proofmark.training.node.feeders import Feeders
 from proofmark.training.ranks.batches import GlobalBatches
 from proofmark.training.ranks.heartbeat import HeartbeatWriter
-from proofmark.training.ranks.loading import Data, RankLoader, ahead
+from proofmark.training.ranks.loading import Data, RankLoader
 from proofmark.training.ranks.model.strategy import Place
 from proofmark.training.ranks.trainer import Trainer
 from proofmark.training.spec import AGENT, TrainingSpec
@@ -134,7 +135,7 @@ def suite_log(case: TrainingCase, config: EffectiveConfig) -> list[dict[str, Any
         feeders, ends = Feeders({0: 1}, log), dict[int, tuple[int, ...]]()
         feeders.start(directory / "spec.json", ends)
         feeder, requests = (socket.socket(fileno=end) for end in ends[0])
-        data = Data(Fed(feeder, config, 1, spec.seed), Requested(requests, ahead(config), pin=False))
+        data = Data(Fed(feeder, config, 1, spec.seed), Requested(requests, AHEAD, pin=False))
         Trainer(case, data, config, spec, Processor(), PLACE, log, heartbeat).run()
         feeders.end()
         log.close()

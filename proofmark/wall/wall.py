@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
+import glob
 import os
 import socket
 import stat
@@ -27,6 +28,9 @@ OPEN: dict[UnixSockets, list[str]] = {
     "all": ["sockets in files: every daemon that listens at one can be spoken to, as processes here speak so"],
 }
 """What is not closed, by the sockets between processes that are left."""
+
+COMMANDED = ("/run/chrony/chronyd.sock", "/run/wpa_supplicant/*", "/run/hostapd/*")
+"""Where daemons of a system's listen that do what they are told by datagram."""
 
 PRINTED = (1, 2)
 """Descriptors of what a process prints."""
@@ -77,13 +81,14 @@ def put_on(wall: Wall) -> Isolation:
     _let_go({*PRINTED, *wall.kept})
     gaps = privileges.give_up(wall.largest_file)
     devices = tuple(device for device in wall.devices if _is_character_device(device))
+    commanded = [place for pattern in COMMANDED for place in glob.glob(pattern)]
     version, without = _close_files(wall, devices)
     gaps += without
     try:
         system_calls.restrict(wall.network, wall.unix_sockets, wall.streams != "none")
     except OSError as error:
         gaps.append(f"network, modes and owners of files, keys: no filter of system calls: {error.strerror or error}")
-    outside = _outside(wall)
+    outside = _outside(wall) + [f"datagrams: {place} takes orders" for place in commanded if _takes_datagrams(place)]
     gaps += outside
     gaps += OPEN[wall.unix_sockets]
     network = _network(wall, version)
@@ -172,6 +177,15 @@ def _outside(wall: Wall) -> list[str]:
 def _can_be_read(path: Path) -> bool:
     try:
         os.close(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK))
+    except OSError:
+        return False
+    return True
+
+
+def _takes_datagrams(place: str) -> bool:
+    try:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as one:
+            one.connect(place)
     except OSError:
         return False
     return True

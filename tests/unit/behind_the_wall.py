@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from proofmark.wall import landlock, privileges, system_calls
+from proofmark.wall import wall as wall_module
 from proofmark.wall.wall import Wall, put_on
 
 
@@ -246,6 +247,7 @@ def main() -> None:
         shared_memory=orders.get("shared_memory", False),
         largest_file=1 << 20,
     )
+    wall_module.COMMANDED = tuple(orders.get("commanded", ()))
     orders["other"], kept = begin_other()
     orders["descriptor"] = os.open(Path(orders["outside"]) / "left", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     isolation = put_on(wall)

@@ -216,6 +216,15 @@ def test_without_a_checkpoint_a_rank_begins_at_the_beginning(at: tuple[int, int]
     assert not pair.counts.whole and pair.counts.laid == 0
 
 
+@pytest.mark.parametrize("quiet", [lambda end: end.send(b""), lambda end: end.shutdown(socket.SHUT_WR)])
+def test_a_rank_that_is_there_and_says_nothing_has_not_ended(quiet: Callable[[socket.socket], Any]) -> None:
+    pair = Pair(Tokens())
+    next(pair.fed.batches(0, 0))
+    quiet(pair.end)
+    pair._threads[1].join(10)
+    assert any("what is no word" in str(error) for error in pair.raised) and not pair.counts.whole
+
+
 def test_a_rank_cannot_take_what_does_not_lie_there() -> None:
     pair = Pair(Tokens())
     for _ in range(2):

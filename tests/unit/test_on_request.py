@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import array
 import os
 import socket
 import subprocess
@@ -34,10 +34,10 @@ LISTS = [[3, 0, 2], [1], [4, 4]]
 class Served:
     """A rank's end, and who serves it in a thread of this process."""
 
-    def __init__(self, data: Any, ahead: int = 2) -> None:
+    def __init__(self, data: Any) -> None:
         own, self.end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.own = own
-        self.served = OnRequest(RankLoader(data, 0), ahead, own, setting="eval_batch_size")
+        self.served = OnRequest(RankLoader(data, 0), own, 40, setting="eval_batch_size")
         self.raised: list[BaseException] = []
         self.thread = threading.Thread(target=self._run, daemon=True)
         self.thread.start()
@@ -73,9 +73,10 @@ def serve() -> Iterator[Callable[..., Served]]:
         each.own.close()
 
 
-def asked(content: Any) -> tuple[bytes, bytes]:
-    text = content if isinstance(content, bytes) else json.dumps(content).encode()
-    return words.REQUEST_FORM.pack(words.REQUEST, len(text)), text
+def asked(lists: list[list[int]], epoch: int = 0, samples: int | None = None) -> tuple[bytes, bytes]:
+    chosen = [each for of_one in lists for each in of_one]
+    head = words.REQUEST_FORM.pack(words.REQUEST, epoch, len(lists), len(chosen) if samples is None else samples)
+    return head, array.array("I", [*map(len, lists), *chosen]).tobytes()
 
 
 def test_a_rank_gets_what_it_would_have_loaded(serve: Callable[..., Served]) -> None:
@@ -88,9 +89,8 @@ def test_a_rank_gets_what_it_would_have_loaded(serve: Callable[..., Served]) -> 
 
 def test_a_request_may_be_longer_than_a_message(serve: Callable[..., Served], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(words, "LONGEST", 1024)
-    lists = [[i % ITEMS for i in range(3)] for _ in range(300)]
-    found = Requested(serve(Sequences()).end, 2, pin=False)
-    assert sum(len(targets) for _, targets in found.load(lists)) == 900
+    found = Requested(serve(Kept()).end, 2, pin=False)
+    assert sum(len(targets) for _, targets in found.load([[i, i + 1] for i in range(0, 500, 2)])) == 500
 
 
 def test_a_pass_that_was_given_up_is_not_in_the_next_ones_way(serve: Callable[..., Served]) -> None:
@@ -107,12 +107,24 @@ class Epochs(Sequences):
         return [torch.tensor([self.epoch] * len(indices))], torch.tensor(indices)
 
 
+class Kept(Sequences):
+    def __len__(self) -> int:
+        return 500
+
+    def __getitems__(self, indices: list[int]) -> Batch:
+        return [torch.tensor(indices)], torch.tensor(indices)
+
+
+def test_all_targets_may_be_kept(serve: Callable[..., Served]) -> None:
+    """As a metric that is no mean does; and more batches than all words between the two have room for."""
+    found = Requested(serve(Kept()).end, 2, pin=False)
+    kept = [targets for _, targets in found.load([[i] for i in range(500)])]
+    assert [int(each) for each in kept] == list(range(500))
+
+
 def test_a_pass_is_of_an_epoch(serve: Callable[..., Served]) -> None:
     found = Requested(serve(Epochs()).end, 2, pin=False)
     assert [int(next(found.load([[0]], epoch))[0][0]) for epoch in (0, 5, 1)] == [0, 5, 1]
-
-
-NO_LISTS = "Input should be"
 
 
 @pytest.mark.parametrize(
@@ -122,21 +134,21 @@ NO_LISTS = "Input should be"
         ([bytes([words.REQUEST])], "it says what is no word"),
         ([words.TAKEN_FORM.pack(words.TAKEN)], "it takes a batch that is not there"),
         (
-            [words.REQUEST_FORM.pack(words.REQUEST, (1 << 28) + 1)],
-            f"it asks for a pass of {(1 << 28) + 1} bytes; at most {1 << 28} are read",
+            [words.REQUEST_FORM.pack(words.REQUEST, 0, 1, 1 << 30)],
+            f"it asks for a pass over {1 << 30} samples in 1 batches: of {ITEMS}",
         ),
-        (asked([0, [[ITEMS]]]), f"samples that are not there: of {ITEMS}"),
-        (asked([0, [[0], []]]), "a batch of none"),
-        (asked([0, [[-1]]]), "greater than or equal to 0"),
-        (asked([0, [[True]]]), NO_LISTS),
-        (asked([0, [["0"]]]), NO_LISTS),
-        (asked([0, [[0.0]]]), NO_LISTS),
-        (asked([-1, [[0]]]), "greater than or equal to 0"),
-        (asked([0]), "Field required"),
-        (asked({"a": 1}), NO_LISTS),
-        (asked(b"{" * 9), "Invalid JSON"),
-        (asked(b"\xff"), "Invalid JSON"),
-        ([*asked([0, [[0]] * 9]), *asked([0, [[0]]])], "it asks for a pass while another one lasts"),
+        (
+            [words.REQUEST_FORM.pack(words.REQUEST, 0, 1 << 30, 1)],
+            f"it asks for a pass over 1 samples in {1 << 30} batches: of {ITEMS}",
+        ),
+        (asked([[ITEMS]]), "samples that are not there"),
+        (asked([[0], []]), "samples that are not there, or for too many at once: 40 may be"),
+        (asked([[0] * 41] + [[0]] * 41), "samples that are not there, or for too many at once: 40 may be"),
+        (asked([[0], [1]], samples=1), "it asks for batches of other sizes than it says"),
+        ((asked([[0], [1]])[0], asked([[0, 1], [1]])[1][:16]), "it asks for batches of other sizes than it says"),
+        ((asked([[0], [1]])[0], asked([[0], [1]])[1] + b"1"), "bytes length not a multiple of item size"),
+        ((asked([[0]])[0], asked([[0]])[1] * 9), "it asks for batches of other sizes than it says"),
+        ([*asked([[0]] * 9), *asked([[0]])], "it asks for a pass while another one lasts"),
     ],
 )
 def test_a_rank_that_asks_for_what_is_none_is_served_no_more(
@@ -150,7 +162,7 @@ def test_a_rank_that_is_gone_is_no_failure_of_its_own(serve: Callable[..., Serve
     """Before it asked, in the middle of its words, and while a pass lasts."""
     served = serve(Sequences())
     assert served.end.recv(words.LONGEST)
-    head, text = asked([0, [[0]] * 9])
+    head, text = asked([[0]] * 9)
     for message in (head, text)[:begun]:
         served.end.send(message)
     served.end.close()
@@ -171,7 +183,7 @@ def test_why_there_is_no_more_reaches_the_rank(serve: Callable[..., Served]) -> 
     batches = rank.load([[0], [3]])
     next(batches)
     found.thread.join(10)
-    on_request.tell(found.own, found.raised[0])  # type: ignore[arg-type]
+    on_request.tell(found.own, found.raised[0])
     with pytest.raises(StepError, match=r"data/3\.png can't be read"):
         next(batches)
 
@@ -186,25 +198,40 @@ def test_a_rank_that_keeps_all_gets_no_more(serve: Callable[..., Served], monkey
     assert "holds 5 batches that it has not given back" in str(found.raised[0]) and len(held) == 5
 
 
+class Ends(Sequences):
+    def __getitems__(self, indices: list[int]) -> Batch:
+        sys.exit("I end it all")
+
+
+class Raises(Sequences):
+    def __getitems__(self, indices: list[int]) -> Batch:
+        raise ConnectionError("label 20 is no number")
+
+
 IN_ANOTHER = """
 import os, socket, sys
-from proofmark.training.feeding.beside import fork_loaders
 from proofmark.training.feeding.fed import Requested
-from tests.unit.test_on_request import Broken
+from proofmark.training.feeding.on_request import fork_server
+from tests.unit.test_on_request import Broken, Ends, Raises
 from tests.unit.tokens import Sequences
 def missing(): raise RuntimeError("no such data")
 workers = int(sys.argv[1])
-ends = fork_loaders([Sequences, Broken], workers, 2, "batch_size")
-one, other = (Requested(end, 2, pin=False) for end in ends)
+def served(data):
+    own, end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    fork_server(own, data, workers, 40, "batch_size")
+    return Requested(end, 2, pin=False)
+def told(call):
+    try: return call()
+    except Exception as error: return error
+one, other, third, fourth = map(served, (Sequences, Broken, Raises, Sequences if workers else Ends))
 print([len(targets) for _, targets in one.load([[0, 1], [2]])])
-try: list(other.load([[0], [3]]))
-except Exception as error: print(error)
+print(told(lambda: list(other.load([[0], [3]]))))
+print(told(lambda: list(third.load([[0]]))))
+print("SystemExit: I end it all" if workers else told(lambda: list(fourth.load([[0]]))))
 print(len(list(one.load([[4]] * 3))))
-(end,) = fork_loaders([missing], workers, 2, "batch_size")
-try: Requested(end, 2, pin=False)
-except Exception as error: print(error)
+print(told(lambda: served(missing)))
+print(told(lambda: list(other.load([[0]]))))
 children = open(f"/proc/self/task/{os.getpid()}/children").read().split()
-print(len(children), flush=True)
 print(*children, flush=True)
 os._exit(0)
 """
@@ -215,9 +242,11 @@ def test_a_process_beside_the_rank_loads_and_ends_with_it(workers: int) -> None:
     command = [sys.executable, "-c", IN_ANOTHER, str(workers)]
     ran = subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, "PYTHONPATH": "."})
     lines = ran.stdout.splitlines()
-    assert lines[:4] == ["[2, 1]", "data/3.png can't be read", "3", "RuntimeError: no such data"], ran.stderr
+    failures = ["data/3.png can't be read", "ConnectionError: label 20 is no number", "SystemExit: I end it all"]
+    ended = "the process that loads its data has ended"
+    assert lines[:7] == ["[2, 1]", *failures, "3", "RuntimeError: no such data", ended], ran.stderr
     for _ in range(200):
-        if not any(Path(f"/proc/{pid}").exists() for pid in lines[5].split()):
+        if not any(Path(f"/proc/{pid}").exists() for pid in lines[7].split()):
             break
         time.sleep(0.05)
     else:

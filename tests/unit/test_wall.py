@@ -167,6 +167,14 @@ def test_ranks_have_what_they_need_to_speak(
 
 
 @behind
+def test_a_daemon_that_takes_orders_by_datagram_is_a_gap(place: dict[str, Any]) -> None:
+    orders = {**place, "commanded": [place["letters"], "/nowhere/at/all"], "only": []}
+    assert behind_a_wall(orders)[0].kind == "wall", "without datagrams nobody is reached"
+    isolation, _ = behind_a_wall({**orders, "unix_sockets": "datagrams"})
+    assert isolation.kind == "process" and f"datagrams: {place['letters']} takes orders" in isolation.gaps
+
+
+@behind
 def test_no_link_leads_the_referee_elsewhere(place: dict[str, Any]) -> None:
     _, tried = behind_a_wall({**place, "readable": [place["outside"]], "only": ["through a symbolic link"]})
     assert tried == {"through a symbolic link": "EACCES"}

@@ -12,8 +12,9 @@ import os
 import socket
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -66,14 +67,19 @@ def _loaded_beside(spec: TrialSpec) -> list[socket.socket]:
     config = EffectiveConfig.from_dict(spec.training().config)
     if not config.num_workers:
         return []
-    from proofmark.training.feeding.beside import fork_loaders
-    from proofmark.training.ranks.loading import ahead
+    from proofmark.training.feeding.on_request import fork_server
 
-    def of(split: str) -> Callable[[], TrainingData]:
-        return lambda: getattr(importlib.import_module(spec.case[0]), spec.case[1])().build_dataset(config, split)
+    def of(split: str) -> TrainingData:
+        data: TrainingData = getattr(importlib.import_module(spec.case[0]), spec.case[1])().build_dataset(config, split)
+        return data
 
     torch_extensions.hold_back()
-    return fork_loaders([of("train"), of(spec.split)], config.num_workers, ahead(config), "batch_size")
+    ends, largest = [], max(2, config.global_batch_size, config.eval_batch_size)
+    for split in ("train", spec.split):
+        served, end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        fork_server(served, partial(of, split), config.num_workers, largest, "batch_size")
+        ends.append(end)
+    return ends
 
 
 def _close_in(spec: TrialSpec, rank: int, loads: bool) -> Isolation:

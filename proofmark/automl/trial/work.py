@@ -19,8 +19,9 @@ from proofmark.process.wall_clock import now
 from proofmark.record.events import EventLog
 from proofmark.rules.config import EffectiveConfig
 from proofmark.training.feeding.fed import Requested
+from proofmark.training.feeding.on_request import AHEAD
 from proofmark.training.ranks.heartbeat import HeartbeatWriter
-from proofmark.training.ranks.loading import Data, Planned, ahead, plan_of
+from proofmark.training.ranks.loading import Data, Planned, plan_of
 from proofmark.training.ranks.model.own import Fresh, make_fresh
 from proofmark.training.ranks.model.strategy import Place
 from proofmark.training.ranks.trainer import Trainer
@@ -61,7 +62,7 @@ class Prepared:
         fresh = make_fresh(case, config, spec.seed)
         pin = spec.accelerated and bool(spec.epochs)
         if ends:
-            train, evaluated = (Requested(end, ahead(config), pin) for end in ends)
+            train, evaluated = (Requested(end, AHEAD, pin) for end in ends)
             order = plan_of(train.items, config, spec.nproc, spec.seed)
             data = Data(Planned(train, order, rank, config.max_epoch), evaluated)
         else:

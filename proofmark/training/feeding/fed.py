@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import array
+import itertools
 import json
 import os
 import queue
@@ -160,15 +162,16 @@ class Requested(Supply):
         self._next = self._next or self._source()
         for _ in range(self._to_come):
             self._taken(self._next())
-        text = json.dumps([epoch, lists]).encode()
-        self._say(words.REQUEST_FORM.pack(words.REQUEST, len(text)))
+        chosen = list(itertools.chain.from_iterable(lists))
+        text = array.array("I", [*map(len, lists), *chosen]).tobytes()
+        self._say(words.REQUEST_FORM.pack(words.REQUEST, epoch, len(lists), len(chosen)))
         for start in range(0, len(text), words.LONGEST):
             self._say(text[start : start + words.LONGEST])
         self._to_come = len(lists)
         while self._to_come:
-            batch = self._taken(self._next())
+            inputs, targets = self._taken(self._next())
             self._to_come -= 1
-            yield batch
+            yield inputs, targets.clone()  # a metric may keep them all, and its slot would never come back
 
 
 def _in_a_thread(load: Callable[[], Batch], count: int) -> Callable[[], Batch]:

@@ -1,9 +1,9 @@
 """A rank's feeder: `python -m proofmark.training.feeding.feeder SPEC RANK WORDS_FD COUNTS_FD REQUESTS_FD`.
 
-It loads the rank's share of the plan, lays batches into shared memory ahead of time, and counts what the rank takes; of
-the validation data it loads what is asked for. It imports no vendor's code, and hears nothing of its rank but from
-where it trains, that it takes a batch, and what it is to be evaluated on; what lies in shared memory it never reads. It
-ends with its rank, or when its standard input closes.
+It loads the rank's share of the plan, lays batches into shared memory ahead of time, and counts what the rank takes. It
+imports no vendor's code, and hears nothing of its rank but from where it trains, and that it takes a batch; what lies
+in shared memory it never reads. It ends with its rank, or when its standard input closes. What the rank is evaluated
+on, a process loads that it has forked.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import socket
 import sys
 import threading
 import traceback
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
@@ -27,7 +28,7 @@ from proofmark.process.memory import keep_freed
 from proofmark.rules.config import EffectiveConfig
 from proofmark.training.feeding import words
 from proofmark.training.feeding.counts import Counts
-from proofmark.training.feeding.on_request import OnRequest, tell
+from proofmark.training.feeding.on_request import fork_server, tell
 from proofmark.training.feeding.shelf import Shelf
 from proofmark.training.spec import AGENT, TrainingSpec
 from proofmark.vendor import torch_extensions
@@ -85,11 +86,16 @@ class Feeder:
         Raises:
             ValueError: it said what is no word.
         """
-        looked = select.poll()
-        for source in (self._rank.fileno(), parent):
+        looked, rank = select.poll(), self._rank.fileno()
+        for source in (rank, parent):
             looked.register(source, select.POLLIN)
-        while self._rank.fileno() in dict(looked.poll()) and (message := self._said()):
-            self._hear(message)
+        while rank in (ready := dict(looked.poll())):
+            if message := self._said():
+                self._hear(message)
+            elif ready[rank] & select.POLLHUP:
+                break
+            else:  # it is there, and has said nothing, or that it says nothing more
+                raise ValueError("it says what is no word")
         self._counts.end()
 
     def _said(self) -> bytes:
@@ -138,34 +144,30 @@ def main() -> NoReturn:
     requests.set_inheritable(False)
     counts.begin()
     try:
-        feeder, on_request = _made(spec, number, rank, counts, requests)
+        feeder = _made(spec, number, rank, counts, requests)
     except Exception as error:  # noqa: BLE001 (a case's code may raise anything; its rank says it)
         tell(rank, error)
         counts.end()
         leave(0)
     threading.Thread(target=_listen, args=(feeder,), daemon=True).start()
-    threading.Thread(target=on_request.feed_or_tell, daemon=True).start()
-    try:
-        feeder.feed()
-    except Exception as error:  # noqa: BLE001
-        tell(rank, error)
-    threading.Event().wait()  # the thread that listens ends this process
+    for work in (feeder.feed, threading.Event().wait):  # the thread that listens ends this process
+        try:
+            work()
+        except Exception as error:  # noqa: BLE001 (of a worker that is killed torch tells at any time)
+            tell(rank, error)
     leave(0)
 
 
-def _made(
-    spec: TrainingSpec, number: int, rank: socket.socket, counts: Counts, requests: socket.socket
-) -> tuple[Feeder, OnRequest]:
-    """Both, with the workers that load for them: those are forked before there are threads."""
-    from proofmark.training.ranks.loading import Planned, RankLoader, ahead
+def _made(spec: TrainingSpec, number: int, rank: socket.socket, counts: Counts, requests: socket.socket) -> Feeder:
+    from proofmark.training.ranks.loading import Planned, ahead
 
     config = EffectiveConfig.from_dict(spec.config)
     log_from(config.host.log_level)
     case = getattr(importlib.import_module(spec.case[0]), spec.case[1])()
+    validation = partial(case.build_dataset, config, "validation")
+    fork_server(requests, validation, config.num_workers, config.eval_batch_size, "eval_batch_size")
     plan = Planned.of(case, config, number, spec.nnodes * spec.nproc, spec.seed)
-    validation = RankLoader(case.build_dataset(config, "validation"), config.num_workers, ahead=ahead(config))
-    on_request = OnRequest(validation, ahead(config), requests, setting="eval_batch_size")
-    return Feeder(case, plan, ahead(config), rank, counts, spec.resume_from is not None), on_request
+    return Feeder(case, plan, ahead(config), rank, counts, spec.resume_from is not None)
 
 
 def _listen(feeder: Feeder) -> NoReturn:

@@ -1,24 +1,30 @@
-"""Batches of a rank's choice, as it is evaluated on: whoever loads them is no process of the rank's."""
+"""Batches of a rank's choice, as it is evaluated on: a process that is none of the rank's loads them."""
 
 from __future__ import annotations
 
+import array
 import contextlib
+import os
 import socket
 import traceback
-from typing import TYPE_CHECKING, Annotated
-
-from pydantic import Field, TypeAdapter
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from proofmark.errors import ProofmarkError
+from proofmark.process.lifetime import end_with
 from proofmark.training.feeding import words
 from proofmark.training.feeding.shelf import Shelf
 
 if TYPE_CHECKING:
+    from proofmark.training.case import TrainingData
     from proofmark.training.ranks.loading import RankLoader
 
-Number = Annotated[int, Field(strict=True, ge=0)]
+AHEAD = 2
+"""Batches that lie ready. The rank is heard when no more may: of the words that it can have said by then, and of what
+lies ready, many times as many fit between the two."""
 
-REQUEST = TypeAdapter(tuple[Number, list[list[Number]]])
+MORE = 1 << 16
+"""Lists of a pass beside one for each sample: of samples that are borrowed, where ranks have not equally many."""
 
 
 class OnRequest:
@@ -26,14 +32,14 @@ class OnRequest:
 
     Args:
         loader: of all that may be asked for.
-        ahead: batches that lie ready.
         rank: to speak with it.
+        largest: samples that a batch may have.
         setting: what makes batches smaller.
     """
 
-    def __init__(self, loader: RankLoader, ahead: int, rank: socket.socket, setting: str) -> None:
-        self._loader, self._rank = loader, rank
-        self._shelf = Shelf[None](rank, ahead, setting)
+    def __init__(self, loader: RankLoader, rank: socket.socket, largest: int, setting: str) -> None:
+        self._loader, self._rank, self._largest = loader, rank, largest
+        self._shelf = Shelf[None](rank, AHEAD, setting)
 
     def feed(self) -> None:
         """Serve the rank, until it is gone.
@@ -54,13 +60,6 @@ class OnRequest:
                     self._hear_one_taken()
                 self._shelf.lay(batch, None)
 
-    def feed_or_tell(self) -> None:
-        """The same; why there is no more is told."""
-        try:
-            self.feed()
-        except Exception as error:  # noqa: BLE001 (a case's code may raise anything)
-            tell(self._rank, error)
-
     def _hear_one_taken(self) -> None:
         if (message := self._heard())[0] != words.TAKEN:
             raise ValueError("it asks for a pass while another one lasts")
@@ -75,19 +74,63 @@ class OnRequest:
         """What a request is for."""
         if message[0] != words.REQUEST or len(message) != words.REQUEST_FORM.size:
             raise ValueError("it says what is no word")
-        _, size = words.REQUEST_FORM.unpack(message)
-        if size > words.LONGEST_REQUEST:
-            raise ValueError(f"it asks for a pass of {size} bytes; at most {words.LONGEST_REQUEST} are read")
+        _, epoch, lists, samples = words.REQUEST_FORM.unpack(message)
+        items = self._loader.items
+        if lists > items + MORE or samples > 2 * (items + lists):  # one that is alone comes twice
+            raise ValueError(f"it asks for a pass over {samples} samples in {lists} batches: of {items}")
         text = bytearray()
-        while len(text) < size:
+        while len(text) < 4 * (lists + samples):
             text += self._heard()
-        epoch, lists = REQUEST.validate_json(bytes(text))
-        if any(not each or max(each) >= self._loader.items for each in lists):
-            raise ValueError(f"it asks for a batch of none, or for samples that are not there: of {self._loader.items}")
-        return epoch, lists
+        numbers = array.array("I", bytes(text)).tolist()
+        sizes, chosen = numbers[:lists], numbers[lists:]
+        if sum(sizes) != samples or len(chosen) != samples:
+            raise ValueError("it asks for batches of other sizes than it says")
+        if any(not 0 < size <= self._largest for size in sizes) or max(chosen, default=0) >= items:
+            raise ValueError(f"it asks for samples that are not there, or for too many at once: {self._largest} may be")
+        left = iter(chosen)
+        return epoch, [[next(left) for _ in range(size)] for size in sizes]
 
 
-def tell(rank: socket.socket, error: Exception) -> None:
+def fork_server(
+    rank: socket.socket, data: Callable[[], TrainingData], workers: int, largest: int, setting: str
+) -> None:
+    """Fork a process that serves a rank, and ends with this one: worker processes of a loader speak to it over sockets
+    in files and shared memory, which a rank behind its wall has not.
+
+    This process has no threads yet, and no code of a vendor's has run in it. It is a process of its own beside who
+    loads other data: a data set may draw from its process's only source of chance.
+
+    Args:
+        rank: the end by which it is served, which is closed here.
+        data: what makes what may be asked for, there.
+        workers: processes that load it.
+        largest: samples that a batch may have.
+        setting: what makes batches smaller.
+
+    Raises:
+        OSError: there can be no more processes.
+    """
+    parent = os.getpid()
+    if os.fork():
+        rank.close()
+        return
+    try:
+        end_with(parent)
+        _serve(rank, data, workers, largest, setting)
+    finally:
+        os._exit(0)
+
+
+def _serve(rank: socket.socket, data: Callable[[], TrainingData], workers: int, largest: int, setting: str) -> None:
+    from proofmark.training.ranks.loading import RankLoader
+
+    try:
+        OnRequest(RankLoader(data(), workers, ahead=AHEAD), rank, largest, setting).feed()
+    except BaseException as error:  # noqa: BLE001 (a case's code may raise anything, and end this process)
+        tell(rank, error)
+
+
+def tell(rank: socket.socket, error: BaseException) -> None:
     """Say to a rank why there is no more."""
     said = next(iter(str(error).strip().splitlines()), "")
     if not isinstance(error, ProofmarkError | ConnectionError):

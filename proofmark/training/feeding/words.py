@@ -23,8 +23,8 @@ SAMPLE, BEGIN, TAKEN = b"abt"
 """Of what the rank says: that it wants one sample, from where it trains, and that it takes the next batch."""
 
 REQUEST = ord("r")
-"""That it wants a pass over batches of its choice: an epoch and lists of samples' numbers (JSON), which follow in
-messages of their own."""
+"""That it wants a pass over batches of its choice: how many samples each has, and their numbers, follow in messages of
+their own, as unsigned integers of four bytes."""
 
 LONGEST = 1 << 16
 """Bytes of a message."""
@@ -38,11 +38,8 @@ LAID_FORM = struct.Struct("<BxxxIQ")
 BEGIN_FORM = struct.Struct("<BxxxIQ")
 """Epoch, and global batch in it."""
 
-REQUEST_FORM = struct.Struct("<BxxxI")
-"""Bytes of what follows."""
-
-LONGEST_REQUEST = 1 << 28
-"""Bytes of a request: some thirty million samples."""
+REQUEST_FORM = struct.Struct("<BxxxIII")
+"""Epoch, batches, and samples of them all."""
 
 TAKEN_FORM = struct.Struct("<Bxxx")
 """The numbers of slots that the rank is done with follow."""

@@ -14,6 +14,8 @@ import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+import psutil
+
 from proofmark.process.child import cause_of_death
 from proofmark.process.environment import begun_with
 from proofmark.process.lifetime import end_group, wait_without_reaping
@@ -94,7 +96,8 @@ class Feeders:
 
     def stacks(self, ranks: Iterable[int]) -> None:
         """Have those of some ranks print where they are, into the ranks' logs, and wait until they have."""
-        shown = [self._running[rank].pid for rank in ranks if rank in self._running]
+        feeders = [self._running[rank].pid for rank in ranks if rank in self._running]
+        shown = [pid for feeder in feeders for pid in (feeder, *_loading_for(feeder))]
         for pid in filter(_shows_stacks, shown):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGUSR1)
@@ -122,6 +125,14 @@ class Feeders:
             else:
                 cause = cause_of_death(process.returncode)
                 self._log.write("rank_ended", rank=rank, reason=f"the process that loads its data {cause}")
+
+
+def _loading_for(feeder: int) -> list[int]:
+    """Processes that it has forked."""
+    try:
+        return [each.pid for each in psutil.Process(feeder).children(recursive=True)]
+    except psutil.Error:
+        return []
 
 
 def _shows_stacks(pid: int) -> bool:

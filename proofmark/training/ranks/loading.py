@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
@@ -203,6 +204,9 @@ class _AtEpoch:
             return self._dataset.__getitems__(indices)
         except StepError as error:  # torch would tell of a worker and its traceback first
             return error
+        except Exception as error:  # noqa: BLE001 (a case's code may raise anything)
+            traceback.print_exc()
+            return StepError(f"{type(error).__name__}: {next(iter(str(error).strip().splitlines()), '')}")
 
 
 def _as_is(batch: Any) -> Any:

@@ -77,8 +77,9 @@ def _train(spec: TrainingSpec, rank: int, log: EventLog, heartbeat: HeartbeatWri
 
     from proofmark.measuring.precision import use_tf32
     from proofmark.training.feeding.fed import Fed, Requested
+    from proofmark.training.feeding.on_request import AHEAD
     from proofmark.training.outside.left import leave_weights
-    from proofmark.training.ranks.loading import Data, ahead
+    from proofmark.training.ranks.loading import Data
     from proofmark.training.ranks.model.own import make_fresh
     from proofmark.training.ranks.model.strategy import Place
     from proofmark.training.ranks.trainer import Trainer
@@ -99,7 +100,7 @@ def _train(spec: TrainingSpec, rank: int, log: EventLog, heartbeat: HeartbeatWri
     feeder, requests = (socket.socket(fileno=int(number)) for number in sys.argv[3:5])
     for end in (feeder, requests):
         end.set_inheritable(False)
-    data = Data(Fed(feeder, config, world, spec.seed, pin), Requested(requests, ahead(config), pin))
+    data = Data(Fed(feeder, config, world, spec.seed, pin), Requested(requests, AHEAD, pin))
     alone: dict[str, Any] = {}
     if world == 1:  # it needs to meet nobody
         alone = {"store": dist.HashStore(), "rank": 0, "world_size": 1}  # type: ignore[attr-defined]

@@ -78,7 +78,7 @@ def close_in(spec: RunSpec, own: Path, wall: Wall) -> Isolation:
     weights, data = ([Path(host[name])] if host[name] else [] for name in ("weights", "data_dir"))
     readable = (*code, *weights, *wall.readable)
     others = (host["cache_dir"], spec.directory, spec.vendors_dir)
-    unseen = (each for each in data if not any(each.is_relative_to(place) for place in readable))
+    unseen = (each for each in data if each not in wall.readable)  # some load themselves what they train on
     wall = replace(
         wall,
         readable=readable,
