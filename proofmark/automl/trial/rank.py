@@ -54,7 +54,9 @@ def main() -> int:
     with told(trial_log, rank if spec.nproc > 1 else None) as outcome:
         heartbeat = HeartbeatWriter(spec.folder / f"rank{rank}.heartbeat")
         heartbeat(0, "init")
-        trial_log.write(ISOLATED, isolation=_close_in(spec, rank, loads=not ends).model_dump(mode="json"))
+        trial_log.write(
+            ISOLATED, isolation=_close_in(spec, rank, loads=not ends or not spec.epochs).model_dump(mode="json")
+        )
         prepared = _prepared(spec, rank, ends)
         if rank == 0:
             prepared.identify(trial_log)
@@ -77,13 +79,14 @@ def _loaded_beside(spec: TrialSpec) -> list[socket.socket]:
     ends, largest = [], max(2, config.global_batch_size, config.eval_batch_size)
     for split in ("train", spec.split):
         served, end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        fork_server(served, partial(of, split), config.num_workers, largest, "batch_size")
         ends.append(end)
+        fork_server(served, partial(of, split), config.num_workers, largest, "batch_size", ends)
     return ends
 
 
 def _close_in(spec: TrialSpec, rank: int, loads: bool) -> Isolation:
-    """A rank alone has no process group; one that loads its data sees it."""
+    """A rank alone has no process group; one that loads its data sees it, and one that runs no
+    vendor's code, which looks at all of it."""
     wall = wall_of_rank(spec.backend, spec.nproc, spec.nproc)
     inherited = [Path(spec.parent.folder) / name for name in (WEIGHTS, MOMENTUM)] if spec.parent else []
     data_dir = spec.config["host"]["data_dir"]

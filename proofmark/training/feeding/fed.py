@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import array
+import contextlib
 import itertools
 import json
 import os
@@ -81,7 +82,16 @@ class Supply:
         try:
             self._feeder.send(message)
         except OSError:
-            raise _lost() from None
+            raise self._last_word() from None
+
+    def _last_word(self) -> StepError:
+        """Why there is no more: it may have been told before what lies ready was taken."""
+        for _ in range(2):  # that the other end is gone is told first, and once
+            with contextlib.suppress(OSError):
+                while message := self._feeder.recv(words.LONGEST):
+                    if message[0] == words.FAILED:
+                        return StepError(message[1:].decode("utf-8", "replace"))
+        return _lost()
 
     def _heard(self, kind: int) -> bytes:
         """The next word of a kind; slots are mapped as they are told of."""

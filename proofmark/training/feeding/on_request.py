@@ -7,7 +7,7 @@ import contextlib
 import os
 import socket
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from proofmark.errors import ProofmarkError
@@ -92,7 +92,12 @@ class OnRequest:
 
 
 def fork_server(
-    rank: socket.socket, data: Callable[[], TrainingData], workers: int, largest: int, setting: str
+    rank: socket.socket,
+    data: Callable[[], TrainingData],
+    workers: int,
+    largest: int,
+    setting: str,
+    ranks: Sequence[socket.socket] = (),
 ) -> None:
     """Fork a process that serves a rank, and ends with this one: worker processes of a loader speak to it over sockets
     in files and shared memory, which a rank behind its wall has not.
@@ -106,6 +111,8 @@ def fork_server(
         workers: processes that load it.
         largest: samples that a batch may have.
         setting: what makes batches smaller.
+        ranks: ends that are this process's alone, by whose closing others see that it has ended: behind a wall its
+            end sends no signal.
 
     Raises:
         OSError: there can be no more processes.
@@ -116,6 +123,8 @@ def fork_server(
         return
     try:
         end_with(parent)
+        for end in ranks:
+            end.close()
         _serve(rank, data, workers, largest, setting)
     finally:
         os._exit(0)
@@ -137,4 +146,4 @@ def tell(rank: socket.socket, error: BaseException) -> None:
         traceback.print_exc()
         said = f"{type(error).__name__}: {said}"
     with contextlib.suppress(OSError):
-        rank.send(bytes([words.FAILED]) + said.encode()[: words.LONGEST - 1])
+        rank.send(bytes([words.FAILED]) + said.encode("utf-8", "backslashreplace")[: words.LONGEST - 1])
