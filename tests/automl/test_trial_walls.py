@@ -91,6 +91,11 @@ def test_workers_that_load_are_outside_of_it(tmp_path: Path, nproc: int) -> None
     assert end["epochs"][-1]["accuracy"] > end["epochs"][0]["accuracy"]
 
 
+def test_an_examination_looks_at_data_whoever_loads(tmp_path: Path) -> None:
+    end = ended(process(tmp_path, epochs=0, nproc=1, configured={"num_workers": 1}))
+    assert (end["status"], end["reason"]) == ("finished", None)
+
+
 def test_a_vendors_own_steps_at_a_lower_precision(tmp_path: Path) -> None:
     """A trial is adapted as a training is, and in what its layers computed is seen."""
     vendors, folder = vendors_with(tmp_path, HONEST), tmp_path / "search"
