@@ -92,7 +92,7 @@ def restrict(network: bool, unix_sockets: UnixSockets, streams: bool = False) ->
         network: whether sockets of the Internet stay.
         streams: whether TCP's alone do, which Landlock knows.
         unix_sockets: which of those stay that may have a place in the file system, behind which a daemon may listen
-            (Landlock knows none of them). Pairs of sockets without a name always stay.
+            (Landlock knows none of them). Pairs of streams without a name always stay.
 
     Raises:
         OSError: there is no libseccomp, or the kernel refuses.
@@ -113,6 +113,10 @@ def restrict(network: bool, unix_sockets: UnixSockets, streams: bool = False) ->
         rules.refuse(name, errno.EPERM, _Argument(1, NOT_EQUAL, 0))
     kept = {socket.AF_INET, socket.AF_INET6, socket.AF_NETLINK} if network or streams else set()
     kept |= {socket.AF_UNIX} if unix_sockets != "none" else set()
+    rules.refuse("socketpair", errno.EACCES, _Argument(0, NOT_EQUAL, socket.AF_UNIX))
+    if unix_sockets == "none":  # an end of such a pair sends to whom it likes
+        for kind in (socket.SOCK_DGRAM, socket.SOCK_RAW):
+            rules.refuse("socketpair", errno.EACCES, _Argument(1, MASKED, KINDS, kind))
     if unix_sockets == "datagrams":
         _leave_kind(rules, socket.AF_UNIX, socket.SOCK_DGRAM)
     if streams and not network:

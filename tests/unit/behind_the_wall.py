@@ -113,6 +113,12 @@ def begin_other() -> tuple[int, int]:
     return other, kept
 
 
+def sent_by_a_pair(kind: int, address: str) -> None:
+    one, other = socket.socketpair(socket.AF_UNIX, kind)
+    with one, other:
+        one.sendto(b"x", address)
+
+
 def attempts(orders: dict[str, Any]) -> dict[str, Callable[[], Any]]:
     outside, own = Path(orders["outside"]), Path(orders["own"])
     secret, parent, other = outside / "secret", os.getppid(), orders["other"]
@@ -179,6 +185,8 @@ def attempts(orders: dict[str, Any]) -> dict[str, Callable[[], Any]]:
         "socket in a file": lambda: connected(socket.AF_UNIX, socket.SOCK_STREAM, orders["socket"]),
         "abstract datagram": lambda: connected(socket.AF_UNIX, socket.SOCK_DGRAM, orders["datagrams"].encode()),
         "datagram to a file": lambda: connected(socket.AF_UNIX, socket.SOCK_DGRAM, orders["letters"]),
+        "a pair's datagram": lambda: sent_by_a_pair(socket.SOCK_DGRAM, orders["letters"]),
+        "a raw pair's": lambda: sent_by_a_pair(socket.SOCK_RAW, orders["letters"]),
         "letters": lambda: connected(socket.AF_UNIX, socket.SOCK_SEQPACKET, orders["socket"]),
         "raw, in a file": lambda: connected(socket.AF_UNIX, socket.SOCK_RAW, orders["socket"]),
         "pair": lambda: [one.close() for one in socket.socketpair()] and None,

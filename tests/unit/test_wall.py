@@ -50,6 +50,9 @@ CONTROLS = [
 """What succeeds where nothing holds: that it fails behind the wall is the wall's doing."""
 
 
+PAIRS = ("a pair's datagram", "a raw pair's")
+
+
 def has_landlock() -> bool:
     with contextlib.suppress(OSError):
         return landlock.version() >= 6
@@ -144,10 +147,10 @@ def test_only_what_is_asked_for_is_open(place: dict[str, Any]) -> None:
         ({"streams": "all"}, {"listen", "tcp"}, "between ranks"),
         (
             {"unix_sockets": "all"},
-            {"abstract", "socket in a file", "make a socket", "abstract datagram", "datagram to a file"},
+            {"abstract", "socket in a file", "make a socket", "abstract datagram", "datagram to a file", *PAIRS},
             "closed",
         ),
-        ({"unix_sockets": "datagrams"}, {"abstract datagram", "datagram to a file"}, "closed"),
+        ({"unix_sockets": "datagrams"}, {"abstract datagram", "datagram to a file", *PAIRS}, "closed"),
         ({"shared_memory": True}, {"shared memory"}, "closed"),
     ],
 )
@@ -155,7 +158,7 @@ def test_ranks_have_what_they_need_to_speak(
     place: dict[str, Any], asked: dict[str, Any], opened: set[str], network: str
 ) -> None:
     tried_here = ["listen", "tcp", "udp", "fast open", "another protocol", "vsock", "abstract", "socket in a file"]
-    tried_here += ["abstract datagram", "datagram to a file", "letters", "raw, in a file"]
+    tried_here += ["abstract datagram", "datagram to a file", *PAIRS, "letters", "raw, in a file"]
     tried_here += ["shared memory", "list shared memory", "read outside", "make a pipe", "make a socket"]
     isolation, tried = behind_a_wall({**place, **asked, "only": tried_here})
     assert {name for name, what in tried.items() if what == "done"} == opened, tried

@@ -91,6 +91,8 @@ def evaluate(
             with autocast():
                 output = model(*inputs)
             given = [*(answer.float() for answer in answers(output)), targets]
+            if scoring.mean is None:  # it may keep all answers: a view of what was given would keep the batch's slot
+                given[:-1] = [answer.clone() for answer in given[:-1]]
             parts = gathered(given, number < count, place) if scoring.mean is None else [given][: number < count]
             for *outputs, wanted in parts:
                 scoring.update(outputs, wanted)
