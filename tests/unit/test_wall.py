@@ -192,6 +192,19 @@ def test_what_is_hidden_and_can_be_seen_is_a_gap(place: dict[str, Any]) -> None:
     assert isolation.gaps == (f"files: {place['outside']}/secret can be read",)
 
 
+@behind
+@pytest.mark.parametrize("below", ["", "train"])
+def test_what_links_in_the_hidden_lead_to_is_hidden(place: dict[str, Any], below: str) -> None:
+    folder = Path(place["outside"], "data", below)
+    folder.mkdir(parents=True)
+    for name, leads_to in {"left out": "../left", "round": "round", "known": "/usr/bin/env"}.items():
+        (folder / name).symlink_to(leads_to)
+    orders = {**place, "hidden": [str(folder.parent if below else folder)], "only": []}
+    isolation, _ = behind_a_wall(orders)
+    assert isolation.gaps == (f"files: {Path('/usr/bin/env').resolve()} can be read",)
+    assert not behind_a_wall({**orders, "readable": ["/usr/bin"]})[0].gaps
+
+
 @pytest.mark.parametrize(
     "number, told", [(errno.ENOSYS, "was built without"), (errno.EOPNOTSUPP, "was started without")]
 )

@@ -201,7 +201,9 @@ class _AtEpoch:
         epoch, indices = wanted
         self._dataset.epoch = epoch
         try:
-            return self._dataset.__getitems__(indices)
+            inputs, targets = self._dataset.__getitems__(indices)
+            # what requires a gradient can't leave a worker, and its loader would wait for ever
+            return [each.detach() for each in inputs], targets.detach()
         except StepError as error:  # torch would tell of a worker and its traceback first
             return error
         except Exception as error:  # noqa: BLE001 (a case's code may raise anything)

@@ -1,0 +1,25 @@
+"""What a rank loads, in processes of its own or in none."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from proofmark.training.ranks.loading import RankLoader
+from tests.unit.tokens import Sequences
+
+if TYPE_CHECKING:
+    from proofmark.case import Batch
+
+
+class Differentiable(Sequences):
+    def __getitems__(self, indices: list[int]) -> Batch:
+        inputs, targets = super().__getitems__(indices)
+        return [each.float().requires_grad_() for each in inputs], targets
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_a_batch_that_requires_a_gradient_leaves_a_worker(workers: int) -> None:
+    (batch,) = RankLoader(Differentiable(), workers).load([[0, 1]])
+    assert not any(each.requires_grad for each in (*batch[0], batch[1]))
