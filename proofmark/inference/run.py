@@ -33,8 +33,8 @@ from proofmark.vendor.hardware.devices import Assignment
 from proofmark.vendor.hardware.provenance import run_facts
 from proofmark.vendor.registry import FoundVendor
 
-IMPORTED = ("torch.utils.data", "torch.utils.flop_counter", "torch._dynamo", "proofmark.inference.steps.pipeline")
-"""What every case's process imports; counting FLOPs needs the third."""
+IMPORTED = ("torch.utils.data", "torch.utils.flop_counter", "proofmark.inference.steps.pipeline")
+"""What every case's process imports."""
 
 PACKAGES = InferenceCase.packages
 

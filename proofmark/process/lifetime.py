@@ -12,7 +12,7 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import IO, NoReturn, Protocol
 
@@ -150,15 +150,18 @@ def leave(code: int) -> NoReturn:
     os._exit(code)
 
 
+def quiet_environment() -> dict[str, str]:
+    """What keeps torch's C++ from warning, and libraries from reporting to their makers; what is set already stands."""
+    return _unless_set({"DO_NOT_TRACK": "1", "TORCH_CPP_LOG_LEVEL": "ERROR"})
+
+
 def tidy_environment(cache: Path) -> dict[str, str]:
-    """What keeps a process from leaving things in the user's home or in /tmp, and torch's C++ from needless warnings;
-    what the user has set stands."""
-    ours = {
-        "TORCHINDUCTOR_CACHE_DIR": str(cache / "torchinductor"),
-        "TRITON_CACHE_DIR": str(cache / "triton"),
-        "DO_NOT_TRACK": "1",
-        "TORCH_CPP_LOG_LEVEL": "ERROR",
-    }
+    """That, and what keeps a process from leaving things in the user's home or in /tmp."""
+    compiled = {"TORCHINDUCTOR_CACHE_DIR": str(cache / "torchinductor"), "TRITON_CACHE_DIR": str(cache / "triton")}
+    return _unless_set(compiled) | quiet_environment()
+
+
+def _unless_set(ours: Mapping[str, str]) -> dict[str, str]:
     return {key: os.environ.get(key, value) for key, value in ours.items()}
 
 

@@ -7,6 +7,9 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
+from proofmark.process.environment import PASSES
+from proofmark.process.wall_clock import EPOCH
+
 READ_ONCE = (
     *("GOMP_", "KMP_", "LD_", "MALLOC_", "MKL_", "OMP_", "OPENBLAS_", "PYTHON", "PYTORCH_"),
     *("TORCHDYNAMO_", "TORCHINDUCTOR_", "TORCH_CPP_", "TORCH_DEVICE_BACKEND_", "TORCH_LOGS", "TRITON_"),
@@ -34,7 +37,8 @@ def suits(begun_with: Mapping[str, str], environment: Mapping[str, str]) -> bool
 def surroundings() -> Any:
     """What decides over how modules are imported."""
     known = SET_BY_LIBRARIES | os.environ
-    environment = {key: value for key, value in known.items() if not key.startswith("PYTEST_")}
+    environment = {key: value for key, value in known.items() if not key.startswith(("PYTEST_", EPOCH))}
+    environment[PASSES] = environment.get(PASSES, "")
     return os.getcwd(), list(sys.path), environment
 
 
