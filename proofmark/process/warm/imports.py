@@ -39,7 +39,7 @@ def surroundings() -> Any:
     known = SET_BY_LIBRARIES | os.environ
     environment = {key: value for key, value in known.items() if not key.startswith(("PYTEST_", EPOCH))}
     environment[PASSES] = environment.get(PASSES, "")
-    return os.getcwd(), list(sys.path), environment
+    return os.getcwd(), list(dict.fromkeys(sys.path)), environment
 
 
 def _read_once(environment: Mapping[str, str]) -> dict[str, str]:
