@@ -46,6 +46,19 @@ def harmless(text: str) -> str:
     return shown if len(shown) <= LONGEST else f"{shown[:LONGEST]} ..."
 
 
+def first_line(error: BaseException) -> str:
+    """What an exception of anybody's code says first; empty where it says nothing, or fails to."""
+    try:
+        return next(iter(str(error).strip().splitlines()), "")
+    except (Exception, SystemExit):  # noqa: BLE001 (its `__str__` may raise anything)
+        return ""
+
+
+def named(error: BaseException) -> str:
+    """That, after the exception's name."""
+    return f"{type(error).__name__}: {first_line(error)}"
+
+
 class ConfigurationError(ProofmarkError):
     """All problems of one configuration at once."""
 

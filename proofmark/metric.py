@@ -7,7 +7,7 @@ import traceback
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
-from proofmark.errors import StepError
+from proofmark.errors import StepError, named
 from proofmark.rules.aims import Aim, aims_of
 
 if TYPE_CHECKING:
@@ -135,8 +135,7 @@ class Scoring:
             raise
         except Exception as error:
             traceback.print_exc()  # to the process's log
-            first = next(iter(str(error).strip().splitlines()), "")
-            raise StepError(f"{self}: {what} raises {type(error).__name__}: {first}") from error
+            raise StepError(f"{self}: {what} raises {named(error)}") from error
 
     def _number(self, name: str, value: Any) -> float | None:
         try:

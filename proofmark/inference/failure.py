@@ -6,6 +6,8 @@ import traceback
 from collections.abc import Collection
 from pathlib import Path
 
+from proofmark.errors import first_line
+
 LONGEST = {"message": 700, "reason": 1000, "detail": 20_000}
 """Characters of a failure that are kept."""
 
@@ -15,7 +17,7 @@ def told(error: BaseException, own: Collection[Path], root: Path | None = None) 
 
     Paths are relative to `root`, by default the working directory.
     """
-    first = next(iter(str(error).strip().splitlines()), "")[: LONGEST["message"]]
+    first = first_line(error)[: LONGEST["message"]]
     files = [(Path(frame.filename), frame.lineno) for frame in traceback.extract_tb(error.__traceback__)]
     places = [f"{short(file, root)}:{line}, " for file, line in files if any(map(file.resolve().is_relative_to, own))]
     return f"{type(error).__name__}: {first} ({places[-1] if places else ''}traceback in worker.log)"

@@ -8,7 +8,7 @@ import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from proofmark.errors import StepError
+from proofmark.errors import StepError, named
 from proofmark.measuring.window import check_outputs
 from proofmark.metric import Mean, Scoring
 from proofmark.record.parts import Flops
@@ -129,8 +129,7 @@ def _answered(model: torch.nn.Module, batch: Batch) -> Batch:
         output = model(*inputs)
     except Exception as error:
         traceback.print_exc()  # to worker.log
-        first = next(iter(str(error).strip().splitlines()), "")
-        problem = f"{type(error).__name__}: {first} (traceback in worker.log)"
+        problem = f"{named(error)} (traceback in worker.log)"
         raise StepError(f"create_model: the model cannot take build_dataloader's {_told(inputs)}: {problem}") from error
     return [output] if isinstance(output, torch.Tensor) else list(output), targets
 

@@ -18,7 +18,7 @@ from typing import Any
 
 import psutil
 
-from proofmark.errors import ProofmarkError
+from proofmark.errors import ProofmarkError, named
 from proofmark.process.lifetime import end_own_group, leave, remove_own_temporary_directory
 from proofmark.process.wall_clock import now
 from proofmark.vendor.hardware.devices import usable_devices
@@ -86,7 +86,7 @@ class _Sampler:
                 self._devices = _first(usable_devices(found.vendor), orders["devices"])
             self._monitor = found.vendor.monitor()
         except Exception as error:  # noqa: BLE001 (a vendor's monitor may raise anything)
-            self._failure = f"{type(error).__name__}: {error}"
+            self._failure = named(error)
 
     def sample(self) -> dict[str, Any]:
         """One line of the log."""
@@ -98,7 +98,7 @@ class _Sampler:
                     asdict(reading) for reading in readings if self._devices is None or reading.device in self._devices
                 ]
             except Exception as error:  # noqa: BLE001 (recorded; the next sample is tried all the same)
-                failure = f"{type(error).__name__}: {error}"
+                failure = named(error)
         for device in devices:
             device["foreign"] = self._foreign(device["processes"])
         return {

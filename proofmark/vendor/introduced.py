@@ -17,7 +17,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from proofmark.errors import ProofmarkError
+from proofmark.errors import ProofmarkError, named
 from proofmark.process.lifetime import end_own_group, leave
 from proofmark.vendor.adapter import adapted_steps
 from proofmark.vendor.contract import Software, Vendor
@@ -102,8 +102,7 @@ def _asked(found: FoundVendor, note: Note, cases: Sequence[str]) -> dict[str, An
         try:
             answers[name] = call()
         except (Exception, SystemExit) as error:  # noqa: BLE001 (a vendor may raise anything)
-            first = next(iter(str(error).strip().splitlines()), "")
-            answers["failures"][name] = f"{type(error).__name__}: {first}{_where(error, found)}"
+            answers["failures"][name] = f"{named(error)}{_where(error, found)}"
     note("software()")
     answers["software"] = _software(vendor)
     if not answers.get("devices"):
@@ -129,7 +128,7 @@ def _sought(vendor: Vendor) -> list[str]:
     try:
         return [str(line) for line in vendor.devices_sought()]
     except (Exception, SystemExit) as error:  # noqa: BLE001 (a vendor may raise anything)
-        return [f"devices_sought() failed: {type(error).__name__}: {error}"]
+        return [f"devices_sought() failed: {named(error)}"]
 
 
 if __name__ == "__main__":

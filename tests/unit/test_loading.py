@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from proofmark.errors import StepError
 from proofmark.training.ranks.loading import RankLoader
 from tests.unit.tokens import Sequences
 
@@ -23,3 +24,25 @@ class Differentiable(Sequences):
 def test_a_batch_that_requires_a_gradient_leaves_a_worker(workers: int) -> None:
     (batch,) = RankLoader(Differentiable(), workers).load([[0, 1]])
     assert not any(each.requires_grad for each in (*batch[0], batch[1]))
+
+
+class Unreadable(Sequences):
+    def __getitems__(self, indices: list[int]) -> Batch | StepError:  # type: ignore[override]
+        return StepError("sample 3 can't be read")
+
+
+class Silent(Sequences):
+    def __getitems__(self, indices: list[int]) -> Batch:
+        class Wordless(Exception):
+            def __str__(self) -> str:
+                raise SystemExit(3)
+
+        raise Wordless
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+@pytest.mark.parametrize("data, said", [(Unreadable(), "sample 3 can't be read"), (Silent(), "Wordless: ")])
+def test_what_a_data_set_says_of_its_failure_is_heard(data: Sequences, said: str, workers: int) -> None:
+    with pytest.raises(StepError) as raised:
+        list(RankLoader(data, workers).load([[0, 1]]))
+    assert str(raised.value) == said

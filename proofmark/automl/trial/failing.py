@@ -7,7 +7,7 @@ import traceback
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from proofmark.errors import ProofmarkError
+from proofmark.errors import ProofmarkError, first_line, named
 from proofmark.process.dictation import Dictation
 from proofmark.record.events import EventLog
 
@@ -47,8 +47,8 @@ def heard(told: Iterable[Dictation], log: EventLog) -> bool:
 
 def why(error: BaseException) -> str:
     """In a line."""
-    said = next(iter(str(error).strip().splitlines()), "")
-    named = isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError"
-    if named or any(words in said for words in NO_MEMORY):
+    said = first_line(error)
+    by_name = isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError"
+    if by_name or any(words in said for words in NO_MEMORY):
         return f"it ran out of memory: {said or 'the host has no more'}"
-    return said if isinstance(error, ProofmarkError) else f"{type(error).__name__}: {said}"
+    return said if isinstance(error, ProofmarkError) else named(error)

@@ -10,7 +10,7 @@ import traceback
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from proofmark.errors import ProofmarkError
+from proofmark.errors import ProofmarkError, first_line, named
 from proofmark.process.lifetime import end_with
 from proofmark.training.feeding import words
 from proofmark.training.feeding.shelf import Shelf
@@ -141,9 +141,9 @@ def _serve(rank: socket.socket, data: Callable[[], TrainingData], workers: int, 
 
 def tell(rank: socket.socket, error: BaseException) -> None:
     """Say to a rank why there is no more."""
-    said = next(iter(str(error).strip().splitlines()), "")
+    said = first_line(error)
     if not isinstance(error, ProofmarkError | ConnectionError):
         traceback.print_exc()
-        said = f"{type(error).__name__}: {said}"
+        said = named(error)
     with contextlib.suppress(OSError):
         rank.send(bytes([words.FAILED]) + said.encode("utf-8", "backslashreplace")[: words.LONGEST - 1])

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
 
-from proofmark.errors import StepError
+from proofmark.errors import StepError, named
 from proofmark.training.ranks.batches import GlobalBatches, Share
 
 if TYPE_CHECKING:
@@ -201,14 +201,17 @@ class _AtEpoch:
         epoch, indices = wanted
         self._dataset.epoch = epoch
         try:
-            inputs, targets = self._dataset.__getitems__(indices)
+            batch = self._dataset.__getitems__(indices)
+            if isinstance(batch, StepError):
+                return batch
+            inputs, targets = batch
             # what requires a gradient can't leave a worker, and its loader would wait for ever
             return [each.detach() for each in inputs], targets.detach()
         except StepError as error:  # torch would tell of a worker and its traceback first
             return error
         except Exception as error:  # noqa: BLE001 (a case's code may raise anything)
             traceback.print_exc()
-            return StepError(f"{type(error).__name__}: {next(iter(str(error).strip().splitlines()), '')}")
+            return StepError(named(error))
 
 
 def _as_is(batch: Any) -> Any:

@@ -10,6 +10,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from proofmark.errors import named
 from proofmark.git import run_git
 from proofmark.record.parts import Known, Provenance
 from proofmark.rules.config import EffectiveConfig
@@ -86,7 +87,7 @@ def device_software(vendor: Vendor) -> dict[str, Known]:
         values = {name: getattr(software, name) for name in names}
         reason = software.reason
     except (Exception, SystemExit) as error:  # noqa: BLE001 (a vendor may raise anything)
-        values, reason = dict.fromkeys(names), f"software() failed: {type(error).__name__}: {error}"
+        values, reason = dict.fromkeys(names), f"software() failed: {named(error)}"
     return {
         name: Known(value=str(value)) if value is not None else Known(reason=reason) for name, value in values.items()
     }
