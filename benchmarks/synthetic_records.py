@@ -14,9 +14,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from proofmark.record.chain import LINK, digest_of
+from proofmark.record.integrity.chain import LINK, digest_of
+from proofmark.record.integrity.manifest import write_manifest
 from proofmark.record.load import load_record
-from proofmark.record.manifest import write_manifest
 from proofmark.record.parts import FIRST, Seal
 from proofmark.suite import Suite
 

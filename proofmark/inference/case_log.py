@@ -7,8 +7,8 @@ from typing import Any
 
 from proofmark.inference.event_types import CASE_EVENTS
 from proofmark.process.wall_clock import now
-from proofmark.record.chain import LINK, ChainedLog
 from proofmark.record.events import Event
+from proofmark.record.integrity.chain import LINK, ChainedLog
 
 SESSIONS_OWN = frozenset(
     "run_begin launched caches validated interrupted partial monitor_failed step_begin step_end".split()

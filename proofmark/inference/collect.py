@@ -18,8 +18,8 @@ from proofmark.inference.verdict import judge
 from proofmark.measuring.fresh_pace import excused, fresh_pace
 from proofmark.monitoring.summary import summarise
 from proofmark.record.begun import envelope_of
-from proofmark.record.chain import changes
 from proofmark.record.events import CORRUPT, NAMED, Event, read_events, seconds_between
+from proofmark.record.integrity.chain import changes
 from proofmark.record.parts import Check, Flops, Identity, Launched, Memory, Monitoring, Seal, Utilisation
 from proofmark.rules.aims import Better, aims_of, worst
 from proofmark.rules.config import EffectiveConfig

@@ -9,8 +9,8 @@ from typing import Any
 
 from proofmark.launch.service.ticket import home_of
 from proofmark.record.begun import envelope_of
-from proofmark.record.chain import changes
 from proofmark.record.events import CORRUPT, NAMED, Event, read_events, seconds_between
+from proofmark.record.integrity.chain import changes
 from proofmark.record.parts import Chip, Flops, Identity, Seal, Utilisation
 from proofmark.rules.aims import aims_of
 from proofmark.rules.config import EffectiveConfig

@@ -10,8 +10,8 @@ from pydantic_core import to_jsonable_python
 
 from proofmark import __version__
 from proofmark.literal import literal
-from proofmark.record.chain import changes
 from proofmark.record.envelope import SCHEMA_VERSION, CaseRecord
+from proofmark.record.integrity.chain import changes
 from proofmark.record.parts import Part
 from proofmark.suite import Suite
 from proofmark.vendor.hardware.provenance import SUITE, commit_of

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from proofmark.errors import UsageError, harmless
 from proofmark.record.envelope import CaseRecord
-from proofmark.record.manifest import MANIFEST, read_manifest
+from proofmark.record.integrity.manifest import MANIFEST, read_manifest
 from proofmark.record.parts import VerdictKind
 from proofmark.record.policy import Policy
 from proofmark.suite import Suite

@@ -10,9 +10,9 @@ from pathlib import Path
 
 from proofmark.errors import UsageError, harmless
 from proofmark.record.envelope import CaseRecord
+from proofmark.record.integrity.manifest import MANIFEST, SIGNATURE, differences, read_manifest
+from proofmark.record.integrity.signature import BadSignature, signer_of
 from proofmark.record.load import load_written
-from proofmark.record.manifest import MANIFEST, SIGNATURE, differences, read_manifest
-from proofmark.record.signature import BadSignature, signer_of
 from proofmark.suite import Suite
 from proofmark.verification.again import faults
 from proofmark.verification.configuration import held

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from proofmark.errors import UsageError, harmless
-from proofmark.record.manifest import MANIFEST
+from proofmark.record.integrity.manifest import MANIFEST
 
 RECORD = "record.json"
 

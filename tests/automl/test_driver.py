@@ -22,8 +22,8 @@ from proofmark.automl.search.study import Study
 from proofmark.automl.trial.spec import Begin, TrialSpec
 from proofmark.errors import ProofmarkError, UsageError
 from proofmark.launch.job import Job, LocalHandle, LocalLauncher
-from proofmark.record.chain import LINK, digest_of
 from proofmark.record.events import Event
+from proofmark.record.integrity.chain import LINK, digest_of
 from proofmark.record.parts import FIRST
 from proofmark.vendor.hardware.machine import describe_host
 from tests.automl.searches import ROOT, Numbers, search, settings, spec_maker

@@ -20,7 +20,7 @@ import psutil
 import pytest
 import yaml
 
-from proofmark.record.own_key import OwnKey
+from proofmark.record.integrity.own_key import OwnKey
 from proofmark.training.record import TrainingRecord
 from proofmark.vendor.isolation import NOT_ASKED_FOR
 from tests.cheats.corpus import files, named

@@ -14,7 +14,7 @@ from onnx import numpy_helper
 
 from proofmark.errors import UsageError
 from proofmark.inference.steps.onnx_file import onnx_digest
-from proofmark.record.manifest import MANIFEST, write_manifest
+from proofmark.record.integrity.manifest import MANIFEST, write_manifest
 from proofmark.record.policy import default_policy
 from proofmark.suite import Suite, find_suites
 from proofmark.verification import configuration

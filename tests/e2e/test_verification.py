@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from proofmark import __main__ as program
+from proofmark.record.integrity.manifest import MANIFEST, SIGNATURE, write_manifest
 from proofmark.record.load import load_record
-from proofmark.record.manifest import MANIFEST, SIGNATURE, write_manifest
 from proofmark.record.policy import default_policy
 from proofmark.suite import Suite, find_suites
 from proofmark.verification import configuration

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from proofmark.errors import UsageError
-from proofmark.record.manifest import MANIFEST
+from proofmark.record.integrity.manifest import MANIFEST
 from proofmark.record.parts import Known, Provenance
 from proofmark.rules.case_file import content_of
 from proofmark.verification import configuration

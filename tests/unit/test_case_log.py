@@ -14,8 +14,8 @@ from proofmark.inference.collect import collect
 from proofmark.inference.event_types import CASE_EVENTS
 from proofmark.inference.outside import GRACE, LONGER, timed_outside
 from proofmark.inference.record import RunRecord
-from proofmark.record.chain import changes
 from proofmark.record.events import Event, read_events
+from proofmark.record.integrity.chain import changes
 from proofmark.record.parts import Verdict, VerdictKind
 from tests.unit.test_collect import a_round, good_events
 

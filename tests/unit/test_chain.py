@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from proofmark.record.chain import LINK, ChainedLog, changes, digest_of
 from proofmark.record.events import Event, read_events
+from proofmark.record.integrity.chain import LINK, ChainedLog, changes, digest_of
 from proofmark.record.parts import FIRST, Seal
 
 
@@ -129,7 +129,7 @@ def test_after_what_cannot_be_taken_back_nothing_is_written(log: ChainedLog, mon
 
     with monkeypatch.context() as patch:
         patch.setattr(log, "append", failing)
-        patch.setattr("proofmark.record.chain.os.ftruncate", failing)
+        patch.setattr("proofmark.record.integrity.chain.os.ftruncate", failing)
         with pytest.raises(OSError, match="gone"):
             log.write("round")
     with pytest.raises(OSError, match="events.jsonl"):

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from proofmark.record.chain import ChainedLog
+from proofmark.record.integrity.chain import ChainedLog
 from proofmark.training.collect import _changed
 from proofmark.training.logs.digests import changed_since, digests_of
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from proofmark.errors import UsageError
-from proofmark.record.manifest import MANIFEST, SIGNATURE, differences, read_manifest, write_manifest
-from proofmark.record.signature import BadSignature, refuse_unusable, sign, signer_of
+from proofmark.record.integrity.manifest import MANIFEST, SIGNATURE, differences, read_manifest, write_manifest
+from proofmark.record.integrity.signature import BadSignature, refuse_unusable, sign, signer_of
 
 
 @pytest.fixture

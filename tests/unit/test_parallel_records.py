@@ -17,7 +17,7 @@ from fixtures.sessions.session import RUN_DIR
 from fixtures.suites import SUITES
 from proofmark.inference.record import RunRecord
 from proofmark.inference.verdict import judge
-from proofmark.record.chain import ChainedLog
+from proofmark.record.integrity.chain import ChainedLog
 from proofmark.record.parts import Verdict, VerdictKind
 from proofmark.record.policy import default_policy
 from proofmark.suite import find_suites

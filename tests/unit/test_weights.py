@@ -17,7 +17,7 @@ from proofmark.inference.steps import weights
 from proofmark.inference.steps.embedded import Recipe
 from proofmark.inference.steps.weights import embedded_weights
 from proofmark.record.identity import identify
-from proofmark.record.own_key import KEY, OwnKey
+from proofmark.record.integrity.own_key import KEY, OwnKey
 from proofmark.rules.config import EffectiveConfig, HostSettings
 from tests.unit.net import Net
 

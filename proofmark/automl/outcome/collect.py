@@ -17,8 +17,8 @@ from proofmark.automl.outcome.verdict import judge
 from proofmark.automl.search.journal import FILE, Chain, read_journal
 from proofmark.process.wall_clock import now
 from proofmark.record.begun import envelope_of
-from proofmark.record.chain import changes
 from proofmark.record.events import CORRUPT, NAMED, Event, read_events, seconds_between
+from proofmark.record.integrity.chain import changes
 from proofmark.record.parts import FIRST, Chip, Contention, Flops, Identity, Seal, Utilisation
 from proofmark.rules.config import EffectiveConfig
 from proofmark.wall.isolation import Isolation, weakest

@@ -13,8 +13,8 @@ from typing import Any
 
 from proofmark.automl.outcome.event_types import JOURNAL_EVENTS
 from proofmark.errors import UsageError, harmless
-from proofmark.record.chain import LINK, ChainedLog, digest_of
 from proofmark.record.events import CORRUPT, Event, read_events
+from proofmark.record.integrity.chain import LINK, ChainedLog, digest_of
 from proofmark.record.parts import FIRST, Seal
 
 FILE, LOCK = "journal.jsonl", "driver.lock"

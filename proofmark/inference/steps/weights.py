@@ -19,7 +19,7 @@ from proofmark.errors import StepError
 from proofmark.inference.kept import cached_weights
 from proofmark.inference.steps.embedded import Recipe, train
 from proofmark.record.identity import identify
-from proofmark.record.own_key import OwnKey
+from proofmark.record.integrity.own_key import OwnKey
 from proofmark.record.parts import Identity
 
 if TYPE_CHECKING:

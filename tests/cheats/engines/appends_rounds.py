@@ -7,7 +7,7 @@ from typing import Any
 
 from vendors.fake import honest
 
-from proofmark.record.chain import LINK, digest_of
+from proofmark.record.integrity.chain import LINK, digest_of
 
 WALL = "none"
 VERDICT, TOLD = "ERROR", "the event log was changed by somebody else than the session"

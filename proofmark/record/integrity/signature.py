@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from proofmark.errors import UsageError, harmless
-from proofmark.record.manifest import MANIFEST, SIGNATURE
+from proofmark.record.integrity.manifest import MANIFEST, SIGNATURE
 
 NAMESPACE = "proofmark"
 """A signature made for anything else is none for a manifest."""
