@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from proofmark.record.parts import Check, Chip, Contention, Flops, Host, Identity, Utilisation
+from proofmark.record.parts import Check, Contention, Flops, Identity, Utilisation
+from proofmark.record.provenance import Chip, Host
 from proofmark.training.checks import required
 from proofmark.training.figures import figures
 from proofmark.training.logs.seed_run import rates_over

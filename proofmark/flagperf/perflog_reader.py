@@ -21,7 +21,8 @@ from proofmark.flagperf.perflog_run import RankLines, figure, metric_of, seed_ru
 from proofmark.flagperf.run_folder import RunFolder, one_per_round
 from proofmark.flagperf.token_lines import TokenLines, impossible, token_figures
 from proofmark.plain_json import plain_text
-from proofmark.record.parts import Chip, Utilisation
+from proofmark.record.parts import Utilisation
+from proofmark.record.provenance import Chip
 from proofmark.rules.aims import Better, shown_only
 from proofmark.training.figures import figures
 from proofmark.training.logs.seed_run import olympic_mean, rates_over

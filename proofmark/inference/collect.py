@@ -20,7 +20,8 @@ from proofmark.monitoring.summary import summarise
 from proofmark.record.begun import envelope_of
 from proofmark.record.events import CORRUPT, NAMED, Event, read_events, seconds_between
 from proofmark.record.integrity.chain import changes
-from proofmark.record.parts import Check, Flops, Identity, Launched, Memory, Monitoring, Seal, Utilisation
+from proofmark.record.parts import Check, Flops, Identity, Memory, Monitoring, Seal, Utilisation
+from proofmark.record.provenance import Launched
 from proofmark.rules.aims import Better, aims_of, worst
 from proofmark.rules.config import EffectiveConfig
 from proofmark.wall.isolation import Isolation, weakest

@@ -24,7 +24,8 @@ from proofmark.record.event_types import (
     fits,
     part,
 )
-from proofmark.record.parts import Check, Contention, Launched, Memory
+from proofmark.record.parts import Check, Contention, Memory
+from proofmark.record.provenance import Launched
 from proofmark.wall.isolation import Isolation
 
 

@@ -7,20 +7,9 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, field_validator, model_validator
 
 from proofmark.record.envelope import CaseRecord
-from proofmark.record.parts import (
-    Check,
-    Contention,
-    Flops,
-    Host,
-    Identity,
-    Launched,
-    Memory,
-    Monitoring,
-    Part,
-    Rate,
-    Seconds,
-)
+from proofmark.record.parts import Check, Contention, Flops, Identity, Memory, Monitoring, Part, Rate, Seconds
 from proofmark.record.policy import RestsOn, default_policy
+from proofmark.record.provenance import Host, Launched
 from proofmark.rules.aims import Aim, Better, factor_kept
 
 STEPS = (

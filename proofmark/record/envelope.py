@@ -14,19 +14,9 @@ from proofmark.errors import Problem, UsageError, harmless
 from proofmark.plain_json import first_of, read_json
 from proofmark.record.compared import Compared
 from proofmark.record.figures import Figure, refuse_doubled
-from proofmark.record.parts import (
-    Chip,
-    Flops,
-    Host,
-    Identity,
-    Kept,
-    Part,
-    Provenance,
-    Seal,
-    Utilisation,
-    Verdict,
-)
+from proofmark.record.parts import Flops, Identity, Kept, Part, Seal, Utilisation, Verdict
 from proofmark.record.policy import RESTS_ON, Policy, RestsOn, default_policy
+from proofmark.record.provenance import Chip, Host, Provenance
 from proofmark.rules.legality import Override
 from proofmark.wall.isolation import Isolation
 

@@ -16,14 +16,9 @@ from typing_extensions import TypedDict
 
 from proofmark.errors import Problem
 from proofmark.plain_json import first_of
-from proofmark.record.parts import (
-    Chip,
-    Host,
-    Identity,
-    Known,
-    Provenance,
-)
+from proofmark.record.parts import Identity
 from proofmark.record.policy import Policy
+from proofmark.record.provenance import Chip, Host, Known, Provenance
 from proofmark.rules.aims import Aim, Better
 from proofmark.rules.config import EffectiveConfig
 from proofmark.rules.legality import Override

@@ -11,7 +11,8 @@ from proofmark.launch.service.ticket import home_of
 from proofmark.record.begun import envelope_of
 from proofmark.record.events import CORRUPT, NAMED, Event, read_events, seconds_between
 from proofmark.record.integrity.chain import changes
-from proofmark.record.parts import Chip, Flops, Identity, Seal, Utilisation
+from proofmark.record.parts import Flops, Identity, Seal, Utilisation
+from proofmark.record.provenance import Chip
 from proofmark.rules.aims import aims_of
 from proofmark.rules.config import EffectiveConfig
 from proofmark.training.event_types import AGENT_EVENTS, SESSION_EVENTS

@@ -25,7 +25,8 @@ from proofmark.record.event_types import (
     part,
 )
 from proofmark.record.event_types import Configuration as _Configuration
-from proofmark.record.parts import Check, Contention, Host, Identity, Instances, Launched
+from proofmark.record.parts import Check, Contention, Identity
+from proofmark.record.provenance import Host, Instances, Launched
 from proofmark.wall.isolation import Isolation
 
 Code = Annotated[int, Field(gt=-(1 << 31), lt=1 << 31)]

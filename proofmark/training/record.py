@@ -8,8 +8,9 @@ from typing import Literal
 from pydantic import Field
 
 from proofmark.record.envelope import CaseRecord
-from proofmark.record.parts import Check, Contention, Host, Instances, Launched, Monitoring, Part, Rate
+from proofmark.record.parts import Check, Contention, Monitoring, Part, Rate
 from proofmark.record.policy import RESTS_ON, RestsOn
+from proofmark.record.provenance import Host, Instances, Launched
 from proofmark.rules.aims import Aim, Aims
 from proofmark.training.examined import Examination, HandedOut, Standing
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from proofmark.record.envelope import CaseRecord
-from proofmark.record.parts import Chip, Flops, Identity, Monitoring, Utilisation, Verdict, VerdictKind
+from proofmark.record.parts import Flops, Identity, Monitoring, Utilisation, Verdict, VerdictKind
+from proofmark.record.provenance import Chip
 
 Stage = tuple[VerdictKind, Sequence[str]]
 """What a run is judged if there are any complaints, and the complaints, in full sentences."""

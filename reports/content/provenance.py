@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from proofmark.record.envelope import CaseRecord
-from proofmark.record.parts import Chip, Host, Identity, Known
+from proofmark.record.parts import Identity
+from proofmark.record.provenance import Chip, Host, Known
 from proofmark.rules.legality import Override
 from reports.content import text
 

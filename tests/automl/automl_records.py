@@ -6,7 +6,8 @@ from typing import Any
 
 from proofmark.automl.outcome.record import AutoMLRecord, EpochRecord, TrialRecord
 from proofmark.automl.outcome.scoring import marks_of, score_of
-from proofmark.record.parts import Check, Chip, Contention, Identity
+from proofmark.record.parts import Check, Contention, Identity
+from proofmark.record.provenance import Chip
 from proofmark.training.checks import PARAMETERS, WEIGHTS
 
 SECONDS = 100.0

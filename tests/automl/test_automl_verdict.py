@@ -8,7 +8,8 @@ import pytest
 
 from proofmark.automl.outcome.record import Score
 from proofmark.automl.outcome.verdict import judge, rules
-from proofmark.record.parts import Check, Chip, Contention, Identity, Peak, Utilisation
+from proofmark.record.parts import Check, Contention, Identity, Utilisation
+from proofmark.record.provenance import Chip, Peak
 from tests.automl.automl_records import epoch, record, trial
 
 EVALUATED = epoch(3).model_copy(update={"evaluated": 11})

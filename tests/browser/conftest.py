@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from proofmark.record.parts import Chip, Host, Peak, Utilisation
+from proofmark.record.parts import Utilisation
+from proofmark.record.provenance import Chip, Host, Peak
 from proofmark.training.record import Communication, Rank, Split, TrainingRecord
 from reports.html import write_html
 from tests.browser.chromium import Chromium

@@ -21,7 +21,7 @@ from proofmark.launch.cluster.launcher import ClusterLauncher
 from proofmark.launch.cluster.link import Described, HostSetup
 from proofmark.launch.cluster.node import Here
 from proofmark.launch.hosts.describe import Description
-from proofmark.record.parts import Chip, Host
+from proofmark.record.provenance import Chip, Host
 from tests.cluster.cell import until
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from proofmark.errors import UsageError
 from proofmark.record.integrity.manifest import MANIFEST
-from proofmark.record.parts import Known, Provenance
+from proofmark.record.provenance import Known, Provenance
 from proofmark.rules.case_file import content_of
 from proofmark.verification import configuration
 from proofmark.verification.configuration import Held, held

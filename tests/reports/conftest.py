@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from proofmark.inference.record import Accuracy, RunRecord
-from proofmark.record.parts import Chip, Utilisation
+from proofmark.record.parts import Utilisation
+from proofmark.record.provenance import Chip
 from tests.reports.records import CHEATED, MakeRecord, make_record, measurement, steps, watched_record
 
 

@@ -12,20 +12,8 @@ from proofmark.inference.figures import figures
 from proofmark.inference.record import STEPS, Accuracy, Measurement, Round, RunRecord, Step
 from proofmark.inference.verdict import judge
 from proofmark.measuring.statistics import rate
-from proofmark.record.parts import (
-    Check,
-    Chip,
-    Contention,
-    Flops,
-    Host,
-    Identity,
-    Memory,
-    Monitoring,
-    Peak,
-    Rate,
-    Series,
-    Utilisation,
-)
+from proofmark.record.parts import Check, Contention, Flops, Identity, Memory, Monitoring, Rate, Series, Utilisation
+from proofmark.record.provenance import Chip, Host, Peak
 from proofmark.rules.legality import Override
 
 ITEMS = 1797

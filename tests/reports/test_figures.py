@@ -13,7 +13,8 @@ from proofmark.inference.figures import figures
 from proofmark.inference.verdict import judge
 from proofmark.record.envelope import CaseRecord
 from proofmark.record.figures import Figure, FigureKind
-from proofmark.record.parts import Chip, Flops, Peak, VerdictKind
+from proofmark.record.parts import Flops, VerdictKind
+from proofmark.record.provenance import Chip, Peak
 from proofmark.suite import Suite
 from reports.allure_tree import parameters
 from reports.content.view import View, shown, with_other_name

@@ -7,7 +7,8 @@ from html.parser import HTMLParser
 
 import pytest
 
-from proofmark.record.parts import Check, Chip, Peak, Verdict, VerdictKind
+from proofmark.record.parts import Check, Verdict, VerdictKind
+from proofmark.record.provenance import Chip, Peak
 from proofmark.rules.legality import Override
 from reports.html import write_html
 from tests.reports.records import watched

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from proofmark.record.parts import Host, Known, Launched, Provenance
+from proofmark.record.provenance import Host, Known, Launched, Provenance
 from reports.content.provenance import identity_rows
 from tests.training_records import make_run, make_training
 

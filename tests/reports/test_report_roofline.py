@@ -6,7 +6,8 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from proofmark.record.parts import Chip, Peak, Utilisation
+from proofmark.record.parts import Utilisation
+from proofmark.record.provenance import Chip, Peak
 from reports.charts.axes import decade_axis, power_of_ten
 from suites.inference.report.roofline import roofline_plot, why_no_roofline
 from suites.inference.report.view import CaseView

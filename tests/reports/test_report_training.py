@@ -9,7 +9,8 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from proofmark.record.parts import Host, Monitoring
+from proofmark.record.parts import Monitoring
+from proofmark.record.provenance import Host
 from proofmark.training.logs.stragglers import SECONDS, STEPS, too_short
 from proofmark.training.record import Communication, Confirmation, Rank, Rates, SeedRun, Split, TrainingRecord
 from reports.content.view import View

@@ -9,7 +9,8 @@ from pydantic import ValidationError
 
 from proofmark.inference.figures import figures
 from proofmark.inference.record import Accuracy, RunRecord
-from proofmark.record.parts import Chip, Memory, Verdict, VerdictKind
+from proofmark.record.parts import Memory, Verdict, VerdictKind
+from proofmark.record.provenance import Chip
 from reports.content import text
 from suites.inference.report.view import CaseView
 from tests.reports.records import readings, watched, watched_record

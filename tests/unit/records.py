@@ -7,7 +7,8 @@ from typing import Any
 from proofmark.inference.record import STEPS, Accuracy, Measurement, Round, RunRecord, Step
 from proofmark.inference.verdict import REQUIRED_CHECKS, TIMED_CHECKS
 from proofmark.measuring.statistics import rate
-from proofmark.record.parts import Check, Chip, Contention, Flops, Host, Identity, Peak, Utilisation
+from proofmark.record.parts import Check, Contention, Flops, Identity, Utilisation
+from proofmark.record.provenance import Chip, Host, Peak
 
 
 def rounds(*changes: dict[str, Any], count: int = 3) -> tuple[Round, ...]:

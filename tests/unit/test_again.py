@@ -8,7 +8,7 @@ import pytest
 
 from proofmark import __version__
 from proofmark.automl.outcome.record import AutoMLRecord, TrialRecord
-from proofmark.record.parts import Known, Provenance
+from proofmark.record.provenance import Known, Provenance
 from proofmark.verdict.engine import judge
 from proofmark.verification import again
 from proofmark.verification.again import NAMED, faults

@@ -18,7 +18,8 @@ from proofmark.inference.event_types import CASE_EVENTS
 from proofmark.inference.record import STEPS
 from proofmark.inference.verdict import REQUIRED_CHECKS, TIMED_CHECKS
 from proofmark.record.events import LONGEST, EventLog, read_events
-from proofmark.record.parts import Chip, Host, Peak, VerdictKind
+from proofmark.record.parts import VerdictKind
+from proofmark.record.provenance import Chip, Host, Peak
 from proofmark.rules.config import EffectiveConfig, HostSettings
 from proofmark.rules.legality import Override
 from proofmark.training.event_types import AGENT_EVENTS, RANK_EVENTS, SESSION_EVENTS

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from proofmark.record.parts import Host, Known
+from proofmark.record.provenance import Host, Known
 from proofmark.vendor.contract import Processor, Software, Vendor
 from proofmark.vendor.hardware import machine, provenance
 from proofmark.vendor.hardware.machine import container, describe_host, governor, kernel, microcode

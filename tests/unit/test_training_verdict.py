@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from proofmark.errors import Problem
-from proofmark.record.parts import Chip, Contention, Flops, Instances, Monitoring, Peak, Utilisation, VerdictKind
+from proofmark.record.parts import Contention, Flops, Monitoring, Utilisation, VerdictKind
 from proofmark.record.policy import default_policy
+from proofmark.record.provenance import Chip, Instances, Peak
 from proofmark.training.checks import CLOCK, FUNCTION, OUTSIDE, PARAMETERS, REPLAYED, SEEDED, WEIGHTS, required
 from proofmark.training.examined import Examination, HandedOut
 from proofmark.training.logs.seed_run import olympic_mean

@@ -18,17 +18,8 @@ from proofmark.inference.verdict import ALIKE, REQUIRED_CHECKS, TIMED_CHECKS, ju
 from proofmark.measuring.mixed import ENOUGH
 from proofmark.measuring.statistics import rate
 from proofmark.measuring.window import FOO_TIME_EXPECTED
-from proofmark.record.parts import (
-    Check,
-    Chip,
-    Contention,
-    Flops,
-    Monitoring,
-    Peak,
-    Utilisation,
-    Verdict,
-    VerdictKind,
-)
+from proofmark.record.parts import Check, Contention, Flops, Monitoring, Utilisation, Verdict, VerdictKind
+from proofmark.record.provenance import Chip, Peak
 from proofmark.verdict.engine import exit_code
 from proofmark.verdict.stages import FLOPS_TOLERANCE
 from proofmark.wall.isolation import Isolation

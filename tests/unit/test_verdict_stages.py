@@ -11,16 +11,8 @@ import pytest
 from proofmark.errors import Problem
 from proofmark.inference.verdict import judge
 from proofmark.record.compared import Compared, Outcome, Ratio
-from proofmark.record.parts import (
-    Chip,
-    Flops,
-    Identity,
-    Monitoring,
-    Peak,
-    Utilisation,
-    Verdict,
-    VerdictKind,
-)
+from proofmark.record.parts import Flops, Identity, Monitoring, Utilisation, Verdict, VerdictKind
+from proofmark.record.provenance import Chip, Peak
 from proofmark.training.verdict import judge as judge_training
 from proofmark.verdict import engine
 from proofmark.verdict.stages import (

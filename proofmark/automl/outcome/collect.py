@@ -19,7 +19,8 @@ from proofmark.process.wall_clock import now
 from proofmark.record.begun import envelope_of
 from proofmark.record.events import CORRUPT, NAMED, Event, read_events, seconds_between
 from proofmark.record.integrity.chain import changes
-from proofmark.record.parts import FIRST, Chip, Contention, Flops, Identity, Seal, Utilisation
+from proofmark.record.parts import FIRST, Contention, Flops, Identity, Seal, Utilisation
+from proofmark.record.provenance import Chip
 from proofmark.rules.config import EffectiveConfig
 from proofmark.wall.isolation import Isolation, weakest
 

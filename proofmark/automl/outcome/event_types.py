@@ -25,7 +25,8 @@ from proofmark.record.event_types import (
     part,
 )
 from proofmark.record.event_types import Configuration as _Configuration
-from proofmark.record.parts import Check, Contention, Host, Identity
+from proofmark.record.parts import Check, Contention, Identity
+from proofmark.record.provenance import Host
 from proofmark.rules.config import EffectiveConfig
 from proofmark.training.event_types import RANK_EVENTS, Reason, TrainedBegin
 from proofmark.wall.isolation import Isolation

@@ -17,7 +17,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from proofmark.errors import harmless
 from proofmark.plain_json import first_of, parse_json
-from proofmark.record.parts import Chip, Host, Known
+from proofmark.record.provenance import Chip, Host, Known
 from proofmark.vendor.contract import Vendor
 from proofmark.vendor.hardware.chips import describe_chip
 from proofmark.vendor.hardware.machine import describe_host

@@ -10,7 +10,8 @@ from typing import Any
 
 from proofmark.measuring.statistics import rate
 from proofmark.record.events import CORRUPT, Event, read_events, seconds_between
-from proofmark.record.parts import Contention, Host, Launched, Monitoring, Rate
+from proofmark.record.parts import Contention, Monitoring, Rate
+from proofmark.record.provenance import Host, Launched
 from proofmark.rules.config import EffectiveConfig
 from proofmark.training.event_types import AGENT_EVENTS, RANK_EVENTS
 from proofmark.training.examined import Examination

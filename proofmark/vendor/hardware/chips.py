@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from proofmark.errors import ConfigurationError, Problem
 from proofmark.literal import literal
-from proofmark.record.parts import Chip, Peak
+from proofmark.record.provenance import Chip, Peak
 from proofmark.rules.arithmetic import parse_product
 from proofmark.rules.strict_yaml import load_mapping
 from proofmark.rules.typed_yaml import problems_of

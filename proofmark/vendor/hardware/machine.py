@@ -14,7 +14,7 @@ from typing import Any
 import psutil
 
 from proofmark import __version__
-from proofmark.record.parts import Host, Known
+from proofmark.record.provenance import Host, Known
 
 
 def usable_cores() -> int:

@@ -12,7 +12,7 @@ from typing import Any
 
 from proofmark.errors import named
 from proofmark.git import run_git
-from proofmark.record.parts import Known, Provenance
+from proofmark.record.provenance import Known, Provenance
 from proofmark.rules.config import EffectiveConfig
 from proofmark.vendor.contract import Vendor
 from proofmark.vendor.environment import installed

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from proofmark.record.parts import Peak
+from proofmark.record.provenance import Peak
 from reports.charts import svg
 from reports.charts.axes import WIDTH, Area, Axis, apart, decade_axis, draw_bottom, draw_bound, draw_left
 from reports.content import text

@@ -62,7 +62,7 @@ class Measured:
         }
 
     def instances_fact(self) -> dict[str, Any]:
-        """For the run's record: `proofmark.record.parts.Instances`."""
+        """For the run's record: `proofmark.record.provenance.Instances`."""
         return {
             "mode": self.mode,
             "throughputs": [each.throughput for each in self.instances],
