@@ -21,12 +21,10 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from proofmark.errors import harmless
+from proofmark.gate import SIDE
 from proofmark.gate.race import SideLost
 from proofmark.plain_json import first_of
 from proofmark.process.lifetime import end_group, end_marked, marked, wait_without_reaping
-
-SIDE = "PROOFMARK_GATE_SIDE"
-"""The environment variable by which a session knows that it is a side: the run that it is for."""
 
 PIPES = "PROOFMARK_GATE_PIPES"
 """That with the descriptor from which it reads, and that on which it answers where rounds are wanted of it; without

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from fixtures.sessions import torch_ahead
+from proofmark.gate import SIDE
 
 HOUSE = Path(torch_ahead.__file__).parents[2]
 SUITE = ["suites/inference"]
@@ -21,6 +22,7 @@ SUITE = ["suites/inference"]
         ({"file_or_dir": ["docs", "suites/inference/test_bert.py::TestBert"]}, True),
         ({"file_or_dir": []}, False),
         ({"file_or_dir": ["tests/unit"]}, False),
+        ({"file_or_dir": SUITE, "side": True}, False),
         ({"file_or_dir": SUITE, "help": True}, False),
         ({"file_or_dir": SUITE, "collectonly": True}, False),
         ({"file_or_dir": SUITE, "numprocesses": 2}, False),
@@ -30,6 +32,8 @@ def test_torch_is_imported_ahead_where_cases_are_to_run(
     known: dict[str, Any], begins: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begun: list[Any] = []
+    if known.get("side"):
+        monkeypatch.setenv(SIDE, "inference/tiny")
     monkeypatch.setattr(torch_ahead, "warm_up", lambda *asked: begun.append(asked))
     config = SimpleNamespace(
         invocation_params=SimpleNamespace(dir=HOUSE),

@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from proofmark.process.environment import PASSES
-from proofmark.process.wall_clock import EPOCH
 
 READ_ONCE = (
     *("GOMP_", "KMP_", "LD_", "MALLOC_", "MKL_", "OMP_", "OPENBLAS_", "PYTHON", "PYTORCH_"),
@@ -37,8 +36,8 @@ def suits(begun_with: Mapping[str, str], environment: Mapping[str, str]) -> bool
 def surroundings() -> Any:
     """What decides over how modules are imported."""
     known = SET_BY_LIBRARIES | os.environ
-    environment = {key: value for key, value in known.items() if not key.startswith(("PYTEST_", EPOCH))}
-    environment[PASSES] = environment.get(PASSES, "")
+    environment = {key: value for key, value in known.items() if not key.startswith(("PYTEST_", "PROOFMARK_"))}
+    environment[PASSES] = known.get(PASSES, "")  # what it names it has been given when it began, or not
     return os.getcwd(), list(dict.fromkeys(sys.path)), environment
 
 
