@@ -33,6 +33,8 @@ ENVIRONMENT_BEGINS = 47
 
 THREADS = "OMP_NUM_THREADS"
 
+CACHES = ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")
+
 CLEARED = 1.0
 """Seconds in which a thread that has ended is no longer listed."""
 
@@ -92,6 +94,8 @@ def _wait_for_birth(control: socket.socket) -> dict[str, Any]:
             os._exit(0)
         orders: dict[str, Any] = json.loads(message)
         if any(module not in sys.modules for module in orders["imports"]):
+            # torch's compiler makes its directory when it is imported; where that is may not have been known before
+            os.environ.update({key: value for key, value in orders["environment"].items() if key in CACHES})
             import_all(orders["imports"])
             fit = is_alone()
         if not fit:

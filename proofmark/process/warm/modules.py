@@ -32,7 +32,7 @@ def warm_up(modules: Sequence[str], environment: Mapping[str, str]) -> None:
         with contextlib.suppress(OSError):
             _warm = Warm.start(modules, environment)
     if _warm:
-        _warm.prepare(modules)
+        _warm.prepare(modules, environment)
 
 
 def split_off(modules: Sequence[str]) -> None:

@@ -139,13 +139,15 @@ class Warm:
         """Its process."""
         return self._process.pid
 
-    def prepare(self, modules: Sequence[str]) -> None:
-        """Have it import what all that it forks from now on will need, without waiting for that."""
+    def prepare(self, modules: Sequence[str], environment: Mapping[str, str]) -> None:
+        """Have it import what all that it forks from now on will need, without waiting for that. Of `environment` it
+        takes on where caches are."""
         if set(modules) <= set(self._modules):
             return
         self._modules = modules
         with contextlib.suppress(OSError):  # it has ended: who asks for a fork will see that
-            self._control.send(json.dumps({"imports": list(modules)}).encode(), socket.MSG_DONTWAIT)
+            orders = {"imports": list(modules), "environment": dict(environment)}
+            self._control.send(json.dumps(orders).encode(), socket.MSG_DONTWAIT)
 
     def fork(
         self,
