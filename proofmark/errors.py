@@ -59,6 +59,11 @@ def named(error: BaseException) -> str:
     return f"{type(error).__name__}: {first_line(error)}"
 
 
+def in_a_line(error: BaseException) -> str:
+    """A mistake that the user can mend in its own words, all else by its name."""
+    return first_line(error) if isinstance(error, ProofmarkError) else named(error)
+
+
 class ConfigurationError(ProofmarkError):
     """All problems of one configuration at once."""
 

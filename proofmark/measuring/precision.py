@@ -66,7 +66,8 @@ def flop_counter() -> FlopCounterMode:
     from torch.utils import flop_counter as torchs
 
     mode: Any = getattr(torchs, "_FlopCounterMode", torchs.FlopCounterMode)
-    mode.__torch_dispatch__ = getattr(mode.__torch_dispatch__, "__wrapped__", mode.__torch_dispatch__)
+    if as_written := getattr(getattr(mode, "__torch_dispatch__", None), "__wrapped__", None):
+        mode.__torch_dispatch__ = as_written
     return torchs.FlopCounterMode(display=False)
 
 

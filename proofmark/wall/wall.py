@@ -10,7 +10,7 @@ import itertools
 import os
 import socket
 import stat
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -37,7 +37,7 @@ PRINTED = (1, 2)
 """Descriptors of what a process prints."""
 
 LOOKED_AT = 10_000
-"""Entries of a hidden directory, and of those in it."""
+"""Entries of a directory, and of those in it, that are looked at."""
 
 SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 (it is the system's)
 
@@ -57,8 +57,7 @@ class Wall:
             ranks on devices of one host need (NCCL hands descriptors on so), or "all". Any daemon of its user's may
             listen at a stream that lies in a file: with "all" there is no wall.
         shared_memory: whether it may make some under a name of its own choice, and use others' whose name it knows.
-        hidden: what it must not see, whatever the others say, nor what links in it lead to beside `readable`: tried,
-            and a gap where it can be seen.
+        hidden: what it must not see, whatever the others say: tried, and a gap where it can be seen.
         largest_file: bytes that a file which it writes may have.
         kept: descriptors of files that it goes on writing, beside those of what it prints.
     """
@@ -86,7 +85,6 @@ def put_on(wall: Wall) -> Isolation:
     _let_go({*PRINTED, *wall.kept})
     gaps = privileges.give_up(wall.largest_file)
     devices = tuple(device for device in wall.devices if _is_character_device(device))
-    hidden = (Path("/"), *wall.hidden, *dict.fromkeys(_led_to(wall)))
     commanded = [place for pattern in COMMANDED for place in glob.glob(pattern)]
     version, without = _close_files(wall, devices)
     gaps += without
@@ -94,7 +92,7 @@ def put_on(wall: Wall) -> Isolation:
         system_calls.restrict(wall.network, wall.unix_sockets, wall.streams != "none")
     except OSError as error:
         gaps.append(f"network, modes and owners of files, keys: no filter of system calls: {error.strerror or error}")
-    outside = _outside(hidden) + [f"datagrams: {place} takes orders" for place in commanded if _takes_datagrams(place)]
+    outside = _outside(wall) + [f"datagrams: {place} takes orders" for place in commanded if _takes_datagrams(place)]
     gaps += outside
     gaps += OPEN[wall.unix_sockets]
     network = _network(wall, version)
@@ -175,17 +173,13 @@ def _is_character_device(path: Path) -> bool:
         return False
 
 
-def _led_to(wall: Wall) -> Iterator[Path]:
-    """Where links lead that lie in what is hidden, or in a directory there; not all, of very many entries."""
-    own = [place.resolve() for place in (*wall.readable, *wall.writable)]
-    for hidden in wall.hidden:
-        near = list(_entries(hidden))
-        below = (_entries(entry.path) for entry in near if entry.is_dir(follow_symlinks=False))
-        for entry in itertools.islice(itertools.chain(near, *below), LOOKED_AT):
-            if entry.is_symlink():
-                leads_to = Path(os.path.realpath(entry))
-                if not any(leads_to.is_relative_to(each) for each in own):
-                    yield leads_to
+def linked_from(directory: str | Path) -> tuple[Path, ...]:
+    """Where links lead that lie in a directory, or in one there: of data that is hidden, to be hidden too. Not all, of
+    very many entries."""
+    near = list(_entries(directory))
+    below = (_entries(entry.path) for entry in near if entry.is_dir(follow_symlinks=False))
+    entries = itertools.islice(itertools.chain(near, *below), LOOKED_AT)
+    return tuple(dict.fromkeys(Path(os.path.realpath(entry)) for entry in entries if entry.is_symlink()))
 
 
 def _entries(path: str | Path) -> Iterator[os.DirEntry[str]]:
@@ -193,9 +187,9 @@ def _entries(path: str | Path) -> Iterator[os.DirEntry[str]]:
         yield from itertools.islice(entries, LOOKED_AT)
 
 
-def _outside(hidden: Iterable[Path]) -> list[str]:
+def _outside(wall: Wall) -> list[str]:
     """What can be seen still, of what must not be."""
-    return [f"files: {path} can be read" for path in hidden if _can_be_read(path)]
+    return [f"files: {path} can be read" for path in (Path("/"), *wall.hidden) if _can_be_read(path)]
 
 
 def _can_be_read(path: Path) -> bool:

@@ -7,7 +7,7 @@ import traceback
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from proofmark.errors import ProofmarkError, first_line, named
+from proofmark.errors import ProofmarkError, first_line, in_a_line
 from proofmark.process.dictation import Dictation
 from proofmark.record.events import EventLog
 
@@ -51,4 +51,4 @@ def why(error: BaseException) -> str:
     by_name = isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError"
     if by_name or any(words in said for words in NO_MEMORY):
         return f"it ran out of memory: {said or 'the host has no more'}"
-    return said if isinstance(error, ProofmarkError) else named(error)
+    return in_a_line(error)

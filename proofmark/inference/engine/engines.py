@@ -16,6 +16,7 @@ from proofmark.process.own_directory import lay_open
 from proofmark.rules.config import EffectiveConfig
 from proofmark.rules.legality import FILES
 from proofmark.vendor.registry import FoundVendor
+from proofmark.wall.wall import linked_from
 
 if TYPE_CHECKING:
     import torch
@@ -85,7 +86,8 @@ class Engines:
     def _hidden(self) -> tuple[str | Path | None, ...]:
         """What an engine must not see."""
         host = self.config.host
-        return host.data_dir, host.weights, host.cache_dir, self.directory.parent
+        linked = linked_from(host.data_dir) if host.data_dir else ()
+        return host.data_dir, *linked, host.weights, host.cache_dir, self.directory.parent
 
 
 def _saved(model: torch.nn.Module, folder: Path) -> str:

@@ -15,8 +15,11 @@ READ_ONCE = (
 )
 """How the names of variables begin that are read when a process begins or imports: a fork can't be given others."""
 
-TAKEN_ON = frozenset({"OMP_NUM_THREADS", "PYTHONPATH", "PYTHONUSERBASE", "TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR"})
-"""Of those the ones that it can be given; the last two are read when something is compiled."""
+CACHES = frozenset({"TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR"})
+"""Read when torch's compiler is imported, which makes the directory, and when something is compiled."""
+
+TAKEN_ON = frozenset({"OMP_NUM_THREADS", "PYTHONPATH", "PYTHONUSERBASE"}) | CACHES
+"""Of those the ones that it can be given."""
 
 NO_THREADS = {"JE_ARROW_MALLOC_CONF": "background_thread:false"}
 """For libraries that start a thread of their own when they are imported: pyarrow's allocator, which pandas imports."""

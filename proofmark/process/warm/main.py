@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from proofmark.process.lifetime import MARK, die_with_parent
+from proofmark.process.warm.imports import CACHES
 
 LONGEST = 1 << 20
 """Bytes of orders."""
@@ -32,8 +33,6 @@ ENVIRONMENT_BEGINS = 47
 """Which field of /proc/self/stat after the name is the address of the environment."""
 
 THREADS = "OMP_NUM_THREADS"
-
-CACHES = ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")
 
 CLEARED = 1.0
 """Seconds in which a thread that has ended is no longer listed."""

@@ -18,7 +18,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from proofmark.errors import ProofmarkError, first_line, named
+from proofmark.errors import ProofmarkError, in_a_line
 from proofmark.process.lifetime import die_with_parent, leave
 from proofmark.rules.config import EffectiveConfig
 from proofmark.training.spec import WEIGHTS, TrainingSpec
@@ -39,7 +39,7 @@ def main() -> None:
     except Exception as error:  # noqa: BLE001 (a case's code may raise anything; the agent goes on)
         if not isinstance(error, ProofmarkError):
             traceback.print_exc()
-        answer = {"reason": first_line(error) if isinstance(error, ProofmarkError) else named(error)}
+        answer = {"reason": in_a_line(error)}
     os.write(descriptor, (json.dumps({**answer, "took_seconds": time.monotonic() - began}) + "\n").encode())
 
 

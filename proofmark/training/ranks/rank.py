@@ -15,7 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
 
-from proofmark.errors import ProofmarkError, first_line, named
+from proofmark.errors import ProofmarkError, in_a_line
 from proofmark.process.lifetime import end_with
 from proofmark.process.log_level import log_from
 from proofmark.process.memory import keep_freed
@@ -49,9 +49,8 @@ def main() -> None:
     except BaseException as error:  # noqa: BLE001 (written down, then torchrun ends the others)
         if not isinstance(error, ProofmarkError):
             traceback.print_exc()
-        reason = first_line(error) if isinstance(error, ProofmarkError) else named(error)
         with contextlib.suppress(OSError):  # a full disk may be what failed; then this process's output says so
-            log.write("rank_failed", rank=rank, reason=reason or type(error).__name__)
+            log.write("rank_failed", rank=rank, reason=in_a_line(error) or type(error).__name__)
         _leave(1)
     _leave(0)
 

@@ -16,7 +16,7 @@ from proofmark.training.spec import AGENT
 from proofmark.vendor import torch_extensions
 from proofmark.vendor.isolation import COMPILED, NOT_ASKED_FOR, VendorPlace
 from proofmark.wall.isolation import Isolation
-from proofmark.wall.wall import Wall
+from proofmark.wall.wall import Wall, linked_from
 
 GLOO = "gloo"
 """The back end that needs TCP alone: others' ranks share memory, and hand one another descriptors."""
@@ -78,12 +78,12 @@ def close_in(spec: RunSpec, own: Path, wall: Wall) -> Isolation:
     weights, data = ([Path(host[name])] if host[name] else [] for name in ("weights", "data_dir"))
     readable = (*code, *weights, *wall.readable)
     others = (host["cache_dir"], spec.directory, spec.vendors_dir)
-    unseen = (each for each in data if each not in wall.readable)  # some load themselves what they train on
+    unseen = [each for each in data if each not in wall.readable]  # some load themselves what they train on
     wall = replace(
         wall,
         readable=readable,
         writable=(own, temporary, *wall.writable),
-        hidden=(*map(Path, others), *unseen),
+        hidden=(*map(Path, others), *unseen, *(place for each in unseen for place in linked_from(each))),
     )
     isolation = VendorPlace.of(spec.vendor, Path(spec.vendors_dir)).enter(wall)
     torch_extensions.load()
