@@ -12,15 +12,24 @@ LONGEST = {"message": 700, "reason": 1000, "detail": 20_000}
 """Characters of a failure that are kept."""
 
 
-def told(error: BaseException, own: Collection[Path], root: Path | None = None) -> str:
+def told(error: BaseException, own: Collection[Path], root: Path | None = None, walled: bool = False) -> str:
     """Its first line, the last place in code below one of the `own` directories, and where the rest is.
 
-    Paths are relative to `root`, by default the working directory.
+    Paths are relative to `root`, by default the working directory. `walled` is whether it came from behind a wall, for
+    which something may not have been permitted.
     """
     first = first_line(error)[: LONGEST["message"]]
     files = [(Path(frame.filename), frame.lineno) for frame in traceback.extract_tb(error.__traceback__)]
     places = [f"{short(file, root)}:{line}, " for file, line in files if any(map(file.resolve().is_relative_to, own))]
-    return f"{type(error).__name__}: {first} ({places[-1] if places else ''}traceback in worker.log)"
+    wall = "; docs/isolation.md: what can be read and used behind the wall" if walled and _not_permitted(error) else ""
+    return f"{type(error).__name__}: {first} ({places[-1] if places else ''}traceback in worker.log{wall})"
+
+
+def _not_permitted(error: BaseException | None) -> bool:
+    """Whether it is of that kind, or comes from one that is."""
+    return error is not None and (
+        isinstance(error, PermissionError) or _not_permitted(error.__cause__ or error.__context__)
+    )
 
 
 def short(path: Path, root: Path | None = None) -> Path:

@@ -31,6 +31,7 @@ class Slot:
     Attributes:
         number: by which both sides know it.
         size: in bytes.
+        address: where it is in this process.
     """
 
     def __init__(self, number: int, size: int, descriptor: int) -> None:
@@ -43,7 +44,7 @@ class Slot:
         if os.fstat(descriptor).st_size < size:
             raise OSError(f"a slot of {os.fstat(descriptor).st_size} bytes; expected {size}")
         self._memory = mmap.mmap(descriptor, size, flags=mmap.MAP_SHARED | mmap.MAP_POPULATE)
-        self._address: int | None = None
+        self.address = ctypes.addressof(ctypes.c_char.from_buffer(self._memory))
 
     @classmethod
     def make(cls, number: int, size: int, setting: str = "batch_size") -> tuple[Slot, int]:
@@ -97,11 +98,9 @@ class Slot:
             ValueError: they don't fit.
         """
         self._check(layout.size)
-        if self._address is None:
-            self._address = ctypes.addressof(ctypes.c_char.from_buffer(self._memory))
         for place, tensor in zip(layout.places, tensors, strict=True):
             if tensor.is_cpu and tensor.is_contiguous() and not tensor.is_neg():
-                ctypes.memmove(self._address + place.offset, tensor.data_ptr(), tensor.nbytes)
+                ctypes.memmove(self.address + place.offset, tensor.data_ptr(), tensor.nbytes)
             else:
                 with one_thread():
                     tensors_in(self._memory, Layout((place,), layout.size))[0].copy_(tensor.detach())

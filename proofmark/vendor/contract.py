@@ -139,6 +139,17 @@ class Vendor(ABC):
         An engine's is called in the engine's process.
         """
 
+    def register_memory(self, address: int, size: int) -> None:  # noqa: B027 (most vendors need none)
+        """Take note of host memory of `size` bytes in which batches come and answers go, so that the device copies it
+        itself: page-locked, where it has to be for that. By default nothing is done.
+
+        Called in an engine's process, where a batch or an answer is larger than all before. The memory stays as long as
+        the process does.
+
+        Raises:
+            StepError: the device can't, as its driver says.
+        """
+
     def torch_device(self) -> str:
         """The torch device for framework validation and training."""
         return "cpu"

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import site
 import sys
 import sysconfig
+from collections.abc import Iterator
 from pathlib import Path
 
 SYSTEM = (
     *("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/proc"),
     *("/sys/bus", "/sys/class", "/sys/devices", "/sys/fs/cgroup", "/sys/module", "/dev/random", "/dev/urandom"),
+    *("/nix/store", "/gnu/store"),
 )
 
 SETTINGS = (
@@ -18,6 +21,9 @@ SETTINGS = (
     *("services", "ssl/certs", "ssl/openssl.cnf", "pki/tls/certs", "pki/ca-trust", "timezone", "OpenCL", "vulkan"),
 )
 """In /etc: nothing of it is secret."""
+
+SOFTWARE = tuple(map(Path, ("/opt", "/apps", "/cm", "/cvmfs", "/software", "/sw")))
+"""Below these a site installs what its system has no package of."""
 
 INSTALLED = ("site-packages", "dist-packages")
 
@@ -34,7 +40,8 @@ def imported() -> tuple[Path, ...]:
 
 
 def needed() -> tuple[Path, ...]:
-    """The system's programs and libraries, this interpreter and its installed packages, and the referee's own code.
+    """The system's programs and libraries, and a site's that the environment names; this interpreter and its installed
+    packages; the referee's own code.
 
     Nothing of `sys.path` beside those: a repository's root is there, with its results and its caches.
     """
@@ -45,5 +52,17 @@ def needed() -> tuple[Path, ...]:
     environment = [f"{sys.prefix}/pyvenv.cfg", f"{sys.prefix}/bin"]
     settings = [f"/etc/{name}" for name in SETTINGS]
     installed = [path for path in sys.path if Path(path).name in INSTALLED]  # an environment may be on top of another
-    places = (*SYSTEM, *settings, *site.getsitepackages(), *users, *paths, *installed, *bases, *environment, own)
+    packages = (*site.getsitepackages(), *users, *paths, *installed, *bases, *environment)
+    places = (*SYSTEM, *settings, *_software(), *packages, own)
     return tuple(dict.fromkeys(Path(str(place)) for place in places))
+
+
+def _software() -> Iterator[Path]:
+    """What the environment names of a site's, as its modules set it: by a compiler that lies there torch's compiles."""
+    lists = (os.environ.get(name, "") for name in ("PATH", "LD_LIBRARY_PATH", "LIBRARY_PATH", "CPATH"))
+    programs = (os.path.dirname(os.environ.get(name, "")) for name in ("CC", "CXX"))
+    for named in (*(place for each in lists for place in each.split(os.pathsep)), *programs):
+        place = Path(os.path.normpath(named))
+        package = place.parent if place.name in ("bin", "sbin") else place
+        if any(root in package.parents for root in SOFTWARE):
+            yield package

@@ -6,6 +6,7 @@ import ctypes
 import errno
 import os
 import socket
+from collections.abc import Set
 from typing import Literal
 
 UnixSockets = Literal["none", "datagrams", "all"]
@@ -72,6 +73,12 @@ FAMILIES = 64
 KINDS, FASTOPEN = 0xF, 0x20000000
 """The bits of a socket's type that say its kind; what has a send connect, past Landlock."""
 
+MEETS = ("connect", "accept", "accept4")
+"""By which two sockets come together."""
+
+_LEFT: dict[UnixSockets, Set[int]] = {"none": set(), "datagrams": {socket.SOCK_DGRAM}, "all": set(range(KINDS + 1))}
+"""The kinds that stay."""
+
 SENDS = {"sendto": 3, "sendmsg": 2, "sendmmsg": 3}
 """Which argument of theirs has the flags."""
 
@@ -85,7 +92,7 @@ class _Argument(ctypes.Structure):
     ]
 
 
-def restrict(network: bool, unix_sockets: UnixSockets, streams: bool = False) -> None:
+def restrict(network: bool, unix_sockets: UnixSockets, streams: bool = False, packets: bool = False) -> None:
     """Refuse this thread, and all that it starts, those calls; calls of another architecture end it.
 
     Args:
@@ -93,6 +100,8 @@ def restrict(network: bool, unix_sockets: UnixSockets, streams: bool = False) ->
         streams: whether TCP's alone do, which Landlock knows.
         unix_sockets: which of those stay that may have a place in the file system, behind which a daemon may listen
             (Landlock knows none of them). Pairs of streams without a name always stay.
+        packets: whether those of them stay that are of packets in sequence: a driver may want to listen at one, as
+            CUDA's does. Where nothing else connects, none can, and none is answered.
 
     Raises:
         OSError: there is no libseccomp, or the kernel refuses.
@@ -112,13 +121,17 @@ def restrict(network: bool, unix_sockets: UnixSockets, streams: bool = False) ->
         rules.refuse(name, errno.EPERM, _Argument(0, NOT_EQUAL, process))
         rules.refuse(name, errno.EPERM, _Argument(1, NOT_EQUAL, 0))
     kept = {socket.AF_INET, socket.AF_INET6, socket.AF_NETLINK} if network or streams else set()
-    kept |= {socket.AF_UNIX} if unix_sockets != "none" else set()
+    left = _LEFT[unix_sockets] | ({socket.SOCK_SEQPACKET} if packets else set())
+    kept |= {socket.AF_UNIX} if left else set()
     rules.refuse("socketpair", errno.EACCES, _Argument(0, NOT_EQUAL, socket.AF_UNIX))
     if unix_sockets == "none":  # an end of such a pair sends to whom it likes
         for kind in (socket.SOCK_DGRAM, socket.SOCK_RAW):
             rules.refuse("socketpair", errno.EACCES, _Argument(1, MASKED, KINDS, kind))
-    if unix_sockets == "datagrams":
-        _leave_kind(rules, socket.AF_UNIX, socket.SOCK_DGRAM)
+    if left:
+        _leave_kinds(rules, socket.AF_UNIX, left)
+    if packets and not (network or streams or unix_sockets != "none"):
+        for name in MEETS:
+            rules.refuse(name, errno.EACCES)
     if streams and not network:
         _leave_streams(rules)
     for family in range(FAMILIES):
@@ -132,7 +145,7 @@ def _leave_streams(rules: _Filter) -> None:
     """Of the Internet's sockets TCP's, and the kernel's own answers on what interfaces there are."""
     for family in (socket.AF_INET, socket.AF_INET6):
         of_it = _Argument(0, EQUAL, family)
-        _leave_kind(rules, family, socket.SOCK_STREAM)
+        _leave_kinds(rules, family, {socket.SOCK_STREAM})
         for protocol in range(1, socket.IPPROTO_TCP):
             rules.refuse("socket", errno.EACCES, of_it, _Argument(2, EQUAL, protocol))
         rules.refuse("socket", errno.EACCES, of_it, _Argument(2, GREATER, socket.IPPROTO_TCP))
@@ -141,10 +154,10 @@ def _leave_streams(rules: _Filter) -> None:
         rules.refuse(name, errno.EACCES, _Argument(flags, MASKED, FASTOPEN, FASTOPEN))
 
 
-def _leave_kind(rules: _Filter, family: int, kept: int) -> None:
-    """Of a family's sockets those of one kind."""
+def _leave_kinds(rules: _Filter, family: int, kept: Set[int]) -> None:
+    """Of a family's sockets those of some kinds."""
     for kind in range(KINDS + 1):
-        if kind != kept:
+        if kind not in kept:
             rules.refuse("socket", errno.EACCES, _Argument(0, EQUAL, family), _Argument(1, MASKED, KINDS, kind))
 
 

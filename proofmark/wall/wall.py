@@ -33,11 +33,19 @@ OPEN: dict[UnixSockets, list[str]] = {
 COMMANDED = ("/run/chrony/chronyd.sock", "/run/wpa_supplicant/*", "/run/hostapd/*")
 """Where daemons of a system's listen that do what they are told by datagram."""
 
+THREADS = Path("/proc/self/task")
+"""Where a thread's name is written, as a driver's own threads' are: CUDA is not to be had without."""
+
+PACKETS = "packets: a daemon of its user's may come to listen for some at a file, and would be spoken to"
+
 PRINTED = (1, 2)
 """Descriptors of what a process prints."""
 
 LOOKED_AT = 10_000
 """Entries of a directory, and of those in it, that are looked at."""
+
+UNIX, ACCEPTS = Path("/proc/net/unix"), 1 << 16
+"""Sockets between processes, and the flag of those that are listened at."""
 
 SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 (it is the system's)
 
@@ -89,12 +97,15 @@ def put_on(wall: Wall) -> Isolation:
     version, without = _close_files(wall, devices)
     gaps += without
     try:
-        system_calls.restrict(wall.network, wall.unix_sockets, wall.streams != "none")
+        system_calls.restrict(wall.network, wall.unix_sockets, wall.streams != "none", bool(devices))
     except OSError as error:
         gaps.append(f"network, modes and owners of files, keys: no filter of system calls: {error.strerror or error}")
     outside = _outside(wall) + [f"datagrams: {place} takes orders" for place in commanded if _takes_datagrams(place)]
-    gaps += outside
     gaps += OPEN[wall.unix_sockets]
+    if devices and _connects(wall) and wall.unix_sockets != "all":
+        gaps.append(PACKETS)
+        outside += [f"packets: {place} takes some" for place in _listening_for_packets() if os.access(place, os.W_OK)]
+    gaps += outside
     network = _network(wall, version)
     holds = version and network != "open" and not outside and wall.unix_sockets != "all"
     return Isolation(
@@ -128,6 +139,8 @@ def _close_files(wall: Wall, devices: Collection[Path]) -> tuple[int, list[str]]
     """The version of Landlock that closes them, or 0; and what is not closed."""
     rules = dict.fromkeys((*python.needed(), *wall.readable), landlock.READ)
     rules |= dict.fromkeys((*map(Path, python.USABLE), *devices), landlock.USE)
+    rules |= {THREADS: landlock.Access.WRITE_FILE | landlock.Access.TRUNCATE}
+    os.open(THREADS, os.O_PATH | os.O_CLOEXEC)  # for good: what nobody has open the kernel makes anew, without its rule
     rules |= {Path("/dev"): landlock.Access.READ_DIR}
     rules |= {
         path.parent: landlock.Access.REMOVE_DIR | rules.get(path.parent, landlock.NOTHING) for path in wall.writable
@@ -155,6 +168,23 @@ def _network(wall: Wall, version: int) -> Network:
     if _opens_a_socket() or (wall.streams == "own" and version < TCP):
         return "open"
     return "between ranks" if wall.streams == "all" else "closed"
+
+
+def _connects(wall: Wall) -> bool:
+    return wall.network or wall.streams != "none" or wall.unix_sockets != "none"
+
+
+def _listening_for_packets() -> list[str]:
+    """The files of sockets of packets in sequence that somebody listens at: proc_net_unix(5)."""
+    entries = (line.split(maxsplit=7) for line in UNIX.read_text(errors="replace").splitlines()[1:])
+    return [
+        entry[7]
+        for entry in entries
+        if len(entry) == 8
+        and entry[7].startswith("/")
+        and int(entry[4], 16) == socket.SOCK_SEQPACKET
+        and int(entry[3], 16) & ACCEPTS
+    ]
 
 
 def _why(error: OSError) -> str:

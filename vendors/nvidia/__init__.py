@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from proofmark.vendor import Compiler, Device, Monitor, Software, Vendor
+from proofmark.vendor import Compiler, Device, Monitor, Software, StepError, Vendor
 from vendors.nvidia import nvml
 from vendors.nvidia.monitor import NvmlMonitor
 
@@ -48,6 +48,16 @@ class Nvidia(Vendor):
         import torch
 
         torch.cuda.synchronize()
+
+    def register_memory(self, address: int, size: int) -> None:
+        import torch
+
+        runtime = torch.cuda.cudart()  # type: ignore[no-untyped-call]
+        if int(error := runtime.cudaHostRegister(address, size, 0)):
+            reason = runtime.cudaGetErrorString(error)
+            raise StepError(
+                f"CUDA can't page-lock {size / 2**20:.4g} MiB for batches: {reason}; free memory of the host"
+            )
 
     def torch_device(self) -> str:
         return "cuda"

@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 
 from proofmark.vendor import EffectiveConfig, StepError
-from vendors.nvidia.staging import Staging
+from vendors.nvidia.staging import to_device
 
 DTYPES = {"fp32": torch.float32, "tf32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
 MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
@@ -30,7 +30,6 @@ class InferModel:
         torch.backends.cudnn.allow_tf32 = precision == "tf32"
         self.dtype = DTYPES[precision]
         self.model = self.compiled(copy.deepcopy(model).to("cuda", self.dtype).eval(), config)
-        self.staging = Staging()
 
     def compiled(self, model: torch.nn.Module, config: EffectiveConfig) -> Callable[..., object]:
         """What a subclass changes."""
@@ -42,6 +41,6 @@ class InferModel:
     @torch.inference_mode()
     def __call__(self, inputs: list[torch.Tensor]) -> tuple[list[torch.Tensor], float]:
         torch.compiler.cudagraph_mark_step_begin()  # type: ignore[no-untyped-call]
-        output = self.model(*self.staging.to_device(inputs, self.dtype))
+        output = self.model(*to_device(inputs, self.dtype))
         outputs = [output] if isinstance(output, torch.Tensor) else list(output)  # type: ignore[call-overload]
         return [tensor.clone() for tensor in outputs], 0.0  # a CUDA graph answers in the same memory every time

@@ -9,7 +9,7 @@ import torch
 
 from proofmark.vendor import EffectiveConfig, StepError
 from vendors.nvidia.retype import converted
-from vendors.nvidia.staging import Staging
+from vendors.nvidia.staging import to_device
 
 os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # read on import, which otherwise writes to ~/.cache/Microsoft
 import onnxruntime
@@ -52,12 +52,11 @@ class InferModel:
         for node in [*self.inputs, *self.outputs]:
             if node.type not in DTYPES or not all(isinstance(size, int) for size in node.shape[1:]):
                 raise StepError(f"{onnx_path}: {node.name} is {node.type} {node.shape}; only the batch may be dynamic")
-        self.staging = Staging()
 
     @torch.inference_mode()
     def __call__(self, inputs: list[torch.Tensor]) -> tuple[list[torch.Tensor], float]:
         with torch.cuda.stream(self.stream):
-            moved = self.staging.to_device(inputs, torch.float32)
+            moved = to_device(inputs, torch.float32)
             shapes = [(len(inputs[0]), *node.shape[1:]) for node in self.outputs]
             answers = [
                 torch.empty(shape, dtype=DTYPES[node.type], device="cuda")

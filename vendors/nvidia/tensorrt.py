@@ -12,7 +12,7 @@ import torch
 
 from proofmark.vendor import EffectiveConfig, StepError
 from vendors.nvidia.retype import TYPES, converted, has_quantization
-from vendors.nvidia.staging import Staging
+from vendors.nvidia.staging import fill
 
 PRECISIONS = ("fp32", "tf32", "fp16", "bf16", "int8")
 
@@ -47,7 +47,6 @@ class InferModel:
         self.largest = self._largest_batch()
         self.with_graph = bool(config.get("cuda_graph", False))
         self.stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
-        self.staging = Staging()
         self.contexts: dict[int, trt.IExecutionContext] = {}
         self.graphs: dict[int, torch.cuda.CUDAGraph] = {}
         self.buffers: dict[str, torch.Tensor] = {}
@@ -58,7 +57,7 @@ class InferModel:
         if rows > self.largest:
             raise StepError(f"a batch of {rows} is more than the {self.largest} that the engine was built for")
         with torch.cuda.stream(self.stream):
-            self.staging.copy(inputs, [self.buffers[name][:rows] for name in self.inputs])
+            fill([self.buffers[name][:rows] for name in self.inputs], inputs)
             self._launch(rows)
             return [self.buffers[name][:rows].clone() for name in self.outputs], 0.0
 

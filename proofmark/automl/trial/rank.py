@@ -30,6 +30,7 @@ from proofmark.training.ranks.walled import close_in, dictated, wall_of_rank
 from proofmark.training.spec import AGENT, EVENTS
 from proofmark.vendor import torch_extensions
 from proofmark.wall.isolation import Isolation
+from proofmark.wall.wall import Wall
 
 if TYPE_CHECKING:
     from proofmark.automl.trial.work import Prepared
@@ -87,12 +88,11 @@ def _loaded_beside(spec: TrialSpec) -> list[socket.socket]:
 def _close_in(spec: TrialSpec, rank: int, loads: bool) -> Isolation:
     """A rank alone has no process group; one that loads its data sees it, and one that runs no
     vendor's code, which looks at all of it."""
-    wall = wall_of_rank(spec.backend, spec.nproc, spec.nproc)
+    wall = wall_of_rank(spec.backend, spec.nproc, spec.nproc) if spec.nproc > 1 else Wall()
     inherited = [Path(spec.parent.folder) / name for name in (WEIGHTS, MOMENTUM)] if spec.parent else []
     data_dir = spec.config["host"]["data_dir"]
     data = [Path(data_dir)] if loads and data_dir else []
-    wall = replace(wall, readable=(*inherited, *data), streams=wall.streams if spec.nproc > 1 else "none")
-    return close_in(spec, spec.own_directory(0, rank), wall)
+    return close_in(spec, spec.own_directory(0, rank), replace(wall, readable=(*inherited, *data)))
 
 
 def _prepared(spec: TrialSpec, rank: int, ends: Sequence[socket.socket]) -> Prepared:

@@ -90,6 +90,7 @@ class Server:
         self._compute: Compute | None = None
         self._vendor: Vendor | None = None
         self._own: list[Path] = []
+        self._behind_a_wall = False
 
     def serve(self) -> None:
         """Until the other end is closed."""
@@ -104,7 +105,9 @@ class Server:
             except Exception as error:  # noqa: BLE001 (vendors may raise anything)
                 traceback.print_exc()  # to worker.log
                 detail = traceback.format_exc()[-LONGEST["detail"] :]
-                self._tell(failed=told(error, self._own, self._root)[: LONGEST["reason"]], detail=detail)
+                self._tell(
+                    failed=told(error, self._own, self._root, self._behind_a_wall)[: LONGEST["reason"]], detail=detail
+                )
 
     def _next(self) -> bytes:
         """The next message that is something to do; nothing at the end."""
@@ -119,9 +122,11 @@ class Server:
                 continue
             _, number, size = protocol.SLOT_FORM.unpack(message)
             try:
-                self._slots[number] = Slot(number, size, descriptors[0])
+                self._slots[number] = slot = Slot(number, size, descriptors[0])
             finally:
                 os.close(descriptors[0])
+            if self._vendor is not None:
+                self._vendor.register_memory(slot.address, size)
             self._channel.send(protocol.MAPPED_FORM.pack(protocol.MAPPED, number))
 
     def _received(self, spins: int) -> tuple[bytes, list[int]]:
@@ -197,13 +202,17 @@ class Server:
         config = EffectiveConfig.from_dict(order["config"])
         log_from(config.host.log_level)
         model = _model(order, config) if order["weights"] else None
-        self._tell(isolation=self._close_in(order, config).model_dump(mode="json"))
+        isolation = self._close_in(order, config)
+        self._behind_a_wall = isolation.landlock > 0
+        self._tell(isolation=isolation.model_dump(mode="json"))
         torch_extensions.load()
         heed_environment()
         config = replace(config, host=replace(config.host, weights=None, data_dir=None, cache_dir=str(self._directory)))
         found = find_vendor(order["vendor"], Path(order["vendors_dir"]), config.host.device)
         self._own.append(found.directory)
         self._vendor = found.vendor
+        for slot in self._slots.values():
+            self._vendor.register_memory(slot.address, slot.size)
         declared = None
         if order["compiler"] is None:
             assert model is not None
