@@ -46,8 +46,8 @@ sessions: .venv/.test
 	$(BIN)/python -m benchmarks.placing
 
 scale: .venv/.test
-	$(BIN)/python -m benchmarks.cluster
-	$(BIN)/python -m benchmarks.search_scale
+	$(BIN)/python -m benchmarks.scale.cluster
+	$(BIN)/python -m benchmarks.scale.search
 
 repeat: .venv/.test
 	$(BIN)/python -m benchmarks.repeat $(if $(RUNS),--runs $(RUNS) --trainings $(RUNS))
@@ -59,7 +59,7 @@ fuzz: .venv/.test
 	PROOFMARK_FUZZ=$(INPUTS) $(BIN)/python -m pytest tests/fuzz
 
 gate-power: .venv/.test
-	$(BIN)/python -m benchmarks.gate_power $(if $(RUNS),--runs $(RUNS))
+	$(BIN)/python -m benchmarks.gate.power $(if $(RUNS),--runs $(RUNS))
 
 mutants: .venv/.test
 	$(BIN)/python -m benchmarks.mutants

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from proofmark.record.events import read_events
+from proofmark.record.events.log import read_events
 from proofmark.training.logs.rank_log import RankLog
 
 LOSSES = 10

@@ -23,7 +23,7 @@ from proofmark.inference.engine.engines import Engines
 from proofmark.inference.steps.pipeline import Pipeline
 from proofmark.inference.timing.rounds import full_batches
 from proofmark.measuring.fresh_pace import excused, fresh_pace
-from proofmark.record.events import Event, EventLog, read_events
+from proofmark.record.events.log import Event, EventLog, read_events
 from proofmark.record.parts import Check
 from proofmark.rules.case_file import load_case_file
 from proofmark.rules.config import HostSettings, resolve

@@ -7,13 +7,13 @@ TESTS = {
     "proofmark/rules/legality.py": ("test_legality.py",),
     "proofmark/rules/config.py": ("test_legality.py", "test_config.py"),
     "proofmark/measuring/statistics.py": ("test_statistics.py",),
-    "proofmark/inference/verdict.py": VERDICTS,
-    "proofmark/inference/validated.py": ("test_validated.py",),
+    "proofmark/inference/outcome/verdict.py": VERDICTS,
+    "proofmark/inference/outcome/validated.py": ("test_validated.py",),
     "proofmark/verdict/engine.py": VERDICTS,
     "proofmark/verdict/noise.py": ("test_noise.py",),
     "proofmark/verdict/stages.py": VERDICTS,
-    "proofmark/training/verdict.py": VERDICTS,
-    "proofmark/training/shortfall.py": VERDICTS,
+    "proofmark/training/outcome/verdict.py": VERDICTS,
+    "proofmark/training/outcome/shortfall.py": VERDICTS,
     "proofmark/rules/aims.py": ("test_aims.py",),
     "proofmark/measuring/pace.py": ("test_pace.py",),
     "proofmark/measuring/fresh_pace.py": ("test_fresh_pace.py",),
@@ -23,7 +23,7 @@ TESTS = {
 """The unit tests of each module, under tests/unit; one that is not there is left out."""
 
 EQUIVALENT: dict[str, frozenset[tuple[str, str]]] = {
-    "proofmark/inference/verdict.py": frozenset(
+    "proofmark/inference/outcome/verdict.py": frozenset(
         {  # as many as asked for were let through before; a stage without complaints, and what is never reached
             (
                 'return count == asked or (count > asked and record.config.get("scenario") == "latency")',

@@ -31,7 +31,7 @@ from proofmark.measuring.window import Compute, run_window
 from proofmark.metric import Mean
 from proofmark.monitoring.monitor import MonitorProcess
 from proofmark.process.memory import keep_freed
-from proofmark.record.events import EventLog
+from proofmark.record.events.log import EventLog
 from proofmark.rules.config import EffectiveConfig
 from proofmark.vendor.registry import FoundVendor, find_vendor
 from suites.inference.test_resnet50 import TestResNet50

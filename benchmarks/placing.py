@@ -16,7 +16,7 @@ from benchmarks.by_hand import ROOT
 from proofmark.automl.search.journal import FILE, read_journal
 from proofmark.automl.search.state import State
 from proofmark.automl.trial.spec import LOG
-from proofmark.record.events import read_events
+from proofmark.record.events.log import read_events
 
 TRIALS = 8
 SHORT = ("--set", "warmup_1=1", "--set", "warmup_2=1", "--set", "warmup_3=1", "--set", "epochs=1")

@@ -26,8 +26,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from proofmark.errors import UsageError
-from proofmark.inference.record import RunRecord
-from proofmark.training.record import TrainingRecord
+from proofmark.inference.outcome.record import RunRecord
+from proofmark.training.outcome.record import TrainingRecord
 
 if TYPE_CHECKING:
     import torch

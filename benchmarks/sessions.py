@@ -12,7 +12,7 @@ from pathlib import Path
 
 from benchmarks.by_hand import ROOT
 from benchmarks.overhead import quartiles
-from proofmark.inference.record import RunRecord
+from proofmark.inference.outcome.record import RunRecord
 
 SESSIONS = 3
 WORK = ("framework_validation", "export", "compile", "engine_inference")

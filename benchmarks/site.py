@@ -22,7 +22,7 @@ from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 
-from benchmarks.synthetic_records import write_synthetic, write_verified
+from benchmarks.simulated.records import write_synthetic, write_verified
 from proofmark.suite import Suite, find_suites
 from proofmark.verification.verify import verify
 from reports.site.build import HOUSE, build

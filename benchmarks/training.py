@@ -26,7 +26,7 @@ from benchmarks.overhead import quartiles
 from proofmark.process.lifetime import heap_left_alone
 from proofmark.process.memory import keep_freed
 from proofmark.process.warm.modules import split_off
-from proofmark.record.events import EventLog, read_events
+from proofmark.record.events.log import EventLog, read_events
 from proofmark.rules.case_file import load_case_file
 from proofmark.rules.config import EffectiveConfig, resolve
 from proofmark.training.case import TrainingCase

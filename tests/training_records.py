@@ -6,11 +6,11 @@ from typing import Any
 
 from proofmark.record.parts import Check, Contention, Flops, Identity, Utilisation
 from proofmark.record.provenance import Chip, Host
-from proofmark.training.checks import required
-from proofmark.training.figures import figures
 from proofmark.training.logs.seed_run import rates_over
-from proofmark.training.record import Epoch, Evaluation, NotedStep, Rank, Rates, SeedRun, Split, TrainingRecord
-from proofmark.training.verdict import judge
+from proofmark.training.outcome.checks import required
+from proofmark.training.outcome.figures import figures
+from proofmark.training.outcome.record import Epoch, Evaluation, NotedStep, Rank, Rates, SeedRun, Split, TrainingRecord
+from proofmark.training.outcome.verdict import judge
 
 BEGUN = 1_790_000_000.0
 SAMPLES, SECONDS = 100, 10.0

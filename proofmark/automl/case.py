@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field, model_validator
 
-from proofmark.automl.layers import LARGEST_KERNEL
+from proofmark.automl.network.layers import LARGEST_KERNEL
 from proofmark.case import Case
 from proofmark.rules.case_file import Parameters
 
 if TYPE_CHECKING:
     import torch
 
-    from proofmark.automl.graph import Graph
+    from proofmark.automl.network.graph import Graph
     from proofmark.rules.config import EffectiveConfig
     from proofmark.training.case import TrainingData
 
@@ -92,7 +92,7 @@ class AutoMLCase(Case):
 
     def create_model(self, config: EffectiveConfig) -> torch.nn.Module:
         """The seed network, fresh."""
-        from proofmark.automl.network import GraphNetwork, fresh_weights
+        from proofmark.automl.network.module import GraphNetwork, fresh_weights
 
         graph = self.seed_network(config)
         return GraphNetwork(graph, fresh_weights(graph, config.seed))

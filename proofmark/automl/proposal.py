@@ -18,11 +18,11 @@ from typing import NamedTuple
 from pydantic import ValidationError
 from threadpoolctl import threadpool_limits
 
-from proofmark.automl.distance import Descriptor
-from proofmark.automl.flops import honest
-from proofmark.automl.graph import Graph
 from proofmark.automl.morphism.grow import KINDS, random_growth
 from proofmark.automl.morphism.operations import Operation
+from proofmark.automl.network.distance import Descriptor
+from proofmark.automl.network.flops import honest
+from proofmark.automl.network.graph import Graph
 from proofmark.automl.settings import kernels, with_kernel
 from proofmark.automl.surrogate import Surrogate
 

@@ -12,7 +12,7 @@ from proofmark.automl.outcome.collect import FOLDER
 from proofmark.automl.outcome.event_types import SESSION_EVENTS
 from proofmark.automl.search.journal import FILE, LOCK, Chain, hold, read_journal
 from proofmark.errors import UsageError, harmless
-from proofmark.record.events import Event, read_events
+from proofmark.record.events.log import Event, read_events
 from proofmark.rules.config import EffectiveConfig
 
 NAMED = 4

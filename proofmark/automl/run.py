@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from proofmark.automl.case import AutoMLCase
-from proofmark.automl.graph import Graph
-from proofmark.automl.init_model import read_init_models
+from proofmark.automl.network.graph import Graph
+from proofmark.automl.network.init_model import read_init_models
 from proofmark.automl.outcome.collect import FOLDER, collect
 from proofmark.automl.outcome.record import AutoMLRecord
 from proofmark.automl.places import Places
@@ -26,7 +26,7 @@ from proofmark.automl.search.telling import Telling
 from proofmark.automl.trial.spec import TrialSpec
 from proofmark.errors import ProofmarkError, UsageError
 from proofmark.monitoring.contention import ContentionMeter
-from proofmark.record.events import Event
+from proofmark.record.events.log import Event
 from proofmark.record.kept import failed
 from proofmark.record.parts import Kept
 from proofmark.record.policy import Policy, default_policy

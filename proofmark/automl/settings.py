@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TypeGuard
 
-from proofmark.automl.graph import IMAGE, Graph
-from proofmark.automl.layers import Convolution, Dropout, Node
+from proofmark.automl.network.graph import IMAGE, Graph
+from proofmark.automl.network.layers import Convolution, Dropout, Node
 
 DROPOUT = "dropout"
 """The node before the last that `with_dropout` adds where there is none."""

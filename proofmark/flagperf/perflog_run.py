@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from proofmark.training.logs.downsampled import Downsampled
-from proofmark.training.record import Epoch, Evaluation, Failure, NotedStep, Rates, SeedRun
+from proofmark.training.outcome.record import Epoch, Evaluation, Failure, NotedStep, Rates, SeedRun
 
 MOMENTS = frozenset({"INIT_START", "INIT_END", "TRAIN_START", "TRAIN_END", "FINISHED"})
 METRICS = ("accuracy", "acc", "acc1", "mAP", "auc", "rouge1", "rouge2", "rougeL", "rougeLsum", "val_loss", "ppl")

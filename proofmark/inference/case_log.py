@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from proofmark.inference.event_types import CASE_EVENTS
+from proofmark.inference.outcome.event_types import CASE_EVENTS
 from proofmark.process.wall_clock import now
-from proofmark.record.events import Event
+from proofmark.record.events.log import Event
 from proofmark.record.integrity.chain import LINK, ChainedLog
 
 SESSIONS_OWN = frozenset(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from proofmark.inference.record import Validated
-from proofmark.process.silence import Patience
+from proofmark.inference.outcome.record import Validated
+from proofmark.process.answering.silence import Patience
 from proofmark.record.policy import Policy, default_policy
 from proofmark.rules.config import EffectiveConfig
 

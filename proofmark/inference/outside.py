@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
-from proofmark.record.events import Event
+from proofmark.record.events.log import Event
 from proofmark.record.parts import Check
 
 Round = tuple[str | int, int, int]

@@ -11,20 +11,20 @@ from typing import Any
 from proofmark.errors import Problem, StepError
 from proofmark.inference.case import InferenceCase
 from proofmark.inference.case_log import CaseLog
-from proofmark.inference.collect import collect
-from proofmark.inference.kept import ARTIFACTS, WEIGHTS_OF_A_MODEL, of_case, remove_artifacts
 from proofmark.inference.node.processes import CaseProcesses, Ending, ProcessesHere
 from proofmark.inference.node.remote import RemoteProcesses
 from proofmark.inference.node.spec import CaseSpec
 from proofmark.inference.node.worker import Progress, WorkerLost
 from proofmark.inference.options import RunOptions
+from proofmark.inference.outcome.collect import collect
+from proofmark.inference.outcome.kept import ARTIFACTS, WEIGHTS_OF_A_MODEL, of_case, remove_artifacts
+from proofmark.inference.outcome.record import STEPS, RunRecord
+from proofmark.inference.outcome.verdict import judge
 from proofmark.inference.plan import Plan
-from proofmark.inference.record import STEPS, RunRecord
-from proofmark.inference.verdict import judge
 from proofmark.launch.job import Launcher, caches_cleared_here
 from proofmark.launch.job_file import index_in
 from proofmark.process.warm.modules import warm_up
-from proofmark.record.events import Event
+from proofmark.record.events.log import Event
 from proofmark.record.kept import failed
 from proofmark.rules.config import EffectiveConfig
 from proofmark.suite import Run

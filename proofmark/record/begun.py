@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from proofmark.record.events import Event
+from proofmark.record.events.log import Event
 from proofmark.record.policy import Policy
 from proofmark.rules.config import EffectiveConfig
 

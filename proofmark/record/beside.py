@@ -15,7 +15,7 @@ from pydantic import Field, ValidationError
 
 from proofmark.errors import UsageError, harmless
 from proofmark.plain_json import first_of, parse_json
-from proofmark.record.events import lines
+from proofmark.record.events.log import lines
 from proofmark.record.parts import Part
 
 LONGEST, LARGEST = 1 << 20, 1 << 30

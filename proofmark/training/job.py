@@ -10,7 +10,7 @@ from typing import Any
 from proofmark.launch.job import Handle, Job, Launcher
 from proofmark.launch.job_file import index_in
 from proofmark.launch.rank_result import LEFT
-from proofmark.record.events import Event
+from proofmark.record.events.log import Event
 from proofmark.training.logs.tail import Tail
 from proofmark.training.node.agent_forks import IMPORTED
 from proofmark.training.node.stopwatch import Stopwatch

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from proofmark.errors import Problem
-from proofmark.record.events import Event
+from proofmark.record.events.log import Event
 from proofmark.record.integrity.chain import ChainedLog
 from proofmark.record.parts import Kept
 from proofmark.record.policy import Policy

@@ -12,20 +12,20 @@ from typing import Any
 
 from proofmark.errors import Problem
 from proofmark.launch.job import Launcher
-from proofmark.record.events import Event
+from proofmark.record.events.log import Event
 from proofmark.record.parts import Kept
 from proofmark.record.policy import Policy, default_policy
 from proofmark.rules.config import EffectiveConfig, Resolution
 from proofmark.rules.legality import Override
 from proofmark.rules.scale import Scale
 from proofmark.training.case import TrainingCase
-from proofmark.training.collect import collect
 from proofmark.training.job import follow, submit
-from proofmark.training.kept import of_training
 from proofmark.training.logged_run import LoggedRun
 from proofmark.training.logs.digests import digests_of
 from proofmark.training.logs.failure import diverged
-from proofmark.training.record import TrainingRecord
+from proofmark.training.outcome.collect import collect
+from proofmark.training.outcome.kept import of_training
+from proofmark.training.outcome.record import TrainingRecord
 from proofmark.training.spec import TrainingSpec
 from proofmark.vendor.registry import FoundVendor
 

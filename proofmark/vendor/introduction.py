@@ -18,7 +18,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from proofmark.errors import UsageError, harmless
-from proofmark.process.answer_pipe import AnswerPipe
+from proofmark.process.answering.pipe import AnswerPipe
 from proofmark.process.child import Child
 from proofmark.process.environment import let_pass
 from proofmark.rules.typed_yaml import problems_of

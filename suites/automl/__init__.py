@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from proofmark.automl.case import AutoMLCase
-from proofmark.automl.init_model import read_init_models
+from proofmark.automl.network.init_model import read_init_models
 from proofmark.automl.outcome.figures import figures
 from proofmark.automl.outcome.record import AutoMLRecord
 from proofmark.automl.outcome.verdict import stages

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from suites.automl.contract import AutoMLContract
 
 if TYPE_CHECKING:
-    from proofmark.automl.graph import Graph
+    from proofmark.automl.network.graph import Graph
     from proofmark.rules.config import EffectiveConfig
     from proofmark.training.case import TrainingData
 
@@ -23,7 +23,7 @@ class TestImageSearch(AutoMLContract):
 
     def seed_network(self, config: EffectiveConfig) -> Graph:
         """ResNet-50, or a small residual network of the profile's width."""
-        from proofmark.automl.seed_networks import bottleneck_network, small_network
+        from proofmark.automl.network.seeds import bottleneck_network, small_network
 
         sizes = (config.classes, config.image_size, config.channels)
         if config.seed_network["kind"] == "bottleneck":

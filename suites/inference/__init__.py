@@ -7,10 +7,10 @@ from pathlib import Path
 
 from proofmark.errors import Problem
 from proofmark.inference.case import InferenceCase
-from proofmark.inference.figures import figures
-from proofmark.inference.record import RunRecord
+from proofmark.inference.outcome.figures import figures
+from proofmark.inference.outcome.record import RunRecord
+from proofmark.inference.outcome.verdict import stages
 from proofmark.inference.run import IMPORTED
-from proofmark.inference.verdict import stages
 from proofmark.record.figures import Figure
 from proofmark.rules.config import EffectiveConfig
 from proofmark.rules.host_problems import host_problems
@@ -83,7 +83,7 @@ class InferenceSuite(Suite):
 
     def collect(self, run_dir: Path, record: RunRecord) -> RunRecord:
         """From the session's log."""
-        from proofmark.inference.collect import collect
+        from proofmark.inference.outcome.collect import collect
 
         return collect(run_dir / "events.jsonl", seal=record.log)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 from fixtures.contracts import audited, fail, recorded, skip
 from proofmark.inference.case import InferenceCase
-from proofmark.inference.record import RunRecord
+from proofmark.inference.outcome.record import RunRecord
 from proofmark.inference.run import CaseRun
 from proofmark.record.parts import VerdictKind
 from proofmark.rules.aims import wrong_side

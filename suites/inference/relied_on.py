@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from proofmark.errors import UsageError
-from proofmark.inference.record import RunRecord, Validated
-from proofmark.inference.validated import validated_by
+from proofmark.inference.outcome.record import RunRecord, Validated
+from proofmark.inference.outcome.validated import validated_by
 from proofmark.record.policy import Policy
 from proofmark.suite import Suite
 from proofmark.verification.relied_on import passed

@@ -13,11 +13,11 @@ from proofmark.rules.host_problems import host_problems, problems_without_engine
 from proofmark.rules.scale import Scale
 from proofmark.suite import RESUME, Suite
 from proofmark.training.case import TrainingCase
-from proofmark.training.figures import figures
 from proofmark.training.node.agent_forks import IMPORTED
-from proofmark.training.record import TrainingRecord
+from proofmark.training.outcome.figures import figures
+from proofmark.training.outcome.record import TrainingRecord
+from proofmark.training.outcome.verdict import stages
 from proofmark.training.run import at_scale
-from proofmark.training.verdict import stages
 from proofmark.verdict.stages import Stage
 
 
@@ -70,7 +70,7 @@ class TrainingSuite(Suite):
 
     def collect(self, run_dir: Path, record: TrainingRecord) -> TrainingRecord:
         """From the session's log and all ranks'."""
-        from proofmark.training.collect import collect
+        from proofmark.training.outcome.collect import collect
 
         return collect(run_dir, seal=record.log)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 from fixtures.contracts import audited, fail, recorded, skip
 from proofmark.record.parts import VerdictKind
 from proofmark.training.case import TrainingCase
-from proofmark.training.record import TrainingRecord
+from proofmark.training.outcome.record import TrainingRecord
 from proofmark.training.run import ScaleRun
 from reports.content.withholding import withheld
 

@@ -8,7 +8,7 @@ from proofmark.automl.outcome.record import AutoMLRecord, EpochRecord, TrialReco
 from proofmark.automl.outcome.scoring import marks_of, score_of
 from proofmark.record.parts import Check, Contention, Identity
 from proofmark.record.provenance import Chip
-from proofmark.training.checks import PARAMETERS, WEIGHTS
+from proofmark.training.outcome.checks import PARAMETERS, WEIGHTS
 
 SECONDS = 100.0
 PASSED = tuple(Check(name, True, 0.0, 0.0, "it is so") for name in (PARAMETERS, WEIGHTS))

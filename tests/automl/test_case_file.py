@@ -12,7 +12,7 @@ from pydantic import TypeAdapter
 from proofmark.automl.search.settings import around
 from proofmark.automl.trial.spec import Begin
 from proofmark.errors import ConfigurationError
-from proofmark.record.event_types import Positive
+from proofmark.record.events.types import Positive
 from proofmark.rules.case_file import load_case_file
 from suites.automl import test_image_search
 from suites.automl.contract import AutoMLContract

@@ -65,7 +65,7 @@ def test_the_evaluation_before_the_first_step_has_its_own_seconds() -> None:
 
 
 def test_the_suite_searches_and_no_edit_goes_unseen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    few = ["--max-trials", "2", "--set", "warmup_1=3", "--set", "warmup_2=3"]
+    few = ["--max-trials", "2", "--set", "warmup_1=15", "--set", "warmup_2=15"]
     outputs = {"--junitxml": "junit.xml", "--alluredir": "allure", "--benchmark-json": "benchmark.json"}
     options = [*few, "--max-duration", "600", "--results-dir", str(tmp_path / "results")]
     options += [f"{option}={tmp_path / name}" for option, name in outputs.items()]

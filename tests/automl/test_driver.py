@@ -22,7 +22,7 @@ from proofmark.automl.search.study import Study
 from proofmark.automl.trial.spec import Begin, TrialSpec
 from proofmark.errors import ProofmarkError, UsageError
 from proofmark.launch.job import Job, LocalHandle, LocalLauncher
-from proofmark.record.events import Event
+from proofmark.record.events.log import Event
 from proofmark.record.integrity.chain import LINK, digest_of
 from proofmark.record.parts import FIRST
 from proofmark.vendor.hardware.machine import describe_host
@@ -270,7 +270,7 @@ def test_who_only_examines_the_best_says_that_its_clock_is_another(
         journal.write("examined", **EXAMINED, accuracy=accuracy)
     journal.close()
     began = time.perf_counter_ns()
-    monkeypatch.setattr("proofmark.record.events.time.perf_counter_ns", lambda: began // 2)
+    monkeypatch.setattr("proofmark.record.events.log.time.perf_counter_ns", lambda: began // 2)
     journal = Journal(folder)
     settled = settings(1)
     study = Study(folder, settled.ranges, settled.seed, settled.startup)

@@ -9,16 +9,16 @@ import pytest
 import torch
 
 from proofmark.automl.case import AutoMLCase
-from proofmark.automl.graph import Graph
-from proofmark.automl.network import fresh_weights
+from proofmark.automl.network.graph import Graph
+from proofmark.automl.network.module import fresh_weights
+from proofmark.automl.network.seeds import small_network
 from proofmark.automl.outcome.event_types import TRIAL_EVENTS
 from proofmark.automl.search.running import outcome
-from proofmark.automl.seed_networks import small_network
 from proofmark.automl.trial.spec import WEIGHTS, Parent, TrialSpec
 from proofmark.automl.trial.tensors import save
 from proofmark.automl.trial.work import Prepared
 from proofmark.errors import UsageError
-from proofmark.record.events import EventLog, read_events
+from proofmark.record.events.log import EventLog, read_events
 from proofmark.record.parts import Identity
 from proofmark.rules.config import EffectiveConfig
 from proofmark.training.ranks.heartbeat import HeartbeatWriter

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 import torch
 
-from proofmark.automl.network import GraphNetwork, fresh_weights
-from proofmark.automl.seed_networks import small_network
+from proofmark.automl.network.module import GraphNetwork, fresh_weights
+from proofmark.automl.network.seeds import small_network
 from proofmark.automl.trial.failing import why
 from proofmark.automl.trial.goal import BestWeights
 from proofmark.automl.trial.spec import WEIGHTS, TrialSpec
 from proofmark.automl.trial.tensors import read_weights
-from proofmark.record.events import EventLog, read_events
+from proofmark.record.events.log import EventLog, read_events
 from proofmark.training.ranks.account import Position
 from proofmark.training.ranks.model.strategy import Place
 

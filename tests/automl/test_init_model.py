@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 
-from proofmark.automl.graph import Graph
-from proofmark.automl.init_model import read_init_models
 from proofmark.automl.morphism.grow import grown
 from proofmark.automl.morphism.operations import Deeper
+from proofmark.automl.network.graph import Graph
+from proofmark.automl.network.init_model import read_init_models
+from proofmark.automl.network.seeds import small_network
 from proofmark.automl.outcome.figures import figures
-from proofmark.automl.seed_networks import small_network
 from proofmark.automl.settings import with_dropout, with_kernel
 from proofmark.errors import ConfigurationError
 from proofmark.record.parts import Identity

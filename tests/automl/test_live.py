@@ -25,7 +25,7 @@ from proofmark.automl.search.journal import FILE, read_journal
 from proofmark.automl.search.state import State, Trial, left_of
 from proofmark.automl.search.telling import Telling
 from proofmark.automl.trial.spec import LOG
-from proofmark.record.events import Event
+from proofmark.record.events.log import Event
 from suites.automl.report.tree import _shown, placed
 from suites.automl.report.view import SearchView
 from tests.automl.automl_records import record, trial

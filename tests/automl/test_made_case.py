@@ -9,12 +9,12 @@ import pytest
 import torch
 
 from proofmark.automl.case import AutoMLCase
-from proofmark.automl.graph import Graph
 from proofmark.automl.morphism.grow import grown
 from proofmark.automl.morphism.operations import Deeper, Wider
-from proofmark.automl.network import GraphNetwork, fresh_weights
+from proofmark.automl.network.graph import Graph
+from proofmark.automl.network.module import GraphNetwork, fresh_weights
+from proofmark.automl.network.seeds import small_network
 from proofmark.automl.search.networks import settled
-from proofmark.automl.seed_networks import small_network
 from proofmark.automl.trial.made_case import TrialCase
 from proofmark.automl.trial.spec import MOMENTUM, WEIGHTS, Parent, TrialSpec
 from proofmark.automl.trial.tensors import save

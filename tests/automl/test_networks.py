@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from proofmark.automl import settings as settings_of
-from proofmark.automl.flops import honest
-from proofmark.automl.graph import parse_graph
 from proofmark.automl.morphism.grow import random_growth
+from proofmark.automl.network.flops import honest
+from proofmark.automl.network.graph import parse_graph
+from proofmark.automl.network.seeds import small_network
 from proofmark.automl.proposal import Limits
 from proofmark.automl.search.networks import Morphisms
-from proofmark.automl.seed_networks import small_network
 from proofmark.errors import ProofmarkError
 from tests.automl.searches import Numbers, search, settings
 

@@ -27,7 +27,7 @@ from proofmark.automl.trial.spec import WEIGHTS, Parent
 from proofmark.errors import UsageError
 from proofmark.launch.cluster.code_tree import CodeTree
 from proofmark.launch.ray.cluster import RayCluster
-from proofmark.record.events import read_events
+from proofmark.record.events.log import read_events
 from tests.automl.searches import ROOT, STUB, search, settings, spec_maker
 from tests.automl.test_several_devices import GRAPH, ended, process
 from tests.services import missing

@@ -13,16 +13,16 @@ import psutil
 import pytest
 from torch.distributed.elastic.multiprocessing.errors import ProcessFailure
 
-from proofmark.automl.graph import Graph
-from proofmark.automl.network import fresh_weights
+from proofmark.automl.network.graph import Graph
+from proofmark.automl.network.module import fresh_weights
+from proofmark.automl.network.seeds import small_network
 from proofmark.automl.places import places_of_tasks
 from proofmark.automl.search.running import MODULE, TrialProcess
-from proofmark.automl.seed_networks import small_network
 from proofmark.automl.trial.several import first_killed, threads_of_rank
 from proofmark.automl.trial.spec import WEIGHTS, Parent, TrialSpec
 from proofmark.automl.trial.tensors import read_weights
 from proofmark.launch.job import Launcher, LocalLauncher
-from proofmark.record.events import read_events
+from proofmark.record.events.log import read_events
 from proofmark.rules.case_file import load_case_file
 from proofmark.rules.config import HostSettings, resolve
 from proofmark.rules.legality import OverrideLayer

@@ -11,10 +11,10 @@ from pathlib import Path
 import psutil
 import pytest
 
-from proofmark.automl.network import fresh_weights
+from proofmark.automl.network.module import fresh_weights
 from proofmark.automl.trial.spec import WEIGHTS
 from proofmark.automl.trial.tensors import read_weights
-from proofmark.record.events import read_events
+from proofmark.record.events.log import read_events
 from tests.automl.searches import ROOT
 from tests.automl.test_several_devices import GRAPH, ended, pid_of, process
 

@@ -9,7 +9,7 @@ import pytest
 
 from proofmark.record.parts import Utilisation
 from proofmark.record.provenance import Chip, Host, Peak
-from proofmark.training.record import Communication, Rank, Split, TrainingRecord
+from proofmark.training.outcome.record import Communication, Rank, Split, TrainingRecord
 from reports.html import write_html
 from tests.browser.chromium import Chromium
 from tests.reports.records import CHEATED, make_record, readings, watched, watched_record

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.synthetic_records import VENDORS, synthetic
+from benchmarks.simulated.records import VENDORS, synthetic
 from reports.site.build import build
 from reports.site.reading import Seen
 from tests.browser.chromium import Chromium

@@ -21,7 +21,7 @@ import pytest
 import yaml
 
 from proofmark.record.integrity.own_key import OwnKey
-from proofmark.training.record import TrainingRecord
+from proofmark.training.outcome.record import TrainingRecord
 from proofmark.vendor.isolation import NOT_ASKED_FOR
 from tests.cheats.corpus import files, named
 from tests.e2e.conftest import House, Ran

@@ -10,7 +10,7 @@ from typing import Any
 
 import yaml
 
-from proofmark.training.record import TrainingRecord
+from proofmark.training.outcome.record import TrainingRecord
 from tests.e2e.conftest import House, Ran
 
 MIDWAY = "tiny.pause=0.05, tiny.rank1.step20="

@@ -77,10 +77,10 @@ def test_code_is_sent_once_and_edits_on_a_host_are_noticed(new_campus: Campus) -
     again = {path: path.stat().st_mtime_ns for path in (campus.hosts.hosts[0].work / "objects").iterdir()}
     assert len(again.keys() - written.keys()) == 1 and written.items() <= again.items(), "one file is new"
     newer = next(t for t in (campus.hosts.hosts[1].work / "code").iterdir() if t != tree)
-    (newer / "proofmark" / "record" / "events.py").open("a").write("\n# mine\n")
+    (newer / "proofmark" / "record" / "events" / "log.py").open("a").write("\n# mine\n")
     (newer / "left.py").write_text("")
     one_line_table(
-        campus.run("--preflight-only"), "10.77", "edited on the host: left.py, proofmark/record/events.py; remove /"
+        campus.run("--preflight-only"), "10.77", "edited on the host: left.py, proofmark/record/events/log.py; remove /"
     )
 
 

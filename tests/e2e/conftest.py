@@ -19,9 +19,9 @@ import pytest
 import yaml
 
 from proofmark import jobs
-from proofmark.inference.record import RunRecord
+from proofmark.inference.outcome.record import RunRecord
 from proofmark.process.environment import PASSES
-from proofmark.training.record import TrainingRecord
+from proofmark.training.outcome.record import TrainingRecord
 from tests.e2e.forked_session import SETTLED, fork_session
 
 ROOT = Path(__file__).parents[2]

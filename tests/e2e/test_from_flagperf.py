@@ -11,7 +11,7 @@ import sys
 import yaml
 
 from proofmark.record.parts import VerdictKind
-from proofmark.training.record import TrainingRecord
+from proofmark.training.outcome.record import TrainingRecord
 from tests.e2e.conftest import ROOT, House
 from tests.flagperf.tree import FILES, write
 

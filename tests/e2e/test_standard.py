@@ -14,7 +14,7 @@ import yaml
 from PIL import Image
 from torch.utils.flop_counter import FlopCounterMode
 
-from proofmark.inference.record import RunRecord
+from proofmark.inference.outcome.record import RunRecord
 from tests.e2e.conftest import ROOT, House, clean, one_line_answer
 
 CLASSES, WORDS = (

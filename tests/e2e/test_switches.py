@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from proofmark.inference.record import STEPS
+from proofmark.inference.outcome.record import STEPS
 from tests.e2e.conftest import House, Ran
 
 WORK = STEPS[1:-1]

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from proofmark.training.collect import collect
-from proofmark.training.record import TrainingRecord
+from proofmark.training.outcome.collect import collect
+from proofmark.training.outcome.record import TrainingRecord
 from proofmark.vendor.hardware.machine import usable_cores
 from tests.e2e.conftest import House, Ran, clean, one_line_answer
 from tests.reports.xunit2 import ended, properties, suites

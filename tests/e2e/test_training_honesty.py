@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from proofmark.training.checks import CLOCK, FUNCTION, METRIC, OUTSIDE, PARAMETERS, PLAN, SESSION_CLOCK, WEIGHTS
+from proofmark.training.outcome.checks import CLOCK, FUNCTION, METRIC, OUTSIDE, PARAMETERS, PLAN, SESSION_CLOCK, WEIGHTS
 from tests.e2e.conftest import House, clean
 
 ORDERS = "vendor.1_ranks=oracle,vendor.2_ranks=wraps,vendor.3_ranks=clock,tiny.pause=0.1"

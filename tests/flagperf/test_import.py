@@ -15,9 +15,9 @@ import yaml
 from proofmark.errors import ConfigurationError, UsageError
 from proofmark.flagperf import __main__
 from proofmark.flagperf.adaptation.bring import bring
-from proofmark.flagperf.adaptation.environment_files import lowers_precision
 from proofmark.flagperf.adaptation.fates import FATES, MutableCheck, Row, as_markdown
 from proofmark.flagperf.adaptation.moved import Moved
+from proofmark.flagperf.adaptation.settings.environment_files import lowers_precision
 from proofmark.flagperf.host_file import load_host_file
 from proofmark.launch.cluster.cluster_file import load_cluster
 from proofmark.vendor.environment import load_environment

@@ -8,9 +8,9 @@ import pytest
 import yaml
 
 from proofmark.flagperf.adaptation.bring import bring
-from proofmark.flagperf.adaptation.environment_files import exports
 from proofmark.flagperf.adaptation.fates import Row
 from proofmark.flagperf.adaptation.moved import Moved
+from proofmark.flagperf.adaptation.settings.environment_files import exports
 from tests.flagperf.tree import FILES, write
 
 ROOT = Path(__file__).parents[2]

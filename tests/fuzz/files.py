@@ -11,7 +11,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from proofmark.automl.init_model import read_init_models
+from proofmark.automl.network.init_model import read_init_models
 from proofmark.errors import ProofmarkError
 from proofmark.flagperf.adaptation.bring import bring
 from proofmark.flagperf.monitor_logs import read_monitor_logs

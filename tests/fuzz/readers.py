@@ -14,14 +14,14 @@ from proofmark.affected.rooms import read_rooms
 from proofmark.automl.config_yml import read_config_yml
 from proofmark.automl.outcome.record import AutoMLRecord
 from proofmark.errors import ProofmarkError
-from proofmark.flagperf.adaptation.environment_files import exports, requirements
-from proofmark.flagperf.adaptation.python_source import read_python
+from proofmark.flagperf.adaptation.python.source import read_python
+from proofmark.flagperf.adaptation.settings.environment_files import exports, requirements
 from proofmark.flagperf.host_file import load_host_file
 from proofmark.flagperf.perflog_reader import read_perflog
 from proofmark.inference.case import InferenceParameters
-from proofmark.inference.collect import collect
 from proofmark.inference.node.answers import read_node_answer
-from proofmark.inference.record import RunRecord
+from proofmark.inference.outcome.collect import collect
+from proofmark.inference.outcome.record import RunRecord
 from proofmark.launch.cluster.cluster_file import load_cluster
 from proofmark.launch.cluster.container_file import ContainerSettings
 from proofmark.launch.cluster.node_logs import NodeLogs
@@ -29,7 +29,7 @@ from proofmark.launch.launchers.modelarts import wire
 from proofmark.launch.launchers.modelarts.cloud_file import load_cloud
 from proofmark.launch.launchers.modelarts.original import converted, read_original
 from proofmark.launch.service.ticket import Manifest, Ticket, read_told
-from proofmark.process.answers import read_answer
+from proofmark.process.answering.answers import read_answer
 from proofmark.record.envelope import CaseRecord
 from proofmark.record.load import load_record
 from proofmark.record.policy import default_policy, load_policy
@@ -38,9 +38,9 @@ from proofmark.rules.config import resolve
 from proofmark.rules.legality import OverrideLayer
 from proofmark.rules.strict_yaml import load_mapping, parse
 from proofmark.rules.typed_yaml import load_model
-from proofmark.training.collect import collect as collect_training
 from proofmark.training.job import LEAVES
-from proofmark.training.record import TrainingRecord
+from proofmark.training.outcome.collect import collect as collect_training
+from proofmark.training.outcome.record import TrainingRecord
 from proofmark.vendor.hardware.chips import describe_chip
 from proofmark.verification.judged import judge_again
 from proofmark.verification.verify import verify

@@ -8,6 +8,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from proofmark.automl.network.seeds import small_network
 from proofmark.automl.outcome.collect import collect
 from proofmark.automl.outcome.record import AutoMLRecord, TrialRecord
 from proofmark.automl.search.journal import FILE, Journal
@@ -15,7 +16,6 @@ from proofmark.automl.search.running import outcome
 from proofmark.automl.search.state import State
 from proofmark.automl.search.study import FILE as STUDY
 from proofmark.automl.search.study import Study
-from proofmark.automl.seed_networks import small_network
 from proofmark.automl.trial.spec import LOG, Begin
 from proofmark.errors import ProofmarkError
 from proofmark.record.beside import read_beside, write_beside

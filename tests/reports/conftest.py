@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from proofmark.inference.record import Accuracy, RunRecord
+from proofmark.inference.outcome.record import Accuracy, RunRecord
 from proofmark.record.parts import Utilisation
 from proofmark.record.provenance import Chip
 from tests.reports.records import CHEATED, MakeRecord, make_record, measurement, steps, watched_record

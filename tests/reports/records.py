@@ -8,9 +8,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from proofmark.inference.figures import figures
-from proofmark.inference.record import STEPS, Accuracy, Measurement, Round, RunRecord, Step
-from proofmark.inference.verdict import judge
+from proofmark.inference.outcome.figures import figures
+from proofmark.inference.outcome.record import STEPS, Accuracy, Measurement, Round, RunRecord, Step
+from proofmark.inference.outcome.verdict import judge
 from proofmark.measuring.statistics import rate
 from proofmark.record.parts import Check, Contention, Flops, Identity, Memory, Monitoring, Rate, Series, Utilisation
 from proofmark.record.provenance import Chip, Host, Peak

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from proofmark.inference.figures import figures
-from proofmark.inference.verdict import judge
+from proofmark.inference.outcome.figures import figures
+from proofmark.inference.outcome.verdict import judge
 from proofmark.record.envelope import CaseRecord
 from proofmark.record.figures import Figure, FigureKind
 from proofmark.record.parts import Flops, VerdictKind

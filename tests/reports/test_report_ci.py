@@ -9,7 +9,7 @@ import allure_commons
 import pytest
 from allure_commons.utils import represent
 
-from proofmark.inference.record import RunRecord
+from proofmark.inference.outcome.record import RunRecord
 from proofmark.record.parts import Verdict
 from reports.allure import correct, describe, label, listens
 from reports.allure_tree import parameters

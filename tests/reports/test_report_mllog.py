@@ -9,7 +9,7 @@ import pytest
 from mlperf_logging.compliance_checker import mlp_compliance, mlp_parser
 from mlperf_logging.mllog import constants
 
-from proofmark.training.record import TrainingRecord
+from proofmark.training.outcome.record import TrainingRecord
 from suites.training.report.mllog import mllog
 from tests.training_records import BEGUN, make_run, make_training
 

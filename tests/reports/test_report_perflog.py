@@ -9,7 +9,7 @@ from typing import Any
 
 from proofmark.flagperf.perflog_reader import read_perflog
 from proofmark.record.parts import VerdictKind
-from proofmark.training.record import SeedRun, TrainingRecord
+from proofmark.training.outcome.record import SeedRun, TrainingRecord
 from suites.training.report.perflog import perflog
 from tests.training_records import BEGUN, make_run, make_training
 

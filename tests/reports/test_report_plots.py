@@ -6,7 +6,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from proofmark.inference.record import Accuracy
+from proofmark.inference.outcome.record import Accuracy
 from reports.charts.axes import Area, apart, counting_axis, linear_axis
 from suites.inference.report.plots import accuracy_plot, plots, throughput_plot
 from suites.inference.report.view import CaseView

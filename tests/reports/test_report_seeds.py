@@ -9,7 +9,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from proofmark.training.record import Evaluation
+from proofmark.training.outcome.record import Evaluation
 from reports.charts import svg
 from reports.charts.lines import MARKS_APART, marked
 from suites.training.report.plots import training_plots

@@ -12,7 +12,7 @@ import pytest
 from proofmark.record.parts import Monitoring
 from proofmark.record.provenance import Host
 from proofmark.training.logs.stragglers import SECONDS, STEPS, too_short
-from proofmark.training.record import Communication, Confirmation, Rank, Rates, SeedRun, Split, TrainingRecord
+from proofmark.training.outcome.record import Communication, Confirmation, Rank, Rates, SeedRun, Split, TrainingRecord
 from reports.content.view import View
 from reports.junit import properties
 from reports.terminal import summary_lines

@@ -8,7 +8,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from proofmark.record.parts import Monitoring, Series
-from proofmark.training.record import Evaluation, NotedStep, SeedRun
+from proofmark.training.outcome.record import Evaluation, NotedStep, SeedRun
 from reports.charts.panels import Panel
 from reports.charts.readings import reading_panels
 from suites.training.report.plots import training_plots

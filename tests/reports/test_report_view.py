@@ -7,8 +7,8 @@ import math
 import pytest
 from pydantic import ValidationError
 
-from proofmark.inference.figures import figures
-from proofmark.inference.record import Accuracy, RunRecord
+from proofmark.inference.outcome.figures import figures
+from proofmark.inference.outcome.record import Accuracy, RunRecord
 from proofmark.record.parts import Memory, Verdict, VerdictKind
 from proofmark.record.provenance import Chip
 from reports.content import text

@@ -15,9 +15,9 @@ from typing import Any
 
 import pytest
 
-from benchmarks.synthetic_records import synthetic
+from benchmarks.simulated.records import synthetic
 from proofmark.errors import UsageError
-from proofmark.inference.record import Accuracy
+from proofmark.inference.outcome.record import Accuracy
 from proofmark.record.policy import default_policy
 from proofmark.suite import Suite
 from proofmark.verification import configuration

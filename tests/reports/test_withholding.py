@@ -14,11 +14,11 @@ import pytest
 from pydantic import BaseModel
 
 from fixtures.outputs.benchmark import hand_over
-from proofmark.inference.figures import figures
-from proofmark.inference.record import RunRecord
+from proofmark.inference.outcome.figures import figures
+from proofmark.inference.outcome.record import RunRecord
 from proofmark.record.envelope import CaseRecord
 from proofmark.record.parts import Part, Utilisation, VerdictKind
-from proofmark.training.record import Communication, Confirmation, Rank, Rates, Split, TrainingRecord
+from proofmark.training.outcome.record import Communication, Confirmation, Rank, Rates, Split, TrainingRecord
 from reports.content import text
 from reports.content.view import View
 from reports.content.withholding import public, withheld, without_speeds

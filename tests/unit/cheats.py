@@ -15,7 +15,7 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
-from proofmark.record.events import Event, EventLog, read_events
+from proofmark.record.events.log import Event, EventLog, read_events
 from proofmark.record.parts import Identity
 from proofmark.rules.config import EffectiveConfig
 from proofmark.training.case import TrainingCase

@@ -6,8 +6,10 @@ import random
 
 from hypothesis import strategies as st
 
-from proofmark.automl.graph import IMAGE, Graph
-from proofmark.automl.layers import (
+from proofmark.automl.morphism.grow import random_growth
+from proofmark.automl.morphism.operations import Operation
+from proofmark.automl.network.graph import IMAGE, Graph
+from proofmark.automl.network.layers import (
     Add,
     BatchNorm,
     Concat,
@@ -20,8 +22,6 @@ from proofmark.automl.layers import (
     Relu,
     Shape,
 )
-from proofmark.automl.morphism.grow import random_growth
-from proofmark.automl.morphism.operations import Operation
 
 
 class _Sketch:

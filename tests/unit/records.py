@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from proofmark.inference.record import STEPS, Accuracy, Measurement, Round, RunRecord, Step
-from proofmark.inference.verdict import REQUIRED_CHECKS, TIMED_CHECKS
+from proofmark.inference.outcome.record import STEPS, Accuracy, Measurement, Round, RunRecord, Step
+from proofmark.inference.outcome.verdict import REQUIRED_CHECKS, TIMED_CHECKS
 from proofmark.measuring.statistics import rate
 from proofmark.record.parts import Check, Contention, Flops, Identity, Utilisation
 from proofmark.record.provenance import Chip, Host, Peak

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from proofmark.record.events import read_events
+from proofmark.record.events.log import read_events
 from proofmark.training.node.agent import Watch
 from proofmark.training.ranks.heartbeat import PHASES
 from proofmark.training.spec import TrainingSpec

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from proofmark.inference.case_log import SESSIONS_OWN, CaseLog
-from proofmark.inference.collect import collect
-from proofmark.inference.event_types import CASE_EVENTS
+from proofmark.inference.outcome.collect import collect
+from proofmark.inference.outcome.event_types import CASE_EVENTS
+from proofmark.inference.outcome.record import RunRecord
 from proofmark.inference.outside import GRACE, LONGER, timed_outside
-from proofmark.inference.record import RunRecord
-from proofmark.record.events import Event, read_events
+from proofmark.record.events.log import Event, read_events
 from proofmark.record.integrity.chain import changes
 from proofmark.record.parts import Verdict, VerdictKind
 from tests.unit.test_collect import a_round, good_events

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from proofmark.record.events import Event, read_events
+from proofmark.record.events.log import Event, read_events
 from proofmark.record.integrity.chain import LINK, ChainedLog, changes, digest_of
 from proofmark.record.parts import FIRST, Seal
 

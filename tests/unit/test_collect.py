@@ -13,16 +13,16 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from proofmark.automl.outcome import event_types as searches
-from proofmark.inference.collect import collect
-from proofmark.inference.event_types import CASE_EVENTS
-from proofmark.inference.record import STEPS
-from proofmark.inference.verdict import REQUIRED_CHECKS, TIMED_CHECKS
-from proofmark.record.events import LONGEST, EventLog, read_events
+from proofmark.inference.outcome.collect import collect
+from proofmark.inference.outcome.event_types import CASE_EVENTS
+from proofmark.inference.outcome.record import STEPS
+from proofmark.inference.outcome.verdict import REQUIRED_CHECKS, TIMED_CHECKS
+from proofmark.record.events.log import LONGEST, EventLog, read_events
 from proofmark.record.parts import VerdictKind
 from proofmark.record.provenance import Chip, Host, Peak
 from proofmark.rules.config import EffectiveConfig, HostSettings
 from proofmark.rules.legality import Override
-from proofmark.training.event_types import AGENT_EVENTS, RANK_EVENTS, SESSION_EVENTS
+from proofmark.training.outcome.event_types import AGENT_EVENTS, RANK_EVENTS, SESSION_EVENTS
 from proofmark.wall.isolation import Isolation
 
 ROOT = Path(__file__).parents[2]

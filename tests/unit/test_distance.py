@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from proofmark.automl.distance import Descriptor, Word, distance, distance_matrix, distances
-from proofmark.automl.graph import Graph
 from proofmark.automl.morphism.grow import grown
 from proofmark.automl.morphism.operations import AddSkip, ConcatSkip, Deeper, Wider
-from proofmark.automl.seed_networks import bottleneck_network, small_network
+from proofmark.automl.network.distance import Descriptor, Word, distance, distance_matrix, distances
+from proofmark.automl.network.graph import Graph
+from proofmark.automl.network.seeds import bottleneck_network, small_network
 from tests.unit.graphs import chances, random_chain, random_graph
 
 SMALL = small_network(size=8, width=4)

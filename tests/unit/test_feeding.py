@@ -20,7 +20,6 @@ import torch
 from proofmark.errors import StepError
 from proofmark.record.parts import Identity
 from proofmark.rules.config import EffectiveConfig
-from proofmark.training.examined import HandedOut
 from proofmark.training.feeding import shelf, words
 from proofmark.training.feeding.counts import Counts
 from proofmark.training.feeding.fed import Fed
@@ -30,8 +29,9 @@ from proofmark.training.logs.outside import FEEDERS, standing
 from proofmark.training.logs.rank_log import RankLog
 from proofmark.training.node import feeders as node_feeders
 from proofmark.training.node.feeders import Feeders
+from proofmark.training.outcome.examined import HandedOut
+from proofmark.training.outcome.verdict import judge
 from proofmark.training.ranks.loading import Planned
-from proofmark.training.verdict import judge
 from tests.training_records import make_run, make_training
 from tests.unit.tokens import ITEMS, KNOWN, Sequences, Tokens
 

@@ -8,10 +8,10 @@ import torch
 from hypothesis import given, settings
 from torch.utils.flop_counter import FlopCounterMode
 
-from proofmark.automl.flops import Flops, compatible, compatible_layers, honest
-from proofmark.automl.graph import Graph
-from proofmark.automl.network import GraphNetwork
-from proofmark.automl.seed_networks import bottleneck_network, small_network
+from proofmark.automl.network.flops import Flops, compatible, compatible_layers, honest
+from proofmark.automl.network.graph import Graph
+from proofmark.automl.network.module import GraphNetwork
+from proofmark.automl.network.seeds import bottleneck_network, small_network
 from tests.unit.graphs import chances, random_chain, random_graph
 
 BATCH = 2

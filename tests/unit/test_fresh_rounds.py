@@ -19,7 +19,7 @@ from proofmark.measuring.mixed import FEW, Mixed
 from proofmark.measuring.pace import GRACE
 from proofmark.measuring.probes import splice
 from proofmark.monitoring.contention import ContentionMeter
-from proofmark.record.events import Event, EventLog, read_events
+from proofmark.record.events.log import Event, EventLog, read_events
 from proofmark.record.parts import Check, Contention
 from proofmark.rules.config import EffectiveConfig
 from tests.unit.cheating_engines import Answer, Data

@@ -19,7 +19,7 @@ from fixtures.suites import SUITES
 from proofmark.gate.decision import Pairs, Policy, Rates
 from proofmark.gate.race import Race, Raced, Side, SideLost
 from proofmark.gate.sequence import median_interval
-from proofmark.inference.verdict import judge
+from proofmark.inference.outcome.verdict import judge
 from proofmark.record.compared import DIFFERENT, Compared, Outcome, Ratio
 from proofmark.record.parts import VerdictKind
 from tests import suites_there

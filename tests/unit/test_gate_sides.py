@@ -31,8 +31,8 @@ from proofmark.gate.race import SideLost
 from proofmark.gate.recorded import against
 from proofmark.gate.session import PIPES, Session, Task, Tree
 from proofmark.gate.sides import Sides
-from proofmark.inference.figures import figures
-from proofmark.inference.verdict import judge
+from proofmark.inference.outcome.figures import figures
+from proofmark.inference.outcome.verdict import judge
 from proofmark.process.lifetime import MARK, end_marked
 from proofmark.record.compared import Compared, Outcome
 from proofmark.record.parts import Identity, VerdictKind

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from pydantic import ValidationError
 
-from proofmark.automl.graph import Graph, parse_graph, read_graph
-from proofmark.automl.layers import Shape
-from proofmark.automl.seed_networks import bottleneck_network, small_network
+from proofmark.automl.network.graph import Graph, parse_graph, read_graph
+from proofmark.automl.network.layers import Shape
+from proofmark.automl.network.seeds import bottleneck_network, small_network
 from proofmark.errors import ConfigurationError
 from tests.fuzz.inputs import damaged
 

@@ -18,7 +18,7 @@ from proofmark.inference.timing.measure import measure
 from proofmark.measuring.honesty import probe
 from proofmark.metric import Mean, Scoring
 from proofmark.monitoring.contention import ContentionMeter
-from proofmark.record.events import EventLog, read_events
+from proofmark.record.events.log import EventLog, read_events
 from proofmark.record.parts import Contention
 from proofmark.rules.config import EffectiveConfig
 from tests.unit.cheating_engines import WORK, Answer, Cheats, Data

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from proofmark.errors import ConfigurationError, UsageError
-from proofmark.inference.record import RunRecord
+from proofmark.inference.outcome.record import RunRecord
 from proofmark.process.environment import LISTED, PASSES, begun_with, passed_on
 from proofmark.vendor.introduction import introduce
 from proofmark.vendor.isolation import FILE, VendorPlace

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from proofmark.inference import kept
-from proofmark.inference.record import RunRecord
+from proofmark.inference.outcome import kept
+from proofmark.inference.outcome.record import RunRecord
 from proofmark.record.parts import Verdict, VerdictKind
 from proofmark.rules.config import HostSettings
-from proofmark.training.kept import of_training
+from proofmark.training.outcome.kept import of_training
 from tests.reports.records import make_record
 from tests.training_records import make_run, make_training
 from tests.unit.test_plan import config

@@ -13,10 +13,10 @@ import pytest
 
 from proofmark import __main__ as program
 from proofmark.errors import UsageError
-from proofmark.inference.record import RunRecord
+from proofmark.inference.outcome.record import RunRecord
 from proofmark.record.envelope import CaseRecord
 from proofmark.record.load import load_record
-from proofmark.training.record import TrainingRecord
+from proofmark.training.outcome.record import TrainingRecord
 from reports.junit import properties
 from reports.terminal import summary_lines
 from tests.suites_there import SUITES, page_of

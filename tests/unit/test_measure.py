@@ -16,7 +16,7 @@ from proofmark.inference.timing.measure import measure
 from proofmark.inference.timing.rounds import measurement_of
 from proofmark.inference.timing.timing import LEAST_BATCHES
 from proofmark.metric import Mean, Scoring
-from proofmark.record.events import Event, EventLog, read_events
+from proofmark.record.events.log import Event, EventLog, read_events
 from proofmark.rules.config import EffectiveConfig
 from tests.unit.test_loop import Loader, engine, evaluate
 

@@ -19,10 +19,10 @@ from proofmark.inference.timing.short import ShortRounds
 from proofmark.measuring.drawn import drawn_anew
 from proofmark.measuring.mixed import Mixed
 from proofmark.metric import Mean, Scoring
-from proofmark.record.events import EventLog, read_events
+from proofmark.record.events.log import EventLog, read_events
 from proofmark.rules.aims import Aim, aims_of
 from proofmark.rules.config import EffectiveConfig
-from proofmark.training.event_types import RANK_EVENTS
+from proofmark.training.outcome.event_types import RANK_EVENTS
 from proofmark.training.outside import metric
 from proofmark.training.outside.metric import evaluated
 from tests.unit.cheating_engines import Answer, Data

@@ -11,15 +11,15 @@ from pydantic import TypeAdapter
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from proofmark.automl.flops import honest
-from proofmark.automl.graph import Graph
-from proofmark.automl.layers import BatchNorm, Convolution
 from proofmark.automl.morphism import inherit as inheriting
 from proofmark.automl.morphism.grow import KINDS, grown, random_growth
 from proofmark.automl.morphism.inherit import inherit
 from proofmark.automl.morphism.operations import AddSkip, ConcatSkip, Deeper, IllegalOperation, Operation, Wider
-from proofmark.automl.network import GraphNetwork, Weights, fresh_weights, momentum_of, set_momentum
-from proofmark.automl.seed_networks import bottleneck_network, small_network
+from proofmark.automl.network.flops import honest
+from proofmark.automl.network.graph import Graph
+from proofmark.automl.network.layers import BatchNorm, Convolution
+from proofmark.automl.network.module import GraphNetwork, Weights, fresh_weights, momentum_of, set_momentum
+from proofmark.automl.network.seeds import bottleneck_network, small_network
 from proofmark.errors import StepError
 from tests.unit.graphs import chances, random_chain, random_graph
 

@@ -10,11 +10,11 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from proofmark.automl.graph import Graph
 from proofmark.automl.morphism.inherit import inherit
 from proofmark.automl.morphism.operations import AddSkip, ConcatSkip, Deeper, Operation, Wider
-from proofmark.automl.network import GraphNetwork, fresh_weights, momentum_of, set_momentum
-from proofmark.automl.seed_networks import bottleneck_network, small_network
+from proofmark.automl.network.graph import Graph
+from proofmark.automl.network.module import GraphNetwork, fresh_weights, momentum_of, set_momentum
+from proofmark.automl.network.seeds import bottleneck_network, small_network
 from proofmark.errors import StepError
 from proofmark.inference.steps.export import export_onnx
 from tests.unit.graphs import random_chain, random_graph

@@ -13,9 +13,10 @@ import torch
 from safetensors.torch import save_file
 
 from proofmark.errors import StepError
-from proofmark.record.events import Event, EventLog, read_events
+from proofmark.record.events.log import Event, EventLog, read_events
 from proofmark.rules.config import EffectiveConfig
-from proofmark.training.checks import (
+from proofmark.training.logs.outside import examination_of, examined, standing
+from proofmark.training.outcome.checks import (
     CLOCK,
     OUTSIDE,
     PLAN,
@@ -26,9 +27,8 @@ from proofmark.training.checks import (
     metric_bound,
     takes_steps,
 )
-from proofmark.training.event_types import AGENT_EVENTS
-from proofmark.training.examined import Examination
-from proofmark.training.logs.outside import examination_of, examined, standing
+from proofmark.training.outcome.event_types import AGENT_EVENTS
+from proofmark.training.outcome.examined import Examination
 from proofmark.training.outside import examination, metric
 from proofmark.training.outside.examination import examine
 from proofmark.training.outside.left import digest_of, last_weights, leave_weights, read_left

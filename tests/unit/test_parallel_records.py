@@ -15,8 +15,8 @@ from fixtures.policy import POLICY
 from fixtures.sessions.parallel import TOLD, TOLD_OF, WANTED, _Controller, _untold
 from fixtures.sessions.session import RUN_DIR
 from fixtures.suites import SUITES
-from proofmark.inference.record import RunRecord
-from proofmark.inference.verdict import judge
+from proofmark.inference.outcome.record import RunRecord
+from proofmark.inference.outcome.verdict import judge
 from proofmark.record.integrity.chain import ChainedLog
 from proofmark.record.parts import Verdict, VerdictKind
 from proofmark.record.policy import default_policy

@@ -15,7 +15,7 @@ from proofmark.flagperf.__main__ import main as flagperf_main
 from proofmark.flagperf.perflog_reader import read_perflog
 from proofmark.literal import MISSING
 from proofmark.record.parts import VerdictKind
-from proofmark.training.record import Rates, SeedRun, TrainingRecord
+from proofmark.training.outcome.record import Rates, SeedRun, TrainingRecord
 from reports.content.withholding import without_speeds
 from reports.html import write_html
 from reports.terminal import summary_lines

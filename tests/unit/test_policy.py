@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from proofmark.errors import ConfigurationError
-from proofmark.inference.record import RunRecord
-from proofmark.inference.verdict import judge
+from proofmark.inference.outcome.record import RunRecord
+from proofmark.inference.outcome.verdict import judge
 from proofmark.record.envelope import CaseRecord
 from proofmark.record.parts import Contention, VerdictKind
 from proofmark.record.policy import RESTS_ON, Policy, Ranking, default_policy, load_policy
-from proofmark.training.verdict import judge as judge_training
+from proofmark.training.outcome.verdict import judge as judge_training
 from proofmark.verdict.ranking import obstacles
 from proofmark.wall.isolation import Isolation
 from tests.automl.automl_records import record as search

@@ -6,14 +6,14 @@ import statistics
 
 import pytest
 
-from proofmark.automl.distance import Descriptor, distance, distances
-from proofmark.automl.flops import honest
-from proofmark.automl.graph import IMAGE, Graph
-from proofmark.automl.layers import BatchNorm, Convolution, Dense, GlobalAveragePool, Node, Relu
 from proofmark.automl.morphism.grow import grown, random_growth
 from proofmark.automl.morphism.operations import Deeper, Wider
+from proofmark.automl.network.distance import Descriptor, distance, distances
+from proofmark.automl.network.flops import honest
+from proofmark.automl.network.graph import IMAGE, Graph
+from proofmark.automl.network.layers import BatchNorm, Convolution, Dense, GlobalAveragePool, Node, Relu
+from proofmark.automl.network.seeds import small_network
 from proofmark.automl.proposal import Finished, Limits, propose
-from proofmark.automl.seed_networks import small_network
 from tests.unit.graphs import random_chain
 
 pytestmark = pytest.mark.usefixtures("one_thread")

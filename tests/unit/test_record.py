@@ -10,7 +10,7 @@ import pytest
 from pydantic import ValidationError
 
 from proofmark.errors import UsageError
-from proofmark.inference.record import RunRecord
+from proofmark.inference.outcome.record import RunRecord
 from proofmark.record.parts import Verdict, VerdictKind
 from tests.unit.records import accuracy, record
 

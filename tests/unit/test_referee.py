@@ -11,10 +11,10 @@ import pytest
 import torch
 from torch import nn
 
-from proofmark.record.events import Event, read_events
+from proofmark.record.events.log import Event, read_events
 from proofmark.rules.config import EffectiveConfig
 from proofmark.training.case import TrainingCase
-from proofmark.training.checks import FUNCTION, METRIC, PARAMETERS, WEIGHTS
+from proofmark.training.outcome.checks import FUNCTION, METRIC, PARAMETERS, WEIGHTS
 from proofmark.training.ranks.model.evaluation import Evaluated
 from proofmark.training.ranks.model.referee import apart, as_long_as
 from proofmark.vendor.adapter import TrainingAdapter

@@ -14,7 +14,7 @@ from proofmark.case import Case
 from proofmark.inference.engine.engines import Engines
 from proofmark.inference.steps import pipeline, weights
 from proofmark.inference.steps.pipeline import Pipeline
-from proofmark.record.events import EventLog, read_events
+from proofmark.record.events.log import EventLog, read_events
 from proofmark.rules.config import EffectiveConfig, HostSettings
 from proofmark.vendor.contract import Processor
 from proofmark.vendor.engine import Compiler

@@ -24,9 +24,9 @@ from proofmark.inference.engine import protocol
 from proofmark.inference.engine.engine_process import EngineFailed, EngineProcess, _processor_times
 from proofmark.inference.engine.remote_engine import Placed, RemoteEngine
 from proofmark.measuring.window import run_window
-from proofmark.process import slots
-from proofmark.process.layout import BYTES, DTYPES, read_layout, written
-from proofmark.process.slots import Pool, Slot
+from proofmark.process.shared_memory import slots
+from proofmark.process.shared_memory.layout import BYTES, DTYPES, read_layout, written
+from proofmark.process.shared_memory.slots import Pool, Slot
 from proofmark.rules.config import EffectiveConfig
 from proofmark.vendor.isolation import NOT_ASKED_FOR
 from proofmark.wall.isolation import Isolation

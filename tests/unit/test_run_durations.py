@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from proofmark.training.logs.seed_run import collect_run
-from proofmark.training.record import SeedRun
+from proofmark.training.outcome.record import SeedRun
 
 BEGUN, SECOND = 1_790_000_000.0, 10**9
 TOTALS = {"epoch": 1, "step": 10, "communication": None, "train_seconds": 9.0, "compute_seconds": 8.0}

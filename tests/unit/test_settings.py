@@ -7,11 +7,11 @@ import torch
 from hypothesis import given, settings
 from pydantic import ValidationError
 
-from proofmark.automl.flops import honest
-from proofmark.automl.layers import Convolution, Dropout
 from proofmark.automl.morphism.inherit import resized
-from proofmark.automl.network import GraphNetwork, fresh_weights
-from proofmark.automl.seed_networks import small_network
+from proofmark.automl.network.flops import honest
+from proofmark.automl.network.layers import Convolution, Dropout
+from proofmark.automl.network.module import GraphNetwork, fresh_weights
+from proofmark.automl.network.seeds import small_network
 from proofmark.automl.settings import with_dropout, with_kernel
 from tests.unit.graphs import chances, random_graph
 

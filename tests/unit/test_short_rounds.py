@@ -15,7 +15,7 @@ from proofmark.errors import StepError
 from proofmark.inference.timing.bench import Bench, form_of
 from proofmark.inference.timing.short import ShortRounds
 from proofmark.measuring.drawn import drawn_anew
-from proofmark.record.events import EventLog, read_events
+from proofmark.record.events.log import EventLog, read_events
 from proofmark.rules.config import EffectiveConfig
 from tests.unit.cheating_engines import Answer, Data
 from tests.unit.test_honesty import scoring

@@ -11,9 +11,9 @@ from torch.utils.data import DataLoader
 
 from proofmark.inference.node.worker_main import _Answers
 from proofmark.measuring.audible_loader import AudibleLoader
-from proofmark.process import silence
-from proofmark.process.answers import read_answer
-from proofmark.process.silence import Listener, Patience
+from proofmark.process.answering import silence
+from proofmark.process.answering.answers import read_answer
+from proofmark.process.answering.silence import Listener, Patience
 from tests.unit.net import Net
 
 

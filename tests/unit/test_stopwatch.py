@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proofmark.record.events import EventLog, read_events
-from proofmark.record.tail import Tail
-from proofmark.training.checks import CLOCK, CLOCK_SECONDS, keeps_time
+from proofmark.record.events.log import EventLog, read_events
+from proofmark.record.events.tail import Tail
 from proofmark.training.logs import tail
 from proofmark.training.node.stopwatch import EVENT, Stopwatch
+from proofmark.training.outcome.checks import CLOCK, CLOCK_SECONDS, keeps_time
 
 TOTALS = {"epoch": 0, "step": 4, "samples": 64, "communication": None, "train_seconds": 1.0}
 TOTALS |= dict.fromkeys(("data_seconds", "compute_seconds", "evaluation_seconds", "checkpoint_seconds"), 0.0)

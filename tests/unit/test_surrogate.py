@@ -4,9 +4,9 @@ import random
 
 import pytest
 
-from proofmark.automl.distance import Descriptor
+from proofmark.automl.network.distance import Descriptor
+from proofmark.automl.network.seeds import small_network
 from proofmark.automl.pool import MOST, best_and_last
-from proofmark.automl.seed_networks import small_network
 from proofmark.automl.surrogate import BETA, Surrogate
 from tests.unit.graphs import random_chain
 

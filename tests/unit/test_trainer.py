@@ -9,7 +9,7 @@ import torch
 from safetensors.torch import load_file
 
 from proofmark.errors import StepError
-from proofmark.record.events import read_events
+from proofmark.record.events.log import read_events
 from proofmark.training.ranks.heartbeat import HeartbeatWriter
 from proofmark.training.ranks.model.strategy import Place
 from tests.unit.tokens import WAYS, trained

@@ -13,16 +13,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proofmark.record.events import CORRUPT, EventLog, read_events
+from proofmark.record.events.log import CORRUPT, EventLog, read_events
 from proofmark.rules.config import EffectiveConfig
-from proofmark.training.checks import CLOCK, OUTSIDE, PARAMETERS, PLAN, REPLAYED, SEEDED, SESSION_CLOCK
-from proofmark.training.collect import _damaged_agents, _rounds
-from proofmark.training.event_types import SESSION_EVENTS
 from proofmark.training.logs.downsampled import POINTS, Downsampled
 from proofmark.training.logs.failure import QUOTED, _hang, _Names
 from proofmark.training.logs.outside import clock_checks
 from proofmark.training.logs.rank_log import RankLog
 from proofmark.training.logs.seed_run import _figures, _reached
+from proofmark.training.outcome.checks import CLOCK, OUTSIDE, PARAMETERS, PLAN, REPLAYED, SEEDED, SESSION_CLOCK
+from proofmark.training.outcome.collect import _damaged_agents, _rounds
+from proofmark.training.outcome.event_types import SESSION_EVENTS
 from proofmark.vendor.hardware.machine import too_many_loaders
 from tests.training_records import passed
 

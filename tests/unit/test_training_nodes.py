@@ -15,7 +15,7 @@ from typing import Any
 import psutil
 import pytest
 
-from proofmark.record.events import EventLog, read_events
+from proofmark.record.events.log import EventLog, read_events
 from proofmark.record.parts import Monitoring
 from proofmark.training.logs.seed_run import collect_run
 from proofmark.training.node.node_monitor import FAILED, NodeMonitor
@@ -99,7 +99,7 @@ def test_a_monitor_that_dies_is_named(tmp_path: Path) -> None:
 AGENT = """
 import sys, time
 from pathlib import Path
-from proofmark.record.events import EventLog
+from proofmark.record.events.log import EventLog
 from proofmark.training.node.node_monitor import NodeMonitor
 from proofmark.training.spec import TrainingSpec
 folder = Path(sys.argv[1])

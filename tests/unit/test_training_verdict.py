@@ -10,12 +10,12 @@ from proofmark.errors import Problem
 from proofmark.record.parts import Contention, Flops, Monitoring, Utilisation, VerdictKind
 from proofmark.record.policy import default_policy
 from proofmark.record.provenance import Chip, Instances, Peak
-from proofmark.training.checks import CLOCK, FUNCTION, OUTSIDE, PARAMETERS, REPLAYED, SEEDED, WEIGHTS, required
-from proofmark.training.examined import Examination, HandedOut
 from proofmark.training.logs.seed_run import olympic_mean
-from proofmark.training.record import Evaluation, Failure, Rank, Rates, SeedRun
-from proofmark.training.shortfall import is_short
-from proofmark.training.verdict import soonest
+from proofmark.training.outcome.checks import CLOCK, FUNCTION, OUTSIDE, PARAMETERS, REPLAYED, SEEDED, WEIGHTS, required
+from proofmark.training.outcome.examined import Examination, HandedOut
+from proofmark.training.outcome.record import Evaluation, Failure, Rank, Rates, SeedRun
+from proofmark.training.outcome.shortfall import is_short
+from proofmark.training.outcome.verdict import soonest
 from tests.training_records import make_run, make_training, passed
 
 DIED = Failure(ranks=(1,), cause="rank 1 was killed by signal 9")

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from proofmark.errors import UsageError
-from proofmark.inference.record import Score, Validated
-from proofmark.inference.validated import held_to, unvalidated, validated_by
+from proofmark.inference.outcome.record import Score, Validated
+from proofmark.inference.outcome.validated import held_to, unvalidated, validated_by
 from proofmark.record.parts import Identity
 from tests.unit.records import accuracy, record, steps
 

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from proofmark.errors import Problem
-from proofmark.inference.verdict import judge
+from proofmark.inference.outcome.verdict import judge
 from proofmark.record.compared import Compared, Outcome, Ratio
 from proofmark.record.parts import Flops, Identity, Monitoring, Utilisation, Verdict, VerdictKind
 from proofmark.record.provenance import Chip, Peak
-from proofmark.training.verdict import judge as judge_training
+from proofmark.training.outcome.verdict import judge as judge_training
 from proofmark.verdict import engine
 from proofmark.verdict.stages import (
     changed_log,

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from proofmark.process import wall_clock
-from proofmark.record.events import EventLog, read_events, seconds_between
+from proofmark.record.events.log import EventLog, read_events, seconds_between
 
 ROOT = str(Path(wall_clock.__file__).parents[1])
 TOLD = "from proofmark.process.wall_clock import now; print(now())"

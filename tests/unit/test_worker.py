@@ -19,8 +19,8 @@ from proofmark.inference.node import worker
 from proofmark.inference.node.worker import CaseWorker, WorkerLost, WorkerSpec
 from proofmark.process import capped_log
 from proofmark.process import child as child_module
+from proofmark.process.answering.silence import Patience
 from proofmark.process.lifetime import MARK
-from proofmark.process.silence import Patience
 
 CHILD = """
 import faulthandler, json, os, signal, subprocess, sys, time

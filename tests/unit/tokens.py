@@ -17,7 +17,7 @@ import torch.distributed as dist
 from safetensors.torch import save_file
 from torch.distributed.checkpoint.state_dict import get_model_state_dict
 
-from proofmark.record.events import EventLog, read_events
+from proofmark.record.events.log import EventLog, read_events
 from proofmark.record.parts import Identity
 from proofmark.rules.config import EffectiveConfig
 from proofmark.training.case import TrainingCase

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from proofmark.automl.graph import Graph
-from proofmark.automl.layers import Add, BatchNorm, Convolution, Relu
 from proofmark.automl.morphism.operations import Deeper, IllegalOperation
 from proofmark.automl.morphism.splice import known, prefix, spliced
+from proofmark.automl.network.graph import Graph
+from proofmark.automl.network.layers import Add, BatchNorm, Convolution, Relu
 
 KERNEL = 3
 

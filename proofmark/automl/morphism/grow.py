@@ -8,11 +8,11 @@ from typing import get_args
 
 from pydantic import ValidationError
 
-from proofmark.automl.graph import Graph
 from proofmark.automl.morphism.deeper import deepened, places_to_deepen
 from proofmark.automl.morphism.operations import AddSkip, ConcatSkip, Deeper, IllegalOperation, Operation, Wider
 from proofmark.automl.morphism.skip import places_to_skip, skipped
 from proofmark.automl.morphism.wider import places_to_widen, widened
+from proofmark.automl.network.graph import Graph
 
 KINDS: tuple[type[Operation], ...] = get_args(get_args(Operation)[0])
 

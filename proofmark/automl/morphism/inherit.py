@@ -12,12 +12,12 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from proofmark.automl.graph import Graph
-from proofmark.automl.layers import BatchNorm, Convolution, Dense, Node
 from proofmark.automl.morphism.grow import grown
 from proofmark.automl.morphism.operations import ConcatSkip, Operation, Wider
 from proofmark.automl.morphism.wider import Integers, copies_of
-from proofmark.automl.network import GraphNetwork, Weights, fresh_tensor, refuse
+from proofmark.automl.network.graph import Graph
+from proofmark.automl.network.layers import BatchNorm, Convolution, Dense, Node
+from proofmark.automl.network.module import GraphNetwork, Weights, fresh_tensor, refuse
 
 
 class Inheritance(NamedTuple):

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from proofmark.automl.layers import Name
+from proofmark.automl.network.layers import Name
 from proofmark.record.parts import Part
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from proofmark.automl.graph import Graph
-from proofmark.automl.layers import Add, BatchNorm, Concat, Convolution, MaxPool, Node, Relu
 from proofmark.automl.morphism.operations import AddSkip, ConcatSkip, IllegalOperation
 from proofmark.automl.morphism.splice import known, prefix, spliced
+from proofmark.automl.network.graph import Graph
+from proofmark.automl.network.layers import Add, BatchNorm, Concat, Convolution, MaxPool, Node, Relu
 
 _STRIDES = (1, 2, 4, 8, 16)
 _LARGEST_POOL = 15

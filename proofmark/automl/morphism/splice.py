@@ -6,9 +6,9 @@ import re
 from collections.abc import Sequence
 from typing import TypeVar
 
-from proofmark.automl.graph import Graph
-from proofmark.automl.layers import Layer, Node
 from proofmark.automl.morphism.operations import IllegalOperation
+from proofmark.automl.network.graph import Graph
+from proofmark.automl.network.layers import Layer, Node
 
 N = TypeVar("N", bound=Layer)
 

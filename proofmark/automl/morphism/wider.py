@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from proofmark.automl.graph import IMAGE, Graph
-from proofmark.automl.layers import Add, Concat, Convolution, Dense
 from proofmark.automl.morphism.operations import IllegalOperation, Wider
 from proofmark.automl.morphism.splice import known
+from proofmark.automl.network.graph import IMAGE, Graph
+from proofmark.automl.network.layers import Add, Concat, Convolution, Dense
 
 Integers = NDArray[np.int64]
 

@@ -17,7 +17,7 @@ from proofmark.automl.outcome.verdict import judge
 from proofmark.automl.search.journal import FILE, Chain, read_journal
 from proofmark.process.wall_clock import now
 from proofmark.record.begun import envelope_of
-from proofmark.record.events import CORRUPT, NAMED, Event, read_events, seconds_between
+from proofmark.record.events.log import CORRUPT, NAMED, Event, read_events, seconds_between
 from proofmark.record.integrity.chain import changes
 from proofmark.record.parts import FIRST, Contention, Flops, Identity, Seal, Utilisation
 from proofmark.record.provenance import Chip

@@ -8,7 +8,7 @@ from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 
 from proofmark.automl.case import LEAST_MARK
 from proofmark.plain_json import first_of
-from proofmark.record.event_types import (
+from proofmark.record.events.types import (
     IDENTITY,
     Count,
     EventReader,
@@ -24,11 +24,11 @@ from proofmark.record.event_types import (
     fits,
     part,
 )
-from proofmark.record.event_types import Configuration as _Configuration
+from proofmark.record.events.types import Configuration as _Configuration
 from proofmark.record.parts import Check, Contention, Identity
 from proofmark.record.provenance import Host
 from proofmark.rules.config import EffectiveConfig
-from proofmark.training.event_types import RANK_EVENTS, Reason, TrainedBegin
+from proofmark.training.outcome.event_types import RANK_EVENTS, Reason, TrainedBegin
 from proofmark.wall.isolation import Isolation
 
 Number = Annotated[int, Field(ge=0, lt=1 << 31)]

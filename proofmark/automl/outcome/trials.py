@@ -11,7 +11,7 @@ from proofmark.automl.outcome.record import EpochRecord, TrialRecord
 from proofmark.automl.search.running import digest_of_log, outcome
 from proofmark.automl.search.state import Elapsed, left_of
 from proofmark.automl.trial.spec import LOG
-from proofmark.record.events import CORRUPT, Event, read_events
+from proofmark.record.events.log import CORRUPT, Event, read_events
 
 GRAPH = "graph"
 

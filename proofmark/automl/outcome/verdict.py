@@ -8,7 +8,7 @@ from itertools import islice
 
 from proofmark.automl.outcome.record import AutoMLRecord, TrialRecord
 from proofmark.record.parts import Verdict, VerdictKind
-from proofmark.training.checks import CLOCK, required
+from proofmark.training.outcome.checks import CLOCK, required
 from proofmark.verdict import engine
 from proofmark.verdict.noise import bound_of, contention_of
 from proofmark.verdict.stages import (

@@ -13,7 +13,7 @@ from typing import Any
 
 from proofmark.automl.outcome.event_types import JOURNAL_EVENTS
 from proofmark.errors import UsageError, harmless
-from proofmark.record.events import CORRUPT, Event, read_events
+from proofmark.record.events.log import CORRUPT, Event, read_events
 from proofmark.record.integrity.chain import LINK, ChainedLog, digest_of
 from proofmark.record.parts import FIRST, Seal
 

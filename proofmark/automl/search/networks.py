@@ -8,9 +8,9 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from proofmark.automl.distance import Descriptor
-from proofmark.automl.flops import compatible, honest
-from proofmark.automl.graph import Graph, parse_graph
+from proofmark.automl.network.distance import Descriptor
+from proofmark.automl.network.flops import compatible, honest
+from proofmark.automl.network.graph import Graph, parse_graph
 from proofmark.automl.pool import MOST, best_and_last
 from proofmark.automl.proposal import Finished, Limits, Proposal, proposals
 from proofmark.automl.search.ahead import SHARING, Made

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from proofmark.record.events import Event, seconds_between
+from proofmark.record.events.log import Event, seconds_between
 
 NODE = "noderank0"
 """The folder of a trial's process within its own."""

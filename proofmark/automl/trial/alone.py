@@ -17,7 +17,7 @@ from proofmark.vendor.environment import declared_of
 
 if TYPE_CHECKING:
     from proofmark.automl.trial.spec import Begin, TrialSpec
-    from proofmark.record.events import EventLog
+    from proofmark.record.events.log import EventLog
 
 OUTPUT = 1
 """What it prints goes where this process prints."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from proofmark.errors import ProofmarkError, first_line, in_a_line
 from proofmark.process.dictation import Dictation
-from proofmark.record.events import EventLog
+from proofmark.record.events.log import EventLog
 
 NO_MEMORY = ("out of memory", "allocate memory")
 """What the errors of devices say, and those of the processor."""

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from proofmark.automl.graph import parse_graph
-from proofmark.automl.network import GraphNetwork, momentum_of, set_momentum
+from proofmark.automl.network.graph import parse_graph
+from proofmark.automl.network.module import GraphNetwork, momentum_of, set_momentum
 from proofmark.automl.trial.spec import MOMENTUM, WEIGHTS
 from proofmark.automl.trial.tensors import save
 from proofmark.training.ranks.goal import Goal
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from proofmark.automl.trial.spec import TrialSpec
-    from proofmark.record.events import EventLog
+    from proofmark.record.events.log import EventLog
     from proofmark.rules.config import EffectiveConfig
     from proofmark.training.ranks.loading import OnDemand
     from proofmark.training.ranks.model.evaluation import Evaluated

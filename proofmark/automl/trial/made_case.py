@@ -9,10 +9,10 @@ import torch
 from pydantic import TypeAdapter
 
 from proofmark.automl.case import AutoMLCase
-from proofmark.automl.graph import Graph, parse_graph
 from proofmark.automl.morphism.inherit import inherit, resized
 from proofmark.automl.morphism.operations import Operation
-from proofmark.automl.network import GraphNetwork, Weights, fresh_weights
+from proofmark.automl.network.graph import Graph, parse_graph
+from proofmark.automl.network.module import GraphNetwork, Weights, fresh_weights
 from proofmark.automl.trial.spec import MOMENTUM, SEARCH, WEIGHTS
 from proofmark.automl.trial.tensors import read_weights
 from proofmark.training.case import TrainingCase

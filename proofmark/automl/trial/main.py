@@ -25,7 +25,7 @@ from proofmark.process.own_directory import remove
 from proofmark.process.quota import EVERY, Quota
 from proofmark.process.wall_clock import now
 from proofmark.process.warm.modules import split_off
-from proofmark.record.events import EventLog
+from proofmark.record.events.log import EventLog
 from proofmark.vendor.environment import declared_of, referee_environment_of
 
 

@@ -22,7 +22,7 @@ from proofmark.automl.trial.failing import told
 from proofmark.automl.trial.spec import MOMENTUM, WEIGHTS, Begin, TrialSpec
 from proofmark.process.lifetime import end_with
 from proofmark.process.memory import keep_freed
-from proofmark.record.events import EventLog
+from proofmark.record.events.log import EventLog
 from proofmark.rules.config import EffectiveConfig
 from proofmark.training.logs.rank_log import ISOLATED
 from proofmark.training.ranks.heartbeat import HeartbeatWriter

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from torch.distributed.elastic.multiprocessing.errors import ProcessFailure
 
     from proofmark.automl.trial.spec import TrialSpec
-    from proofmark.record.events import EventLog
+    from proofmark.record.events.log import EventLog
 
 AT_ONCE = 15
 """Seconds within which ranks that died did so by themselves; torchrun kills the others only after twice as many."""

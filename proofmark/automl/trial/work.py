@@ -16,7 +16,7 @@ from proofmark.automl.trial.made_case import TrialCase
 from proofmark.automl.trial.spec import TrialSpec
 from proofmark.measuring.precision import use_tf32
 from proofmark.process.wall_clock import now
-from proofmark.record.events import EventLog
+from proofmark.record.events.log import EventLog
 from proofmark.rules.config import EffectiveConfig
 from proofmark.training.feeding.fed import Requested
 from proofmark.training.feeding.on_request import AHEAD

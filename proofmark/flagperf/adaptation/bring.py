@@ -6,13 +6,13 @@ from pathlib import Path
 
 from proofmark.errors import UsageError
 from proofmark.flagperf.adaptation.fates import as_json, as_markdown
-from proofmark.flagperf.adaptation.hosts import move_hosts
-from proofmark.flagperf.adaptation.inference import move_inference
 from proofmark.flagperf.adaptation.layout import open_checkout
 from proofmark.flagperf.adaptation.moved import Moved
 from proofmark.flagperf.adaptation.our_cases import OurCases
 from proofmark.flagperf.adaptation.package import move_package
-from proofmark.flagperf.adaptation.training import move_trainings
+from proofmark.flagperf.adaptation.settings.hosts import move_hosts
+from proofmark.flagperf.adaptation.settings.inference import move_inference
+from proofmark.flagperf.adaptation.settings.training import move_trainings
 
 TABLES = ("import.md", "import.json")
 

@@ -13,7 +13,7 @@ from proofmark.errors import harmless
 from proofmark.flagperf.adaptation.fates import Fate, MutableCheck, Row
 from proofmark.flagperf.adaptation.layout import CaseFolder, Checkout
 from proofmark.flagperf.adaptation.our_cases import OurCases
-from proofmark.flagperf.adaptation.python_source import PythonFile
+from proofmark.flagperf.adaptation.python.source import PythonFile
 from proofmark.rules.marks import lines_of
 from proofmark.rules.strict_yaml import text_of
 

@@ -12,7 +12,7 @@ from typing import Any
 from packaging.utils import canonicalize_name
 
 from proofmark.errors import MissingProfile, UsageError
-from proofmark.flagperf.adaptation.environment_files import requirements
+from proofmark.flagperf.adaptation.settings.environment_files import requirements
 from proofmark.names import renamed
 from proofmark.rules.case_file import CaseFile, load_case_file, other_names
 from proofmark.rules.config import comes_to, resolve

@@ -7,10 +7,9 @@ import re
 from importlib.util import find_spec
 from pathlib import Path
 
-from proofmark.flagperf.adaptation.environment_files import lowers_precision
 from proofmark.flagperf.adaptation.layout import class_name
 from proofmark.flagperf.adaptation.moved import Moved
-from proofmark.flagperf.adaptation.python_code import (
+from proofmark.flagperf.adaptation.python.code import (
     attributes_in,
     functions_of,
     names_in,
@@ -19,7 +18,8 @@ from proofmark.flagperf.adaptation.python_code import (
     unreadable,
     variables_set,
 )
-from proofmark.flagperf.adaptation.python_literals import quoted
+from proofmark.flagperf.adaptation.python.literals import quoted
+from proofmark.flagperf.adaptation.settings.environment_files import lowers_precision
 from proofmark.rules.arithmetic import parse_product
 from proofmark.rules.strict_yaml import text_of
 from proofmark.vendor.hardware.chips import MOST

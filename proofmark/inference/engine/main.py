@@ -26,11 +26,11 @@ from proofmark.inference.engine import protocol
 from proofmark.inference.failure import LONGEST, told
 from proofmark.measuring.precision import framework_compute
 from proofmark.measuring.window import Compute, check_answer
-from proofmark.process.layout import Layout, read_layout, written
 from proofmark.process.lifetime import end_with, leave
 from proofmark.process.log_level import log_from
 from proofmark.process.memory import give_back_freed, keep_freed
-from proofmark.process.slots import Slot
+from proofmark.process.shared_memory.layout import Layout, read_layout, written
+from proofmark.process.shared_memory.slots import Slot
 from proofmark.process.threads import heed_environment, one_thread
 from proofmark.process.warm.main import is_alone
 from proofmark.rules.config import EffectiveConfig

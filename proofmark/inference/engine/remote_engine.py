@@ -22,9 +22,9 @@ from proofmark.inference.engine.engine_process import EngineFailed, EngineProces
 from proofmark.inference.failure import LONGEST
 from proofmark.measuring.window import Apart
 from proofmark.plain_json import first_of
-from proofmark.process.layout import MOST_BYTES, Layout, read_layout, written
 from proofmark.process.memory import peak_resident_bytes, reset_peak
-from proofmark.process.slots import Pool, Slot, tensors_in
+from proofmark.process.shared_memory.layout import MOST_BYTES, Layout, read_layout, written
+from proofmark.process.shared_memory.slots import Pool, Slot, tensors_in
 from proofmark.wall.isolation import Isolation
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
 from proofmark.plain_json import first_of
-from proofmark.process.answers import read_answer
+from proofmark.process.answering.answers import read_answer
 
 FILE = "answers.jsonl"
 

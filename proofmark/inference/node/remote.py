@@ -15,7 +15,7 @@ from proofmark.inference.node.spec import CaseSpec
 from proofmark.inference.node.worker import Progress, WorkerLost
 from proofmark.launch.job import Job, Launcher
 from proofmark.launch.job_file import index_in
-from proofmark.record.tail import Tail
+from proofmark.record.events.tail import Tail
 
 LEAVES = ("agent.log", FILE, "worker.log", "monitor.jsonl", "monitor.err")
 """What the agent and its processes write, and what comes home while they do."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from proofmark.launch.spec import RunSpec
-from proofmark.process.silence import Patience
+from proofmark.process.answering.silence import Patience
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,11 +16,11 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
 
-from proofmark.process.answer_pipe import AnswerPipe
-from proofmark.process.answers import LONGEST, read_answer
+from proofmark.process.answering.answers import LONGEST, read_answer
+from proofmark.process.answering.pipe import AnswerPipe
+from proofmark.process.answering.silence import Listener, Patience
 from proofmark.process.child import Child
 from proofmark.process.quota import Quota
-from proofmark.process.silence import Listener, Patience
 from proofmark.rules.config import HostSettings
 from proofmark.vendor.hardware.machine import too_many_loaders
 

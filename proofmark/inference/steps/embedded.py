@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from proofmark.errors import StepError
-from proofmark.record.events import Event, EventLog
+from proofmark.record.events.log import Event, EventLog
 from proofmark.rules.config import EffectiveConfig, HostSettings
 from proofmark.training.case import TrainingCase
 from proofmark.training.ranks.heartbeat import HeartbeatWriter

@@ -32,7 +32,7 @@ from proofmark.measuring.rehearsal import declared_and_counted, first_batch, reh
 from proofmark.measuring.statistics import samples_needed
 from proofmark.measuring.window import Apart, Compute
 from proofmark.metric import Scoring
-from proofmark.record.events import Log
+from proofmark.record.events.log import Log
 from proofmark.record.identity import identify
 from proofmark.rules.config import EffectiveConfig
 from proofmark.vendor.engine import Compiler

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from proofmark.errors import StepError
-from proofmark.inference.kept import cached_weights
+from proofmark.inference.outcome.kept import cached_weights
 from proofmark.inference.steps.embedded import Recipe, train
 from proofmark.record.identity import identify
 from proofmark.record.integrity.own_key import OwnKey

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from proofmark.measuring.drawn import Order
 from proofmark.metric import Scoring
-from proofmark.record.events import Log
+from proofmark.record.events.log import Log
 from proofmark.vendor.contract import Vendor
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from proofmark.inference.record import Round
+from proofmark.inference.outcome.record import Round
 from proofmark.inference.timing.bench import Bench
 from proofmark.inference.timing.rounds import core_of
 from proofmark.inference.timing.timing import Timing

@@ -6,10 +6,10 @@ import math
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from proofmark.inference.record import Measurement, Round
+from proofmark.inference.outcome.record import Measurement, Round
 from proofmark.measuring.fresh_pace import Round as FreshRound
 from proofmark.measuring.statistics import rate, supported_percentiles
-from proofmark.record.events import Event
+from proofmark.record.events.log import Event
 from proofmark.record.parts import Contention, Rate
 
 WITHIN = 0.05

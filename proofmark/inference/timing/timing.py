@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from proofmark.errors import StepError
-from proofmark.inference.record import Round
+from proofmark.inference.outcome.record import Round
 from proofmark.inference.timing.bench import Bench, form_of
 from proofmark.inference.timing.loop import TimedRound, loader_round, timed_round
 from proofmark.inference.timing.rounds import round_of

@@ -15,7 +15,7 @@ from typing import Any
 
 from pydantic_core import from_json
 
-from proofmark.record.events import NAMED, Event, EventLog, lines, stamped
+from proofmark.record.events.log import NAMED, Event, EventLog, lines, stamped
 from proofmark.record.parts import FIRST, Seal
 
 LINK = "previous"

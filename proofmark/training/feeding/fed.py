@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING
 import torch
 
 from proofmark.errors import StepError
-from proofmark.process.layout import read_layout
-from proofmark.process.slots import Slot
+from proofmark.process.shared_memory.layout import read_layout
+from proofmark.process.shared_memory.slots import Slot
 from proofmark.record.parts import Identity
 from proofmark.training.feeding import words
 from proofmark.training.ranks.loading import ahead, plan_of

@@ -9,8 +9,8 @@ from collections import deque
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from proofmark.errors import StepError
-from proofmark.process.layout import read_layout, written
-from proofmark.process.slots import Pool, Slot
+from proofmark.process.shared_memory.layout import read_layout, written
+from proofmark.process.shared_memory.slots import Pool, Slot
 from proofmark.training.feeding import words
 
 if TYPE_CHECKING:

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from signal import SIGTERM
 
-from proofmark.record.events import Event, read_events
-from proofmark.training.event_types import AGENT_EVENTS
+from proofmark.record.events.log import Event, read_events
 from proofmark.training.logs.rank_log import RankLog
+from proofmark.training.outcome.event_types import AGENT_EVENTS
+from proofmark.training.outcome.record import Failure
 from proofmark.training.ranks.heartbeat import SETUP
-from proofmark.training.record import Failure
 
 TAIL = 4096
 """Bytes of a rank's log that a failure quotes."""

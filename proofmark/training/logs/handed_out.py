@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from proofmark.record.events import Event
-from proofmark.training.examined import HandedOut, Taken
+from proofmark.record.events.log import Event
 from proofmark.training.logs.rank_log import RankLog
 from proofmark.training.node.feeders import EVENT
+from proofmark.training.outcome.examined import HandedOut, Taken
 
 AHEAD = 2
 """Steps whose samples lie ready: a rank may have taken them by the time that its agent hears of the beginning."""

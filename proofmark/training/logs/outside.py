@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 
-from proofmark.record.events import Event
+from proofmark.record.events.log import Event
 from proofmark.record.parts import Check
 from proofmark.rules.aims import aims_of, judged
 from proofmark.rules.config import EffectiveConfig
-from proofmark.training.checks import (
+from proofmark.training.logs.rank_log import RankLog
+from proofmark.training.node.stopwatch import EVENT as WATCHED
+from proofmark.training.outcome.checks import (
     CLOCK,
     OUTSIDE,
     PLAN,
@@ -22,9 +24,7 @@ from proofmark.training.checks import (
     keeps_time,
     takes_steps,
 )
-from proofmark.training.examined import Examination, Examined, HandedOut, Standing
-from proofmark.training.logs.rank_log import RankLog
-from proofmark.training.node.stopwatch import EVENT as WATCHED
+from proofmark.training.outcome.examined import Examination, Examined, HandedOut, Standing
 from proofmark.training.outside.examination import EVENT as EXAMINED
 
 FEEDERS = "the processes that load the data"

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Any
 
-from proofmark.record.events import CORRUPT, NAMED, Event
+from proofmark.record.events.log import CORRUPT, NAMED, Event
 from proofmark.record.parts import Check
-from proofmark.training.checks import EVENT as CHECK
-from proofmark.training.checks import RANKS
 from proofmark.training.logs.downsampled import Downsampled
-from proofmark.training.record import Epoch
+from proofmark.training.outcome.checks import EVENT as CHECK
+from proofmark.training.outcome.checks import RANKS
+from proofmark.training.outcome.record import Epoch
 from proofmark.wall.isolation import Isolation, weakest
 
 ISOLATED = "isolated"

@@ -9,19 +9,19 @@ from pathlib import Path
 from typing import Any
 
 from proofmark.measuring.statistics import rate
-from proofmark.record.events import CORRUPT, Event, read_events, seconds_between
+from proofmark.record.events.log import CORRUPT, Event, read_events, seconds_between
 from proofmark.record.parts import Contention, Monitoring, Rate
 from proofmark.record.provenance import Host, Launched
 from proofmark.rules.config import EffectiveConfig
-from proofmark.training.event_types import AGENT_EVENTS, RANK_EVENTS
-from proofmark.training.examined import Examination
 from proofmark.training.logs.failure import failure_of
 from proofmark.training.logs.handed_out import handed_out, tokens_per_item
 from proofmark.training.logs.outside import examination_of, outside_checks, standing
 from proofmark.training.logs.rank_log import RankLog
 from proofmark.training.node.node_monitor import FAILED
 from proofmark.training.node.nodes import monitored
-from proofmark.training.record import (
+from proofmark.training.outcome.event_types import AGENT_EVENTS, RANK_EVENTS
+from proofmark.training.outcome.examined import Examination
+from proofmark.training.outcome.record import (
     Communication,
     Confirmation,
     Evaluation,

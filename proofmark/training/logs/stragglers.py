@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from proofmark.literal import MISSING, number, percent
-from proofmark.training.record import Rank, SeedRun
+from proofmark.training.outcome.record import Rank, SeedRun
 
 MARGIN = 0.1
 """Who takes longer than the median of the others by more than this share is a straggler."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 
-from proofmark.record import tail
-from proofmark.record.events import Event
-from proofmark.training.event_types import RANK_EVENTS
+from proofmark.record.events import tail
+from proofmark.record.events.log import Event
+from proofmark.training.outcome.event_types import RANK_EVENTS
 
 
 class Tail(tail.Tail):

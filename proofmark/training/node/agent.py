@@ -24,7 +24,7 @@ from proofmark.process.lifetime import leave, remove_own_temporary_directory
 from proofmark.process.own_directory import remove
 from proofmark.process.quota import Quota
 from proofmark.process.warm.main import THREADS
-from proofmark.record.events import EventLog
+from proofmark.record.events.log import EventLog
 from proofmark.training.node.agent_forks import ALONE, Ends, fork_ranks
 from proofmark.training.node.feeders import Feeders
 from proofmark.training.node.node_monitor import NodeMonitor

@@ -21,7 +21,7 @@ from proofmark.process.environment import begun_with
 from proofmark.process.lifetime import end_group, wait_without_reaping
 from proofmark.process.warm.modules import start_module
 from proofmark.process.warm.process import Forked
-from proofmark.record.events import EventLog
+from proofmark.record.events.log import EventLog
 from proofmark.training.feeding.counts import Counts
 from proofmark.training.node.agent_forks import Ends
 

@@ -8,7 +8,7 @@ import threading
 from pathlib import Path
 
 from proofmark.monitoring.monitor import MonitorProcess
-from proofmark.record.events import EventLog
+from proofmark.record.events.log import EventLog
 from proofmark.training.spec import TrainingSpec
 from proofmark.vendor.environment import environment_of
 

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from proofmark.launch.rank_result import RankResult
-from proofmark.record.events import read_events
-from proofmark.training.event_types import RANK_EVENTS
+from proofmark.record.events.log import read_events
 from proofmark.training.logs.rank_log import RankLog
+from proofmark.training.outcome.event_types import RANK_EVENTS
 
 
 def leave_results(directory: Path, node: int, ranks: Iterable[int], world: int) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from time import monotonic  # by name, before a vendor's monitor code is there: a changed module changes nothing
 
-from proofmark.record.events import Event, EventLog
+from proofmark.record.events.log import Event, EventLog
 from proofmark.training.logs.tail import Tail
 
 EVENT = "watched"

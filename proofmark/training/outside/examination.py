@@ -7,9 +7,9 @@ import shutil
 import time
 from pathlib import Path
 
-from proofmark.process.answer_pipe import AnswerPipe
+from proofmark.process.answering.pipe import AnswerPipe
 from proofmark.process.child import Child
-from proofmark.record.events import EventLog
+from proofmark.record.events.log import EventLog
 from proofmark.training.spec import STEP, WEIGHTS, TrainingSpec
 
 EVENT = "examined"

@@ -19,7 +19,7 @@ from proofmark.errors import ProofmarkError, in_a_line
 from proofmark.process.lifetime import end_with
 from proofmark.process.log_level import log_from
 from proofmark.process.memory import keep_freed
-from proofmark.record.events import EventLog
+from proofmark.record.events.log import EventLog
 from proofmark.rules.config import EffectiveConfig
 from proofmark.training.logs.rank_log import ISOLATED
 from proofmark.training.ranks.heartbeat import HeartbeatWriter

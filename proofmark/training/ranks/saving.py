@@ -10,7 +10,7 @@ from proofmark.errors import StepError
 from proofmark.training.ranks.model.strategy import Place, share_buffers, unwrapped
 
 if TYPE_CHECKING:
-    from proofmark.record.events import EventLog
+    from proofmark.record.events.log import EventLog
     from proofmark.rules.config import EffectiveConfig
     from proofmark.training.ranks.account import Account, Position
     from proofmark.training.ranks.checkpoint import Checkpoints

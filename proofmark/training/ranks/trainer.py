@@ -12,7 +12,7 @@ import torch
 
 from proofmark.monitoring.contention import ContentionMeter, session_of_rank
 from proofmark.process.lifetime import heap_left_alone
-from proofmark.record.events import EventLog
+from proofmark.record.events.log import EventLog
 from proofmark.record.identity import identify
 from proofmark.training.outside.left import digest_of, last_weights
 from proofmark.training.ranks.account import Account, Position

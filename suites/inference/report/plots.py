@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
-from proofmark.inference.reasons import SIDES
-from proofmark.inference.record import Accuracy
+from proofmark.inference.outcome.reasons import SIDES
+from proofmark.inference.outcome.record import Accuracy
 from proofmark.rules.aims import reaches, wrong_side
 from reports.charts import svg
 from reports.charts.axes import FAINT, WIDTH, Area, counting_axis, draw_bottom, draw_bound, linear_axis

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from proofmark.inference.record import RunRecord
+from proofmark.inference.outcome.record import RunRecord
 from reports.content import text
 from reports.html import fragment
 from suites.inference.report.plots import notes, plots

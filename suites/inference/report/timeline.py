@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from proofmark.inference.reasons import SIDES
+from proofmark.inference.outcome.reasons import SIDES
 from reports.charts import svg
 from reports.charts.panels import Line, Panel, Window, draw_panels, time_axis
 from reports.charts.readings import absent, reading_panels

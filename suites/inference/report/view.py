@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Literal
 
-from proofmark.inference.figures import ranked
-from proofmark.inference.reasons import Side
-from proofmark.inference.record import Measurement, RunRecord, Step
+from proofmark.inference.outcome.figures import ranked
+from proofmark.inference.outcome.reasons import Side
+from proofmark.inference.outcome.record import Measurement, RunRecord, Step
 from proofmark.literal import plural
 from reports.content import text
 from reports.content.view import View

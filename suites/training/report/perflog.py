@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from proofmark.training.record import Evaluation, SeedRun, TrainingRecord
+from proofmark.training.outcome.record import Evaluation, SeedRun, TrainingRecord
 from reports.content.withholding import withheld, without_speeds
 from suites.training.report.log_lines import LogLines, caller, milliseconds
 

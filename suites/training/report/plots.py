@@ -5,8 +5,8 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping, Sequence
 
-from proofmark.training.figures import seed
-from proofmark.training.record import SeedRun, Split
+from proofmark.training.outcome.figures import seed
+from proofmark.training.outcome.record import SeedRun, Split
 from reports.charts import svg
 from reports.charts.axes import WIDTH, Area, draw_bottom, linear_axis
 from reports.charts.lines import line_chart

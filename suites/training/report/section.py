@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from proofmark.record.comparison import Comparison
-from proofmark.training.record import TrainingRecord
+from proofmark.training.outcome.record import TrainingRecord
 from reports.html import fragment
 from suites.training.report.mllog import mllog
 from suites.training.report.perflog import perflog

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 
-from proofmark.training.record import NotedStep, SeedRun
+from proofmark.training.outcome.record import NotedStep, SeedRun
 from reports.charts import svg
 from reports.charts.panels import Line, Panel, Point, Window, draw_panels, time_axis
 from reports.charts.readings import absent, reading_panels

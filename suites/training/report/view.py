@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from proofmark.literal import plural
-from proofmark.training.record import TrainingRecord
+from proofmark.training.outcome.record import TrainingRecord
 from reports.content.view import View
 from reports.content.withholding import without_speeds
 

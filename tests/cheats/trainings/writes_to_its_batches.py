@@ -5,7 +5,7 @@ from typing import Any
 
 import torch
 
-from proofmark.process.slots import Slot
+from proofmark.process.shared_memory.slots import Slot
 from proofmark.vendor import TrainingAdapter
 
 VERDICT, TOLD = "FAIL_HONESTY", "the gradients of step 1 are"

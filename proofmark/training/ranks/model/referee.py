@@ -14,7 +14,7 @@ from proofmark.errors import StepError
 from proofmark.measuring.agreement import distance
 from proofmark.record.parts import Check
 from proofmark.rules.aims import judged
-from proofmark.training.checks import EVENT, FUNCTION, METRIC, PARAMETERS, WEIGHTS, metric_bound
+from proofmark.training.outcome.checks import EVENT, FUNCTION, METRIC, PARAMETERS, WEIGHTS, metric_bound
 from proofmark.training.ranks.batches import evaluation_batches
 from proofmark.training.ranks.model.evaluation import Autocast, Evaluated, answers, evaluate
 from proofmark.training.ranks.model.own import Print, named_weights, own_model, print_of, trainable
@@ -24,7 +24,7 @@ from proofmark.vendor.adapter import TrainingAdapter
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from proofmark.record.events import EventLog
+    from proofmark.record.events.log import EventLog
     from proofmark.rules.config import EffectiveConfig
     from proofmark.training.case import TrainingCase
     from proofmark.training.ranks.loading import OnDemand

@@ -1,0 +1,1 @@
+"""What many hosts and many trials cost."""

@@ -1,0 +1,1 @@
+"""A vendor's Python sources: read, never run."""
