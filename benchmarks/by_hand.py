@@ -18,7 +18,7 @@ from proofmark.measuring.window import Compute
 from proofmark.process.memory import keep_freed
 from proofmark.rules.case_file import load_case_file
 from proofmark.rules.config import EffectiveConfig, HostSettings, resolve
-from proofmark.vendor.registry import find_vendor
+from proofmark.vendor.registry import FoundVendor, find_vendor
 from suites.inference.test_resnet50 import TestResNet50
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -58,11 +58,13 @@ def _make(vendor: str, compiler: str | None, onnx: Path) -> None:
     keep_freed()  # as what it is held against does
     case = TestResNet50()
     config = config_of(case, compiler)
+    found, model = find_vendor(vendor, ROOT / "vendors"), seeded_model(case, config)
+    device, loader = found.vendor.torch_device(), case.build_dataloader(config)
     if compiler is None:
-        compute = _bare_torch(seeded_model(case, config))
+        compute = _bare_torch(model.to(device), device)
     else:
-        compute = find_vendor(vendor, ROOT / "vendors").infer_model(compiler)(config, onnx, None)
-    _made = case, case.build_dataloader(config), compute
+        compute = found.infer_model(compiler)(config, *consumed(found, compiler, onnx, model))
+    _made = (case, loader, compute) if device == "cpu" else (case, _Pinned(loader), _fetched(compute))
 
 
 def _pass() -> Times:
@@ -70,12 +72,43 @@ def _pass() -> Times:
     return by_hand(*_made)
 
 
-def _bare_torch(model: torch.nn.Module) -> Compute:
+def consumed(
+    found: FoundVendor, compiler: str, onnx: Path, model: torch.nn.Module
+) -> tuple[Path | None, torch.nn.Module | None]:
+    """What of a model a compiler takes: its ONNX file or itself."""
+    return (None, model) if found.vendor.compilers[compiler].consumes == "model" else (onnx, None)
+
+
+def _bare_torch(model: torch.nn.Module, device: str) -> Compute:
     @torch.inference_mode()
     def compute(inputs: list[torch.Tensor]) -> tuple[list[torch.Tensor], float]:
-        return [model(*inputs)], 0.0
+        return [model(*(tensor.to(device, non_blocking=True) for tensor in inputs))], 0.0
 
     return compute
+
+
+def _fetched(compute: Compute) -> Compute:
+    """With its answers on the host, for which it waits."""
+
+    def fetched(inputs: list[torch.Tensor]) -> tuple[list[torch.Tensor], float]:
+        outputs, foo_seconds = compute(inputs)
+        return [output.cpu() for output in outputs], foo_seconds
+
+    return fetched
+
+
+class _Pinned:
+    """A loader's batches, in memory that a device copies itself."""
+
+    def __init__(self, loader: Loader) -> None:
+        self.dataset, self._loader = loader.dataset, loader
+
+    def __iter__(self) -> Iterator[tuple[list[torch.Tensor], torch.Tensor]]:
+        for inputs, targets in self._loader:
+            yield [tensor.pin_memory() for tensor in inputs], targets
+
+    def __len__(self) -> int:
+        return len(self._loader)
 
 
 def by_hand(case: TestResNet50, loader: Loader, compute: Compute) -> Times:

@@ -10,6 +10,7 @@ here, at batch 1 and with 256 images of 224x224, and what a pass takes beyond it
 
 from __future__ import annotations
 
+import argparse
 import os
 import signal
 import statistics
@@ -22,7 +23,7 @@ from pathlib import Path
 
 import torch
 
-from benchmarks.by_hand import FRAMEWORK, ROOT, Times, config_of, hand_written, seeded_model
+from benchmarks.by_hand import FRAMEWORK, ROOT, Times, config_of, consumed, hand_written, seeded_model
 from proofmark.case import Loader
 from proofmark.inference.engine.engines import Engines
 from proofmark.inference.steps.export import export_onnx
@@ -46,6 +47,10 @@ ENGINES = (("cpu", "onnxruntime"), ("intel", "openvino"), FRAMEWORK)
 
 def main() -> None:
     """Print one line per ratio."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.overhead", description=__doc__)
+    parser.add_argument("--engine", metavar="VENDOR/COMPILER", help="this one alone, or VENDOR/framework")
+    parser.add_argument("--processes", type=int, default=PROCESSES, help="pairs of processes (%(default)s)")
+    wanted = parser.parse_args()
     keep_freed()  # as what it is held against does
     case = TestResNet50()
     config = config_of(case, "onnxruntime")
@@ -54,8 +59,12 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         onnx = Path(folder) / "model.onnx"
         export_onnx(model, next(iter(loader))[0], onnx, case.input_names, case.output_names)
+        if wanted.engine:
+            vendor, _, compiler = wanted.engine.partition("/")
+            _compare(vendor, None if compiler == "framework" else compiler, case, loader, onnx, wanted.processes)
+            return
         for vendor, compiler in ENGINES:
-            _compare(vendor, compiler, case, loader, onnx)
+            _compare(vendor, compiler, case, loader, onnx, wanted.processes)
         _called(found, config, Path(folder))
         _monitored(case, loader, found.infer_model("onnxruntime")(config, onnx, None), Path(folder))
     _added_per_batch(case, loader)
@@ -82,17 +91,20 @@ def by_suite(case: TestResNet50, loader: Loader, compute: Compute) -> Times:
     return result.whole_ns / 1e9, result.core_ns / 1e9
 
 
-def _compare(vendor: str, compiler: str | None, case: TestResNet50, loader: Loader, onnx: Path) -> None:
+def _compare(vendor: str, compiler: str | None, case: TestResNet50, loader: Loader, onnx: Path, processes: int) -> None:
     found, config = find_vendor(vendor, ROOT / "vendors"), config_of(case, compiler)
     ratios: list[Times] = []
-    for _ in range(PROCESSES):
+    for _ in range(processes):
         with (
             hand_written(vendor, compiler, onnx) as hand,
             tempfile.TemporaryDirectory() as folder,
             _apart(found, config, Path(folder)) as engines,
         ):
-            framework = compiler is None
-            there = engines.framework("fp32", seeded_model(case, config)) if framework else engines.compiled(onnx, None)
+            model = seeded_model(case, config)
+            if compiler is None:
+                there = engines.framework("fp32", model)
+            else:
+                there = engines.compiled(*consumed(found, compiler, onnx, model))
             ratios.append(_ratio(hand, partial(by_suite, case, loader, there)))
     name = f"{vendor}/{compiler or 'framework'}"
     for index, figure in enumerate(("whole", "core")):
