@@ -22,6 +22,10 @@ LISTED = (
 )
 """What interpreters, linkers and libraries read, and our own."""
 
+NO_THREADS = {"JE_ARROW_MALLOC_CONF": "background_thread:false"}
+"""For libraries that start a thread of their own when they are imported: pyarrow's allocator, which pandas imports. A
+wall is put on before there are any."""
+
 _SECRET = re.compile("TOKEN|SECRET|PASSW|CREDENTIAL|AUTH|_KEY|COOKIE|JWT", re.IGNORECASE)
 """What a pattern never lets pass; a whole name does."""
 
@@ -73,7 +77,7 @@ def handed_on(given: Mapping[str, str], others: Iterable[str] = ()) -> dict[str,
         others: names that pass too.
     """
     names = dict.fromkeys((*others, *_names(given), *(name for name in given if name != PASSES)))
-    return {**given, PASSES: ",".join(names)}
+    return {**NO_THREADS, **given, PASSES: ",".join(names)}
 
 
 def _names(environment: Mapping[str, str]) -> list[str]:

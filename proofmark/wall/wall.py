@@ -36,7 +36,7 @@ COMMANDED = ("/run/chrony/chronyd.sock", "/run/wpa_supplicant/*", "/run/hostapd/
 THREADS = Path("/proc/self/task")
 """Where a thread's name is written, as a driver's own threads' are: CUDA is not to be had without."""
 
-PACKETS = "packets: a daemon of its user's may come to listen for some at a file, and would be spoken to"
+PACKETS = "packets: what listens for some, at a file from now on or at a name, can be spoken to"
 
 PRINTED = (1, 2)
 """Descriptors of what a process prints."""

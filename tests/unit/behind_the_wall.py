@@ -1,5 +1,6 @@
 """A program that puts a wall on and then tries to get past it: `python behind_the_wall.py ORDERS`, answers as JSON."""
 
+import contextlib
 import ctypes
 import errno
 import json
@@ -10,6 +11,7 @@ import socket
 import stat
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -77,6 +79,45 @@ def leave_the_group(leave: Callable[[], Any]) -> None:
         os._exit(os.getpgid(0) != group)
     if not os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]):
         raise PermissionError(errno.EPERM, "it is still in it")
+
+
+def listening(name: str) -> socket.socket:
+    one = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    one.bind(name)
+    one.listen()
+    return one
+
+
+def connected_to_itself() -> None:
+    name = f"\0proofmark-{os.getpid()}-itself"
+    with listening(name), socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as one:
+        one.connect(name)
+
+
+def accepted() -> None:
+    with listening(f"\0proofmark-{os.getpid()}-accepts") as one:
+        one.setblocking(False)
+        with contextlib.suppress(BlockingIOError):
+            one.accept()
+
+
+def named() -> None:
+    """As a driver's library names a thread of its own."""
+    failed: list[OSError] = []
+
+    def name_itself() -> None:
+        comm = Path(f"/proc/self/task/{threading.get_native_id()}/comm")
+        try:
+            comm.write_text("driver")
+            assert comm.read_text() == "driver\n"
+        except OSError as error:
+            failed.append(error)
+
+    thread = threading.Thread(target=name_itself)
+    thread.start()
+    thread.join()
+    for error in failed:
+        raise error
 
 
 def bound(path: str) -> None:
@@ -189,6 +230,13 @@ def attempts(orders: dict[str, Any]) -> dict[str, Callable[[], Any]]:
         "a raw pair's": lambda: sent_by_a_pair(socket.SOCK_RAW, orders["letters"]),
         "letters": lambda: connected(socket.AF_UNIX, socket.SOCK_SEQPACKET, orders["socket"]),
         "raw, in a file": lambda: connected(socket.AF_UNIX, socket.SOCK_RAW, orders["socket"]),
+        "packets to a file": lambda: connected(socket.AF_UNIX, socket.SOCK_SEQPACKET, orders["packets"]),
+        "listen for packets": lambda: listening(f"\0proofmark-{os.getpid()}").close(),
+        "packets to itself": connected_to_itself,
+        "packets from somebody": accepted,
+        "name a thread": named,
+        "name another's": lambda: Path(f"/proc/{parent}/task/{parent}/comm").write_text("x") and None,
+        "another's end first": lambda: Path(f"/proc/{parent}/oom_score_adj").write_text("1000") and None,
         "pair": lambda: [one.close() for one in socket.socketpair()] and None,
         "netlink": lambda: socket.socket(socket.AF_NETLINK, socket.SOCK_RAW).close(),
         "vsock": lambda: socket.socket(socket.AF_VSOCK, socket.SOCK_STREAM).close(),

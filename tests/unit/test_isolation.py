@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -150,3 +151,11 @@ def test_a_record_is_as_well_isolated_as_the_weakest_process() -> None:
     assert dict(identity_rows(both))["isolation"] == "process (engine: no Landlock here)"
     asks = record(isolation={"engine": wall.model_copy(update={"network": "asked for"})})
     assert dict(identity_rows(asks))["isolation"] == "wall (engine: network)"
+
+
+def test_what_is_imported_leaves_one_thread_however_a_process_begins() -> None:
+    """pyarrow's allocator starts one otherwise, and a wall would be refused."""
+    program = "import pyarrow; from proofmark.process.warm.main import is_alone; print(is_alone())"
+    environment = {**begun_with({}, {}), "PYTHONPATH": os.getcwd()}
+    ran = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
+    assert ran.stdout == "True\n"

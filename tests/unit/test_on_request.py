@@ -258,8 +258,8 @@ def test_a_process_beside_the_rank_loads_and_ends_with_it(workers: int) -> None:
     [
         ("gloo", 1, 1, ("own", "none", False)),
         ("gloo", 2, 2, ("all", "none", False)),
-        ("nccl", 1, 1, ("all", "none", False)),
-        ("nccl", 8, 1, ("all", "none", False)),
+        ("nccl", 1, 1, ("all", "datagrams", False)),
+        ("nccl", 8, 1, ("all", "datagrams", False)),
         ("nccl", 8, 8, ("all", "datagrams", True)),
     ],
 )

@@ -41,6 +41,7 @@ class Acme(Vendor):
     def chip(self): return "anvil"
     def synchronize(self): moody.waited.append(1)
     def memory(self): return 5, 10
+    def register_memory(self, address, size): moody.registered.append((address, size))
 
 from . import moody
 vendor = Acme()
@@ -49,7 +50,7 @@ vendor = Acme()
 MOODY = """
 import os
 from proofmark.vendor import StepError
-waited = []
+waited, registered = [], []
 
 class InferModel:
     def __init__(self, config, onnx_path, model): self.model = model
@@ -66,6 +67,9 @@ class InferModel:
             listed = [os.readlink(link).split(":")[0] for link in links if os.path.islink(link)]
             raise StepError(f"{sorted(listed)} in {os.getcwd()}, waited {bool(waited)}")
         if mood == 8: os._exit(3)
+        if mood == 9:
+            address = inputs[0].data_ptr()
+            raise StepError(str([size for start, size in registered if start <= address < start + size]))
         return [self.model(inputs[0])], 0.0
 """
 
@@ -373,7 +377,15 @@ class TestOneThatRuns:
             run_window(engine, asked(7), nothing)
         listed, _, rest = str(caught.value).partition(" in ")
         assert rest == f"{root / 'own'}, waited True"
-        assert {name for name in ast.literal_eval(listed) if "memfd" not in name} == {"socket"}
+        own = {"socket", f"/proc/{engine.pid}/task"}
+        assert {name for name in ast.literal_eval(listed) if "memfd" not in name} <= own
+
+    def test_its_vendor_knows_the_memory_that_batches_come_in(self, engine: RemoteEngine) -> None:
+        run_window(engine, asked(0), nothing)
+        with pytest.raises(EngineFailed) as caught:
+            run_window(engine, asked(9), nothing)
+        (size,) = ast.literal_eval(str(caught.value))
+        assert size >= sum(tensor.nbytes for tensor in asked(9))
 
     def test_its_memory(self, engine: RemoteEngine) -> None:
         assert engine.device_memory() == (5, 10)

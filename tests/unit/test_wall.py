@@ -23,7 +23,7 @@ from tests.unit import behind_the_wall
 Answer = tuple[Isolation, dict[str, str]]
 
 MAY = {"write own", "read own", "null", "random", "import", "pair", "signal itself", "signal around itself", "exec own"}
-MAY |= {"own processors", "own turns", "own priority"}
+MAY |= {"own processors", "own turns", "own priority", "name a thread"}
 """All that can be done behind a wall, of what is tried."""
 
 HARMLESS = {"own user namespace"}
@@ -83,7 +83,10 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
         datagrams.bind(f"{abstract}d".encode())
         letters.bind(f"{name}d")
         stack.callback(Path(f"{name}d").unlink)
-        for one in (tcp, unix, in_a_file):
+        packets = stack.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET))
+        packets.bind(f"{name}p")
+        stack.callback(Path(f"{name}p").unlink)
+        for one in (tcp, unix, in_a_file, packets):
             one.listen()
         yield {
             "outside": str(root / "outside"),
@@ -94,6 +97,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
             "socket": name,
             "datagrams": f"{abstract}d",
             "letters": f"{name}d",
+            "packets": f"{name}p",
             "address": id(root),
         }
 
@@ -167,6 +171,31 @@ def test_ranks_have_what_they_need_to_speak(
     assert (isolation.kind, isolation.network) == (kind, network), "a daemon was spoken to"
     told = {"all": ["sockets in files"], "datagrams": ["datagrams"], None: []}
     assert [gap.partition(":")[0] for gap in isolation.gaps] == told[reached]
+
+
+PACKETS = ["listen for packets", "packets to itself", "packets from somebody", "packets to a file"]
+
+
+@behind
+@pytest.mark.parametrize(
+    "asked, opened",
+    [
+        ({}, set()),
+        ({"devices": ["/dev/full"]}, {"listen for packets"}),
+        ({"streams": "all"}, set()),
+        ({"devices": ["/dev/full"], "streams": "all"}, set(PACKETS)),
+        ({"devices": ["/dev/full"], "network": True}, set(PACKETS)),
+        ({"devices": ["/dev/full"], "unix_sockets": "datagrams"}, set(PACKETS)),
+    ],
+)
+def test_who_uses_a_device_may_listen_for_packets_and_meets_nobody(
+    place: dict[str, Any], asked: dict[str, Any], opened: set[str]
+) -> None:
+    isolation, tried = behind_a_wall({**place, **asked, "only": [*PACKETS, "abstract", "socket in a file"]})
+    assert {name for name, what in tried.items() if what == "done"} == opened, tried
+    met = f"packets: {place['packets']} takes some"
+    assert (isolation.kind == "process") == (met in isolation.gaps) == ("packets to a file" in opened)
+    assert any(gap.startswith("packets: what listens") for gap in isolation.gaps) == (met in isolation.gaps)
 
 
 @behind

@@ -223,12 +223,6 @@ class _Stream:
     def synchronize(self) -> None: ...
 
 
-class _Event:
-    def record(self) -> None: ...
-
-    def synchronize(self) -> None: ...
-
-
 def play_cuda(played: Played, monkeypatch: pytest.MonkeyPatch) -> None:
     """Device memory is host memory, streams run at once, graphs note launches and repeat them."""
 
@@ -247,7 +241,6 @@ def play_cuda(played: Played, monkeypatch: pytest.MonkeyPatch) -> None:
         "is_available": lambda: True,
         "synchronize": lambda: None,
         "Stream": _Stream,
-        "Event": _Event,
         "stream": on_stream,
         "graph": record,
         "CUDAGraph": _Graph,
@@ -256,12 +249,19 @@ def play_cuda(played: Played, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("zeros", "empty"):
         real = getattr(torch, name)
 
-        def on_host(
-            *shape: Any, device: str | None = None, pin_memory: bool = False, make: Any = real, **rest: Any
-        ) -> torch.Tensor:
+        def on_host(*shape: Any, device: str | None = None, make: Any = real, **rest: Any) -> torch.Tensor:
             assert device in (None, "cuda")
-            played.calls.append(("allocate", device or ("pinned" if pin_memory else "host")))
+            played.calls.append(("allocate", device or "host"))
             made: torch.Tensor = make(*shape, **rest)
             return made
 
         monkeypatch.setattr(torch, name, on_host)
+    really_to = torch.Tensor.to
+
+    def to(tensor: torch.Tensor, *target: Any, **how: Any) -> torch.Tensor:
+        if target != ("cuda",):
+            return really_to(tensor, *target, **how)
+        played.calls.append(("move", tensor.dtype))
+        return tensor.clone()
+
+    monkeypatch.setattr(torch.Tensor, "to", to)

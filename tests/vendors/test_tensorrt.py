@@ -64,7 +64,7 @@ def test_buffers_are_allocated_once(module: ModuleType, played: Played, onnx_pat
     engine = module.InferModel(config_of(host), onnx_path, None)
     engine([torch.randn(8, ROW)])
     before = [call for call in played.calls if call[0] == "allocate"]
-    assert before == [("allocate", "cuda"), ("allocate", "cuda"), ("allocate", "pinned")]
+    assert before == [("allocate", "cuda"), ("allocate", "cuda")]
     for rows in (8, 3, 8):
         engine([torch.randn(rows, ROW)])
     assert [call for call in played.calls if call[0] == "allocate"] == before

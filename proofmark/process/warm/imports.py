@@ -21,9 +21,6 @@ CACHES = frozenset({"TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR"})
 TAKEN_ON = frozenset({"OMP_NUM_THREADS", "PYTHONPATH", "PYTHONUSERBASE"}) | CACHES
 """Of those the ones that it can be given."""
 
-NO_THREADS = {"JE_ARROW_MALLOC_CONF": "background_thread:false"}
-"""For libraries that start a thread of their own when they are imported: pyarrow's allocator, which pandas imports."""
-
 SET_BY_LIBRARIES = {"KMP_DUPLICATE_LIB_OK": "True", "KMP_INIT_AT_FORK": "FALSE"}
 """What scikit-learn puts into the environment when it is imported, unless it is set: that makes no difference."""
 

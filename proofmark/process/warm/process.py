@@ -22,7 +22,7 @@ from typing import IO, Any
 
 from proofmark.process.environment import begun_with
 from proofmark.process.lifetime import MARK, Leader, die_with_parent, end_group, wait_without_reaping
-from proofmark.process.warm.imports import NO_THREADS, SET_BY_LIBRARIES, suits, surroundings
+from proofmark.process.warm.imports import SET_BY_LIBRARIES, suits, surroundings
 from proofmark.process.warm.main import PLACEHOLDER, serve
 
 PATIENCE = 120.0
@@ -87,7 +87,7 @@ class Warm:
             OSError: it can't be started.
         """
         ours, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        settled = {**NO_THREADS, "PYTHONPATH": os.pathsep.join(sys.path), MARK: PLACEHOLDER}
+        settled = {"PYTHONPATH": os.pathsep.join(sys.path), MARK: PLACEHOLDER}
         begins_with = {**SET_BY_LIBRARIES, **begun_with(environment, settled)}
         with its:
             process = subprocess.Popen(
