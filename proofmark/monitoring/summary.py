@@ -31,7 +31,12 @@ DEVICE_SERIES = {
 
 
 def summarise(
-    path: Path, window: Window | None, items: int, failures: Sequence[str], timed: Sequence[Window] = ()
+    path: Path,
+    window: Window | None,
+    items: int,
+    failures: Sequence[str],
+    timed: Sequence[Window] = (),
+    from_first: bool = False,
 ) -> Monitoring | None:
     """What the monitor saw, for the record; None if there was no monitor.
 
@@ -41,6 +46,7 @@ def summarise(
         items: items run while it was.
         failures: what was wrong with the monitor's process.
         timed: the parts of the window in which the items were run, and whose energy is theirs; none: all of it.
+        from_first: whether the energy is that from the first reading on, where the window began before it.
     """
     if not path.exists() and not failures:
         return None
@@ -54,6 +60,8 @@ def summarise(
     problems += _some(f"devices could not be read: {s.failure}" for s in samples if s.failure)
     problems += _some(f"device {d.device} could not be read: {d.error}" for d in devices_of(samples) if d.error)
     readings = _by_device(samples)
+    if window and from_first and samples:
+        window = max(window[0], samples[0].time), window[1]
     energy, method = _energy(samples, readings, timed or [window]) if window else (None, None)
     if energy is not None and energy <= 0:
         problems.append(f"devices that computed are said to have used no energy ({method})")

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from proofmark.automl.trial.main import energy_of
 from proofmark.errors import UsageError
 from proofmark.monitoring.summary import summarise
 from proofmark.monitoring.table import write_tables
@@ -55,6 +56,17 @@ class TestEnergy:
         assert found is not None and found.energy_per_item == pytest.approx(1)
         few = summarise(written(tmp_path, powered[::4]), (1, 10), 200, [], [(1.1, 1.9), (9, 10)])
         assert few is not None and few.energy_joules is None, "no reading within a round"
+
+    def test_of_a_trial_that_began_before_the_first_reading(self, tmp_path: Path) -> None:
+        path = written(tmp_path, [sample(t, energy_j=1000 + 50 * t) for t in (1.5, 2.5, 3.5)])
+        before = summarise(path, (1, 3), 100, [])
+        assert before is not None and before.energy_joules is None
+        assert energy_of(tmp_path, (1, 3), True) == {
+            "joules": pytest.approx(75),
+            "reason": None,
+            "method": "device energy counter",
+        }
+        assert energy_of(tmp_path, (1, 4), True)["joules"] is None, "it ends after the last"
 
     def test_of_power_by_trapezia(self, tmp_path: Path) -> None:
         found = seen(tmp_path, [sample(t, power_w=10 * t) for t in (0, 1, 2, 3, 4)])

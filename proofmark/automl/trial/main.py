@@ -132,11 +132,13 @@ def _clear(spec: TrialSpec) -> None:
 
 
 def energy_of(folder: Path, window: tuple[float, float], watched: bool) -> dict[str, Any]:
-    """What the devices took in a window, or why nobody knows."""
+    """What the devices took in a window, or why nobody knows. A rank begins before its monitor has read for the first
+    time, and prepares itself for longer than that takes: it is what they took from then on.
+    """
     from proofmark.monitoring.summary import summarise
 
     try:
-        seen = summarise(folder / "monitor.jsonl", window, 1, ()) if watched else None
+        seen = summarise(folder / "monitor.jsonl", window, 1, (), from_first=True) if watched else None
     except (ValueError, OverflowError, OSError) as error:
         return {"joules": None, "reason": f"the monitor's log cannot be used: {str(error).splitlines()[0]}"}
     if seen is None or seen.energy_joules is None:
