@@ -11,6 +11,7 @@ import torch
 from torch import nn
 
 from proofmark.case import Case
+from proofmark.inference.engine.engine_process import EngineFailed
 from proofmark.inference.engine.engines import Engines
 from proofmark.inference.steps import pipeline, weights
 from proofmark.inference.steps.pipeline import Pipeline
@@ -18,6 +19,7 @@ from proofmark.record.events.log import EventLog, read_events
 from proofmark.rules.config import EffectiveConfig, HostSettings
 from proofmark.vendor.contract import Processor
 from proofmark.vendor.engine import Compiler
+from proofmark.wall.isolation import Isolation
 from tests.unit.net import Breaks, Net, Points
 from tests.unit.test_metrics import Answering
 
@@ -32,7 +34,15 @@ class Rehearsed:
         self.directory, self.trained, self.exported = directory, 0, list[Path]()
         monkeypatch.setattr(weights, "train", self._train)
         monkeypatch.setattr(pipeline, "export_onnx", self._export)
+        monkeypatch.setattr(Engines, "rehearse", self._rehearse)
         self.export_error: Exception | None = None
+        self.engines, self.engine_errors = list[str | None](), list[Exception]()
+
+    def _rehearse(self, compiler: str | None) -> Isolation:
+        self.engines.append(compiler)
+        for error in self.engine_errors:
+            raise error
+        return Isolation()
 
     def _train(self, case: Any, config: Any, recipe: Any, directory: Path, progress: Any) -> Path:
         from safetensors.torch import save_file
@@ -46,13 +56,18 @@ class Rehearsed:
         if self.export_error:
             raise self.export_error
 
-    def run(self, case: Net, compiler: Compiler | None = None, flops: float = 8.0, **more: Any) -> dict[str, Any]:
+    def run(
+        self, case: Net, compiler: Compiler | None = None, flops: float = 8.0, device: str = "cpu", **more: Any
+    ) -> dict[str, Any]:
         """The step's outcome."""
         parameters = {"training": TRAINING, "seed": 0, "flops": flops, "item": "point"} | more
         settings = {"no_validation": False, "batch_size": 8, "exist_onnx_path": None, "exist_compiler_path": None}
+        settings |= {"compiler": "anvil", "precision": None, "fp16": False}
         host = HostSettings(cache_dir=str(self.directory / "cache"))
         config = EffectiveConfig("inference", "net", "embedded", "acme", parameters, settings, host=host)
-        found: Any = SimpleNamespace(vendor=Processor(), directory=self.directory)
+        vendor = Processor()
+        vendor.torch_device = lambda: device  # type: ignore[method-assign]
+        found: Any = SimpleNamespace(vendor=vendor, directory=self.directory)
         log = EventLog(self.directory / "events.jsonl")
         engines = Engines((Net.__module__, Net.__qualname__), found, config, self.directory)  # none is started
         return Pipeline(case, found, compiler, config, self.directory, log, lambda **_: None, engines).run(
@@ -202,6 +217,31 @@ def test_a_model_that_cannot_be_exported_is_not_trained(rehearsed: Rehearsed) ->
     assert rehearsed.run(Net(), ONNX)["reason"] == "torch cannot export the model"
     assert rehearsed.run(Net(), None)["status"] == "done", "nobody exports it"
     assert rehearsed.trained == 1
+
+
+def test_without_an_engine_to_be_had_nothing_is_trained(rehearsed: Rehearsed) -> None:
+    rehearsed.engine_errors.append(EngineFailed("compiler 'anvil': No module named 'anvil'"))
+    outcome = rehearsed.run(Net(), ONNX)
+    assert outcome["status"] == "failed" and "No module named 'anvil'" in outcome["reason"]
+    assert (rehearsed.trained, rehearsed.engines) == (0, ["anvil"])
+
+
+@pytest.mark.parametrize(
+    "compiler, device, asked",
+    [
+        (ONNX, "cpu", ["anvil"]),
+        (ONNX, "cuda", ["anvil"]),
+        (None, "cuda", [None]),
+        (Compiler(frozenset({"fp16"}), consumes="onnx"), "cuda", [None]),
+        (Compiler(frozenset({"fp16"}), consumes="onnx"), "cpu", []),
+        (None, "cpu", []),
+    ],
+)
+def test_what_an_engine_needs_is_looked_for(
+    rehearsed: Rehearsed, compiler: Compiler | None, device: str, asked: list[str | None]
+) -> None:
+    assert rehearsed.run(Net(), compiler, device=device)["status"] == "done"
+    assert rehearsed.engines == asked
 
 
 @pytest.mark.parametrize("flops", [1000.0, 8.0 / 1.06, 8.0 * 1.06])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import gc
 import json
 import os
@@ -30,6 +31,7 @@ from proofmark.process.shared_memory.slots import Pool, Slot
 from proofmark.rules.config import EffectiveConfig
 from proofmark.vendor.isolation import NOT_ASKED_FOR
 from proofmark.wall.isolation import Isolation
+from tests.unit.test_wall import has_landlock
 
 ACME = """
 from proofmark.vendor import Compiler, Device, Vendor
@@ -306,6 +308,17 @@ def engine(root: Path) -> Iterator[RemoteEngine]:
 
 def asked(mood: int, rows: int = 4) -> list[torch.Tensor]:
     return [torch.arange(3.0 * rows).view(rows, 3), torch.full((rows,), mood)]
+
+
+def test_what_needs_no_weights_is_seen_without(root: Path) -> None:
+    (root / "vendors/acme/lacks.py").write_text("import runtime_of_acme\n")
+    given = {key: value for key, value in orders(root).items() if key not in ("weights", "case", "precision")}
+    with contextlib.closing(RemoteEngine(process(root))) as engine:
+        engine.rehearse(given)
+        assert engine.isolation.kind == "wall" or not has_landlock()
+    without = pytest.raises(EngineFailed, match="No module named 'runtime_of_acme'")
+    with contextlib.closing(RemoteEngine(process(root))) as engine, without:
+        engine.rehearse(given | {"compiler": "lacks"})
 
 
 class TestOneThatRuns:

@@ -16,6 +16,7 @@ from proofmark.process.own_directory import lay_open
 from proofmark.rules.config import EffectiveConfig
 from proofmark.rules.legality import FILES
 from proofmark.vendor.registry import FoundVendor
+from proofmark.wall.isolation import Isolation
 from proofmark.wall.wall import linked_from
 
 if TYPE_CHECKING:
@@ -54,6 +55,20 @@ class Engines:
         """
         return self._made({"compiler": None, "onnx": None, "precision": precision}, model)
 
+    def rehearse(self, compiler: str | None) -> Isolation:
+        """See that torch finds the vendor's device, and that the compiler can be imported.
+
+        Returns:
+            How the process was kept that saw it, and has ended.
+
+        Raises:
+            EngineFailed: there is no engine to be had.
+        """
+        engine = self._started()
+        engine.rehearse(self._orders() | {"compiler": compiler, "onnx": None})
+        self.close()
+        return engine.isolation
+
     def close(self) -> None:
         """End all."""
         while self.running:
@@ -66,22 +81,28 @@ class Engines:
             engine.stacks()
 
     def _made(self, orders: Mapping[str, Any], model: torch.nn.Module | None) -> RemoteEngine:
-        keep_memory_private()
         self.directory.mkdir(exist_ok=True)
         # beside its directory and not in it, where a user of its own could lay links
         with tempfile.TemporaryDirectory(prefix="weights-", dir=self.directory.parent) as folder:
-            common = {
-                "vendor": self.found.name,
-                "vendors_dir": str(self.found.vendors_dir.absolute()),
-                "case": self.case,
-                "config": _in_any_directory(self.config, self.directory).as_dict(),
-                "weights": _saved(model, Path(folder)) if model is not None else None,
-                "hidden": [os.path.abspath(place) for place in self._hidden() if place],
-            }
-            engine = RemoteEngine(EngineProcess(self.directory.absolute(), variables=self.config.host.environment))
-            self.running.append(engine)
-            engine.make({**common, **orders})
+            weights = _saved(model, Path(folder)) if model is not None else None
+            engine = self._started()
+            engine.make({**self._orders(), "case": self.case, "weights": weights, **orders})
         return engine
+
+    def _started(self) -> RemoteEngine:
+        keep_memory_private()
+        self.directory.mkdir(exist_ok=True)
+        engine = RemoteEngine(EngineProcess(self.directory.absolute(), variables=self.config.host.environment))
+        self.running.append(engine)
+        return engine
+
+    def _orders(self) -> dict[str, Any]:
+        return {
+            "vendor": self.found.name,
+            "vendors_dir": str(self.found.vendors_dir.absolute()),
+            "config": _in_any_directory(self.config, self.directory).as_dict(),
+            "hidden": [os.path.abspath(place) for place in self._hidden() if place],
+        }
 
     def _hidden(self) -> tuple[str | Path | None, ...]:
         """What an engine must not see."""

@@ -37,7 +37,7 @@ from proofmark.rules.config import EffectiveConfig
 from proofmark.vendor import torch_extensions
 from proofmark.vendor.contract import Vendor
 from proofmark.vendor.isolation import COMPILED, NOT_ASKED_FOR, VendorPlace
-from proofmark.vendor.registry import find_vendor
+from proofmark.vendor.registry import FoundVendor, find_vendor
 from proofmark.wall.isolation import Isolation
 from proofmark.wall.other_user import become
 from proofmark.wall.python import imported
@@ -192,27 +192,27 @@ class Server:
         if order["do"] == "memory":
             assert self._vendor is not None
             return self._vendor.memory()
-        return self._make(order)
+        return self._rehearse(order) if order["do"] == "rehearse" else self._make(order)
+
+    def _rehearse(self, order: dict[str, Any]) -> None:
+        """That torch finds the vendor's device, and the compiler can be imported: of an engine all that needs no
+        weights."""
+        found, _ = self._found(order, EffectiveConfig.from_dict(order["config"]))
+        device = found.vendor.torch_device()
+        if device != "cpu":
+            torch.ones(1, device=device)
+            found.vendor.synchronize()
+        if order["compiler"] is not None:
+            found.infer_model(order["compiler"])
 
     def _make(self, order: dict[str, Any]) -> dict[str, Any]:
-        """The model, then, behind the wall, the vendor's package and its engine.
-
-        How that wall holds is told in a message of its own, before code of the vendor's could change what is said.
-        """
+        """The model, then, behind the wall, the vendor's package and its engine."""
         config = EffectiveConfig.from_dict(order["config"])
         log_from(config.host.log_level)
         model = _model(order, config) if order["weights"] else None
-        isolation = self._close_in(order, config)
-        self._behind_a_wall = isolation.landlock > 0
-        self._tell(isolation=isolation.model_dump(mode="json"))
-        torch_extensions.load()
-        heed_environment()
-        config = replace(config, host=replace(config.host, weights=None, data_dir=None, cache_dir=str(self._directory)))
-        found = find_vendor(order["vendor"], Path(order["vendors_dir"]), config.host.device)
-        self._own.append(found.directory)
-        self._vendor = found.vendor
+        found, config = self._found(order, config)
         for slot in self._slots.values():
-            self._vendor.register_memory(slot.address, slot.size)
+            found.vendor.register_memory(slot.address, slot.size)
         declared = None
         if order["compiler"] is None:
             assert model is not None
@@ -223,6 +223,22 @@ class Server:
             declared = _foo_time_reason(make)
         give_back_freed()
         return {"foo_time_reason": declared}
+
+    def _found(self, order: dict[str, Any], config: EffectiveConfig) -> tuple[FoundVendor, EffectiveConfig]:
+        """The vendor's package, imported behind the wall, and what it is shown of the configuration.
+
+        How that wall holds is told in a message of its own, before code of the vendor's could change what is said.
+        """
+        isolation = self._close_in(order, config)
+        self._behind_a_wall = isolation.landlock > 0
+        self._tell(isolation=isolation.model_dump(mode="json"))
+        torch_extensions.load()
+        heed_environment()
+        config = replace(config, host=replace(config.host, weights=None, data_dir=None, cache_dir=str(self._directory)))
+        found = find_vendor(order["vendor"], Path(order["vendors_dir"]), config.host.device)
+        self._own.append(found.directory)
+        self._vendor = found.vendor
+        return found, config
 
     def _close_in(self, order: dict[str, Any], config: EffectiveConfig) -> Isolation:
         """Become another user's, and put on the wall, if that is to be: the process has one thread, and has run no code

@@ -119,6 +119,16 @@ class RemoteEngine(Apart):
             raise EngineFailed(f"the engine's process answered what is no answer: {first_of(error)}") from None
         self.foo_time_reason = made.foo_time_reason
 
+    def rehearse(self, orders: Mapping[str, Any]) -> None:
+        """Have it see what can be seen before there are weights.
+
+        Raises:
+            EngineFailed: no engine can be made.
+        """
+        self._process.send(protocol.as_json(protocol.ORDER, {"do": "rehearse", **orders}))
+        self.isolation = self._closed_in()
+        self._done(self._told())
+
     @property
     def pid(self) -> int:
         """Its process."""

@@ -146,7 +146,8 @@ class Pipeline:
 
     def _weights(self, model: torch.nn.Module, batch: Batch) -> Identity:
         """The user's, which the model was made with, or those that the suite trains."""
-        if self.config.host.weights:
+        if self.config.host.weights:  # and so data of published size: it takes long until there is an engine
+            self._rehearse_engine()
             return identify(model, self.config.host.weights)
         return embedded_weights(
             self.case,
@@ -158,12 +159,21 @@ class Pipeline:
         )
 
     def _rehearse_training(self, model: torch.nn.Module, batch: Batch) -> None:
-        """Where weights are to be trained now: that they can be, and that the model can be exported then."""
+        """Where weights are to be trained now: that they can be, that the model can be exported then, and an engine be
+        had."""
         rehearse_training(self.case, model, batch)
+        self._rehearse_engine()
         given = self.config.exist_onnx_path or self.config.exist_compiler_path
         if self.compiler is not None and self.compiler.consumes == "onnx" and not given:
             with tempfile.TemporaryDirectory(dir=self.run_dir) as folder:
                 self._export(model, Path(folder) / "rehearsal.onnx")
+
+    def _rehearse_engine(self) -> None:
+        """What a vendor's installation lacks is known at once. A precision that isn't declared may fail later."""
+        compiler = self.config.compiler if self.compiler is not None and not self._undeclared() else None
+        if compiler is not None or self.found.vendor.torch_device() != "cpu":
+            isolation = self.engines.rehearse(compiler)
+            self.log.write("isolated", of="engine", isolation=isolation.model_dump(mode="json"))
 
     def framework_validation(self) -> None:
         """Step 3: the framework's accuracy in fp32 and its accuracy and speed at the tested precision."""
