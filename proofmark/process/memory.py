@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import re
 from pathlib import Path
 
 M_TRIM_THRESHOLD, M_TOP_PAD, M_MMAP_THRESHOLD = -1, -2, -3
@@ -20,6 +21,9 @@ APART = (1 << 30, 32 << 20)
 
 DECIDED = ("MALLOC_", "GLIBC_TUNABLES")
 """How the names of variables begin by which a user or a vendor has decided over the allocator."""
+
+
+_PEAK = re.compile(rb"VmHWM:\s+(?P<kilobytes>\d+) kB")
 
 
 def keep_freed() -> None:
@@ -55,9 +59,13 @@ def reset_peak(process: int | str = "self") -> None:
 
 
 def peak_resident_bytes(process: int | str = "self") -> int | None:
-    """The high-water mark in bytes, or None where it can't be read."""
+    """The high-water mark in bytes, or None where it can't be read.
+
+    The first line has the process's name, in which it may have written whatever it likes but an end of the line.
+    """
     try:
-        lines = Path(f"/proc/{process}/status").read_text(encoding="ascii", errors="replace").splitlines()
+        lines = Path(f"/proc/{process}/status").read_bytes().split(b"\n")
     except OSError:
         return None
-    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM:")), None)
+    found = next((mark for line in lines if (mark := _PEAK.fullmatch(line))), None)
+    return int(found["kilobytes"]) * 1024 if found else None

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import pwd
 import site
 import sys
 import sysconfig
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 SYSTEM = (
@@ -40,8 +42,7 @@ def imported() -> tuple[Path, ...]:
 
 
 def needed() -> tuple[Path, ...]:
-    """The system's programs and libraries, and a site's that the environment names; this interpreter and its installed
-    packages; the referee's own code.
+    """The system's programs and libraries, this interpreter and its installed packages, and the referee's own code.
 
     Nothing of `sys.path` beside those: a repository's root is there, with its results and its caches.
     """
@@ -53,16 +54,36 @@ def needed() -> tuple[Path, ...]:
     settings = [f"/etc/{name}" for name in SETTINGS]
     installed = [path for path in sys.path if Path(path).name in INSTALLED]  # an environment may be on top of another
     packages = (*site.getsitepackages(), *users, *paths, *installed, *bases, *environment)
-    places = (*SYSTEM, *settings, *_software(), *packages, own)
+    places = (*SYSTEM, *settings, *packages, own)
     return tuple(dict.fromkeys(Path(str(place)) for place in places))
 
 
-def _software() -> Iterator[Path]:
-    """What the environment names of a site's, as its modules set it: by a compiler that lies there torch's compiles."""
+def software(hidden: Iterable[Path] = ()) -> tuple[Path, ...]:
+    """A site's that the environment names, as its modules set it: by a compiler that lies there torch's compiles.
+
+    Nothing that has to do with a home or with what is hidden, wherever links lead.
+    """
     lists = (os.environ.get(name, "") for name in ("PATH", "LD_LIBRARY_PATH", "LIBRARY_PATH", "CPATH"))
-    programs = (os.path.dirname(os.environ.get(name, "")) for name in ("CC", "CXX"))
-    for named in (*(place for each in lists for place in each.split(os.pathsep)), *programs):
-        place = Path(os.path.normpath(named))
-        package = place.parent if place.name in ("bin", "sbin") else place
-        if any(root in package.parents for root in SOFTWARE):
-            yield package
+    commands = (os.environ.get(name, "").split() for name in ("CC", "CXX"))
+    named = [place for each in lists for place in each.split(os.pathsep)]
+    named += [os.path.dirname(word) for words in commands for word in words if word.startswith("/")]
+    private = [Path(os.path.realpath(place)) for place in (*_homes(), *map(str, hidden))]
+    found = (Path(os.path.realpath(place)) for place in dict.fromkeys(named) if _is_a_sites(os.path.normpath(place)))
+    packages = (place.parent if place.name in ("bin", "sbin") else place for place in found)
+    return tuple(
+        package
+        for package in packages
+        if _is_a_sites(str(package))
+        and not any(package.is_relative_to(place) or place.is_relative_to(package) for place in private)
+    )
+
+
+def _is_a_sites(place: str) -> bool:
+    return any(root in Path(place).parents for root in SOFTWARE)
+
+
+def _homes() -> Iterator[str]:
+    """This user's, whatever the environment says by now."""
+    yield from ("/home", "/root", os.path.expanduser("~"))
+    with contextlib.suppress(KeyError):
+        yield pwd.getpwuid(os.getuid()).pw_dir

@@ -8,6 +8,7 @@ import fcntl
 import glob
 import itertools
 import os
+import re
 import socket
 import stat
 from collections.abc import Collection, Iterator
@@ -44,8 +45,11 @@ PRINTED = (1, 2)
 LOOKED_AT = 10_000
 """Entries of a directory, and of those in it, that are looked at."""
 
-UNIX, ACCEPTS = Path("/proc/net/unix"), 1 << 16
-"""Sockets between processes, and the flag of those that are listened at."""
+UNIX = Path("/proc/net/unix")
+"""Sockets between processes."""
+
+_LISTENING = re.compile(rb"\w+: \w+ \w+ 00010000 0005 \w+ +\w+ (?P<name>[^@].*)", re.DOTALL)
+"""A line of one for packets in sequence that is listened at; names that lie in no file begin with @."""
 
 SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 (it is the system's)
 
@@ -104,7 +108,7 @@ def put_on(wall: Wall) -> Isolation:
     gaps += OPEN[wall.unix_sockets]
     if devices and _connects(wall) and wall.unix_sockets != "all":
         gaps.append(PACKETS)
-        outside += [f"packets: {place} takes some" for place in _listening_for_packets() if os.access(place, os.W_OK)]
+        outside += _packets_taken()
     gaps += outside
     network = _network(wall, version)
     holds = version and network != "open" and not outside and wall.unix_sockets != "all"
@@ -137,10 +141,11 @@ def _is_written(descriptor: int) -> bool:
 
 def _close_files(wall: Wall, devices: Collection[Path]) -> tuple[int, list[str]]:
     """The version of Landlock that closes them, or 0; and what is not closed."""
-    rules = dict.fromkeys((*python.needed(), *wall.readable), landlock.READ)
+    rules = dict.fromkeys((*python.needed(), *python.software(wall.hidden), *wall.readable), landlock.READ)
     rules |= dict.fromkeys((*map(Path, python.USABLE), *devices), landlock.USE)
     rules |= {THREADS: landlock.Access.WRITE_FILE | landlock.Access.TRUNCATE}
-    os.open(THREADS, os.O_PATH | os.O_CLOEXEC)  # for good: what nobody has open the kernel makes anew, without its rule
+    with contextlib.suppress(OSError):  # for good: what nobody has open the kernel makes anew, without its rule
+        os.open(THREADS, os.O_PATH | os.O_CLOEXEC)
     rules |= {Path("/dev"): landlock.Access.READ_DIR}
     rules |= {
         path.parent: landlock.Access.REMOVE_DIR | rules.get(path.parent, landlock.NOTHING) for path in wall.writable
@@ -174,17 +179,29 @@ def _connects(wall: Wall) -> bool:
     return wall.network or wall.streams != "none" or wall.unix_sockets != "none"
 
 
-def _listening_for_packets() -> list[str]:
-    """The files of sockets of packets in sequence that somebody listens at: proc_net_unix(5)."""
-    entries = (line.split(maxsplit=7) for line in UNIX.read_text(errors="replace").splitlines()[1:])
-    return [
-        entry[7]
-        for entry in entries
-        if len(entry) == 8
-        and entry[7].startswith("/")
-        and int(entry[4], 16) == socket.SOCK_SEQPACKET
-        and int(entry[3], 16) & ACCEPTS
-    ]
+def _packets_taken() -> list[str]:
+    """Files of sockets that somebody listens at for packets, as the kernel lists them: proc_net_unix(5).
+
+    It knows them by the name that they were bound by, which may mean nothing here: only one that is a socket here and
+    can't be used says that it can't.
+    """
+    try:
+        lines = UNIX.read_bytes().split(b"\n")[1:]
+    except OSError as error:
+        return [f"packets: who listens for some is not known: {error.strerror or error}"]
+    names = (found["name"] for line in lines if (found := _LISTENING.fullmatch(line)))
+    return [f"packets: {os.fsdecode(name)!r} takes some" for name in dict.fromkeys(names) if not _is_closed(name)]
+
+
+def _is_closed(name: bytes) -> bool:
+    """Whether a socket's file is there and can't be used; in /proc, another process's name leads elsewhere."""
+    try:
+        socket_there = name.startswith(b"/") and not name.startswith(b"/proc/") and stat.S_ISSOCK(os.stat(name).st_mode)
+    except PermissionError:  # nor can the way to it be gone
+        return True
+    except OSError:
+        return False
+    return socket_there and not os.access(name, os.W_OK)
 
 
 def _why(error: OSError) -> str:

@@ -303,6 +303,7 @@ def main() -> None:
         shared_memory=orders.get("shared_memory", False),
         largest_file=1 << 20,
     )
+    wall_module.UNIX = Path(orders.get("without_list", wall_module.UNIX))
     wall_module.COMMANDED = tuple(orders.get("commanded", ()))
     orders["other"], kept = begin_other()
     orders["descriptor"] = os.open(Path(orders["outside"]) / "left", os.O_WRONLY | os.O_CREAT | os.O_APPEND)

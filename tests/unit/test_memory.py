@@ -8,6 +8,8 @@ import sys
 
 import pytest
 
+from proofmark.process.memory import peak_resident_bytes
+
 CALLS = """
 import resource
 from proofmark.process.memory import give_back_freed, keep_freed
@@ -52,3 +54,20 @@ def test_what_a_call_has_freed_the_next_one_has() -> None:
 def test_an_allocator_that_somebody_has_set_is_left_alone(name: str, value: str) -> None:
     """However large the pages are that the kernel hands out."""
     assert faults_and_freed(**{name: value})[0] > faults_and_freed()[0] + 30
+
+
+def test_a_peak_is_the_kernels_word_whatever_a_process_is_called() -> None:
+    """A name may hold what many take for the end of a line, and it comes first."""
+    program = (
+        "import sys\nwith open('/proc/self/comm', 'wb') as name: name.write({name!r})\n"
+        "print(flush=True)\nsys.stdin.read()"
+    )
+    for name in (b"\x0cVmHWM: 1 kB", b"\x0cVmHWM: x", b"VmHWM: 7 kB"):
+        command = [sys.executable, "-c", program.format(name=name)]
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+            assert child.stdout is not None
+            child.stdout.readline()
+            peak = peak_resident_bytes(child.pid)
+            assert peak is not None and 1 << 20 < peak < 1 << 30
+            child.communicate()
+    assert peak_resident_bytes(0) is None

@@ -1,4 +1,4 @@
-"""What a process behind a wall may read of programs."""
+"""What a process behind a wall may read of a site's programs."""
 
 from __future__ import annotations
 
@@ -6,18 +6,37 @@ from pathlib import Path
 
 import pytest
 
-from proofmark.wall.python import needed
+from proofmark.wall import python
+from proofmark.wall.python import software
 
 
-def test_a_sites_programs_that_the_environment_names(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(autouse=True)
+def nothing_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("PATH", "LD_LIBRARY_PATH", "LIBRARY_PATH", "CPATH", "CC", "CXX"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def test_what_the_environment_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert software() == ()
     named = "/apps/gcc/12/bin:/opt:/opt/bin:/home/me/bin:bin::/opt/../home/me/bin:/opt/acme/tools:/data/bin"
     monkeypatch.setenv("PATH", named)
     monkeypatch.setenv("LD_LIBRARY_PATH", "/sw/cuda/lib64:/home/me/lib")
-    monkeypatch.setenv("CC", "/cvmfs/llvm/bin/clang")
+    monkeypatch.setenv("CC", "ccache /cvmfs/llvm/bin/clang -I/opt/q/include")
     monkeypatch.setenv("CXX", "c++")
-    before = {"PATH", "LD_LIBRARY_PATH", "CC"}
-    found = set(needed())
-    for name in before:
-        monkeypatch.delenv(name)
     read = {"/apps/gcc/12", "/opt/acme/tools", "/sw/cuda/lib64", "/cvmfs/llvm"}
-    assert found - set(needed()) == {Path(place) for place in read}
+    assert set(software()) == {Path(place) for place in read}
+
+
+def test_neither_homes_nor_what_is_hidden(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    site, home, data = (tmp_path / name for name in ("site", "site/users/me", "site/data"))
+    monkeypatch.setattr(python, "SOFTWARE", (site,))
+    monkeypatch.setenv("HOME", str(home))
+    for place in (home / "bin", data / "bin", data / "train" / "bin", site / "gcc" / "bin"):
+        place.mkdir(parents=True)
+    (site / "tools").symlink_to(data / "train")
+    (site / "away").symlink_to(tmp_path)
+    own = (home / "bin", site / "users" / "bin", site / "data" / "bin", site / "tools" / "bin", site / "away" / "bin")
+    monkeypatch.setenv("PATH", ":".join(map(str, (*own, site / "gcc" / "bin"))))
+    assert software([data]) == (site / "gcc",)
+    monkeypatch.setenv("HOME", "/nonexistent")
+    assert set(software()) == {home, site / "users", data, data / "train", site / "gcc"}

@@ -34,7 +34,7 @@ from proofmark.wall.isolation import Isolation
 from tests.unit.test_wall import has_landlock
 
 ACME = """
-from proofmark.vendor import Compiler, Device, Vendor
+from proofmark.vendor import Compiler, Device, StepError, Vendor
 
 class Acme(Vendor):
     compilers = dict.fromkeys(("moody", "forger"), Compiler(frozenset({"fp32"}), consumes="model"))
@@ -43,7 +43,9 @@ class Acme(Vendor):
     def chip(self): return "anvil"
     def synchronize(self): moody.waited.append(1)
     def memory(self): return 5, 10
-    def register_memory(self, address, size): moody.registered.append((address, size))
+    def register_memory(self, address, size):
+        moody.registered.append((address, size))
+        if size > moody.most: raise StepError("no anvil reaches so far")
 
 from . import moody
 vendor = Acme()
@@ -52,7 +54,7 @@ vendor = Acme()
 MOODY = """
 import os
 from proofmark.vendor import StepError
-waited, registered = [], []
+waited, registered, most = [], [], 1 << 40
 
 class InferModel:
     def __init__(self, config, onnx_path, model): self.model = model
@@ -308,6 +310,25 @@ def engine(root: Path) -> Iterator[RemoteEngine]:
 
 def asked(mood: int, rows: int = 4) -> list[torch.Tensor]:
     return [torch.arange(3.0 * rows).view(rows, 3), torch.full((rows,), mood)]
+
+
+FAINT = """
+from . import moody
+class InferModel:
+    def __init__(self, config, onnx_path, model): moody.most = int(config.get("most"))
+    def __call__(self, inputs): return [inputs[0].repeat(1, 1000)], 0.0
+"""
+
+
+@pytest.mark.parametrize("most, rows", [(1, 1), (1 << 20, 1000)])
+def test_what_a_vendor_says_of_memory_is_said(root: Path, most: int, rows: int) -> None:
+    """Of a batch's, and of an answer that is larger than any before."""
+    (root / "vendors/acme/faint.py").write_text(FAINT)
+    config = EffectiveConfig("inference", "anvil", "embedded", "acme", {}, {"exist_compiler_path": None, "most": most})
+    with contextlib.closing(RemoteEngine(process(root))) as engine:
+        engine.make(orders(root, compiler="faint", weights=None, config=config.as_dict()))
+        with pytest.raises(EngineFailed, match="no anvil reaches so far"):
+            engine([torch.ones(rows, 3)])
 
 
 def test_what_needs_no_weights_is_seen_without(root: Path) -> None:

@@ -173,6 +173,47 @@ def test_ranks_have_what_they_need_to_speak(
     assert [gap.partition(":")[0] for gap in isolation.gaps] == told[reached]
 
 
+HOW = {
+    "as a container's attach": lambda one, place: one.bind(f"/proc/self/fd/{os.open(place.parent, os.O_PATH)}/attach"),
+    "relative": lambda one, place: (os.chdir(place.parent), one.bind(place.name)),
+    "renamed": lambda one, place: (one.bind(f"{place}1"), os.rename(f"{place}1", place)),
+    "a line's end": lambda one, place: one.bind(f"{place}\n1"),
+    "no text": lambda one, place: one.bind(os.fsencode(place) + b"\xff"),
+    "abstract": lambda one, place: one.bind(f"\0{secrets.token_hex(8)}"),
+    "abstract, with lines": lambda one, place: one.bind(b"\0\nx x x zz zz x x /x\n0: 2 0 1 0005 zz\n\n"),
+}
+
+
+@behind
+@pytest.mark.parametrize("how", HOW)
+def test_who_listens_for_packets_is_not_missed_by_its_name(place: dict[str, Any], how: str, tmp_path: Path) -> None:
+    here, there = socket.socketpair()
+    if (child := os.fork()) == 0:
+        one = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        HOW[how](one, tmp_path / "attach")
+        one.listen()
+        there.send(b"x")
+        there.recv(1)
+        os._exit(0)
+    here.recv(1)
+    orders = {**place, "devices": ["/dev/full"], "streams": "all", "only": []}
+    try:
+        gaps = behind_a_wall(orders)[0].gaps
+    finally:
+        here.send(b"x")
+        os.waitpid(child, 0)
+    others = [gap for gap in gaps if gap.endswith(" takes some") and place["packets"] not in gap]
+    assert bool(others) == ("abstract" not in how), gaps
+
+
+@behind
+def test_where_it_is_not_known_who_listens_nobody_is_behind_a_wall(place: dict[str, Any]) -> None:
+    orders = {**place, "devices": ["/dev/full"], "streams": "all", "only": [], "without_list": "/nowhere/at/all"}
+    isolation, _ = behind_a_wall(orders)
+    assert isolation.kind == "process"
+    assert "packets: who listens for some is not known: No such file or directory" in isolation.gaps
+
+
 PACKETS = ["listen for packets", "packets to itself", "packets from somebody", "packets to a file"]
 
 
@@ -193,7 +234,7 @@ def test_who_uses_a_device_may_listen_for_packets_and_meets_nobody(
 ) -> None:
     isolation, tried = behind_a_wall({**place, **asked, "only": [*PACKETS, "abstract", "socket in a file"]})
     assert {name for name, what in tried.items() if what == "done"} == opened, tried
-    met = f"packets: {place['packets']} takes some"
+    met = f"packets: {place['packets']!r} takes some"
     assert (isolation.kind == "process") == (met in isolation.gaps) == ("packets to a file" in opened)
     assert any(gap.startswith("packets: what listens") for gap in isolation.gaps) == (met in isolation.gaps)
 

@@ -91,6 +91,7 @@ class Server:
         self._vendor: Vendor | None = None
         self._own: list[Path] = []
         self._behind_a_wall = False
+        self._unregistered: Exception | None = None
 
     def serve(self) -> None:
         """Until the other end is closed."""
@@ -125,8 +126,11 @@ class Server:
                 self._slots[number] = slot = Slot(number, size, descriptors[0])
             finally:
                 os.close(descriptors[0])
-            if self._vendor is not None:
-                self._vendor.register_memory(slot.address, size)
+            if self._vendor is not None and self._unregistered is None:
+                try:
+                    self._vendor.register_memory(slot.address, size)
+                except Exception as error:  # noqa: BLE001 (vendors may raise anything)
+                    self._unregistered = error
             self._channel.send(protocol.MAPPED_FORM.pack(protocol.MAPPED, number))
 
     def _received(self, spins: int) -> tuple[bytes, list[int]]:
@@ -151,6 +155,7 @@ class Server:
         inputs = self._ready.pop((source, text), None) or self._inputs(source, text)
         batch = len(inputs[0])
         assert self._compute is not None and self._vendor is not None
+        self._check_registered()
         returned = self._compute(inputs)
         self._vendor.synchronize()
         outputs, foo_seconds = check_answer(returned, batch)
@@ -158,10 +163,16 @@ class Server:
         slot = self._slots[target]
         if layout.size > slot.size:
             slot = self._larger(layout.size, number)
+            self._check_registered()
         slot.lay(layout, outputs)
         self._channel.send(protocol.ANSWER_FORM.pack(protocol.ANSWER, number, foo_seconds) + form)
         # while nobody waits: new tensors, since an engine may change the form of those that it is given
         self._ready[source, text] = self._inputs(source, text)
+
+    def _check_registered(self) -> None:
+        """What a vendor has raised over a slot's memory is told now: then the referee waited for something else."""
+        if self._unregistered is not None:
+            raise self._unregistered
 
     def _form_of(self, outputs: list[torch.Tensor]) -> tuple[bytes, Layout]:
         """How an answer lies in its slot; it is most often as the one before."""
