@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import traceback
 from collections.abc import Collection
 from pathlib import Path
@@ -21,14 +22,17 @@ def told(error: BaseException, own: Collection[Path], root: Path | None = None, 
     first = first_line(error)[: LONGEST["message"]]
     files = [(Path(frame.filename), frame.lineno) for frame in traceback.extract_tb(error.__traceback__)]
     places = [f"{short(file, root)}:{line}, " for file, line in files if any(map(file.resolve().is_relative_to, own))]
-    wall = "; docs/isolation.md: what can be read and used behind the wall" if walled and _not_permitted(error) else ""
+    hint = "; docs/isolation.md: what is open behind the wall, and how a vendor asks for more"
+    wall = hint if walled and _not_permitted(error) else ""
     return f"{type(error).__name__}: {first} ({places[-1] if places else ''}traceback in worker.log{wall})"
 
 
 def _not_permitted(error: BaseException | None) -> bool:
-    """Whether it is of that kind, or comes from one that is."""
+    """Whether it is of that kind, or comes from one that is; so is what is missed in a home that is not the user's."""
+    home = os.environ.get("HOME")
+    missed = isinstance(error, FileNotFoundError) and home and str(error.filename).startswith(f"{home}/")
     return error is not None and (
-        isinstance(error, PermissionError) or _not_permitted(error.__cause__ or error.__context__)
+        isinstance(error, PermissionError) or bool(missed) or _not_permitted(error.__cause__ or error.__context__)
     )
 
 

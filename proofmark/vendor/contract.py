@@ -143,8 +143,8 @@ class Vendor(ABC):
         """Take note of host memory of `size` bytes in which batches come and answers go, so that the device copies it
         itself: page-locked, where it has to be for that. By default nothing is done.
 
-        Called in an engine's process, where a batch or an answer is larger than all before. The memory stays as long as
-        the process does.
+        Called in an engine's process for each piece of it, large or small, when that is made and not under the clock
+        but for an answer larger than all before. The memory stays as long as the process does, so nothing undoes this.
 
         Raises:
             StepError: the device can't, as its driver says.

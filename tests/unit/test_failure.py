@@ -29,9 +29,13 @@ REFUSED = PermissionError(13, "Permission denied", "/srv/gcc")
         (raised(REFUSED, RuntimeError("compiling failed")), True, True),
         (raised(REFUSED, None), False, False),
         (raised(FileNotFoundError(2, "No such file", "/srv/gcc"), RuntimeError("compiling failed")), True, False),
+        (raised(FileNotFoundError(2, "No such file", "/own/engine/.licence"), None), True, True),
     ],
 )
-def test_where_the_wall_may_be_the_reason_it_is_said(error: Exception, walled: bool, hint: bool) -> None:
+def test_where_the_wall_may_be_the_reason_it_is_said(
+    error: Exception, walled: bool, hint: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", "/own/engine")
     text = told(error, [], walled=walled)
     assert text.startswith(f"{type(error).__name__}: ") and "traceback in worker.log" in text
     assert ("docs/isolation.md" in text) == hint
