@@ -39,7 +39,7 @@ from suites.inference.test_resnet50 import TestResNet50
 
 PAIRS, MONITOR_PAIRS = 21, 31
 
-PROCESSES, PASSES = 5, 3
+PROCESSES, PASSES = 4, 3
 """Pairs of processes, and pairs of passes of each."""
 
 ENGINES = (("cpu", "onnxruntime"), ("intel", "openvino"), FRAMEWORK)

@@ -43,10 +43,10 @@ from proofmark.training.spec import AGENT, TrainingSpec
 from proofmark.vendor.contract import Processor
 from suites.training.test_resnet50 import TestResNet50
 
-PAIRS, STEPS = 9, 10
-SMALL_PAIRS, SMALL_STEPS, SMALL_BATCH = 31, 300, 8
+PAIRS, STEPS = 7, 10
+SMALL_PAIRS, SMALL_STEPS, SMALL_BATCH = 21, 300, 8
 SMALL_FLOPS = 3 * 2 * (3 * 32 * 32) * 10
-CHECKPOINT_RUNS, EVERY, APART, BESIDE = 2, 20, 10, 3
+CHECKPOINT_RUNS, EVERY, APART, BESIDE = 1, 20, 10, 3
 """The cost of a checkpoint every `EVERY` steps is read where they are `APART`, from the `BESIDE` steps after each."""
 
 PLACE = Place(0, 0, 1, torch.device("cpu"))
