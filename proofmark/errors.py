@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -40,6 +41,10 @@ class Problem:
         return harmless(line)
 
 
+CAUSE = "Last error:"
+"""The line before the one with it."""
+
+
 def harmless(text: str) -> str:
     """`text` on one line of bounded length, with what would move a terminal's cursor as escapes."""
     shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text[: LONGEST + 1])
@@ -47,11 +52,14 @@ def harmless(text: str) -> str:
 
 
 def first_line(error: BaseException) -> str:
-    """What an exception of anybody's code says first; empty where it says nothing, or fails to."""
+    """What an exception of anybody's code says first; empty where it says nothing, or fails to. Of a library by which
+    ranks speak the cause follows, which torch puts last."""
     try:
-        return next(iter(str(error).strip().splitlines()), "")
+        lines = str(error).strip().splitlines()
     except (Exception, SystemExit):  # noqa: BLE001 (its `__str__` may raise anything)
         return ""
+    causes = [line for before, line in itertools.pairwise(lines) if before.strip() == CAUSE]
+    return "; ".join([*lines[:1], *causes[-1:]])
 
 
 def named(error: BaseException) -> str:
