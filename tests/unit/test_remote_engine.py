@@ -337,6 +337,15 @@ def test_what_needs_no_weights_is_seen_without(root: Path) -> None:
     with contextlib.closing(RemoteEngine(process(root))) as engine:
         engine.rehearse(given)
         assert engine.isolation.kind == "wall" or not has_landlock()
+    for device, reason in {"cpu:0": None, "meta:": "Invalid device string"}.items():
+        (root / "vendors/farther").mkdir(exist_ok=True)
+        elsewhere = f"{ACME}\nAcme.torch_device = lambda self: {device!r}\n"
+        (root / "vendors/farther/__init__.py").write_text(elsewhere)
+        (root / "vendors/farther/moody.py").write_text(MOODY)
+        (root / "vendors/farther/forger.py").write_text(FORGER)
+        failing = pytest.raises(EngineFailed, match=reason) if reason else contextlib.nullcontext()
+        with contextlib.closing(RemoteEngine(process(root))) as engine, failing:
+            engine.rehearse(given | {"vendor": "farther"})
     without = pytest.raises(EngineFailed, match="No module named 'runtime_of_acme'")
     with contextlib.closing(RemoteEngine(process(root))) as engine, without:
         engine.rehearse(given | {"compiler": "lacks"})

@@ -208,6 +208,8 @@ class Server:
     def _rehearse(self, order: dict[str, Any]) -> None:
         """That torch finds the vendor's device, and the compiler can be imported: of an engine all that needs no
         weights."""
+        import torch
+
         found, _ = self._found(order, EffectiveConfig.from_dict(order["config"]))
         device = found.vendor.torch_device()
         if device != "cpu":
