@@ -21,6 +21,9 @@ POINTS, DEVICES, TOLD = 300, 64, 16
 """Most points of a series in a record, most devices that have any, and most complaints of a kind: all of it is a
 vendor's word."""
 
+LATE = 0.1
+"""Of a window, before the first reading."""
+
 DEVICE_SERIES = {
     "utilisation": ("utilization", "share"),
     "power": ("power_w", "W"),
@@ -46,7 +49,8 @@ def summarise(
         items: items run while it was.
         failures: what was wrong with the monitor's process.
         timed: the parts of the window in which the items were run, and whose energy is theirs; none: all of it.
-        from_first: whether the energy is that from the first reading on, where the window began before it.
+        from_first: whether the energy is that from the first reading on, where the window began before it: by no more
+            than a `LATE`th of itself, since a vendor's monitor may take its time.
     """
     if not path.exists() and not failures:
         return None
@@ -60,7 +64,7 @@ def summarise(
     problems += _some(f"devices could not be read: {s.failure}" for s in samples if s.failure)
     problems += _some(f"device {d.device} could not be read: {d.error}" for d in devices_of(samples) if d.error)
     readings = _by_device(samples)
-    if window and from_first and samples:
+    if window and from_first and samples and samples[0].time - window[0] <= LATE * (window[1] - window[0]):
         window = max(window[0], samples[0].time), window[1]
     energy, method = _energy(samples, readings, timed or [window]) if window else (None, None)
     if energy is not None and energy <= 0:

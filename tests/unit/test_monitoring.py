@@ -58,15 +58,18 @@ class TestEnergy:
         assert few is not None and few.energy_joules is None, "no reading within a round"
 
     def test_of_a_trial_that_began_before_the_first_reading(self, tmp_path: Path) -> None:
-        path = written(tmp_path, [sample(t, energy_j=1000 + 50 * t) for t in (1.5, 2.5, 3.5)])
+        path = written(tmp_path, [sample(t, energy_j=1000 + 50 * t) for t in (1.2, 2.5, 3.5)])
         before = summarise(path, (1, 3), 100, [])
         assert before is not None and before.energy_joules is None
         assert energy_of(tmp_path, (1, 3), True) == {
-            "joules": pytest.approx(75),
+            "joules": pytest.approx(90),
             "reason": None,
             "method": "device energy counter",
         }
         assert energy_of(tmp_path, (1, 4), True)["joules"] is None, "it ends after the last"
+        late = energy_of(tmp_path, (0.9, 3), True)
+        assert late["joules"] is None, "a monitor that reads late would say less"
+        assert late["reason"] == "nothing read the power from its beginning on"
 
     def test_of_power_by_trapezia(self, tmp_path: Path) -> None:
         found = seen(tmp_path, [sample(t, power_w=10 * t) for t in (0, 1, 2, 3, 4)])

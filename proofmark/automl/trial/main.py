@@ -142,7 +142,10 @@ def energy_of(folder: Path, window: tuple[float, float], watched: bool) -> dict[
     except (ValueError, OverflowError, OSError) as error:
         return {"joules": None, "reason": f"the monitor's log cannot be used: {str(error).splitlines()[0]}"}
     if seen is None or seen.energy_joules is None:
-        return {"joules": None, "reason": "nothing read the power" if watched else "there was no monitor"}
+        return {
+            "joules": None,
+            "reason": "nothing read the power from its beginning on" if watched else "there was no monitor",
+        }
     return {"joules": seen.energy_joules, "reason": None, "method": seen.energy_method}
 
 

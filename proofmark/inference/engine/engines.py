@@ -16,7 +16,6 @@ from proofmark.process.own_directory import lay_open
 from proofmark.rules.config import EffectiveConfig
 from proofmark.rules.legality import FILES
 from proofmark.vendor.registry import FoundVendor
-from proofmark.wall.isolation import Isolation
 from proofmark.wall.wall import linked_from
 
 if TYPE_CHECKING:
@@ -55,11 +54,11 @@ class Engines:
         """
         return self._made({"compiler": None, "onnx": None, "precision": precision}, model)
 
-    def rehearse(self, compiler: str | None) -> Isolation:
+    def rehearse(self, compiler: str | None) -> RemoteEngine:
         """See that torch finds the vendor's device, and that the compiler can be imported.
 
         Returns:
-            How the process was kept that saw it, and has ended.
+            What saw it, which has ended.
 
         Raises:
             EngineFailed: there is no engine to be had.
@@ -67,7 +66,7 @@ class Engines:
         engine = self._started()
         engine.rehearse(self._orders() | {"compiler": compiler, "onnx": None})
         self.close()
-        return engine.isolation
+        return engine
 
     def close(self) -> None:
         """End all."""
@@ -81,7 +80,6 @@ class Engines:
             engine.stacks()
 
     def _made(self, orders: Mapping[str, Any], model: torch.nn.Module | None) -> RemoteEngine:
-        self.directory.mkdir(exist_ok=True)
         # beside its directory and not in it, where a user of its own could lay links
         with tempfile.TemporaryDirectory(prefix="weights-", dir=self.directory.parent) as folder:
             weights = _saved(model, Path(folder)) if model is not None else None

@@ -110,11 +110,8 @@ class RemoteEngine(Apart):
         Raises:
             EngineFailed: it can't be.
         """
-        self._process.send(protocol.as_json(protocol.ORDER, {"do": "make", **orders}))
-        self.isolation = self._closed_in()
-        told = self._done(self._told())
         try:
-            made = _Made.model_validate_json(json.dumps(told))
+            made = _Made.model_validate_json(json.dumps(self._ordered("make", orders)))
         except ValidationError as error:
             raise EngineFailed(f"the engine's process answered what is no answer: {first_of(error)}") from None
         self.foo_time_reason = made.foo_time_reason
@@ -125,9 +122,13 @@ class RemoteEngine(Apart):
         Raises:
             EngineFailed: no engine can be made.
         """
-        self._process.send(protocol.as_json(protocol.ORDER, {"do": "rehearse", **orders}))
+        self._ordered("rehearse", orders)
+
+    def _ordered(self, what: str, orders: Mapping[str, Any]) -> Any:
+        """What comes of its first order, before which it closes itself in."""
+        self._process.send(protocol.as_json(protocol.ORDER, {"do": what, **orders}))
         self.isolation = self._closed_in()
-        self._done(self._told())
+        return self._done(self._told())
 
     @property
     def pid(self) -> int:

@@ -172,8 +172,7 @@ class Pipeline:
         """What a vendor's installation lacks is known at once. A precision that isn't declared may fail later."""
         compiler = self.config.compiler if self.compiler is not None and not self._undeclared() else None
         if compiler is not None or self.found.vendor.torch_device() != "cpu":
-            isolation = self.engines.rehearse(compiler)
-            self.log.write("isolated", of="engine", isolation=isolation.model_dump(mode="json"))
+            self._isolated("engine", self.engines.rehearse(compiler))
 
     def framework_validation(self) -> None:
         """Step 3: the framework's accuracy in fp32 and its accuracy and speed at the tested precision."""
