@@ -6,9 +6,9 @@ from typing import Any
 
 from proofmark.record.parts import Check, Contention, Flops, Identity, Utilisation
 from proofmark.record.provenance import Chip, Host
-from proofmark.training.logs.seed_run import rates_over
 from proofmark.training.outcome.checks import required
 from proofmark.training.outcome.figures import figures
+from proofmark.training.outcome.over_runs import rates_over
 from proofmark.training.outcome.record import Epoch, Evaluation, NotedStep, Rank, Rates, SeedRun, Split, TrainingRecord
 from proofmark.training.outcome.verdict import judge
 

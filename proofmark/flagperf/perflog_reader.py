@@ -24,8 +24,8 @@ from proofmark.plain_json import plain_text
 from proofmark.record.parts import Utilisation
 from proofmark.record.provenance import Chip
 from proofmark.rules.aims import Better, shown_only
-from proofmark.training.logs.seed_run import olympic_mean, rates_over
 from proofmark.training.outcome.figures import figures
+from proofmark.training.outcome.over_runs import olympic_mean, rates_over
 from proofmark.training.outcome.record import SeedRun, TrainingRecord
 from proofmark.training.outcome.verdict import judge
 

@@ -10,9 +10,9 @@ from proofmark.errors import Problem
 from proofmark.record.parts import Contention, Flops, Monitoring, Utilisation, VerdictKind
 from proofmark.record.policy import default_policy
 from proofmark.record.provenance import Chip, Instances, Peak
-from proofmark.training.logs.seed_run import olympic_mean
 from proofmark.training.outcome.checks import CLOCK, FUNCTION, OUTSIDE, PARAMETERS, REPLAYED, SEEDED, WEIGHTS, required
 from proofmark.training.outcome.examined import Examination, HandedOut
+from proofmark.training.outcome.over_runs import olympic_mean
 from proofmark.training.outcome.record import Evaluation, Failure, Rank, Rates, SeedRun
 from proofmark.training.outcome.shortfall import is_short
 from proofmark.training.outcome.verdict import soonest

@@ -77,12 +77,11 @@ def collect(
         damaged=(*damaged, *(journal.named if journal else ()))[:NAMED],
     )
     if journal and told:
-        found = _of_journal(journal, config, Chip.model_validate(begin["chip"])) | {"journal": str(told / FILE)}
-        if last["search"].get("resumed"):  # it may have ended by then: that session has other conditions all the same
-            found["drivers"] = max(2, found["drivers"])
+        found = _of_journal(journal, config, Chip.model_validate(begin["chip"]), last["search"].get("resumed", False))
+        found |= {"journal": str(told / FILE), "ended": found["ended"] and "run_end" in last}
         if journal.isolation:
             found["isolation"] = record.isolation | {"trials": journal.isolation}
-        record = record.model_copy(update={**found, "ended": found["ended"] and "run_end" in last})
+        record = record.model_copy(update=found)
     verdict = judged_so_far(record) if going_on else judge(record)
     return record.model_copy(update={"verdict": verdict}).with_figures(figures(record))
 
@@ -156,8 +155,9 @@ def _contention(event: Event | None) -> Contention | None:
     return Contention(**{key: event[key] for key in Contention.model_fields if key in event}) if event else None
 
 
-def _of_journal(journal: _Journal, config: EffectiveConfig, chip: Chip) -> dict[str, Any]:
-    """What a journal says of its search."""
+def _of_journal(journal: _Journal, config: EffectiveConfig, chip: Chip, resumed: bool) -> dict[str, Any]:
+    """What a journal says of its search. One that was resumed had at least two drivers: it may have ended by then, and
+    that session has other conditions all the same."""
     last, trials = journal.last, journal.trials.records()
     seconds = journal.trials.since.seconds
     examined = last.get("examined", {})
@@ -171,7 +171,7 @@ def _of_journal(journal: _Journal, config: EffectiveConfig, chip: Chip) -> dict[
     init_models = [Identity.model_validate(each) for each in last.get("init_models", {}).get("networks", ())]
     return {
         "search_seconds": seconds,
-        "drivers": journal.trials.since.drivers,
+        "drivers": max(2 if resumed else 0, journal.trials.since.drivers),
         "ended": "search_end" in last,
         "end_reason": last["search_end"]["reason"] if "search_end" in last else None,
         "trials": tuple(trials),

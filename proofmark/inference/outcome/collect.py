@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from proofmark import __version__
 from proofmark.inference.outcome.event_types import CASE_EVENTS
@@ -48,12 +49,6 @@ def collect(events_file: Path, begun: Event | None = None, seal: Seal | None = N
     engine, framework = _measurement(events, "engine"), _measurement(events, "framework")
     target = "engine" if begin["compiler"] else "framework"
     own, excuses = _own_checks(events, target, here=not launched)
-    flops = Flops(
-        declared=config.flops,
-        counted=_last(events, "flops").get("counted"),
-        published=(config.get("published") or {}).get("flops"),
-        convention=config.host.flops_convention,
-    )
     record = RunRecord(
         **envelope_of(begin, config),
         compiler=begin["compiler"],
@@ -66,18 +61,13 @@ def collect(events_file: Path, begun: Event | None = None, seal: Seal | None = N
         framework=framework,
         engine=engine,
         accuracy=_accuracy(events, config, begin["gate"]),
-        flops=flops,
+        flops=_flops(events, config),
         memory=_memory(events, begin["compiler"]),
         dishonest=tuple(dict.fromkeys([*(event["what"] for event in events["dishonest"]), *_accusations(own, target)])),
         disturbed=tuple(dict.fromkeys([*(event["what"] for event in events["disturbed"]), *excuses])),
         checks=(*_checks(events), *own),
         framework_held=begin.get("framework_held", False),
-        partial=bool(events["partial"]),
-        corrupt_lines=len(events[CORRUPT]),
-        damaged=tuple(event["what"] for event in events[CORRUPT][:NAMED]),
-        log=seal,
-        changed=tuple(changes(events_file, seal)) if seal else (),
-        interrupted=_last(events, "interrupted").get("step"),
+        **_log(events, events_file, seal),
         onnx=_last(events, "onnx").get("sha256"),
         validated=_validated(_last(events, "validated")),
         caches_cleared=_last(events, "caches").get("cleared", launched.get("caches_cleared")),
@@ -101,6 +91,28 @@ def _read(events_file: Path, begun: Event | None) -> tuple[Events, Event, Event]
     if begin is None or last is None:
         raise ValueError(f"{events_file}: no run_begin event")
     return events, begin, last
+
+
+def _log(events: Events, events_file: Path, seal: Seal | None) -> dict[str, Any]:
+    """How far the log came, and in what state it is."""
+    return {
+        "partial": bool(events["partial"]),
+        "interrupted": _last(events, "interrupted").get("step"),
+        "corrupt_lines": len(events[CORRUPT]),
+        "damaged": tuple(event["what"] for event in events[CORRUPT][:NAMED]),
+        "log": seal,
+        "changed": tuple(changes(events_file, seal)) if seal else (),
+    }
+
+
+def _flops(events: Events, config: EffectiveConfig) -> Flops:
+    """Of one item, as declared, as counted and as published."""
+    return Flops(
+        declared=config.flops,
+        counted=_last(events, "flops").get("counted"),
+        published=(config.get("published") or {}).get("flops"),
+        convention=config.host.flops_convention,
+    )
 
 
 def _isolated(events: Sequence[Event]) -> dict[str, Event]:

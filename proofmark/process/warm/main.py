@@ -48,8 +48,7 @@ def import_all(modules: Sequence[str]) -> None:
         with contextlib.suppress(Exception):  # who needs it will see why
             importlib.import_module(module)
     gc.enable()
-    gc.collect()
-    gc.freeze()  # what a collection does not touch stays shared
+    gc.freeze()  # what a collection does not touch stays shared; one here would take a third of a second for 4 MB
     for finalizer in list(getattr(weakref.finalize, "_registry", ())):
         finalizer.atexit = False  # each fork would take torch's operators out one by one: what they are in ends with it
 

@@ -8,9 +8,8 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from proofmark.measuring.statistics import rate
 from proofmark.record.events.log import CORRUPT, Event, read_events, seconds_between
-from proofmark.record.parts import Contention, Monitoring, Rate
+from proofmark.record.parts import Contention, Monitoring
 from proofmark.record.provenance import Host, Launched
 from proofmark.rules.config import EffectiveConfig
 from proofmark.training.logs.failure import failure_of
@@ -53,7 +52,6 @@ def collect_run(
     first = ranks[0] if ranks and ranks[0].rank == 0 else RankLog(0)
     last, finished = first.totals() or {}, first.last.get("train_end")
     failure = failure_of(directory, ranks, list(chain(*agents.values())), end)
-    launched = (end or {}).get("hosts", [])
     since = _Since(begin, end)
     times = _times(first, ranks, since)
     claimed = _reached(first)
@@ -73,19 +71,12 @@ def collect_run(
         **times,
         rates=_rates(first, times),
         tokens_per_item=tokens,
-        parameters=first.last.get("model", {}).get("parameters"),
-        train_began=first.last.get("train_begin", {}).get("time"),
-        train_ended=first.ended(),
-        **_series(first),
+        **_of_first(first),
         ranks=tuple(_figures(log) for log in ranks),
-        launched=tuple(Launched(**{k: host[k] for k in Launched.model_fields if k in host}) for host in launched),
-        caches_cleared=(end or {}).get("caches_cleared"),
-        instances=(end or {}).get("instances"),
-        nodes=tuple(_host(events) for events in agents.values()),
+        **_of_hosts(directory, ranks, agents, end or {}),
         resumed_from=first.began() if resumed else None,
         failure=failure,
         contention=_contention(ranks),
-        monitoring=_monitoring(directory, ranks, agents, [host["skew"] or 0.0 for host in launched]),
         checks=checks,
         standing=standing(checks, examination, taken, tokens is not None, resumed, walled) if finished else (),
         confirmation=_confirmation(first),
@@ -93,6 +84,20 @@ def collect_run(
         handed_out=taken,
     )
     return run, ranks
+
+
+def _of_hosts(
+    directory: Path, ranks: Sequence[RankLog], agents: Mapping[int, Sequence[Event]], end: Event
+) -> dict[str, Any]:
+    """Where it ran, by what its agents and its launcher said, and what monitors saw there."""
+    hosts = end.get("hosts", [])
+    return {
+        "nodes": tuple(_host(events) for events in agents.values()),
+        "launched": tuple(Launched(**{k: host[k] for k in Launched.model_fields if k in host}) for host in hosts),
+        "caches_cleared": end.get("caches_cleared"),
+        "instances": end.get("instances"),
+        "monitoring": _monitoring(directory, ranks, agents, [host["skew"] or 0.0 for host in hosts]),
+    }
 
 
 def _contention(ranks: Sequence[RankLog]) -> Contention | None:
@@ -157,10 +162,13 @@ class _Since:
         return float(max(0.0, (self._end.get("ended") or self._end["time"]) - self._started))
 
 
-def _series(first: RankLog) -> dict[str, Any]:
-    """What happened over and over, as rank 0 wrote it down."""
+def _of_first(first: RankLog) -> dict[str, Any]:
+    """The model, when training began and ended, and what happened over and over, as rank 0 wrote it down."""
     notes = (dict(zip(NotedStep.model_fields, note, strict=True)) for note in first.notes.kept())
     return {
+        "parameters": first.last.get("model", {}).get("parameters"),
+        "train_began": first.last.get("train_begin", {}).get("time"),
+        "train_ended": first.ended(),
         "epochs": first.epochs.kept(),
         "evaluations": tuple(_evaluation(event) for event in first.evaluations.kept()),
         "losses": first.losses.kept(),
@@ -264,34 +272,3 @@ def _monitoring(
     trained = next((log.trained() for log in ranks if log.rank == 0), 0)
     failures = {node: [e["reason"] for e in events if e["event"] == FAILED] for node, events in agents.items()}
     return monitored(directory, windows, trained, failures, skews)
-
-
-def rates_over(runs: Sequence[SeedRun]) -> dict[str, Rate]:
-    """All samples over all seconds of the runs that came to their end: those rates that each of them has.
-
-    A log of others may not say how many samples; its runs count alike.
-    """
-    measured = [run for run in runs if run.rates is not None]
-    found = {}
-    for name in Rates.model_fields:
-        known = [(run.samples or 1, each) for run in measured if (each := getattr(run.rates, name) or 0) > 0]
-        if known and len(known) == len(measured):
-            found[name] = rate([samples for samples, _ in known], [samples / each for samples, each in known])
-    return found
-
-
-def tokens_over(runs: Sequence[SeedRun]) -> float | None:
-    """Tokens per item over the runs that came to their end, padding left out; None where one of them has no count."""
-    measured = [(run.samples or 0, run.tokens_per_item) for run in runs if run.rates is not None]
-    counted = [samples * each for samples, each in measured if each is not None]
-    samples = sum(samples for samples, _ in measured)
-    return sum(counted) / samples if samples and len(counted) == len(measured) else None
-
-
-def olympic_mean(values: Sequence[float]) -> float:
-    """The mean without the largest and the smallest from five values on; otherwise the plain mean.
-
-    A run that missed its target took infinitely long.
-    """
-    kept = sorted(values)[1:-1] if len(values) >= 5 else values
-    return sum(kept) / len(kept)

@@ -17,9 +17,10 @@ from proofmark.rules.aims import aims_of
 from proofmark.rules.config import EffectiveConfig
 from proofmark.training.logs.digests import changed_since
 from proofmark.training.logs.rank_log import RankLog
-from proofmark.training.logs.seed_run import collect_run, olympic_mean, rates_over, tokens_over
+from proofmark.training.logs.seed_run import collect_run
 from proofmark.training.outcome.event_types import AGENT_EVENTS, SESSION_EVENTS
 from proofmark.training.outcome.figures import figures
+from proofmark.training.outcome.over_runs import olympic_mean, rates_over, tokens_over
 from proofmark.training.outcome.record import SeedRun, TrainingRecord
 from proofmark.training.outcome.verdict import judge
 from proofmark.wall.isolation import Isolation, weakest
@@ -51,12 +52,11 @@ def collect(run_dir: Path, begun: Event | None = None, seal: Seal | None = None)
     begin |= {"isolation": begin.get("isolation", {}) | ({"ranks": ranks.model_dump()} if ranks else {})}
     damaged = [*(event["what"] for event in read if event["event"] == CORRUPT), *damaged, *_damaged_agents(run_dir)]
     first = firsts[0] if firsts else RankLog(0)
-    task: dict[str, Any] = {name: getattr(config, name) for name in ("metric", "target", "better")}
-    task["others"] = dict([*aims_of(config.parameters).items()][1:])
     processes = begin["nnodes"] * begin["nproc"] * config.gradient_accumulation_steps
     record = TrainingRecord(
         **envelope_of(begin, config),
-        **task,
+        **{name: getattr(config, name) for name in ("metric", "target", "better")},
+        others=dict([*aims_of(config.parameters).items()][1:]),
         **{name: begin[name] for name in ("scale", "nnodes", "nproc")},
         repeats=config.repeat,
         **_figures(runs, begin, config, firsts),
@@ -73,15 +73,23 @@ def collect(run_dir: Path, begun: Event | None = None, seal: Seal | None = None)
         unsupported=begin.get("unsupported"),
         fed=begin.get("fed", False),
         audited=begin.get("audited", False),
-        interrupted=next((event["step"] for event in events if event["event"] == "interrupted"), None),
+        **_how_far(events),
         corrupt_lines=len(damaged),
         damaged=tuple(damaged[:NAMED]),
         log=seal,
         changed=tuple(_changed(run_dir, events, seal)[:NAMED]),
-        partial=any(event["event"] == "partial" for event in events),
-        ended=any(event["event"] == "run_end" for event in events),
     )
     return record.model_copy(update={"verdict": judge(record)}).with_figures(figures(record))
+
+
+def _how_far(events: Sequence[Event]) -> dict[str, Any]:
+    """How far the session came with it."""
+    kinds = {event["event"] for event in events}
+    return {
+        "interrupted": next((event["step"] for event in events if event["event"] == "interrupted"), None),
+        "partial": "partial" in kinds,
+        "ended": "run_end" in kinds,
+    }
 
 
 def _changed(run_dir: Path, events: Sequence[Event], seal: Seal | None) -> list[str]:

@@ -1,0 +1,40 @@
+"""One figure of several runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from proofmark.measuring.statistics import rate
+from proofmark.record.parts import Rate
+from proofmark.training.outcome.record import Rates, SeedRun
+
+
+def rates_over(runs: Sequence[SeedRun]) -> dict[str, Rate]:
+    """All samples over all seconds of the runs that came to their end: those rates that each of them has.
+
+    A log of others may not say how many samples; its runs count alike.
+    """
+    measured = [run for run in runs if run.rates is not None]
+    found = {}
+    for name in Rates.model_fields:
+        known = [(run.samples or 1, each) for run in measured if (each := getattr(run.rates, name) or 0) > 0]
+        if known and len(known) == len(measured):
+            found[name] = rate([samples for samples, _ in known], [samples / each for samples, each in known])
+    return found
+
+
+def tokens_over(runs: Sequence[SeedRun]) -> float | None:
+    """Tokens per item over the runs that came to their end, padding left out; None where one of them has no count."""
+    measured = [(run.samples or 0, run.tokens_per_item) for run in runs if run.rates is not None]
+    counted = [samples * each for samples, each in measured if each is not None]
+    samples = sum(samples for samples, _ in measured)
+    return sum(counted) / samples if samples and len(counted) == len(measured) else None
+
+
+def olympic_mean(values: Sequence[float]) -> float:
+    """The mean without the largest and the smallest from five values on; otherwise the plain mean.
+
+    A run that missed its target took infinitely long.
+    """
+    kept = sorted(values)[1:-1] if len(values) >= 5 else values
+    return sum(kept) / len(kept)
