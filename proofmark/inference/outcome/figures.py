@@ -239,7 +239,8 @@ def _energy(record: RunRecord) -> Iterator[Figure]:
 def _watched(record: RunRecord) -> Iterator[Figure]:
     """Memory, checks, and what the monitor found wrong."""
     why = reasons.why_not(record, "engine") if record.engine is None else "none recorded"
-    yield honesty(record.checks, why)
+    to_be_checked = record.compiler is None or record.engine is not None  # else those that passed are the framework's
+    yield honesty([check for check in record.checks if to_be_checked or not check.passed], why)
     yield from troubles([record.monitoring])
     memory, side = record.memory, ranked(record)
     for name, size in (("host", memory.host_peak_bytes), ("device", memory.device_peak_bytes)):
