@@ -47,6 +47,7 @@ sessions: .venv/.test
 
 scale: .venv/.test
 	$(BIN)/python -m benchmarks.scale.cluster
+	$(BIN)/python -m benchmarks.scale.over_ssh
 	$(BIN)/python -m benchmarks.scale.search
 
 repeat: .venv/.test

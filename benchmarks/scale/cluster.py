@@ -14,42 +14,24 @@ import json
 import math
 import os
 import resource
-import statistics
 import subprocess
 import sys
 import tempfile
-import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import psutil
 
+from benchmarks.scale.training import ROOT, Watch, launcher_on, timed, training_on
 from benchmarks.simulated import hosts as simulated_hosts
 from proofmark.launch.cluster import connection
 from proofmark.launch.cluster.cluster_file import Cluster
-from proofmark.launch.cluster.code_tree import CodeTree
 from proofmark.launch.cluster.controller import Controller
-from proofmark.launch.cluster.launcher import ClusterLauncher
-from proofmark.launch.cluster.link import Described, HostSetup
-from proofmark.launch.cluster.node import Node, Nodes, Tell
-from proofmark.launch.launchers.ssh import Ssh
-from proofmark.rules.case_file import load_case_file
-from proofmark.rules.config import resolve
-from proofmark.rules.scale import Scale
-from proofmark.training.case import TrainingParameters
-from proofmark.training.run import PACKAGES, ScaleRun, TrainingOptions
-from proofmark.vendor.registry import find_vendor
+from proofmark.launch.cluster.node import Node, Tell
 from reports.html import write_html
-from tests.cluster.netns import Hosts
 
-ROOT = Path(__file__).parents[2]
 HOSTS = (1, 16, 64, 256, 1024)
-SSH_HOSTS, PAIRS = 16, 5
-EXCHANGES = ("sntrup761x25519-sha512@openssh.com", "curve25519-sha256")
-"""OpenSSH's choice, which a quantum computer could not undo either, and the one before it."""
 
 COLUMNS = {
     "hosts": "hosts",
@@ -90,31 +72,6 @@ class Simulated:
         return None
 
 
-class Watch:
-    """Lets the agents begin once all have said that they are there, and sees how much of the controller is in use."""
-
-    def __init__(self, run_dir: Path, folder: Path, hosts: int) -> None:
-        self._logs, self._go, self._hosts = run_dir / "round1", folder / "go", hosts
-        self.begun, self.launched = time.monotonic(), 0.0
-        self.files = self.threads = 0
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._look)
-        self._thread.start()
-
-    def _look(self) -> None:
-        while not self._over.wait(0.05):
-            self.files = max(self.files, len(os.listdir("/proc/self/fd")))
-            self.threads = max(self.threads, threading.active_count())
-            if not self.launched and sum(1 for _ in self._logs.glob("noderank*/agent.jsonl")) == self._hosts:
-                self.launched = time.monotonic()
-                os.close(os.open(self._go, os.O_WRONLY))
-
-    def end(self) -> None:
-        """Stop looking."""
-        self._over.set()
-        self._thread.join()
-
-
 def measure(hosts: int, folder: Path) -> dict[str, float]:
     """One row: a training on simulated hosts from its submission to its report."""
     connection.SILENCE = simulated_hosts.PATIENCE
@@ -124,19 +81,19 @@ def measure(hosts: int, folder: Path) -> dict[str, float]:
     (folder / "work").mkdir()
     cluster = Cluster(work_dir=str(folder / "work"), python=str(folder / "python"))
     with _serving(folder), contextlib.closing(Controller()) as controller:
-        training = _training(hosts, _launcher(Simulated(folder), cluster, controller), run_dir)
+        training = training_on(hosts, launcher_on(Simulated(folder), cluster, controller), run_dir)
         watch = Watch(run_dir, folder, hosts)
         training.train()
         watch.end()
         controller.close()
     left, cpu, peak = time.monotonic(), sum(resource.getrusage(resource.RUSAGE_SELF)[:2]), _peak_mb()
-    recorded, record = _timed(training.finish)
+    recorded, record = timed(training.finish)
     assert record.runs[0].failure is None, record.runs[0].failure.cause
     logs = list((run_dir / "round1").glob("noderank*/*.jsonl"))
     assert len(logs) == hosts * (simulated_hosts.NPROC + 2), f"{len(logs)} logs came home"
     home = max(log.stat().st_mtime for log in logs) + time.monotonic() - time.time()
     megabytes = sum(log.stat().st_size for log in logs) / 1e6
-    reported, _ = _timed(lambda: write_html([record], run_dir / "report.html"))
+    reported, _ = timed(lambda: write_html([record], run_dir / "report.html"))
     return {
         "hosts": hosts,
         "launch_s": watch.launched - watch.begun,
@@ -155,105 +112,6 @@ def measure(hosts: int, folder: Path) -> dict[str, float]:
     }
 
 
-def _launcher(nodes: Nodes, cluster: Cluster, controller: Controller) -> ClusterLauncher:
-    code = CodeTree.of(ROOT, ("proofmark", "vendors"))
-    return ClusterLauncher(
-        HostSetup(nodes, cluster, code, PACKAGES, Described("cpu", "fp32", "", None, False)), controller
-    )
-
-
-def _training(hosts: int, launcher: ClusterLauncher, run_dir: Path) -> ScaleRun:
-    suites, scale = ROOT / "suites" / "training", Scale(hosts, simulated_hosts.NPROC)
-    file = load_case_file(
-        suites / "resnet50.yaml", "training", "embedded", suites / "contract.yaml", TrainingParameters
-    )
-    config = resolve(file, "cpu", []).config
-    vendor, options = find_vendor("cpu", ROOT / "vendors"), TrainingOptions()
-    return ScaleRun(config, (), scale, vendor, ("", ""), run_dir, launcher, options, lambda told: None)
-
-
-def over_ssh(exchange: str) -> None:
-    """Compare SSH_HOSTS real sshds with one, all on this machine: to look at them, to launch, and to collect.
-
-    Args:
-        exchange: how keys are exchanged; most of what a connection costs is that.
-    """
-    print(f"keys exchanged by {exchange}:")
-    with tempfile.TemporaryDirectory() as name, Hosts(SSH_HOSTS, Path(name), KexAlgorithms=exchange) as hosts:
-        folder = Path(name)
-        simulated_hosts.furnish(folder)
-        client, names = hosts.client_config(), [host.name for host in hosts.hosts]
-        reached = {"key": str(client.key), "known_hosts": str(client.known_hosts), "port": hosts.hosts[0].port}
-        there = {"user": "root", "work_dir": str(hosts.work), "python": str(folder / "python")}
-        cluster = Cluster.model_validate({"hosts": names, **reached, **there})
-        _session(SSH_HOSTS, cluster, folder / "first")  # code is sent once
-        pairs = [_pair(cluster, folder, number) for number in range(PAIRS)]
-    many, one = zip(*pairs, strict=True)
-    for name, seconds in MEASURED.items():
-        both = [(seconds(m), seconds(o)) for m, o in zip(many, one, strict=True)]
-        told = ", ".join(f"{m:.1f} s : {o:.1f} s" for m, o in both)
-        print(f"{name}: {SSH_HOSTS} ssh hosts take {statistics.median(m / o for m, o in both):.2f} times 1's ({told})")
-    print(f"of which controller and ssh compute {_cpu(many):.1f} s : {_cpu(one):.1f} s")
-    print(f"hosts and controller share {os.cpu_count()} cores; load {os.getloadavg()[0]:.0f}")
-
-
-@dataclass(frozen=True)
-class Session:
-    """A session with one training on hosts that have the code already.
-
-    Attributes:
-        preflight: seconds to connect to all hosts, to look at them, and to ask them all.
-        training: seconds to launch agents on them, and until all logs have come home and nothing of it is left there.
-        leaving: seconds to let go of the hosts.
-        cpu: seconds that the controller and its ssh computed.
-    """
-
-    preflight: float
-    training: float
-    leaving: float
-    cpu: float
-
-
-MEASURED: dict[str, Callable[[Session], float]] = {
-    "preflight": lambda session: session.preflight,
-    "launched and collected": lambda session: session.training,
-    "all, with leaving them": lambda session: session.preflight + session.training + session.leaving,
-}
-
-
-def _pair(cluster: Cluster, folder: Path, number: int) -> tuple[Session, Session]:
-    """Of many hosts and of one, in turns first."""
-    order = (SSH_HOSTS, 1) if number % 2 else (1, SSH_HOSTS)
-    ran = {count: _session(count, cluster, folder / f"{number}of{count}") for count in order}
-    return ran[SSH_HOSTS], ran[1]
-
-
-def _session(hosts: int, cluster: Cluster, run_dir: Path) -> Session:
-    run_dir.mkdir()
-    before = _cpu_seconds()
-    with contextlib.closing(Controller()) as controller:
-        launcher = _launcher(Ssh(cluster, "benchmark"), cluster, controller)
-        preflight, reports = _timed(lambda: launcher.examine(hosts, print))
-        assert not any(report.problems for report in reports)
-        training = _training(hosts, launcher, run_dir)
-        watch = Watch(run_dir, run_dir.parent, hosts)
-        trained, _ = _timed(training.train)
-        watch.end()
-        left, _ = _timed(controller.close)
-    failure = training.so_far().runs[0].failure
-    assert failure is None, failure.cause
-    return Session(preflight, trained, left, _cpu_seconds() - before)
-
-
-def _cpu(sessions: Sequence[Session]) -> float:
-    return statistics.median(session.cpu for session in sessions)
-
-
-def _cpu_seconds() -> float:
-    """Of this process and the ones that it has waited for."""
-    return sum(sum(resource.getrusage(who)[:2]) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-
-
 @contextlib.contextmanager
 def _serving(folder: Path) -> Iterator[None]:
     door = folder / "socket"
@@ -265,12 +123,6 @@ def _serving(folder: Path) -> Iterator[None]:
     finally:
         server.terminate()
         server.wait()
-
-
-def _timed(work: Callable[[], Any]) -> tuple[float, Any]:
-    begun = time.monotonic()
-    result = work()
-    return time.monotonic() - begun, result
 
 
 def _peak_mb() -> float:
@@ -317,8 +169,6 @@ def main() -> None:
         print(json.dumps(measure(int(asked.measure[0]), Path(asked.measure[1]))))
     else:
         scale(asked.hosts)
-        for exchange in EXCHANGES:
-            over_ssh(exchange)
 
 
 if __name__ == "__main__":

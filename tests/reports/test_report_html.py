@@ -118,7 +118,7 @@ def test_every_check_has_its_figure_bound_and_meaning(records):
     for content in ("7.31 1.10 a repeat takes it less time", "– (not a finite number) 0.0200", "5 checks"):
         assert (content in shown) == (content != "5 checks")
     assert "no check was run: no compiler" in Outline(page_of([records["framework_only"]])).text
-    assert "checks passed" not in Outline(page_of([records["error"]])).text, "those are the framework's, not the engine's"
+    assert "checks passed" not in Outline(page_of([records["error"]])).text, "those are the framework's"
 
 
 def test_what_the_monitor_found_is_named(make_record):
