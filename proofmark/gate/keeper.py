@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -20,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from proofmark.process.lifetime import end_marked
+from proofmark.process.own_directory import remove
 
 PREFIX = "proofmark-gate-"
 PATIENCE = 60.0
@@ -54,7 +54,7 @@ def kept_folder() -> Iterator[Kept]:
         yield kept
     finally:
         end_marked(kept.mark)
-        shutil.rmtree(kept.folder, ignore_errors=True)
+        remove(kept.folder)
         keeper.communicate()
 
 
@@ -66,7 +66,7 @@ def main(folder: str, mark: str) -> None:
     deadline, gone = time.monotonic() + PATIENCE, 0
     while gone < 3 and time.monotonic() < deadline:
         gone = gone + 1 if not Path(folder).exists() else 0
-        shutil.rmtree(folder, ignore_errors=True)
+        remove(Path(folder))
         if gone < 3 and Path(folder).parent.exists():
             time.sleep(0.02 if gone else 0.2)
 

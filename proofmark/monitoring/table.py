@@ -23,13 +23,17 @@ DEVICE = (
 """Numbers all, in the units of `Sample` and `Reading`; what could not be read is empty."""
 
 
+PLACES = ("", "noderank*/", "round*/noderank*/", "round*/*/noderank*/")
+"""Where in a run's folder monitors' logs lie: what lies elsewhere under their name is others'."""
+
+
 def write_tables(run_dir: Path) -> None:
     """Write `monitor.csv` beside each `monitor.jsonl` of a run, on whichever node: a row for each sample and device.
 
     Raises:
         OSError: no space, no permission.
     """
-    for log in sorted(run_dir.rglob("monitor.jsonl")):
+    for log in sorted(path for place in PLACES for path in run_dir.glob(f"{place}monitor.jsonl")):
         if log.is_file() and not log.is_symlink():
             _write(log.with_suffix(".csv"), read_samples(log)[0])
 

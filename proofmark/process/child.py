@@ -16,6 +16,7 @@ from proofmark.process.capped_log import CappedLog
 from proofmark.process.environment import begun_with
 from proofmark.process.identity import ProcessIdentity
 from proofmark.process.lifetime import end_group, end_marked, marked, temporary_directory, wait_without_reaping
+from proofmark.process.own_directory import remove
 from proofmark.process.warm.modules import start_module
 
 STACKS = 2.0
@@ -152,6 +153,7 @@ class Child:
 
     def _remove_temporary(self) -> None:
         if self._temporary:
+            remove(Path(self._temporary.name))
             self._temporary.cleanup()
 
 

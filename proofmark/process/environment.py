@@ -26,8 +26,14 @@ NO_THREADS = {"JE_ARROW_MALLOC_CONF": "background_thread:false"}
 """For libraries that start a thread of their own when they are imported: pyarrow's allocator, which pandas imports. A
 wall is put on before there are any."""
 
-_SECRET = re.compile("TOKEN|SECRET|PASSW|CREDENTIAL|AUTH|_KEY|COOKIE|JWT", re.IGNORECASE)
+_SECRET = re.compile(
+    r"TOKEN|SECRET|PASSW|PASSPHRASE|PASSFILE|(^|_|SSH|PG)PASS(_|$)|PWD|CREDENTIAL|AUTH|KEYS?(_|$)|COOKIE|JWT|(^|_)PAT(_|$)",
+    re.IGNORECASE,
+)
 """What a pattern never lets pass; a whole name does."""
+
+_ADDRESS = re.compile(r"://[^\s/@]*:[^\s/@]+@")
+"""An address with a password in it, as a CI has of its repository."""
 
 
 def passed_on(environment: Mapping[str, str], declared: Iterable[str] = ()) -> dict[str, str]:
@@ -38,13 +44,18 @@ def passed_on(environment: Mapping[str, str], declared: Iterable[str] = ()) -> d
         declared: names that pass beside those on the list; one may end in *.
     """
     patterns = (*LISTED, *_names(environment), *declared)
-    return {name: value for name, value in environment.items() if passes(name, patterns)}
+    return {name: value for name, value in environment.items() if passes(name, patterns, value)}
 
 
-def passes(name: str, patterns: Iterable[str]) -> bool:
+def passes(name: str, patterns: Iterable[str], value: str = "") -> bool:
     """Whether a variable is meant by one of them."""
-    by_pattern = not _SECRET.search(name)
+    by_pattern = not (_SECRET.search(name) or holds_password(value))
     return any(name == each or (by_pattern and fnmatch.fnmatchcase(name, each)) for each in patterns)
+
+
+def holds_password(value: str) -> bool:
+    """Whether it is an address with a password in it."""
+    return _ADDRESS.search(value) is not None
 
 
 def let_pass(names: Iterable[str]) -> None:

@@ -7,7 +7,6 @@ import contextlib
 import ctypes
 import gc
 import os
-import shutil
 import signal
 import sys
 import tempfile
@@ -17,6 +16,8 @@ from pathlib import Path
 from typing import IO, NoReturn, Protocol
 
 import psutil
+
+from proofmark.process.own_directory import remove
 
 MARK = "PROOFMARK_RUN_ID"
 """The environment variable by which a process that left its group is known: a random value per child."""
@@ -113,7 +114,7 @@ def remove_own_temporary_directory() -> None:
     """What the parent that made it would have done, were it not gone."""
     directory = Path(os.environ.get("TMPDIR", ""))
     if directory.name.startswith(TEMPORARY):
-        shutil.rmtree(directory, ignore_errors=True)
+        remove(directory)
 
 
 def end_own_group() -> NoReturn:

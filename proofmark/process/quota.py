@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
+import re
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-EVERY, SHARE = 1.0, 0.02
-"""Seconds between two looks; more where looking would take more than that share of the time."""
+EVERY, SHARE, NAMELESS_SHARE = 1.0, 0.02, 0.002
+"""Seconds between two looks; more where looking would take more than that share of the time. To look for files without
+a name is to look at all processes."""
+
+_GONE = " (deleted)"
+"""How the kernel ends the path of a file whose name is gone."""
+
+_MAPPED = re.compile(
+    r"(?P<begin>[0-9a-f]+)-(?P<end>[0-9a-f]+) \S+ \S+ (?P<file>\S+ \d+) +(?P<path>/.*) \(deleted\)", re.ASCII
+)
+"""A line of /proc/<pid>/maps: proc_pid_maps(5)."""
 
 LEAST = 4096
 """Bytes that any entry counts for: a disk can be filled with empty files too."""
@@ -25,7 +36,7 @@ class Quota:
 
     def __init__(self, directories: Sequence[Path], most: float) -> None:
         self._directories, self._most = tuple(directories), most
-        self._next = 0.0
+        self._next = self._next_nameless = 0.0
 
     def exceeded(self) -> str | None:
         """What is wrong, where they hold more; None if they don't, or it is too early to look again."""
@@ -33,8 +44,12 @@ class Quota:
         if began < self._next:
             return None
         size = held(self._directories, self._most)
-        ended = time.monotonic()
-        self._next = ended + max(EVERY, (ended - began) / SHARE)
+        looked = time.monotonic()
+        self._next = looked + max(EVERY, (looked - began) / SHARE)
+        if looked >= self._next_nameless and size <= self._most:
+            size += sum(_nameless(self._directories))
+            ended = time.monotonic()
+            self._next_nameless = ended + max(EVERY, (ended - looked) / NAMELESS_SHARE)
         if size <= self._most:
             return None
         if math.isinf(size):
@@ -72,3 +87,33 @@ def _sizes(directory: Path) -> Iterator[float]:
                 except OSError:
                     continue
                 yield max(LEAST, size)
+
+
+def _nameless(directories: Sequence[Path]) -> Iterator[float]:
+    """Of each file that was below the directories by its last name. Of processes that can't be looked into, none."""
+    within = tuple(f"{os.path.realpath(directory)}/" for directory in directories)
+    seen = set[tuple[int, int]]()
+    for process in filter(str.isdecimal, os.listdir("/proc")):
+        with contextlib.suppress(OSError):  # it has ended, or is another user's
+            folder = f"/proc/{process}/fd"
+            for descriptor in os.listdir(folder):
+                with contextlib.suppress(OSError):
+                    path = os.readlink(f"{folder}/{descriptor}")
+                    if path.endswith(_GONE) and path.startswith(within):
+                        status = os.stat(f"{folder}/{descriptor}")
+                        if (file := (status.st_dev, status.st_ino)) not in seen:
+                            seen.add(file)
+                            yield status.st_blocks * 512
+            yield from _mapped(process, within, seen)
+
+
+def _mapped(process: str, within: tuple[str, ...], seen: set[tuple[int, int]]) -> Iterator[float]:
+    """Of those that one process has mapped; how much of them it has is all that is known."""
+    with open(f"/proc/{process}/maps", encoding="utf-8", errors="surrogateescape") as lines:
+        for line in lines:
+            if _GONE in line and (found := _MAPPED.match(line)) and found["path"].startswith(within):
+                device, inode = found["file"].split()
+                major, minor = (int(part, 16) for part in device.split(":"))
+                if (file := (os.makedev(major, minor), int(inode))) not in seen:
+                    yield int(found["end"], 16) - int(found["begin"], 16)
+                    seen.add(file)

@@ -13,8 +13,8 @@ _HOSTS_OWN = re.compile(
     r"/dev/((k?mem|port|kmsg|console|kvm|fuse|uinput|snapshot|(tty|vcs)\w*|loop-control|(x?v|s|h)d[a-z]{1,2}\d*"
     r"|cuse|ptmx|userfaultfd|autofs|btrfs-control|v?hci|u?hid(raw\d+)?|vsock|nvram"
     r"|(nbd|loop|nvme|ng|mmcblk|dm-|md|zd|sr|sg|n?st|vhost|watchdog|rbd|drbd|bcache|pmem)(\d[\w.-]*|-[\w-]+)?"
-    r"|(mtd|ubi|tpm|tpmrm|rtc|i2c-)\d[\w-]*"
-    r"|(mapper|disk|block|zvol|md|rbd|drbd|bcache|bsg|pts|shm|mqueue|hugepages|input|bus|net|cpu)(/.*)?))"
+    r"|(mtd|ubi|tpm|tpmrm|rtc|i2c-|dax|uio|usbmon|video|media|hwrng|mei)\d[\w.-]*|(megaraid|mpt)[\w-]*"
+    r"|(raw|mapper|disk|block|zvol|md|rbd|drbd|bcache|bsg|pts|shm|mqueue|hugepages|input|bus|net|cpu)(/.*)?))"
 )
 """The host's memory, disks, terminals and the like."""
 

@@ -22,6 +22,9 @@ from proofmark.vendor.readings import Monitor
 
 GIB = 1024**3
 
+GLOO = "gloo"
+"""The back end that needs TCP alone: others' ranks share memory, and hand one another descriptors."""
+
 
 @dataclass(frozen=True)
 class Device:
@@ -98,8 +101,8 @@ class Vendor(ABC):
     Its name has VISIBLE, DEVICE, AFFINITY or MODULE in it: what it holds is given to all of a case's processes.
     """
 
-    distributed_backend: str = "gloo"
-    """torch.distributed's back end for the vendor's devices."""
+    distributed_backend: str = GLOO
+    """torch.distributed's back end for the vendor's devices; on a processor it is gloo."""
 
     training_scales: tuple[str, ...] = ("1x1",)
     """Scales, nodes x processes, at which every training case is offered; files under `configs/training` add others."""

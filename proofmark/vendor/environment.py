@@ -36,14 +36,18 @@ RULES = (
     (r"LD_.*|DYLD_.*|PYTHON.*|BASH_ENV|ENV|IFS|SHELLOPTS", "changes which code runs"),
     (r"OPENSSL_.*|OMP_TOOL.*|.*INJECTION(32|64)?_PATH|GCONV_PATH|LOCPATH|GLIBC_TUNABLES", "changes which code runs"),
     (r"TRITON_PLUGIN_PATHS|COVERAGE_.*|SETUPTOOLS_.*|GIT_.*", "changes which code runs"),
-    (r"TORCH_(LOGS_OUT|D?TRACE)", "has a library write a file before there is a wall"),
+    (r".*LIBITTNOTIFY.*|.*JIT_PROFILER.*", "changes which code runs"),
+    (r"TORCH_(LOGS_OUT|D?TRACE)|KINETO_.*", "has a library write a file before there is a wall"),
     (r"PATH|HOME|USER|LOGNAME|SHELL|TMPDIR|TEMP|TMP|XDG_.*|LANG|LC_.*|TZ", "is the user's or the suite's to set"),
     (
         r"(LOCAL_|GROUP_|ROLE_)?(RANK|WORLD_SIZE)|LOCAL_WORLD_SIZE|MASTER_(ADDR|PORT)|TORCHELASTIC_.*|NODE_RANK",
         "is torchrun's",
     ),
     (r".*_VISIBLE_(DEVICES|CORES)|CUDA_DEVICE_ORDER", ASSIGNED),
-    (r"(.*_)?TOKEN|.*(SECRET|PASSW|CREDENTIAL|API_?KEY|ACCESS_KEY).*", "looks like a secret, and would be on record"),
+    (
+        r"(.*_)?(TOKEN|PASS|PAT)|.*(SECRET|PASSW|PASSPHRASE|PWD|CREDENTIAL|API_?KEY|ACCESS_KEY).*",
+        "looks like a secret, and would be on record",
+    ),
 )
 """Patterns of names that may not be set, and why."""
 

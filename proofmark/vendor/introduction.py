@@ -15,16 +15,18 @@ from pathlib import Path
 from types import ModuleType
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from proofmark.errors import UsageError, harmless
+from proofmark.errors import ConfigurationError, UsageError, harmless
 from proofmark.process.answering.pipe import AnswerPipe
 from proofmark.process.child import Child
 from proofmark.process.environment import let_pass
+from proofmark.rules.scale import Scale
 from proofmark.rules.typed_yaml import problems_of
-from proofmark.vendor.contract import Device, Software, Vendor
+from proofmark.vendor.contract import GLOO, Device, Software, Vendor
 from proofmark.vendor.engine import Compiler
 from proofmark.vendor.environment import ASSIGNED, load_environment, may_not_be_set
+from proofmark.vendor.hardware.provenance import foreign_files
 from proofmark.vendor.isolation import NOT_ASKED_FOR, VendorPlace
 from proofmark.vendor.registry import EVERY_CASE, FoundVendor, target_of
 from proofmark.wall.isolation import Isolation
@@ -54,6 +56,12 @@ def _is_a_line(text: str) -> str:
 Line = Annotated[str, Field(max_length=200), AfterValidator(_is_a_line)]
 
 
+def _is_a_scale(text: str) -> str:
+    if wrong := Scale.wrong_with(text):
+        raise ValueError(f"{text[:80]!r} {wrong}")
+    return text
+
+
 def _chooses_devices(name: str) -> str:
     """Its value is given to all of a case's processes: no token's, and no interpreter's."""
     why = may_not_be_set(name)
@@ -79,7 +87,7 @@ class Answers(BaseModel):
     visible_devices_variable: Annotated[str, AfterValidator(_chooses_devices)] | None
     runs_on_processor: bool
     distributed_backend: str
-    training_scales: tuple[str, ...]
+    training_scales: tuple[Annotated[str, AfterValidator(_is_a_scale)], ...]
     container_options: tuple[str, ...]
     chip: Line = ""
     chip_units: int = 1
@@ -90,6 +98,14 @@ class Answers(BaseModel):
     devices_sought: tuple[str, ...] = ()
     software: Software = Software()
     failures: dict[str, str]
+
+    @model_validator(mode="after")
+    def _speaks_by_gloo_where_there_are_no_devices(self) -> Answers:
+        if self.runs_on_processor and self.distributed_backend != GLOO:
+            raise ValueError(
+                f"distributed_backend: expected '{GLOO}' on a processor, found {self.distributed_backend!r}"
+            )
+        return self
 
 
 class IntroducedVendor(Vendor):
@@ -155,10 +171,12 @@ def introduce(
     Raises:
         UsageError: as of `find_vendor`; or it ended its process, took too long, or an answer is not what the contract
             asks for.
-        ConfigurationError: all that is wrong with its isolation.yaml, or its environment.yaml.
+        ConfigurationError: all that is wrong with its isolation.yaml, its environment.yaml, or its files.
     """
     place = VendorPlace.of(name, vendors_dir)
-    let_pass(place.settings.environment)
+    if problems := foreign_files(place.directory):
+        raise ConfigurationError(problems)
+    let_pass(place.passing)
     orders = {"vendor": name, "vendors_dir": str(vendors_dir), "selected": device, "wall": wall, "suites": list(suites)}
     line, isolation = _ask(name, orders, load_environment(place.directory).variables)
     answers = _understood(name, line, place.directory)

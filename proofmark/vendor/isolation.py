@@ -20,7 +20,7 @@ from typing import Annotated
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from proofmark.finding import imported
-from proofmark.process.environment import passes
+from proofmark.process.environment import holds_password, passes
 from proofmark.rules.device_files import DRIVERS, is_device_file, is_drivers, is_hosts_own
 from proofmark.rules.typed_yaml import load_model
 from proofmark.vendor.registry import target_of
@@ -133,7 +133,12 @@ class VendorPlace:
     @property
     def environment(self) -> dict[str, str]:
         """Variables of this process that its code reads."""
-        return {name: value for name, value in os.environ.items() if passes(name, self.settings.environment)}
+        return {name: value for name, value in os.environ.items() if passes(name, self.passing, value)}
+
+    @property
+    def passing(self) -> tuple[str, ...]:
+        """Names and patterns of them. What its file names and holds a password passes only if its user says so."""
+        return tuple(name for name in self.settings.environment if not holds_password(os.environ.get(name, "")))
 
     def enter(self, wall: Wall) -> Isolation:
         """Close this process in for good, so that it can import this vendor and run its code.

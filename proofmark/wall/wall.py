@@ -146,7 +146,7 @@ def _close_files(wall: Wall, devices: Collection[Path]) -> tuple[int, list[str]]
     rules |= {THREADS: landlock.Access.WRITE_FILE | landlock.Access.TRUNCATE}
     with contextlib.suppress(OSError):  # for good: what nobody has open the kernel makes anew, without its rule
         os.open(THREADS, os.O_PATH | os.O_CLOEXEC)
-    rules |= {Path("/dev"): landlock.Access.READ_DIR}
+    rules |= {Path("/dev"): landlock.Access.READ_DIR}  # devices are found by their names; no folder is left out
     rules |= {
         path.parent: landlock.Access.REMOVE_DIR | rules.get(path.parent, landlock.NOTHING) for path in wall.writable
     }

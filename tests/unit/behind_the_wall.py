@@ -215,7 +215,7 @@ def attempts(orders: dict[str, Any]) -> dict[str, Callable[[], Any]]:
         "letters by number": lambda: numbered("msgget", None, "msgctl", 0, None),
         "letters by name": lambda: called_by_name("mq_open", f"p{os.getpid()}".encode(), 0o100 | 2, 0o600, None),
         "a file left open": lambda: write_what_is_open(orders["descriptor"]),
-        "list shared memory": lambda: os.listdir("/dev/shm") and None,
+        "list devices": lambda: os.listdir("/dev") and None,
         "import": lambda: __import__("xml.dom.minidom") and None,
         "tcp": lambda: connected(socket.AF_INET, socket.SOCK_STREAM, tuple(orders["tcp"])),
         "listen": lambda: listened(),

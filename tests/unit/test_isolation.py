@@ -80,6 +80,15 @@ def test_what_passes_is_on_a_list(monkeypatch: pytest.MonkeyPatch) -> None:
     }
     assert passed_on(given) == {"PATH": "/bin", "LC_ALL": "C", "OMP_NUM_THREADS": "1"}
     assert passed_on({**given, PASSES: "X, GITHUB_T*,CI_JOB_TOKEN"}).keys() >= {"X", "CI_JOB_TOKEN"}
+    secrets = {"DB_PASS": "x", "MYSQL_PWD": "x", "PGPASSFILE": "x", "OPENAI_APIKEY": "x", "GITHUB_PAT": "x"}
+    addresses = {
+        "CI_REPOSITORY_URL": "https://ci:glcbt-1@host/x.git",
+        "DB": "postgres://u:p@host/db",
+        "URL": "http://x",
+    }
+    broad = "CI_*,DB*,GITHUB_*,MYSQL_*,OPENAI_*,PG*,UR*"
+    assert passed_on({**secrets, **addresses, PASSES: broad}).keys() == {"URL", PASSES}
+    assert "CI_REPOSITORY_URL" in passed_on({**addresses, PASSES: "CI_REPOSITORY_URL"}), "its user says so"
     assert "GITHUB_TOKEN" not in passed_on({**given, PASSES: "*"}) and "HOME" not in LISTED
     monkeypatch.setattr(os, "environ", dict(given))
     whole = begun_with({"ACME_HOME": "/opt/acme"}, {"OWN": "1"}, home="/t")

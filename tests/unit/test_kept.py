@@ -23,8 +23,8 @@ def judged(kind: VerdictKind) -> RunRecord:
 
 @pytest.fixture
 def run_dir(tmp_path: Path) -> Path:
-    (tmp_path / "engine").mkdir()
-    for name in ("model.onnx", "model.onnx.data", "engine/plan", "worker.log", "events.jsonl"):
+    (tmp_path / "engine-0a1b").mkdir()
+    for name in ("model.onnx", "model.onnx.data", "engine-0a1b/plan", "worker.log", "events.jsonl"):
         (tmp_path / name).write_text("x")
     return tmp_path
 
@@ -37,7 +37,7 @@ def names(record: RunRecord, run_dir: Path) -> dict[str, str]:
 def test_of_a_failed_case_everything_there_is(run_dir: Path) -> None:
     assert names(judged(VerdictKind.FAIL_ACCURACY), run_dir) == {
         "the exported model": "model.onnx",
-        "the compiled engine": "engine",
+        "the compiled engine": "engine-0a1b",
         "all that was measured": "events.jsonl",
         "what the case's process printed": "worker.log",
     }
@@ -61,7 +61,7 @@ def test_of_one_that_did_not_fail_nothing(run_dir: Path, kind: str) -> None:
 
 
 def test_of_a_run_that_came_to_nothing_nothing(tmp_path: Path) -> None:
-    (tmp_path / "engine").mkdir()
+    (tmp_path / "engine-0a1b").mkdir()
     (tmp_path / "worker.log").touch()
     failed = judged(VerdictKind.ERROR).model_copy(update={"framework": None, "engine": None})
     assert names(failed, tmp_path) == {}

@@ -16,7 +16,13 @@ from proofmark.record.provenance import Host, Known
 from proofmark.vendor.contract import Processor, Software, Vendor
 from proofmark.vendor.hardware import machine, provenance
 from proofmark.vendor.hardware.machine import container, describe_host, governor, kernel, microcode
-from proofmark.vendor.hardware.provenance import commit_of, content_of, device_software, provenance_of
+from proofmark.vendor.hardware.provenance import (
+    commit_of,
+    content_of,
+    device_software,
+    foreign_files,
+    provenance_of,
+)
 from proofmark.vendor.registry import FoundVendor
 
 
@@ -185,6 +191,24 @@ class TestVendorsPackage:
         one, other = (tree(tmp_path / where, **{"a.py": "x"}) for where in ("one", "other"))
         tree(other / "__pycache__", **{name: "no header of Python's"})
         assert content_of(one) != content_of(other)
+
+    def test_links_to_what_is_the_kernels(self, tmp_path: Path) -> None:
+        one = tree(tmp_path / "one", **{"a.py": "x"})
+        (one / "own").symlink_to("a.py")
+        (tmp_path / "elsewhere").touch()
+        (one / "out").symlink_to(tmp_path / "elsewhere")
+        assert foreign_files(one) == []
+        for number, place in enumerate(("/proc/self/mem", "/proc/self/pagemap", "/dev/zero")):
+            (one / f"z{number}").symlink_to(place)
+        found = foreign_files(one)
+        assert [Path(problem.where).name for problem in found] == ["z0", "z1", "z2"]
+        assert "which is the kernel's: expected files of the package" in found[0].what
+
+    def test_what_is_longer_than_it_says_is_not_read_to_its_end(self, tmp_path: Path) -> None:
+        endless = tree(tmp_path / "one", **{"a.py": "x"}) / "endless"
+        endless.symlink_to("/proc/self/pagemap")
+        found = content_of(tmp_path / "one")
+        assert found.value is None and found.reason
 
     def test_too_large_has_a_reason(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(provenance, "MOST_FILES", 1)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -69,3 +71,65 @@ def test_root_changes_no_modes_where_a_link_may_lead_it(tmp_path: Path, monkeypa
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     lay_open(tmp_path)
     assert (tmp_path / "folder").stat().st_mode & 0o777 == 0o755
+
+
+@pytest.mark.parametrize("kept", ["open", "mapped", "never named"])
+def test_a_file_without_a_name_counts_as_long_as_a_process_has_it(tmp_path: Path, kept: str) -> None:
+    how = {
+        "open": "file = os.open('file', os.O_RDWR | os.O_CREAT); os.write(file, bytes(1 << 20)); os.unlink('file')",
+        "mapped": "file = os.open('file', os.O_RDWR | os.O_CREAT); os.write(file, bytes(1 << 20)); os.unlink('file');"
+        "all = mmap.mmap(file, 1 << 20); os.close(file)",
+        "never named": "file = os.open('.', os.O_RDWR | os.O_TMPFILE); os.write(file, bytes(1 << 20))",
+    }[kept]
+    program = f"import mmap, os, sys; os.chdir(sys.argv[1]); {how}; print(flush=True); sys.stdin.read()"
+    own = tmp_path / "own"
+    own.mkdir()
+    command = [sys.executable, "-c", program, str(own)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        assert "filled its own directory" in (Quota([own], 1 << 19).exceeded() or "")
+        assert Quota([own], 1 << 21).exceeded() is Quota([tmp_path / "other"], 1 << 19).exceeded() is None
+    assert Quota([own], 1 << 19).exceeded() is None
+
+
+@pytest.mark.parametrize("name", ["d", "d" * 200])
+@pytest.mark.parametrize("user", [0, 1000])
+def test_folders_within_folders_deeper_than_paths_or_calls(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, user: int
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: user)
+    own = tmp_path / "own"
+    own.mkdir()
+    (own / "flat").mkdir()
+    (own / "flat" / "file").touch()
+    _nest(own, name, 1200)
+    lay_open(own)
+    kept = [Path(folder, file) for folder, _, files in os.walk(own) for file in files]
+    assert own / "flat" / "file" in kept and 10 <= len(kept) <= 40
+    assert max(len(str(path)) for path in kept) < 3000
+    _nest(own / "flat", name, 1200)
+    (own / "link").symlink_to(tmp_path)
+    (tmp_path / "beside").touch()
+    remove(own)
+    assert [path.name for path in tmp_path.iterdir()] == ["beside"]
+
+
+def test_a_link_in_place_of_a_directory_is_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "others").mkdir()
+    (tmp_path / "others" / "file").touch()
+    (tmp_path / "own").symlink_to(tmp_path / "others")
+    remove(tmp_path / "own")
+    remove(tmp_path / "not there")
+    assert (tmp_path / "others" / "file").exists()
+
+
+def _nest(top: Path, name: str, depth: int) -> None:
+    folder = os.open(top, os.O_RDONLY)
+    for _ in range(depth):
+        os.mkdir(name, dir_fd=folder)
+        below = os.open(name, os.O_RDONLY, dir_fd=folder)
+        os.close(os.open("file", os.O_CREAT | os.O_WRONLY, dir_fd=below))
+        os.close(folder)
+        folder = below
+    os.close(folder)

@@ -257,6 +257,12 @@ class TestChips:
         assert chip.peak is not None
         assert chip.peak.flops_per_second == 24e9
 
+    def test_more_than_any_device_has(self, tmp_path: Path) -> None:
+        path = written(tmp_path / "chips.yaml", CHIP.replace("2*3e9", "9e18"))
+        assert describe_chip("chip a", 1, "fp32", path).peak is not None
+        with pytest.raises(ConfigurationError, match=r"A\.peaks\.fp32\.flops: 9e\+18 FLOP/s of each of 2 units"):
+            describe_chip("chip a", 2, "fp32", path)
+
     @pytest.mark.parametrize("name, precision", [("chip b", "fp32"), ("chip a", "bf16"), ("chip a", "fp12")])
     def test_unknown_is_null_with_a_reason(self, tmp_path: Path, name: str, precision: str) -> None:
         chip = describe_chip(name, 1, precision, written(tmp_path / "chips.yaml", CHIP))

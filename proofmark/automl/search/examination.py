@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import time
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from proofmark.automl.search.state import Trial, hyperparameters
 from proofmark.automl.search.upcoming import MakeSpec
 from proofmark.automl.trial.spec import HELD_OUT, LOG, Parent
 from proofmark.launch.job import Launcher
+from proofmark.process.own_directory import remove
 from proofmark.record.events.log import read_events
 from proofmark.record.parts import Identity
 
@@ -33,7 +33,7 @@ def examine(
 ) -> None:
     """Evaluate, and write down what came of it."""
     directory = folder / FOLDER
-    shutil.rmtree(directory, ignore_errors=True)  # of a driver that died in it
+    remove(directory)  # of a driver that died in it
     directory.mkdir()
     graph = best.begun["graph"]
     spec = make_spec(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +15,7 @@ from proofmark.automl.search.study import Study
 from proofmark.automl.trial.spec import Parent, TrialSpec
 from proofmark.errors import ProofmarkError
 from proofmark.launch.job import Launcher
+from proofmark.process.own_directory import remove
 
 OF_JOURNAL = ("event", "time", "clock", "previous", "device")
 """Fields of a `trial_begin` that another attempt does not take over."""
@@ -121,7 +121,7 @@ class Upcoming:
 
     def _ready(self, state: State, fields: dict[str, Any], ahead: bool) -> Ready:
         settings, directory = self._settings, self._folder / folder_of(fields["trial"], fields["attempt"])
-        shutil.rmtree(directory, ignore_errors=True)  # of one that was ready when its driver died, and never began
+        remove(directory)  # of one that was ready when its driver died, and never began
         directory.mkdir(parents=True)
         spec = self._make_spec(
             directory,

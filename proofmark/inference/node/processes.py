@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from proofmark.inference.node.spec import CaseSpec
+from proofmark.inference.node.spec import OWN_DIRECTORY, CaseSpec
 from proofmark.inference.node.worker import CaseWorker, Progress, WorkerSpec
 from proofmark.launch.job_file import JobFile
 from proofmark.monitoring.monitor import MonitorProcess
@@ -63,9 +64,11 @@ class ProcessesHere:
         """
         assert isinstance(found.vendor, IntroducedVendor)
         self._timeout = spec.step_timeout
-        (directory / "engine").mkdir()
+        # an earlier run's code can't have told its name: what sizes its files have could be seen by this one's
+        home = directory / f"{OWN_DIRECTORY}{secrets.token_hex(8)}"
+        home.mkdir()
         own = declared_of(spec.config["host"]) | device.environment  # of its engines
-        host = {**spec.config["host"], "artifact_dir": str(directory / "engine"), "environment": own}
+        host = {**spec.config["host"], "artifact_dir": str(home), "environment": own}
         config = {**spec.config, "host": host}
         self._worker = CaseWorker(
             WorkerSpec(

@@ -75,7 +75,8 @@ class CaseWorker:
         self._listener = Listener(patience or Patience())
         self._loaders = too_many_loaders(spec.config.get("configurations", {}))
         most = spec.config.get("host", {}).get("own_directory", HostSettings.own_directory) * (1 << 30)
-        self._quota = Quota([Path(spec.run_dir) / "engine"], most)
+        home = spec.config.get("host", {}).get("artifact_dir")
+        self._quota = Quota([Path(home)] if home else [], most)
         self._answers = AnswerPipe(LONGEST)
         with self._answers.given_away() as descriptor:
             self.child = Child(

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import contextlib
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
+from proofmark.inference.node.spec import OWN_DIRECTORY
 from proofmark.inference.outcome.record import RunRecord
+from proofmark.process.own_directory import remove
 from proofmark.record.kept import failed
 from proofmark.record.parts import Kept
 from proofmark.rules.config import EffectiveConfig
 
-ARTIFACTS = {"*.onnx": "the exported model", "engine": "the compiled engine"}
+ARTIFACTS = {"*.onnx": "the exported model", f"{OWN_DIRECTORY}*": "the compiled engine"}
 """What a run leaves beside its results: large, and made again by the next one."""
 
 WEIGHTS_OF_A_MODEL = "*.onnx.data"
@@ -57,7 +58,7 @@ def remove_artifacts(run_dir: Path) -> None:
     for pattern in (*ARTIFACTS, WEIGHTS_OF_A_MODEL):
         for path in home_of(run_dir).glob(pattern):
             if path.is_dir():
-                shutil.rmtree(path, ignore_errors=True)
+                remove(path)
             else:
                 with contextlib.suppress(OSError):
                     path.unlink()

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import re
+from importlib.util import find_spec
 from pathlib import Path
 
-from proofmark.launch import far_end
+_FAR_END = ("protocol", "caches", "child", "store", "facts", "run", "server")
 
-MODULES = ("protocol", "caches", "child", "store", "facts", "run", "server")
+MODULES = ("proofmark.process.own_directory", *(f"proofmark.launch.far_end.{name}" for name in _FAR_END))
 """Each after those that it needs."""
 
-_AMONG_THEM = re.compile(r"^from (__future__|proofmark\.launch\.far_end\.\w+) import .*\n", re.MULTILINE)
+_AMONG_THEM = re.compile(f"^from (__future__|{'|'.join(map(re.escape, MODULES))}) import .*\n", re.MULTILINE)
 
 
 def _joined() -> str:
-    texts = [(Path(far_end.__path__[0]) / f"{name}.py").read_text(encoding="utf-8") for name in MODULES]
+    sources = [spec.origin for name in MODULES if (spec := find_spec(name)) and spec.origin]
+    texts = [Path(source).read_text(encoding="utf-8") for source in sources]
     return "from __future__ import annotations\n" + "".join(_AMONG_THEM.sub("", text) for text in texts)
 
 

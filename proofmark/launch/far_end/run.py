@@ -15,6 +15,7 @@ from typing import Protocol
 from proofmark.launch.far_end.child import Child
 from proofmark.launch.far_end.protocol import PIECE, goes_home
 from proofmark.launch.far_end.store import temporary_directory
+from proofmark.process.own_directory import remove
 
 
 class Send(Protocol):
@@ -107,7 +108,7 @@ class Run:
     def remove(self) -> None:
         """Leave no file behind."""
         self._remove_temporary()
-        shutil.rmtree(self._folder, ignore_errors=True)
+        remove(self._folder)
 
     def touch(self) -> None:
         """Say that the directories are somebody's."""
@@ -117,7 +118,7 @@ class Run:
 
     def _remove_temporary(self) -> None:
         if self._temporary is not None:
-            shutil.rmtree(self._temporary, ignore_errors=True)
+            remove(self._temporary)
 
     def _follow(self, child: Child) -> None:
         sent: dict[str, int] = {}

@@ -13,6 +13,8 @@ import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from proofmark.process.own_directory import remove
+
 TEMPORARY = "proofmark-host-"
 """How the name of a run's temporary directory begins."""
 
@@ -101,7 +103,7 @@ def _remove_leftovers(folders: Iterable[Path], now: float) -> None:
     for folder in folders:
         with contextlib.suppress(OSError):  # going just now
             if now - folder.lstat().st_mtime > ABANDONED:
-                shutil.rmtree(folder, ignore_errors=True)
+                remove(folder)
 
 
 def _beside(path: Path) -> Path:

@@ -153,7 +153,7 @@ def _ray() -> Any:
         raise UsageError(f"--launcher ray: Ray is not installed here: {INSTALL}") from None
     for name in ("exceptions", "util.scheduling_strategies"):
         importlib.import_module(f"ray.{name}")
-    for package in ("proofmark.launch.ray.task", "proofmark.launch.far_end"):
+    for package in ("proofmark.launch.ray.task", "proofmark.launch.far_end", "proofmark.process.own_directory"):
         ray.cloudpickle.register_pickle_by_value(importlib.import_module(package))
     return ray
 

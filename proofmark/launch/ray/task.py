@@ -8,7 +8,6 @@ from __future__ import annotations
 import importlib
 import os
 import queue
-import shutil
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -18,6 +17,7 @@ from typing import Any
 from proofmark.launch.far_end.protocol import goes_home
 from proofmark.launch.far_end.run import Run
 from proofmark.launch.far_end.store import temporary_directory
+from proofmark.process.own_directory import remove
 
 HERE = "/proofmark-here"
 """Stands for the folder that a node gives a job, wherever the job's orders name it."""
@@ -95,7 +95,7 @@ def run_job(
         return {"code": code_of_exit, "files": dict(_left(logs, [*orders["leaves"], *orders["results"]]))}
     finally:
         run.end(patience=5.0)
-        shutil.rmtree(folder, ignore_errors=True)
+        remove(folder)
 
 
 def _attend(inbox: Any, job: str, run: Run, frames: Any, beats: Sequence[Path]) -> int:

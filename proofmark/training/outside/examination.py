@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import shutil
 import time
 from pathlib import Path
 
 from proofmark.process.answering.pipe import AnswerPipe
 from proofmark.process.child import Child
+from proofmark.process.own_directory import remove
 from proofmark.record.events.log import EventLog
 from proofmark.training.spec import STEP, WEIGHTS, TrainingSpec
 
@@ -66,4 +66,4 @@ def _clear(directory: Path) -> None:
     """What was left is as large as the model."""
     (directory / WEIGHTS).unlink(missing_ok=True)
     for folder in _steps(directory):
-        shutil.rmtree(folder, ignore_errors=True)
+        remove(folder)

@@ -14,12 +14,10 @@ from proofmark.process.threads import heed_environment
 from proofmark.process.warm.main import is_alone
 from proofmark.training.spec import AGENT
 from proofmark.vendor import torch_extensions
+from proofmark.vendor.contract import GLOO
 from proofmark.vendor.isolation import COMPILED, NOT_ASKED_FOR, VendorPlace
 from proofmark.wall.isolation import Isolation
 from proofmark.wall.wall import Wall, linked_from
-
-GLOO = "gloo"
-"""The back end that needs TCP alone: others' ranks share memory, and hand one another descriptors."""
 
 
 def dictated(variable: str, local_rank: int) -> Path:

@@ -124,6 +124,11 @@ def describe_chip(detected: str, units: int, precision: str, path: Path) -> Chip
     if peak is None:
         missing = f"{path.name} has no {precision} peak for {entry.name}"
         return Chip(name=detected, units=units, peak_missing=missing, memory_bandwidth=entry.memory_bandwidth)
+    if peak.flops * units >= MOST:
+        what = (
+            f"{peak.flops:.4g} FLOP/s of each of {units} units (chip_units()) are more than any device has, {MOST:.0e}"
+        )
+        raise ConfigurationError([Problem(str(path), f"{entry.name}.peaks.{precision}.flops", what)])
     return Chip(
         name=detected,
         units=units,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import subprocess
 from collections.abc import Iterable
 from functools import cache, partial
@@ -10,7 +11,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from proofmark.errors import named
+from proofmark.errors import Problem, named
 from proofmark.git import run_git
 from proofmark.record.provenance import Known, Provenance
 from proofmark.rules.config import EffectiveConfig
@@ -24,6 +25,8 @@ SUITE = Path(__file__).resolve().parents[3]
 
 PATIENCE = 20.0
 """Seconds that git may take."""
+
+KERNELS = ("/proc/", "/sys/", "/dev/")
 
 MOST_FILES, MOST_BYTES = 10_000, 1 << 30
 """Of a vendor's package that is hashed."""
@@ -131,18 +134,25 @@ def content_of(directory: Path) -> Known:
     digest, count, size = hashlib.sha256(), 0, 0
     try:
         for path in sorted(path for path in directory.rglob("*") if path.is_file() and not _is_compiled(path)):
-            count, size = count + 1, size + path.stat().st_size
+            count, name = count + 1, path.relative_to(directory).as_posix()
+            digest.update(f"{name}\0{path.stat().st_size}\0".encode("utf-8", "replace"))
+            with path.open("rb") as stream:
+                while (chunk := stream.read(1 << 20)) and size <= MOST_BYTES:  # it may be longer than it says
+                    digest.update(chunk)
+                    size += len(chunk)
             if count > MOST_FILES or size > MOST_BYTES:
                 return Known(reason=f"{directory} has more than {MOST_FILES} files or {MOST_BYTES >> 30} GiB")
-            digest.update(
-                f"{path.relative_to(directory).as_posix()}\0{path.stat().st_size}\0".encode("utf-8", "replace")
-            )
-            with path.open("rb") as stream:
-                while chunk := stream.read(1 << 20):
-                    digest.update(chunk)
     except OSError as error:
         return Known(reason=f"{directory} cannot be read: {error.strerror}")
     return Known(value=digest.hexdigest())
+
+
+def foreign_files(directory: Path) -> list[Problem]:
+    """Links in a package to what is no file of anybody's but the kernel's: it has no content that could be hashed."""
+    links = (path for path in directory.rglob("*") if path.is_symlink())
+    led = [(path, os.path.realpath(path)) for path in links]
+    what = "leads to {}, which is the kernel's: expected files of the package"
+    return [Problem(str(path), "", what.format(end)) for path, end in sorted(led) if end.startswith(KERNELS)]
 
 
 def _is_compiled(path: Path) -> bool:

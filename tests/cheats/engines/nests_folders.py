@@ -1,0 +1,24 @@
+"""Leaves folders within folders, deeper than a path may be long or calls may nest, where others look after it."""
+
+import os
+import tempfile
+from typing import Any
+
+from vendors.fake import honest
+
+VERDICT, TOLD = "PASS", ""
+
+
+class InferModel(honest.InferModel):
+    """Honest, but for that."""
+
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
+        for top, name in ((os.environ["HOME"], "d" * 200), (tempfile.gettempdir(), "d")):
+            folder = os.open(top, os.O_RDONLY)
+            for _ in range(1200):
+                os.mkdir(name, dir_fd=folder)
+                below = os.open(name, os.O_RDONLY, dir_fd=folder)
+                os.close(folder)
+                folder = below
+            os.close(folder)
