@@ -13,11 +13,12 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from proofmark.errors import ConfigurationError, UsageError, harmless
+from proofmark.names import hint
 from proofmark.process.answering.pipe import AnswerPipe
 from proofmark.process.child import Child
 from proofmark.process.environment import let_pass
@@ -26,6 +27,7 @@ from proofmark.rules.typed_yaml import problems_of
 from proofmark.vendor.contract import GLOO, Device, Software, Vendor
 from proofmark.vendor.engine import Compiler
 from proofmark.vendor.environment import ASSIGNED, load_environment, may_not_be_set
+from proofmark.vendor.hardware.chips import Precision
 from proofmark.vendor.hardware.provenance import foreign_files
 from proofmark.vendor.isolation import NOT_ASKED_FOR, VendorPlace
 from proofmark.vendor.registry import EVERY_CASE, FoundVendor, target_of
@@ -98,6 +100,20 @@ class Answers(BaseModel):
     devices_sought: tuple[str, ...] = ()
     software: Software = Software()
     failures: dict[str, str]
+
+    @model_validator(mode="after")
+    def _knows_precisions(self) -> Answers:
+        declared = {f"compilers.{name}.precisions": each.precisions for name, each in self.compilers.items()}
+        declared |= {name: getattr(self, name) for name in ("framework_precisions", "training_precisions")}
+        known = get_args(Precision)
+        wrong = [
+            f"{where}: {precision[:80]!r} is no precision; expected some of {', '.join(known)}{hint(precision, known)}"
+            for where, precisions in declared.items()
+            for precision in sorted(precisions - {*known})
+        ]
+        if wrong:
+            raise ValueError("; ".join(wrong))
+        return self
 
     @model_validator(mode="after")
     def _speaks_by_gloo_where_there_are_no_devices(self) -> Answers:

@@ -153,8 +153,14 @@ class FoundVendor:
         """
         module = imported(f"{self.package.__name__}.{compiler}", f"compiler '{compiler}' of vendor {self.name}")
         found = getattr(module, "InferModel", None)
-        if not isinstance(found, type) or "__call__" not in dir(found):
-            raise UsageError(f"{module.__file__}: expected a class InferModel with __init__ and __call__")
+        if not isinstance(found, type):
+            own = [name for name, each in vars(module).items() if getattr(each, "__module__", "") == module.__name__]
+            has = f"has {', '.join(own)}{hint('InferModel', own)}" if own else "defines nothing"
+            raise UsageError(f"{module.__file__}: expected a class InferModel with __init__ and __call__; it {has}")
+        if "__call__" not in dir(found):
+            own = [name for name, each in vars(found).items() if callable(each)]
+            has = f"has {', '.join(own)}{hint('__call__', own)}" if own else "has no method"
+            raise UsageError(f"{module.__file__}: expected a class InferModel with a method __call__; it {has}")
         return found
 
 

@@ -46,7 +46,7 @@ def load_expected(path: Path) -> tuple[Expected, ...]:
     Raises:
         ConfigurationError: with every problem in it.
     """
-    if not path.is_file() and not path.is_symlink():
+    if not path.exists() and not path.is_symlink():
         return ()
     try:
         entries = _UnsupportedFile.model_validate(load_mapping(path, path.parent)).unsupported

@@ -74,3 +74,9 @@ def test_nothing_to_resume_is_one_line(house: House) -> None:
     ran = house.run("--resume", "nowhere", vendor="cpu", suite="training")
     assert ran.code == 4 and "--resume nowhere: there are no checkpoints" in ran.output
     assert not [line for line in ran.output.splitlines() if "Traceback" in line]
+
+
+def test_cases_that_are_run_as_a_whole_have_nothing_to_go_on_with(house: House) -> None:
+    ran = house.run("--resume", "results/none")
+    assert ran.code == 4, ran.output
+    assert "--resume results/none: cases of inference are run as a whole; expected some of " in ran.output

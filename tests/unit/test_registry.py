@@ -127,8 +127,18 @@ def test_broken_compiler_module(vendors: Path, text: str, told: str) -> None:
 
 def test_a_class_that_cannot_be_called_is_no_infer_model(vendors: Path) -> None:
     add(vendors, "acme", engine="class InferModel:\n    pass\n")
-    with pytest.raises(UsageError, match="expected a class InferModel with __init__ and __call__"):
+    with pytest.raises(UsageError, match="expected a class InferModel with a method __call__; it has no method"):
         find_vendor("acme", vendors).infer_model("engine")
+
+
+def test_what_may_be_meant_by_a_class_or_a_method(vendors: Path) -> None:
+    add(
+        vendors, "acme", engine="class InferModle:\n    pass\n", other="class InferModel:\n    def __cal__(self): ...\n"
+    )
+    with pytest.raises(UsageError, match="it has InferModle; did you mean 'InferModle'"):
+        find_vendor("acme", vendors).infer_model("engine")
+    with pytest.raises(UsageError, match="it has __cal__; did you mean '__cal__'"):
+        find_vendor("acme", vendors).infer_model("other")
 
 
 def test_unknown_compiler(vendors: Path) -> None:

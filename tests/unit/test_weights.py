@@ -177,7 +177,20 @@ def test_broken_off_training_is_no_entry(cache: Cache, monkeypatch: pytest.Monke
         with pytest.raises(KeyboardInterrupt):
             cache.get(training=TRAINING | {"epochs": 2})
     cache.get()
-    assert "are incomplete" in cache.told[0]
+    assert cache.told == [], "what was there does for those who made it"
+    cache.get(training=TRAINING | {"epochs": 2})
+    assert "are stale" in cache.told[0]
+
+
+def test_what_a_killed_training_has_left_goes_with_the_next(cache: Cache) -> None:
+    cache.get()
+    left, others = (cache.entry.parent / f"{name}{weights.TRAINING}x1" for name in ("net-embedded", "net-embedded-2"))
+    for folder in (left, others):
+        (folder / "noderank0").mkdir(parents=True)
+    cache.get()
+    assert left.exists()
+    cache.get(training=TRAINING | {"epochs": 2})
+    assert not left.exists() and others.exists()
 
 
 def test_a_cache_that_cannot_be_written_is_used_where_it_is_valid(cache: Cache) -> None:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from proofmark.errors import StepError
 from proofmark.inference.outcome.kept import cached_weights
 from proofmark.inference.steps.embedded import Recipe, train
+from proofmark.process.own_directory import remove
 from proofmark.record.identity import identify
 from proofmark.record.integrity.own_key import OwnKey
 from proofmark.record.parts import Identity
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
     from proofmark.rules.config import EffectiveConfig
 
 Note = Callable[[str], None]
+
+TRAINING = ".training-"
+"""What follows an entry's name in that of the directory in which it is trained."""
 
 TRAINED_BY = (
     "proofmark.inference.steps.embedded",
@@ -77,11 +81,13 @@ def embedded_weights(
             raise unwritable
         note(wrong)
         rehearse()
-        entry.with_suffix(".json").unlink(missing_ok=True)
         recipe = Recipe.model_validate(dict(config.parameters["training"]))
-        with tempfile.TemporaryDirectory(prefix=f"{entry.name}-", dir=directory) as folder:
+        for left in directory.glob(f"{entry.name}{TRAINING}*"):  # by a run that was killed: this one alone is here
+            remove(left)
+        with tempfile.TemporaryDirectory(prefix=f"{entry.name}{TRAINING}", dir=directory) as folder:
             made = train(case, config, recipe, Path(folder), progress)
             content = made.read_bytes()
+            entry.with_suffix(".json").unlink(missing_ok=True)  # not before: what is there may do for another run
             made.replace(entry.with_suffix(".safetensors"))
         model.load_state_dict(load(content))
         draft = entry.with_suffix(".draft")

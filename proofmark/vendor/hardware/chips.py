@@ -84,7 +84,7 @@ def load_chips(path: Path) -> tuple[ChipEntry, ...]:
     Raises:
         ConfigurationError: with every problem in it.
     """
-    if not path.is_file():
+    if not path.exists() and not path.is_symlink():
         return ()
     try:
         chips = _ChipsFile.model_validate(load_mapping(path, path.parent)).chips

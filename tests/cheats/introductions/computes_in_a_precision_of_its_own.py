@@ -1,0 +1,7 @@
+"""Declares a precision that nobody knows: whatever its engine did, nothing could be held against it."""
+
+from proofmark.vendor import Vendor
+
+TOLD = "training_precisions: 'bf61' is no precision; expected some of fp64, fp32, tf32, fp16, bf16"
+
+Vendor.training_precisions = frozenset({"bf61"})
