@@ -42,7 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = Parser(prog="python -m proofmark.jobs", description="jobs of this checkout, of this user")
     parser.add_argument("--cache-dir", default=".cache", metavar="DIR", help="as the sessions' own (.cache)")
-    commands = parser.add_subparsers(dest="command", required=True)
+    commands = parser.add_subparsers(dest="command", required=True, metavar="list|status|stop|logs")
     listed = commands.add_parser("list", help="those that run")
     listed.add_argument("--all", action="store_true", help="those that have ended too")
     for name, purpose in (("status", "how one is"), ("stop", "end one"), ("logs", "what its processes printed")):

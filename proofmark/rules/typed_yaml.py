@@ -17,6 +17,20 @@ from proofmark.rules.strict_yaml import load_mapping
 M = TypeVar("M", bound=BaseModel)
 
 MOST = 40
+
+_SHOULD_BE = "Input should be "
+
+_KINDS = {
+    "array": "a list",
+    "boolean": "true or false",
+    "dictionary": "a mapping",
+    "integer": "a whole number",
+    "list": "a list",
+    "number": "a number",
+    "string": "text",
+    "tuple": "a list",
+}
+"""Of pydantic's names of types."""
 """Problems of a file that are told."""
 
 
@@ -47,10 +61,16 @@ def problems_of(
         elif detail["type"] == "missing":
             message = "is required and missing"
         elif detail["type"] != "value_error":
-            message = f"{message}, found {literal(detail['input'])[:80]}"
+            message = f"{_expected(message)}, found {literal(detail['input'])[:80]}"
         problems.append(Problem(where, key.strip("."), message))
     more = len(found) - MOST
     return problems + ([Problem(where, "", f"and {more} problems more")] if more > 0 else [])
+
+
+def _expected(message: str) -> str:
+    """A complaint of pydantic's in the words of all others."""
+    kind = message.removeprefix(_SHOULD_BE)
+    return message if kind == message else f"expected {_KINDS.get(kind.removeprefix('a valid '), kind)}"
 
 
 def _known(model: type[BaseModel] | None, place: Sequence[int | str]) -> list[str]:

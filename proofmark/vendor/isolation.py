@@ -20,6 +20,7 @@ from typing import Annotated
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from proofmark.finding import imported
+from proofmark.names import hint
 from proofmark.process.environment import holds_password, passes
 from proofmark.rules.device_files import DRIVERS, is_device_file, is_drivers, is_hosts_own
 from proofmark.rules.typed_yaml import load_model
@@ -50,6 +51,8 @@ def _is_device(text: str) -> str:
 def _is_drivers(text: str) -> str:
     if not is_drivers(text):
         places = ", ".join(place.rstrip("/") for place in DRIVERS)
+        if not text.startswith("/"):
+            raise ValueError(f"{text!r} is no absolute path{hint(text, [f'/{text}'])}")
         raise ValueError(f"{text!r} is nothing that a vendor's code sees: drivers and runtimes lie below {places}")
     return text
 

@@ -55,7 +55,7 @@ def contention_of(seen: Contention | None, bound: float, noise: Noise) -> list[s
     if seen is None or seen.others <= noise.contended * bound or seen.idle > noise.idle:
         return []
     others = math.ceil(round(1000 * seen.others, 6)) / 1000  # what is more than its bound reads as more
-    stolen = f", of them {seen.stolen:.1%} the host of this virtual machine" if seen.stolen > 0.001 else ""
+    stolen = f" ({seen.stolen:.1%} the host of this virtual machine)" if seen.stolen > 0.001 else ""
     return [
         f"contention: others took {others:.1%} of the cores{stolen} while it was timed, more than "
         f"{noise.contended * bound:.1%}, and {seen.idle:.1%} were idle"

@@ -68,8 +68,8 @@ def test_every_vendor_introduces_itself(name: str) -> None:
             GOOD.replace('return "a"', "raise RuntimeError('no driver')"),
             "chip() failed: RuntimeError: no driver, line ",
         ),
-        (GOOD.replace('return "a"', "return None"), "chip: Input should be a valid string, found null"),
-        (GOOD.replace('return "a"', "return 3"), "chip: Input should be a valid string, found 3"),
+        (GOOD.replace('return "a"', "return None"), "chip: expected text, found null"),
+        (GOOD.replace('return "a"', "return 3"), "chip: expected text, found 3"),
         (GOOD.replace('[Device(0, "a")]', "__import__('os')._exit(0)"), "devices() ended with exit code 0"),
     ],
 )

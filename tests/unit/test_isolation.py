@@ -28,7 +28,9 @@ TOKENS = {"GITHUB_TOKEN": "t1", "CI_JOB_TOKEN": "t2", "AWS_SECRET_ACCESS_KEY": "
 @pytest.mark.parametrize(
     "text, told",
     [
-        ("network: 1", "network: "),
+        ("network: 1", "network: expected true or false, found 1"),
+        ("readable: [opt/acme]", "readable.0: 'opt/acme' is no absolute path; did you mean '/opt/acme'?"),
+        ("environment: 3", "environment: expected a list, found 3"),
         ("networks: true", "networks: unknown key"),
         ("unix_sockets: all", "unix_sockets: "),
         ("devices: [/dev/sda]", "devices.0: '/dev/sda' is the host's own, and no accelerator"),

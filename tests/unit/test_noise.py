@@ -54,7 +54,7 @@ def test_rounds_may_scatter_as_far_as_the_bound(noise: float | None, told: list[
         (
             seen(others=0.5, stolen=0.125),
             [
-                "contention: others took 50.0% of the cores, of them 12.5% the host of this virtual machine while it "
+                "contention: others took 50.0% of the cores (12.5% the host of this virtual machine) while it "
                 "was timed, more than 25.0%, and 0.0% were idle"
             ],
         ),

@@ -227,7 +227,7 @@ def _measurement(events: Events, of: str) -> Measurement | None:
         warmup_seconds=warmup.get("seconds", 0.0),
         core_alone=_last(events, "alone", of).get("items_per_second"),
         foo_time_reason=_last(events, "foo_time", of).get("reason"),
-        repeated=tuple(what for event in events["repeated"] if event["of"] == of for what in event["what"]),
+        repeated=tuple("; ".join(event["what"]) for event in events["repeated"] if event["of"] == of),
     )
 
 

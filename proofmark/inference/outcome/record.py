@@ -94,7 +94,7 @@ class Measurement(Part):
         default=None, description="why calls hold what is no inference, as the compiler declares; null: it does not"
     )
     repeated: tuple[str, ...] = Field(
-        default=(), description="what disturbed a first measurement, which this one took the place of"
+        default=(), description="what disturbed each earlier measurement, of which this one took the place"
     )
 
     @property

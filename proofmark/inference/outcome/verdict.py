@@ -224,10 +224,13 @@ def _noise(record: RunRecord) -> list[str]:
     measured = record.measured()
     if measured is None:
         return []
-    reasons = noise_of(measured.rounds, measured.core, bound_of(record), record.policy.noise)
-    if reasons and measured.repeated:
-        reasons.append(f"so it was whenever it was measured before: {'; '.join(measured.repeated)}")
-    return [*reasons, "run again on a quiet machine, or longer (--min-seconds)"] if reasons else []
+    bound = bound_of(record)
+    reasons = noise_of(measured.rounds, measured.core, bound, record.policy.noise)
+    if not reasons:
+        return []
+    scatters = measured.core.noise is not None and measured.core.noise > bound
+    before = [f"measured before ({number}): {what}" for number, what in enumerate(measured.repeated, 1)]
+    return [*reasons, *before, f"run again on a quiet machine{', or longer (--min-seconds)' if scatters else ''}"]
 
 
 def _dishonesty(record: RunRecord) -> list[str]:
