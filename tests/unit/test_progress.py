@@ -136,7 +136,7 @@ def test_silence_is_told_with_the_place_where_it_began(clock: Clock) -> None:
     assert out.getvalue().strip().splitlines() == [
         "net: data_and_model: 11 s",
         "net: engine round 1/3: 2/60, 0 s",
-        "net: engine_inference: 22 s, in engine round 1/3: 2/60",
+        "net: engine round 1/3: 2/60, engine_inference: 22 s",
         "net: engine_inference: 32 s",
     ]
 
@@ -191,11 +191,21 @@ def test_a_row_fits_and_keeps_the_time_left(clock: Clock, monkeypatch: pytest.Mo
     show = Show(out)
     for step in (1, 2):
         clock.now += 5
-        show(
-            {"phase": "training embedded weights", "step": step, "steps": 4, "items": 7 * step, "loss": 0.25}, "n" * 30
-        )
+        show({"phase": "training weights", "step": step, "steps": 4, "items": 7 * step, "loss": 0.25}, "n" * 30)
     (row,) = seen(out, width)
     assert row.startswith("  10 s left") if width < 40 else row.startswith("  10 s left  nnn")
+
+
+def test_silence_keeps_the_time_left_that_was_known(clock: Clock) -> None:
+    out = Terminal()
+    show = Show(out)
+    for step in (1, 2):
+        clock.now += 5
+        show({"phase": "training weights", "step": step, "steps": 138, "loss": 1.234}, "resnet50")
+    clock.now += 5
+    show({"silent": "data_and_model", "seconds": 47.0}, "resnet50")
+    (row,) = seen(out)
+    assert row == "11 min left  resnet50  training weights: 2/138, data_and_model: 47 s"
 
 
 def test_the_terminal_is_measured_while_nothing_is_captured(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -212,7 +222,7 @@ def test_the_terminal_is_measured_while_nothing_is_captured(clock: Clock, monkey
     show.progress._capture = SimpleNamespace(global_and_fixture_disabled=disabled)
     size = os.terminal_size
     monkeypatch.setattr(shutil, "get_terminal_size", lambda *_, **__: size((80, 24) if captured[0] else (30, 24)))
-    show({"phase": "training embedded weights", "step": 1, "steps": 4})
+    show({"phase": "training weights", "step": 1, "steps": 4})
     assert [len(row) for row in seen(out)] == [29]
 
 

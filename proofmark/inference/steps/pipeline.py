@@ -306,5 +306,5 @@ class Pipeline:
         return f", and remove it from {short(file)}" if listed else ""
 
     def _training_progress(self, **figures: Any) -> None:
-        self.report(phase="training embedded weights", **figures)
+        self.report(phase="training weights", **figures)
         self.report(alive="calls" if figures["step"] < figures["steps"] else "setup")
