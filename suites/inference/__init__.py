@@ -57,7 +57,7 @@ class InferenceSuite(Suite):
         },
         "--keep-artifacts": {
             "action": "store_true",
-            "help": "keep exported ONNX files and compiled engines in the results",
+            "help": "keep exported ONNX files and compiled engines (model.onnx, engine-*/) in the results",
         },
     }
 

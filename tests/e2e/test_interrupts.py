@@ -44,6 +44,7 @@ def test_interrupt_in_each_step(house: House, step: str, number: signal.Signals)
     assert ran.code == 2, ran.output
     kind, reasons = ran.verdict()
     assert (kind, reasons) == ("ERROR", f"interrupted in step {step}")
+    assert number is signal.SIGINT or f"interrupted by {number.name}" in ran.output
     told_at_its_end(ran, f"interrupted in step {step}")
     assert (ran.run_dir / "report.html").exists()
     clean(ran)

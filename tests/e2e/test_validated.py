@@ -92,7 +92,7 @@ def test_another_file_another_case_and_no_file_are_told_by_the_verdict(earlier: 
         "the record given with --validated is of inference/tiny, profile embedded; this is inference/other, "
         "profile embedded",
     )
-    engine = earlier.ran.case_dir() / "engine/model.optimized.onnx"
+    (engine,) = earlier.ran.case_dir().glob("engine-*/model.optimized.onnx")
     kind, told = earlier.relying("-k", "tiny", "--set", f"exist_compiler_path={engine}").verdict()
     assert kind == "INSUFFICIENT" and "this run has read none" in told
 
