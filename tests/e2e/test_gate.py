@@ -109,7 +109,7 @@ def test_a_part_of_a_case_that_was_to_be_compared_is_no_success(kept: House) -> 
         (["--compare", "HEAD", "--gate-budget", "soon"], "--gate-budget: expected a time such as 90s, 10m or 1h"),
         (["--compare", "suites"], "--compare suites: no record.json below it"),
         (["--compare", "doubled.json"], "doubled.json: cannot be compared with: two figures have one key"),
-        (["--compare", "negative.json"], "negative.json: cannot be compared with: others: expected less than"),
+        (["--compare", "negative.json"], "negative.json: cannot be compared with: others: Input should be less than"),
     ],
 )
 def test_what_cannot_be_compared_with_is_told_before_anything_runs(kept: House, options: list[str], told: str) -> None:
