@@ -77,23 +77,26 @@ def _unlinked(name: str, folder: int) -> bool:
 
 
 def _brought_up(name: str, folder: int, top: int) -> bool:
-    _unlock(name, folder)  # it is written into: what is above it changes
-    os.rename(name, secrets.token_hex(16), src_dir_fd=folder, dst_dir_fd=top)
+    with _opened(name, folder):  # it is written into: what is above it changes
+        os.rename(name, secrets.token_hex(16), src_dir_fd=folder, dst_dir_fd=top)
     return True
 
 
 @contextlib.contextmanager
 def _opened(name: str, folder: int | None = None) -> Iterator[int]:
-    _unlock(name, folder)
-    descriptor = os.open(name, _FOLDER, dir_fd=folder)
+    """A folder, and no link to one, which its owner may look into and write. Root may do both anyway, and changes no
+    modes: they are another user's."""
+    own = os.geteuid() != 0
     try:
+        descriptor = os.open(name, _FOLDER, dir_fd=folder)
+    except PermissionError:
+        if not own:
+            raise
+        os.chmod(name, 0o700, dir_fd=folder)  # no link, which would not have been refused so
+        descriptor = os.open(name, _FOLDER, dir_fd=folder)
+    try:
+        if own:
+            os.fchmod(descriptor, 0o700)
         yield descriptor
     finally:
         os.close(descriptor)
-
-
-def _unlock(name: str, folder: int | None) -> None:
-    """Root may look into it anyway, and changes no modes: another user whose folder it is might put a link there."""
-    if os.geteuid() != 0:
-        with contextlib.suppress(OSError):
-            os.chmod(name, 0o700, dir_fd=folder)

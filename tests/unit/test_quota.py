@@ -115,11 +115,15 @@ def test_folders_within_folders_deeper_than_paths_or_calls(
     assert [path.name for path in tmp_path.iterdir()] == ["beside"]
 
 
-def test_a_link_in_place_of_a_directory_is_not_followed(tmp_path: Path) -> None:
+def test_a_link_in_place_of_a_directory_is_not_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "others").mkdir()
     (tmp_path / "others" / "file").touch()
+    (tmp_path / "others").chmod(0o750)
     (tmp_path / "own").symlink_to(tmp_path / "others")
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
     remove(tmp_path / "own")
+    lay_open(tmp_path / "own")
+    assert (tmp_path / "others").stat().st_mode & 0o777 == 0o750
     remove(tmp_path / "not there")
     assert (tmp_path / "others" / "file").exists()
 
