@@ -16,7 +16,7 @@ class InferModel(honest.InferModel):
         super().__init__(*given)
         for top, name in ((os.environ["HOME"], "d" * 200), (tempfile.gettempdir(), "d")):
             folder = os.open(top, os.O_RDONLY)
-            for _ in range(1200):
+            for _ in range(1050):
                 os.mkdir(name, dir_fd=folder)
                 below = os.open(name, os.O_RDONLY, dir_fd=folder)
                 os.close(folder)

@@ -6,7 +6,7 @@ import tempfile
 TOLD = ""
 
 folder = os.open(tempfile.gettempdir(), os.O_RDONLY)
-for _ in range(1200):
+for _ in range(1050):
     os.mkdir("d" * 200, dir_fd=folder)
     below = os.open("d" * 200, os.O_RDONLY, dir_fd=folder)
     os.close(folder)

@@ -12,7 +12,7 @@ class Adapter(TrainingAdapter):
     def __init__(self) -> None:
         for top, name in ((os.environ["HOME"], "d" * 200), (tempfile.gettempdir(), "d")):
             folder = os.open(top, os.O_RDONLY)
-            for _ in range(1200):
+            for _ in range(1050):
                 os.mkdir(name, dir_fd=folder)
                 below = os.open(name, os.O_RDONLY, dir_fd=folder)
                 os.close(folder)
