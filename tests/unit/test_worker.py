@@ -74,7 +74,18 @@ def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     def start(
         case_class: str = "Net", patience: Patience | None = None, config: dict[str, Any] | None = None
     ) -> CaseWorker:
-        spec = WorkerSpec("m", case_class, "acme", {}, "vendors", None, config or {}, str(tmp_path), (str(tmp_path),))
+        spec = WorkerSpec(
+            "m",
+            case_class,
+            "acme",
+            {},
+            "vendors",
+            None,
+            config or {},
+            str(tmp_path),
+            str(tmp_path / "own"),
+            (str(tmp_path),),
+        )
         made.append(CaseWorker(spec, {"WORKER": str(tmp_path)}, patience))
         return made[-1]
 

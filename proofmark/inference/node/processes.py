@@ -68,7 +68,7 @@ class ProcessesHere:
         home = directory / f"{OWN_DIRECTORY}{secrets.token_hex(8)}"
         home.mkdir()
         own = declared_of(spec.config["host"]) | device.environment  # of its engines
-        host = {**spec.config["host"], "artifact_dir": str(home), "environment": own}
+        host = {**spec.config["host"], "environment": own}
         config = {**spec.config, "host": host}
         self._worker = CaseWorker(
             WorkerSpec(
@@ -79,6 +79,7 @@ class ProcessesHere:
                 spec.compiler,
                 config,
                 str(directory),
+                str(home),
                 spec.sys_path,
             ),
             referee_environment_of(host) | device.environment,

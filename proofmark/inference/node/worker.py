@@ -38,7 +38,7 @@ SILENCE = 5.0
 
 @dataclass(frozen=True)
 class WorkerSpec:
-    """What a child needs to rebuild the case. All plain values."""
+    """What a child needs to rebuild the case; `own_directory` is its engines'. All plain values."""
 
     case_module: str
     case_class: str
@@ -48,6 +48,7 @@ class WorkerSpec:
     compiler: str | None
     config: dict[str, Any]
     run_dir: str
+    own_directory: str
     sys_path: tuple[str, ...] = field(default_factory=lambda: tuple(sys.path))
 
 
@@ -75,8 +76,7 @@ class CaseWorker:
         self._listener = Listener(patience or Patience())
         self._loaders = too_many_loaders(spec.config.get("configurations", {}))
         most = spec.config.get("host", {}).get("own_directory", HostSettings.own_directory) * (1 << 30)
-        home = spec.config.get("host", {}).get("artifact_dir")
-        self._quota = Quota([Path(home)] if home else [], most)
+        self._quota = Quota([Path(spec.own_directory)], most)
         self._answers = AnswerPipe(LONGEST)
         with self._answers.given_away() as descriptor:
             self.child = Child(

@@ -73,8 +73,7 @@ def _make_pipeline(spec: dict[str, Any], answers: _Answers) -> Pipeline | Proofm
     case_class = getattr(importlib.import_module(spec["case_module"]), spec["case_class"])
     case: InferenceCase = case_class()
     run_dir = Path(spec["run_dir"])
-    home = Path(config.host.artifact_dir or run_dir / "engine")
-    engines = Engines((spec["case_module"], spec["case_class"]), found, config, home)
+    engines = Engines((spec["case_module"], spec["case_class"]), found, config, Path(spec["own_directory"]))
     return Pipeline(case, found, compiler, config, run_dir, answers, answers.progress, engines)
 
 
