@@ -14,7 +14,8 @@ from pydantic import ValidationError
 from torch.utils.flop_counter import FlopCounterMode
 
 from proofmark.inference.case import InferenceCase
-from proofmark.rules.config import EffectiveConfig
+from proofmark.rules.case_file import load_case_file
+from proofmark.rules.config import EffectiveConfig, OverrideLayer, resolve
 from proofmark.rules.published import Published
 from proofmark.rules.strict_yaml import load_mapping
 from suites.inference import test_bert, test_resnet50, test_swin, test_vit, test_yolos
@@ -46,6 +47,15 @@ def test_declared_flops_are_the_counted_ones(name: str, profile: str) -> None:
     with torch.device("meta"), torch.no_grad(), FlopCounterMode(display=False) as counter:
         CLASSES[name]().create_model(config)(*example(config))
     assert counter.get_total_flops() == pytest.approx(config.flops, rel=0.02)
+
+
+@pytest.mark.parametrize("setting, value", [("repeat", 1001), ("repeat", 10**12), ("min_seconds", 1e308)])
+def test_no_measurement_outlasts_its_reader(setting: str, value: float) -> None:
+    file = load_case_file(
+        CASES / "bert.yaml", "inference", "embedded", CASES / "contract.yaml", PARAMETERS["inference"]
+    )
+    (problem,) = resolve(file, "cpu", [OverrideLayer("--set", {setting: value})], "onnxruntime").problems
+    assert problem.key == setting and "at most" in str(problem)
 
 
 @pytest.mark.parametrize("name", OF_CLASSES)

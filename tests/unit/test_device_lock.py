@@ -94,18 +94,34 @@ def test_a_long_name_is_told_apart_from_another(device: str) -> None:
 
 @pytest.mark.parametrize("worker, raised", [(False, pytest.exit.Exception), (True, pytest.fail.Exception)])
 def test_who_must_not_wait_ends_the_session_or_a_workers_case(
-    device: str, other: subprocess.Popen[bytes], worker: bool, raised: type[BaseException]
+    device: str, other: subprocess.Popen[bytes], tmp_path: Path, worker: bool, raised: type[BaseException]
 ) -> None:
-    vendor = SimpleNamespace(runs_on_processor=False, visible_devices_variable=None)
-    name = device.removeprefix("device ").removesuffix(" of vendor acme")
-    vendor.devices = lambda: [SimpleNamespace(index=name)]
-    found = SimpleNamespace(name="acme", vendor=vendor)
-    stash: Any = {SETTINGS: SimpleNamespace(found=found, device_wait=0), TELL: None}
-    config: Any = SimpleNamespace(stash=stash, **({"workerinput": {}} if worker else {}))
+    config = session(device, tmp_path / "results")
+    if worker:
+        config.workerinput = {}
     with pytest.raises(raised, match=f"{device} is in use by process {other.pid}"), holding(config, "tiny", slice(1)):
         pass
     with holding(config, "tiny", slice(1), [Problem("", "", "is illegal")]):
         pass
+    assert not list(tmp_path.iterdir())
+
+
+def test_nobody_waits_for_a_device_whose_results_would_have_no_place(
+    device: str, other: subprocess.Popen[bytes], tmp_path: Path
+) -> None:
+    (tmp_path / "file").touch()
+    config = session(device, tmp_path / "file/results")
+    with pytest.raises(pytest.exit.Exception, match="results cannot be written: .*Not a directory"):
+        holding(config, "tiny", slice(1)).__enter__()
+
+
+def session(device: str, results: Path) -> Any:
+    """A session's configuration that must not wait for its only device."""
+    vendor = SimpleNamespace(runs_on_processor=False, visible_devices_variable=None)
+    name = device.removeprefix("device ").removesuffix(" of vendor acme")
+    vendor.devices = lambda: [SimpleNamespace(index=name)]
+    settings = SimpleNamespace(found=SimpleNamespace(name="acme", vendor=vendor), device_wait=0, results_dir=results)
+    return SimpleNamespace(stash={SETTINGS: settings, TELL: None})
 
 
 def test_there_is_one_processor_whoever_compiles_for_it() -> None:
