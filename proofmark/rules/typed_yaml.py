@@ -17,6 +17,7 @@ from proofmark.rules.strict_yaml import load_mapping
 M = TypeVar("M", bound=BaseModel)
 
 MOST = 40
+"""Problems of a file that are told."""
 
 _SHOULD_BE = "Input should be "
 
@@ -31,7 +32,6 @@ _KINDS = {
     "tuple": "a list",
 }
 """Of pydantic's names of types."""
-"""Problems of a file that are told."""
 
 
 def load_model(path: Path, model: type[M], root: Path | None = None) -> M:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from proofmark.process.lifetime import leave, temporary_directory
 from proofmark.training.node.agent_forks import fork_ranks
+from proofmark.training.node.rendezvous import alone
 
 ROOT = Path(__file__).parents[2]
 
@@ -26,8 +27,7 @@ def main() -> None:
     fork_ranks({})
     from torch.distributed import run
 
-    network = "--standalone --local-addr 127.0.0.1 --log-dir".split()
-    run.main([*network, os.devnull, "--nproc-per-node", sys.argv[1], "-m", *sys.argv[2:]])  # type: ignore[no-untyped-call]
+    run.main([*alone(), "--nproc-per-node", sys.argv[1], "-m", *sys.argv[2:]])  # type: ignore[no-untyped-call]
 
 
 if __name__ == "__main__":

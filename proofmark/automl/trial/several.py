@@ -12,7 +12,7 @@ from proofmark.automl.trial.failing import heard
 from proofmark.automl.trial.rank import DEADLINE, OWN_EVENTS
 from proofmark.automl.trial.spec import LOG
 from proofmark.process.dictation import Dictation
-from proofmark.training.node.agent_forks import ALONE
+from proofmark.training.node.rendezvous import alone
 from proofmark.training.spec import AGENT, EVENTS
 from proofmark.vendor.hardware.machine import usable_cores
 
@@ -42,7 +42,7 @@ def run_ranks(spec: TrialSpec, deadline: int | None, log: EventLog) -> bool:
         DEADLINE: "" if deadline is None else str(deadline),
         "OMP_NUM_THREADS": threads_of_rank(os.environ.get("OMP_NUM_THREADS", ""), usable_cores(), spec.nproc),
     }
-    arguments = [*ALONE, "--nproc-per-node", str(spec.nproc), "-m", "proofmark.automl.trial.rank", sys.argv[1]]
+    arguments = [*alone(), "--nproc-per-node", str(spec.nproc), "-m", "proofmark.automl.trial.rank", sys.argv[1]]
     try:
         torchrun.run(torchrun.parse_args(arguments))  # type: ignore[no-untyped-call]
     except ChildFailedError as error:

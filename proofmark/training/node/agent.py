@@ -25,10 +25,11 @@ from proofmark.process.own_directory import remove
 from proofmark.process.quota import Quota
 from proofmark.process.warm.main import THREADS
 from proofmark.record.events.log import EventLog
-from proofmark.training.node.agent_forks import ALONE, Ends, fork_ranks
+from proofmark.training.node.agent_forks import Ends, fork_ranks
 from proofmark.training.node.feeders import Feeders
 from proofmark.training.node.node_monitor import NodeMonitor
 from proofmark.training.node.rank_results import leave_results
+from proofmark.training.node.rendezvous import alone
 from proofmark.training.node.stopwatch import Stopwatch
 from proofmark.training.outside.examination import examine
 from proofmark.training.ranks.heartbeat import PHASES, SETUP, Heartbeat, read_heartbeat
@@ -107,8 +108,9 @@ def _share(spec: TrainingSpec) -> str:
 
 def _arguments(spec: TrainingSpec, node: int) -> list[str]:
     """torchrun's command line."""
-    network = list(ALONE)
-    if spec.master is not None:
+    if spec.master is None:
+        network = alone()
+    else:
         address, port = spec.master
         static = ["--rdzv-backend", "static", "--master-addr", address, "--master-port", str(port)]
         network = ["--nnodes", str(spec.nnodes), "--node-rank", str(node), *static, "--log-dir", os.devnull]

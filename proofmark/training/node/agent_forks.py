@@ -16,9 +16,6 @@ from proofmark.process.warm.process import Forked
 Ends = MutableMapping[int, tuple[int, ...]]
 """By rank, descriptors that it alone gets."""
 
-ALONE = ("--standalone", "--local-addr", "127.0.0.1", "--log-dir", os.devnull)
-"""Of torchrun's command line on a machine by itself. Ranks have logs of their own: it would leave a folder in /tmp."""
-
 IMPORTED = (
     "torch.distributed.run",
     "torch.nn.parallel",
@@ -49,7 +46,6 @@ def fork_ranks(declared: Mapping[str, str], ends: Ends | None = None) -> Mapping
         StepError: torchrun starts them otherwise, and they can't be given that.
     """
     split_off(IMPORTED)
-    _know_callers_at_once()
     started: dict[int, int] = {}
     try:
         from torch.distributed.elastic.multiprocessing.subprocess_handler import subprocess_handler
@@ -64,17 +60,6 @@ def fork_ranks(declared: Mapping[str, str], ends: Ends | None = None) -> Mapping
     elif ends is not None:
         raise StepError("this torchrun starts ranks otherwise than is known: they can't be given their data")
     return started
-
-
-def _know_callers_at_once() -> None:
-    """For each event of a rendezvous torchrun asks `inspect` for the whole stack to name one function, which looks for
-    the source of each frame in all modules that there are: a second or two of every run. Another torch's may not."""
-    try:
-        from torch.distributed.elastic.rendezvous import dynamic_rendezvous
-    except ImportError:
-        return
-    if hasattr(dynamic_rendezvous, "get_method_name"):
-        dynamic_rendezvous.get_method_name = lambda depth=2: sys._getframe(depth).f_code.co_name
 
 
 def _begin(
