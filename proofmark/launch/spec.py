@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import tempfile
+import zlib
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Self
@@ -75,3 +77,9 @@ class RunSpec:
 def _fields(part: Any) -> dict[str, Any]:
     """Of a data class, without a copy of what it has: a network alone may be large."""
     return {field.name: getattr(part, field.name) for field in fields(part)}
+
+
+def temporary_of(own: Path) -> Path:
+    """Where a process with a directory of its own puts down for a moment what it does not keep: known to who watches
+    how much that is. Sockets have short names."""
+    return Path(tempfile.gettempdir()) / f"{own.name}-{zlib.crc32(str(own).encode('utf-8', 'surrogateescape')):08x}"

@@ -8,7 +8,7 @@ import os
 import threading
 from pathlib import Path
 
-MOST = 4 << 30
+MOST = 1 << 30
 """Bytes of such a log."""
 
 LONGEST = 8 << 20
@@ -20,11 +20,15 @@ class Dictation(threading.Thread):
 
     Several may share a file: lines stay whole.
 
+    Args:
+        path: the file's.
+        most: bytes that are taken; whoever reads the log may hold all that it says.
+
     Attributes:
         failure: why no more is written down; whoever writes then finds the descriptor closed.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, most: int | None = None) -> None:
         """Start at once.
 
         Raises:
@@ -33,7 +37,7 @@ class Dictation(threading.Thread):
         super().__init__(daemon=True)
         self._path, self._file = path, path.open("ab", buffering=0)
         self._read, self.descriptor = os.pipe()
-        self._open, self._written = True, 0
+        self._open, self._left = True, MOST if most is None else most
         self.failure: OSError | None = None
         self.start()
 
@@ -64,8 +68,8 @@ class Dictation(threading.Thread):
         return first and self.failure is not None
 
     def _write(self, lines: bytearray) -> None:
-        self._written += len(lines)
-        if self._written > MOST:
+        self._left -= len(lines)
+        if self._left < 0:
             raise OSError(errno.EFBIG, os.strerror(errno.EFBIG), str(self._path))
         if self._file.write(lines) != len(lines):  # a disk that fills up takes a part, without a complaint
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self._path))

@@ -26,6 +26,10 @@ LEAST = 4096
 """Bytes that any entry counts for: a disk can be filled with empty files too."""
 
 
+RESERVE, BLAME = 512 << 20, 64 << 20
+"""Bytes that are to stay free of a disk, for the logs of all; and how many a process must hold to be to blame."""
+
+
 class Quota:
     """Of one process.
 
@@ -35,30 +39,48 @@ class Quota:
     """
 
     def __init__(self, directories: Sequence[Path], most: float) -> None:
-        self._directories, self._most = tuple(directories), most
+        self.directories, self._most = tuple(directories), most
         self._next = self._next_nameless = 0.0
 
-    def exceeded(self) -> str | None:
-        """What is wrong, where they hold more; None if they don't, or it is too early to look again."""
+    def exceeded(self, at_once: bool = False) -> str | None:
+        """What is wrong, where they hold more; None if they don't, or it is too early to look again, unless
+        `at_once`."""
         began = time.monotonic()
-        if began < self._next:
+        if began < self._next and not at_once:
             return None
-        size = held(self._directories, self._most)
+        size = held(self.directories, self._most)
         looked = time.monotonic()
         self._next = looked + max(EVERY, (looked - began) / SHARE)
         if looked >= self._next_nameless and size <= self._most:
-            size += sum(_nameless(self._directories))
+            size += sum(_nameless(self.directories))
             ended = time.monotonic()
             self._next_nameless = ended + max(EVERY, (ended - looked) / NAMELESS_SHARE)
         if size <= self._most:
-            return None
+            return self._disk_full(size)
         if math.isinf(size):
             return "hid a folder in its own directory from whoever looks how much is there"
         return f"filled its own directory with more than the {self._most / (1 << 30):.3g} GiB of --own-directory"
 
+    def _disk_full(self, size: float) -> str | None:
+        """What is wrong, where next to nothing is left of a disk, and they hold more than that."""
+        free = min((_free(directory) for directory in self.directories), default=math.inf)
+        if free >= RESERVE or size <= max(BLAME, free):
+            return None
+        return f"filled the disk: it holds {size / (1 << 30):.3g} GiB there, and {free / (1 << 20):.0f} MiB are left"
+
+
+def _free(directory: Path) -> float:
+    """Bytes of its disk; any number where it isn't there."""
+    try:
+        status = os.statvfs(directory)
+    except OSError:
+        return math.inf
+    return float(status.f_bavail * status.f_frsize)
+
 
 def held(directories: Sequence[Path], enough: float) -> float:
-    """Bytes on the disk of all that lies below some directories, counted until there are `enough`."""
+    """Bytes of all that lies below some directories, counted until there are `enough`. A hole in a file counts: who
+    reads it all reads that too."""
     total = 0.0
     for size in (size for directory in directories for size in _sizes(directory)):
         total += size
@@ -68,7 +90,8 @@ def held(directories: Sequence[Path], enough: float) -> float:
 
 
 def _sizes(directory: Path) -> Iterator[float]:
-    """Of each entry; what goes meanwhile counts for nothing, and a folder that can't be looked into for any size."""
+    """Of each entry; what goes meanwhile counts for nothing, and what can't be looked into, or lies deeper than a path
+    may be long, for any size."""
     folders = [str(directory)]
     while folders:
         try:
@@ -81,12 +104,15 @@ def _sizes(directory: Path) -> Iterator[float]:
         with entries:
             for entry in entries:
                 try:
-                    size = entry.stat(follow_symlinks=False).st_blocks * 512
+                    status = entry.stat(follow_symlinks=False)
                     if entry.is_dir(follow_symlinks=False):
                         folders.append(entry.path)
-                except OSError:
+                except FileNotFoundError:
                     continue
-                yield max(LEAST, size)
+                except OSError:
+                    yield math.inf
+                    continue
+                yield max(LEAST, status.st_size, status.st_blocks * 512)
 
 
 def _nameless(directories: Sequence[Path]) -> Iterator[float]:

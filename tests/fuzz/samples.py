@@ -215,7 +215,7 @@ ANSWERS: list[Any] = [
 HOSTS_ANSWERS: list[Any] = [
     {"ready": {"device": 0}},
     {"lost": {"reason": "the case's process died of signal 9 (SIGKILL)", "detail": None}},
-    {"closed": {"monitor_failure": None}},
+    {"closed": {"monitor_failure": None, "lost": None}},
     {"agent": "alive"},
 ]
 

@@ -37,6 +37,16 @@ def test_nothing_differs_of_what_was_left_alone(folder: Path) -> None:
     assert [path.name for path in folder.iterdir() if path.name.startswith(".")] == [], "the draft is gone"
 
 
+def test_a_file_that_is_all_holes_is_known_by_its_length(folder: Path) -> None:
+    """To hash it would take years."""
+    (folder / "holes").touch()
+    os.truncate(folder / "holes", 1 << 42)
+    write_manifest(folder)
+    assert read_manifest(folder).files["holes"].bytes == 1 << 42 and found(folder) == {}
+    os.truncate(folder / "holes", 1 << 41)
+    assert "bytes, not" in found(folder)["holes"]
+
+
 @pytest.mark.parametrize(
     "change, name, what",
     [

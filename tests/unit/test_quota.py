@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import subprocess
 import sys
@@ -18,9 +19,26 @@ def test_what_is_held_is_what_the_disk_has_of_it(tmp_path: Path) -> None:
     (tmp_path / "a" / "b").mkdir(parents=True)
     (tmp_path / "a" / "b" / "large").write_bytes(b"x" * 100_000)
     (tmp_path / "empty").touch()
-    os.truncate(tmp_path / "empty", 1 << 40)  # a hole takes no room
     os.symlink("/usr", tmp_path / "link")
     assert 100_000 <= held([tmp_path, tmp_path / "not there"], 1e12) <= 100_000 + 6 * LEAST
+
+
+def test_a_hole_counts_for_whoever_reads_it_later(tmp_path: Path) -> None:
+    (tmp_path / "hole").touch()
+    os.truncate(tmp_path / "hole", 1 << 40)
+    assert held([tmp_path], math.inf) >= 1 << 40
+
+
+def test_what_lies_deeper_than_a_path_may_be_long_has_any_size(tmp_path: Path) -> None:
+    folder = os.open(tmp_path, os.O_RDONLY)
+    for _ in range(25):
+        os.mkdir("d" * 200, dir_fd=folder)
+        below = os.open("d" * 200, os.O_RDONLY, dir_fd=folder)
+        os.close(folder)
+        folder = below
+    os.close(folder)
+    assert held([tmp_path], 1e12) == math.inf
+    remove(tmp_path / ("d" * 200))
 
 
 def test_empty_files_count(tmp_path: Path) -> None:

@@ -37,6 +37,9 @@ for line in sys.stdin:
     if what == "sleep": time.sleep(float(how))
     if what == "grandchild": subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
     if what == "litter": open(os.path.join(os.environ["TMPDIR"], "litter"), "w").close()
+    if what == "fill":
+        os.mkdir(spec["own_directory"])
+        with open(os.path.join(spec["own_directory"], "last"), "wb") as last: last.truncate(int(how))
     if what == "daemon" and os.fork() == 0:
         os.setsid()
         if os.fork() == 0: os.execvp("sleep", ["sleep", "300"])
@@ -94,6 +97,17 @@ def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     for each in made:
         each.kill()
     assert gone(tmp_path)
+
+
+@pytest.mark.parametrize("size, told", [(1 << 19, None), (1 << 21, "the engine's process filled its own directory")])
+def test_what_was_laid_down_at_the_very_end_is_looked_at_too(
+    make: Any, tmp_path: Path, size: int, told: str | None
+) -> None:
+    worker = make(config={"host": {"own_directory": 1 / 1024}})
+    worker.run("fill:" + str(size), 30, lambda _: None)
+    lost = worker.close()
+    assert lost is None if told is None else told in lost
+    assert (tmp_path / "own").exists() is (told is None), "whoever comes after it needs the disk"
 
 
 def living(directory: Path) -> list[psutil.Process]:

@@ -28,7 +28,7 @@ from proofmark.record.events.types import Configuration as _Configuration
 from proofmark.record.parts import Check, Contention, Identity
 from proofmark.record.provenance import Host
 from proofmark.rules.config import EffectiveConfig
-from proofmark.training.outcome.event_types import RANK_EVENTS, Reason, TrainedBegin
+from proofmark.training.outcome.event_types import RANK_KINDS, Reason, TrainedBegin
 from proofmark.wall.isolation import Isolation
 
 Number = Annotated[int, Field(ge=0, lt=1 << 31)]
@@ -257,8 +257,13 @@ class _Measured(Typed):
     reason: Text | None
 
 
+class _TrialFailed(Reason):
+    rank: NotRequired[Number]
+
+
 TRIAL_EVENTS = EventReader(
     {
+        **RANK_KINDS,
         "trial_begin": _TrialOwn,
         "data": _Data,
         "evaluated_on": IDENTITY,
@@ -270,10 +275,9 @@ TRIAL_EVENTS = EventReader(
         "energy": _Measured,
         "stopped_early": Reason,
         "monitor_failed": Reason,
-        "trial_failed": Reason,
+        "trial_failed": _TrialFailed,
         "trial_end": _TrialOwn,
-    }
+    },
+    closed=True,
 )
 """Those of a trial: a rank's of a training, and its own."""
-
-TRIAL_EVENTS.kinds.update({name: kind for name, kind in RANK_EVENTS.kinds.items() if name not in TRIAL_EVENTS.kinds})

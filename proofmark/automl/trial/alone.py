@@ -7,7 +7,7 @@ import os
 from typing import TYPE_CHECKING
 
 from proofmark.automl.trial.failing import heard
-from proofmark.automl.trial.spec import LOG
+from proofmark.automl.trial.spec import LOG, LONGEST_LOG
 from proofmark.process.dictation import Dictation
 from proofmark.process.environment import begun_with
 from proofmark.process.lifetime import end_group
@@ -36,7 +36,7 @@ class RankAlone:
         Raises:
             OSError: it can't be started.
         """
-        self._events = Dictation(spec.folder / LOG)
+        self._events = Dictation(spec.folder / LOG, LONGEST_LOG)
         own = {AGENT: str(os.getpid()), EVENTS: str(self._events.descriptor)}
         declared = declared_of(spec.config["host"]) if spec.epochs else {}  # an evaluation alone runs no vendor's code
         environment = begun_with(declared, own)

@@ -19,6 +19,7 @@ from typing import Any, NoReturn
 
 from proofmark.automl.trial.failing import told
 from proofmark.automl.trial.spec import LOG, MOMENTUM, WEIGHTS, Begin, TrialSpec
+from proofmark.launch.spec import temporary_of
 from proofmark.process.environment import let_pass
 from proofmark.process.lifetime import MARK, end_marked, end_own_group, leave
 from proofmark.process.own_directory import remove
@@ -77,7 +78,8 @@ class Parent(threading.Thread):
 
 def _watch_over(spec: TrialSpec, log: EventLog) -> None:
     """End all of it where a rank keeps more than it may."""
-    quota = Quota(spec.own_directories, spec.config["host"]["own_directory"] * (1 << 30))
+    kept = [*spec.own_directories, *map(temporary_of, spec.own_directories)]
+    quota = Quota(kept, spec.config["host"]["own_directory"] * (1 << 30))
     while not (full := quota.exceeded()):
         time.sleep(EVERY)
     log.write("trial_failed", reason=f"it {full}, and was ended")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from proofmark.automl.trial.failing import heard
 from proofmark.automl.trial.rank import DEADLINE, OWN_EVENTS
-from proofmark.automl.trial.spec import LOG
+from proofmark.automl.trial.spec import LOG, LONGEST_LOG
 from proofmark.process.dictation import Dictation
 from proofmark.training.node.rendezvous import alone
 from proofmark.training.spec import AGENT, EVENTS
@@ -32,8 +32,8 @@ def run_ranks(spec: TrialSpec, deadline: int | None, log: EventLog) -> bool:
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
 
     folder, ranks = spec.folder, range(spec.nproc)
-    trial_events = [Dictation(folder / LOG) for _ in ranks]
-    own_events = [Dictation(folder / f"rank{rank}.jsonl") for rank in ranks[1:]]
+    trial_events = [Dictation(folder / LOG, LONGEST_LOG) for _ in ranks]
+    own_events = [Dictation(folder / f"rank{rank}.jsonl", LONGEST_LOG) for rank in ranks[1:]]
     own_events.insert(0, trial_events[0])
     os.environ |= {
         AGENT: str(os.getpid()),

@@ -19,6 +19,9 @@ from proofmark.training.spec import TrainingSpec
 LOG = "trial.jsonl"
 """A trial's event log."""
 
+LONGEST_LOG = 64 << 20
+"""Bytes of it: who leads the search holds all of one at once."""
+
 WEIGHTS = "weights.safetensors"
 """Its weights at its best evaluation, for its children."""
 

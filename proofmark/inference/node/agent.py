@@ -13,6 +13,7 @@ import queue
 import sys
 import threading
 import time
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +55,7 @@ def main() -> int:
             answers.say(outcome=processes.run(step, lambda report: answers.say(**report)))
         except WorkerLost as lost:
             answers.say(lost={"reason": str(lost)[:4096], "detail": lost.detail})
-    answers.say(closed={"monitor_failure": processes.close().monitor_failure})
+    answers.say(closed=asdict(processes.close()))
     return 0
 
 

@@ -33,6 +33,7 @@ class _Closed(TypedDict):
     __pydantic_config__ = ConfigDict(extra="forbid", strict=True)  # type: ignore[misc]
 
     monitor_failure: _Told
+    lost: _Told
 
 
 class _Answer(TypedDict, total=False):

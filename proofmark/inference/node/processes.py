@@ -12,6 +12,7 @@ from proofmark.inference.node.spec import OWN_DIRECTORY, CaseSpec
 from proofmark.inference.node.worker import CaseWorker, Progress, WorkerSpec
 from proofmark.launch.job_file import JobFile
 from proofmark.monitoring.monitor import MonitorProcess
+from proofmark.process.own_directory import lay_open
 from proofmark.vendor.environment import declared_of, environment_of, referee_environment_of
 from proofmark.vendor.hardware.devices import Assignment
 from proofmark.vendor.introduction import IntroducedVendor
@@ -65,7 +66,7 @@ class ProcessesHere:
         assert isinstance(found.vendor, IntroducedVendor)
         self._timeout = spec.step_timeout
         # an earlier run's code can't have told its name: what sizes its files have could be seen by this one's
-        home = directory / f"{OWN_DIRECTORY}{secrets.token_hex(8)}"
+        self._home = home = directory / f"{OWN_DIRECTORY}{secrets.token_hex(8)}"
         home.mkdir()
         own = declared_of(spec.config["host"]) | device.environment  # of its engines
         host = {**spec.config["host"], "environment": own}
@@ -112,8 +113,9 @@ class ProcessesHere:
         """End the monitor, then the case's process."""
         failure = self._monitor.stop() if self._monitor else None
         self._monitor = None
-        self._worker.close()
-        return Ending(monitor_failure=failure)
+        lost = self._worker.close()
+        lay_open(self._home)
+        return Ending(failure, lost)
 
     def kill(self) -> None:
         """End the case's process now; the monitor goes on until `close`."""

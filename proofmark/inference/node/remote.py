@@ -88,7 +88,7 @@ class RemoteProcesses:
             closed = self._wait_for("closed", lambda _: None)
             while (status := self._handle.status()) == "running" and time.monotonic() < deadline:
                 time.sleep(EVERY)
-            lost = None if status == "succeeded" else self._cause()
+            lost = closed["lost"] if status == "succeeded" else self._cause()
             return Ending(closed["monitor_failure"], lost)
         except WorkerLost as error:
             self.kill()

@@ -20,6 +20,7 @@ from proofmark.process.answering.answers import LONGEST, read_answer
 from proofmark.process.answering.pipe import AnswerPipe
 from proofmark.process.answering.silence import Listener, Patience
 from proofmark.process.child import Child
+from proofmark.process.own_directory import remove
 from proofmark.process.quota import Quota
 from proofmark.rules.config import HostSettings
 from proofmark.vendor.hardware.machine import too_many_loaders
@@ -133,11 +134,18 @@ class CaseWorker:
                 self._end_hung(f"took longer than the {timeout:g} s of --step-timeout and was ended")
             on_progress(answer)
 
-    def close(self) -> None:
-        """Let the child leave by itself, then end whatever it has left behind."""
+    def close(self) -> str | None:
+        """Let the child leave by itself, then end whatever it has left behind; why no result of it counts.
+
+        What its engine laid down since anybody looked goes at once: whoever comes after it needs the disk.
+        """
         self._send({"step": None})
         self.child.has_ended(within=10)
         self.kill()
+        full = self._quota.exceeded(at_once=True)
+        if full:
+            remove(self._quota.directories[0])
+        return full and f"the engine's process {full}"
 
     def kill(self) -> None:
         """End the group now, and all that left it."""

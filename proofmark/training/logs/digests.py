@@ -6,7 +6,8 @@ import hashlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-LOGS = ("rank*.jsonl", "agent.jsonl")
+LOGS = ("noderank*/rank*.jsonl", "noderank*/agent.jsonl")
+"""Beside them lies what ranks wrote themselves, such as checkpoints."""
 
 
 def digests_of(directory: Path) -> dict[str, str]:
@@ -15,7 +16,7 @@ def digests_of(directory: Path) -> dict[str, str]:
     Raises:
         OSError: one can't be read.
     """
-    found = {path for pattern in LOGS for path in directory.rglob(pattern) if path.is_file()}
+    found = {path for pattern in LOGS for path in directory.glob(pattern) if path.is_file()}
     return {path.relative_to(directory).as_posix(): _digest(path) for path in sorted(found)}
 
 

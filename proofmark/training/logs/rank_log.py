@@ -13,11 +13,15 @@ from proofmark.record.parts import Check
 from proofmark.training.logs.downsampled import Downsampled
 from proofmark.training.outcome.checks import EVENT as CHECK
 from proofmark.training.outcome.checks import RANKS
+from proofmark.training.outcome.event_types import RANK_KINDS
 from proofmark.training.outcome.record import Epoch
 from proofmark.wall.isolation import Isolation, weakest
 
 ISOLATED = "isolated"
 """The event by which a rank says how it is kept from the rest, before others' code runs in it."""
+
+ONCE = ("dataset", "weights", "model", "flops")
+"""What a rank says before a vendor's code has run in it, or is held to afterwards: it stands as it was said first."""
 
 _noted = itemgetter("step", "epoch", "samples", "time", "learning_rate")
 """What is noted of a step, but for its loss, in the order of a NotedStep."""
@@ -46,8 +50,12 @@ class RankLog:
         for event in events:
             kind = event["event"]
             if kind == CORRUPT:
-                self.corrupt += 1
-                self._damaged += [event["what"]] if self.corrupt <= NAMED else []
+                self._note(event["what"])
+                continue
+            if kind not in RANK_KINDS:  # of a later version, or made up: of any number of kinds
+                continue
+            if kind in ONCE and kind in self.last:
+                self._note(f"rank {self.rank} says another time what its {kind} is")
                 continue
             if kind == ISOLATED:
                 told = Isolation.model_validate(event["isolation"])
@@ -58,6 +66,10 @@ class RankLog:
             if self.rank == 0:
                 self._follow(kind, event)
         return self
+
+    def _note(self, damage: str) -> None:
+        self.corrupt += 1
+        self._damaged += [damage] if self.corrupt <= NAMED else []
 
     def _follow(self, kind: str, event: Event) -> None:
         if kind == "steps":

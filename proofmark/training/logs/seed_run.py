@@ -103,7 +103,9 @@ def _of_hosts(
 def _contention(ranks: Sequence[RankLog]) -> Contention | None:
     """All ranks wait for the slowest, so the node counts where others took most."""
     found = [
-        Contention(**{k: e[k] for k in Contention.model_fields}) for log in ranks if (e := log.last.get("contention"))
+        Contention(**{k: e[k] for k in Contention.model_fields if k in e})
+        for log in ranks
+        if (e := log.last.get("contention"))
     ]
     return max(found, key=lambda seen: seen.others, default=None)
 

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import psutil
 
+from proofmark.launch.spec import temporary_of
 from proofmark.process.capped_log import CappedLog
 from proofmark.process.dictation import Dictation
 from proofmark.process.environment import let_pass
@@ -135,7 +136,8 @@ class Watch:
         self.events = {rank: Dictation(self._directory / f"rank{rank}.jsonl") for rank in self._ranks}
         self._own = [spec.own_directory(node, local) for local in range(spec.nproc)]
         most = spec.config["host"]["own_directory"] * (1 << 30)
-        self._quotas = {rank: Quota([own], most) for rank, own in zip(self._ranks, self._own, strict=True)}
+        kept = zip(self._ranks, self._own, strict=True)
+        self._quotas = {rank: Quota([own, temporary_of(own)], most) for rank, own in kept}
         self._open = [output.descriptor for output in self.outputs.values()]
         self._closing = threading.Lock()
         self.log = EventLog(self._directory / "agent.jsonl")

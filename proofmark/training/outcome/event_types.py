@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated, Any, NotRequired
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
+from typing_extensions import TypedDict
 
 from proofmark.record.events.types import (
     IDENTITY,
@@ -16,6 +17,7 @@ from proofmark.record.events.types import (
     Moment,
     OnHost,
     Positive,
+    Rate,
     RunBegin,
     Seconds,
     Text,
@@ -193,6 +195,7 @@ class _RankFailed(_Rank):
 
 
 class _Dataset(Typed):
+    items: NotRequired[Count | None]
     validation_items: NotRequired[Count]
 
 
@@ -218,11 +221,13 @@ class _TrainBegin(Typed):
     train_seconds: NotRequired[Seconds]
 
 
-class _Communication(Fields):
+class _Communication(TypedDict):
+    __pydantic_config__ = ConfigDict(extra="ignore", strict=True, allow_inf_nan=False)  # type: ignore[misc]
+
     seconds: Seconds
     of: Seconds
     steps: Count
-    reason: Text | None
+    reason: Annotated[str, Field(max_length=4096)] | None
 
 
 class _Totals(Typed):
@@ -245,9 +250,14 @@ class _Steps(_Totals):
     total_steps: Count
 
 
+_Others = Annotated[dict[Annotated[str, Field(max_length=256)], float | None], Field(max_length=64)]
+"""Metrics beside the case's first, by name: very many evaluations are kept."""
+
+
 class _Evaluation(_Totals):
     metric: float | None
-    others: NotRequired[dict[Text, float | None]]
+    others: NotRequired[_Others]
+    samples_evaluated: NotRequired[Rate]
     took_seconds: Seconds
 
 
@@ -264,7 +274,7 @@ class _Step(Typed):
 class _Confirmation(_Step):
     samples: Count
     metric: float | None
-    others: NotRequired[dict[Text, float | None]]
+    others: NotRequired[_Others]
     took_seconds: Seconds
 
 
@@ -274,32 +284,32 @@ class _Memory(Typed):
     device_total_bytes: Count | None
 
 
-RANK_EVENTS = EventReader(
-    {
-        "rank_begin": _Rank,
-        "isolated": Isolated,
-        "init_begin": Typed,
-        "dataset": Annotated[_Dataset, fits(Identity)],
-        "model": _Model,
-        "adapted": _Adapted,
-        "flops": Counted,
-        "weights": IDENTITY,
-        "optimizer": _Optimizer,
-        "init_end": Typed,
-        "contention": Annotated[Typed, fits(Contention)],
-        "train_begin": _TrainBegin,
-        "epoch_begin": _Epoch,
-        "steps": _Steps,
-        "evaluation": _Evaluation,
-        "check": Annotated[Typed, fits(Check)],
-        "confirmation": _Confirmation,
-        "checkpoint": _Step,
-        "resumed": _Step,
-        "diverged": _Step,
-        "train_end": _TrainEnd,
-        "memory": _Memory,
-        "rank_end": Typed,
-        "rank_failed": _RankFailed,
-    }
-)
-"""Those of a rank."""
+RANK_KINDS: dict[str, Any] = {
+    "rank_begin": _Rank,
+    "isolated": Isolated,
+    "init_begin": Typed,
+    "dataset": Annotated[_Dataset, fits(Identity)],
+    "model": _Model,
+    "adapted": _Adapted,
+    "flops": Counted,
+    "weights": IDENTITY,
+    "optimizer": _Optimizer,
+    "init_end": Typed,
+    "contention": Annotated[Typed, fits(Contention)],
+    "train_begin": _TrainBegin,
+    "epoch_begin": _Epoch,
+    "steps": _Steps,
+    "evaluation": _Evaluation,
+    "check": Annotated[Typed, fits(Check)],
+    "confirmation": _Confirmation,
+    "checkpoint": _Step,
+    "resumed": _Step,
+    "diverged": _Step,
+    "train_end": _TrainEnd,
+    "memory": _Memory,
+    "rank_end": Typed,
+    "rank_failed": _RankFailed,
+}
+"""Those of a rank, which a vendor's code can say too."""
+
+RANK_EVENTS = EventReader(RANK_KINDS, closed=True)

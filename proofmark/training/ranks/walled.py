@@ -9,7 +9,8 @@ import tempfile
 from dataclasses import replace
 from pathlib import Path
 
-from proofmark.launch.spec import RunSpec
+from proofmark.launch.spec import RunSpec, temporary_of
+from proofmark.process.own_directory import remove
 from proofmark.process.threads import heed_environment
 from proofmark.process.warm.main import is_alone
 from proofmark.training.spec import AGENT
@@ -62,7 +63,9 @@ def close_in(spec: RunSpec, own: Path, wall: Wall) -> Isolation:
     host, module = spec.config["host"], spec.case[0]
     torch_extensions.hold_back()
     importlib.import_module(module)
-    temporary = Path(tempfile.mkdtemp(prefix="r", dir=os.environ.get("TMPDIR")))
+    temporary = temporary_of(own)
+    remove(temporary)  # of who had this directory before
+    temporary.mkdir()
     own.mkdir(parents=True, exist_ok=True)
     os.environ |= {"HOME": str(own), "TMPDIR": str(temporary)}
     tempfile.tempdir = None

@@ -2,10 +2,11 @@
 
 import os
 import tempfile
+import time
 
 from proofmark.vendor import TrainingAdapter
 
-VERDICT, TOLD = "PASS", ""
+VERDICT, TOLD = "ERROR", "hid a folder in its own directory from whoever looks how much is there"
 
 
 class Adapter(TrainingAdapter):
@@ -18,3 +19,4 @@ class Adapter(TrainingAdapter):
                 os.close(folder)
                 folder = below
             os.close(folder)
+        time.sleep(3)  # somebody looks

@@ -1,0 +1,16 @@
+"""Fills the disk from where it puts down what it does not keep, and waits for what comes of it."""
+
+import tempfile
+import time
+from pathlib import Path
+
+from proofmark.vendor import TrainingAdapter
+
+VERDICT, TOLD = "ERROR", "filled its own directory with more than the 0.01 GiB of --own-directory, and was ended"
+
+
+class Adapter(TrainingAdapter):
+    def __init__(self) -> None:
+        for number in range(4):
+            (Path(tempfile.gettempdir()) / f"{number}").write_bytes(b"x" * (8 << 20))
+        time.sleep(60)
