@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from proofmark.case import Batch, IdentifiedDataset, Loader
 
 SHARE, SHARE_OF_FEW, FEW, MOST = 8, 3, 24, 128
-"""One batch in eight is fresh, a hundred of a round about at most. Of few batches it is one in three, up to 24: of
+"""One batch in eight is fresh, 128 of a round at most. Of few batches it is one in three, up to 24: of
 fewer nobody could tell an engine that answers each fifth at once from chance."""
 
 Place = Callable[["list[torch.Tensor]"], "list[torch.Tensor]"]

@@ -164,6 +164,9 @@ def resolve(
     if values.get("scenario") == "latency" and values["batch_size"] != 1:
         overrides.append(Override("batch_size", values["batch_size"], 1, "scenario latency", "changed"))
         values["batch_size"] = 1
+    if values.get("fp16") and values.get("precision") not in (None, "fp16") and _decided_over_fp16(layers):
+        overrides.append(Override("fp16", True, False, f"precision {values['precision']}", "changed"))
+        values["fp16"] = False
     if values.get("fp16") and values.get("precision") not in (None, "fp16"):
         what = f"contradicts fp16: true (precision is {literal(values['precision'])}); set one of them"
         problems.append(Problem(case.path, "precision", what))
@@ -179,6 +182,12 @@ def resolve(
         source=case.sha256,
     )
     return Resolution(config, tuple(problems))
+
+
+def _decided_over_fp16(layers: Sequence[OverrideLayer]) -> bool:
+    """Whether the user asks for a precision alone, and fp16 is the profile's or the vendor's wish."""
+    asked = {key for layer in layers if not layer.vendors_own for key in layer.values}
+    return "precision" in asked and "fp16" not in asked
 
 
 def comes_to(default_compiler: str | None, values: Mapping[str, Any]) -> Mapping[str, Any]:

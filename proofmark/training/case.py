@@ -84,7 +84,8 @@ class TrainingCase(Case):
     def build_dataset(self, config: EffectiveConfig, split: str) -> TrainingData:
         """The data of a split: 'train' or 'validation'.
 
-        Called once for each, before there is a process group or a model: every rank has the whole data set.
+        Called in a process that loads for a rank, before it has a model, and again by the referee's processes outside
+        the ranks: each has the whole data set.
 
         Raises:
             StepError: the data directory is not what the case expects.

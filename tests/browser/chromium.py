@@ -94,15 +94,6 @@ class Chromium:
         wanted = [{"name": name.replace("_", "-"), "value": value} for name, value in features.items()]
         self.ask("Emulation.setEmulatedMedia", media=media, features=wanted)
 
-    def blind_to_colour(self) -> None:
-        """Show everything in grey from here on."""
-        self.ask("Emulation.setEmulatedVisionDeficiency", type="achromatopsia")
-
-    def screenshot(self, path: Path) -> None:
-        """The whole page as PNG."""
-        shot = self.ask("Page.captureScreenshot", captureBeyondViewport=True)
-        path.write_bytes(base64.b64decode(shot["data"]))
-
     def print(self, path: Path) -> None:
         """The page as PDF, on the paper that its style sheet asks for."""
         printed = self.ask("Page.printToPDF", preferCSSPageSize=True, printBackground=False)

@@ -132,11 +132,6 @@ class Hosts:
         sshds = _sshds(self._running(index))
         kill([*sshds, *(below for sshd in sshds for below in _below(sshd))])
 
-    def drop_sessions(self, index: int) -> None:
-        """Kill -9 the sshds that serve a connection. What they started sees the end of its input; the host listens."""
-        cell = self._running(index)
-        kill([sshd for sshd in _sshds(cell) if sshd not in _listeners(cell)])
-
     def link_down(self, index: int) -> None:
         """Pull a host's cable: nothing arrives and nobody is told."""
         self.touch(index)

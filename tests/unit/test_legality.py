@@ -468,6 +468,18 @@ def test_fp16_and_another_precision_contradict_each_other() -> None:
     assert not held({"fp16": True}).problems and not held({"precision": "bf16"}).problems
 
 
+def test_a_precision_of_the_users_decides_over_fp16_of_others() -> None:
+    base = OverrideLayer(FILE, {"fp16": True}, vendors_own=True)
+    config = resolve(case_file(), "acme", [base, OverrideLayer("--precision", {"precision": "fp32"})], "engine").config
+    assert (config.fp16, config.precision, config.effective_precision) == (False, "fp32", "fp32")
+    told = [(each.new, each.origin) for each in config.overrides if each.key == "fp16"]
+    assert told == [(True, FILE), (False, "precision fp32")]
+    both = [base, OverrideLayer("--precision", {"precision": "fp32"}), OverrideLayer("--set", {"fp16": False})]
+    assert not resolve(case_file(), "acme", both, "engine").problems
+    theirs = [base, OverrideLayer(FILE, {"precision": "bf16"}, vendors_own=True)]
+    assert [each.key for each in resolve(case_file(), "acme", theirs, "engine").problems] == ["precision"]
+
+
 def test_a_vendors_file_serves_all_profiles() -> None:
     """What does nothing in this one is no error where it does something in another; of the user's, it is."""
     case = case_file().model_copy(update={"elsewhere": {"batch_size": (64,), "repeat": (3,), "fp16": (True,)}})

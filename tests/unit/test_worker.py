@@ -365,7 +365,6 @@ def _arrived(log: capped_log.CappedLog, count: int) -> None:
         time.sleep(0.01)
 
 
-@pytest.mark.slow
 def test_the_real_child_ends_with_its_parent(tmp_path: Path) -> None:
     """The real worker_main: its command pipe closes, and the group ends, whatever runs in it."""
     from proofmark.inference.node import worker_main

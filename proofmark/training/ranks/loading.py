@@ -1,4 +1,4 @@
-"""From lists of indices to batches, in worker processes that are forked before a rank has threads."""
+"""From lists of indices to batches, in worker processes that are forked before who loads has threads."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """One run of a training as MLPerf's `:::MLLOG` lines, for `mlperf_logging` and what is built on it.
 
 Only what the record knows: a key whose value or time nobody wrote down is left out. It is a research log of the open
-division, no submission: cases are Proofmark's own, and caches are not cleared. Of a metric's values the headline has a
-key there; the others have none.
+division, no submission: cases are Proofmark's own, and whether caches were cleared is not told. Of a metric's values
+the headline has a key there; the others have none.
 """
 
 from __future__ import annotations
