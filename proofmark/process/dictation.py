@@ -6,6 +6,7 @@ import contextlib
 import errno
 import os
 import threading
+import time
 from pathlib import Path
 
 MOST = 1 << 30
@@ -13,6 +14,11 @@ MOST = 1 << 30
 
 LONGEST = 8 << 20
 """Bytes that wait for the end of their line; what is longer is cut, and is no event."""
+
+
+PACE, BURST = 2 << 20, 4 << 20
+"""Bytes a second that are written down for as long as anybody dictates, and how many at once. Whoever says more waits:
+who reads along by the clock must not be kept busy."""
 
 
 class Dictation(threading.Thread):
@@ -38,6 +44,7 @@ class Dictation(threading.Thread):
         self._path, self._file = path, path.open("ab", buffering=0)
         self._read, self.descriptor = os.pipe()
         self._open, self._left = True, MOST if most is None else most
+        self._lately, self._at = 0.0, time.monotonic()
         self.failure: OSError | None = None
         self.start()
 
@@ -52,9 +59,17 @@ class Dictation(threading.Thread):
                         whole = waiting.rfind(b"\n") + 1 or len(waiting)
                         self._write(waiting[:whole])
                         del waiting[:whole]
+                    self._keep_pace(len(chunk))
                 self._write(waiting)  # a torn line: its writer died
             except OSError as error:
                 self.failure = OSError(error.errno, error.strerror, str(self._path))
+
+    def _keep_pace(self, said: int) -> None:
+        now = time.monotonic()
+        self._lately = max(0.0, self._lately - (now - self._at) * PACE) + said
+        self._at = now
+        if self._lately > BURST and self._open:
+            time.sleep((self._lately - BURST) / PACE)
 
     def finish(self) -> bool:
         """Wait until all is in the file; a writer that nobody could end is left behind after five seconds.

@@ -187,7 +187,7 @@ class Vendor(ABC):
         return None
 
     def analysis_log(self, path: Path | str) -> Analysis:
-        """Re-read what the monitor wrote: memory, and the detected chip's peaks in fp32 (tf32 where it has one) and fp16.
+        """Re-read what the monitor wrote: memory, and the detected chip's peaks, fp32 (tf32 where it has one) and fp16.
 
         Args:
             path: a `monitor.jsonl` in a run's folder.

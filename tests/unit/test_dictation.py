@@ -48,3 +48,14 @@ def test_a_line_without_end_fills_no_memory(tmp_path: Path, monkeypatch: pytest.
     taken = Dictation(tmp_path / "log")
     os.write(taken.descriptor, b"y" * 1000)
     assert not taken.finish() and (tmp_path / "log").stat().st_size == 1000
+
+
+def test_who_says_very_much_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    slept: list[float] = []
+    monkeypatch.setattr(dictation.time, "sleep", slept.append)
+    taken = Dictation(tmp_path / "log")
+    os.write(taken.descriptor, b"few words\n")
+    for _ in range(160):
+        os.write(taken.descriptor, b"x" * 65535 + b"\n")
+    assert not taken.finish()
+    assert sum(slept) > 0 and (tmp_path / "log").stat().st_size == 10 + 160 * 65536, "nothing is lost"
