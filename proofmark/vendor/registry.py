@@ -14,6 +14,7 @@ from proofmark.rules.scale import Scale
 from proofmark.vendor.adapter import TrainingAdapter, adapted_steps
 from proofmark.vendor.contract import Vendor
 from proofmark.vendor.engine import Compiler, InferModel
+from proofmark.vendor.from_source import FromSource
 from proofmark.vendor.unsupported import expected_reason, load_expected
 from proofmark.wall.isolation import Isolation
 
@@ -194,6 +195,7 @@ def find_vendor(name: str, vendors_dir: Path, device: str | None = None) -> Foun
         UsageError: unknown, ambiguous, broken on import, without such a device, or not what the contract asks for.
     """
     target, dist = target_of(name, vendors_dir)
+    FromSource.imports(target)
     package = imported(target, f"vendor '{name}'")
     distribution = None if dist is None else dist.name
     return FoundVendor(name, package, _checked(package, name, device), vendors_dir, distribution)

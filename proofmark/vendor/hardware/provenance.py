@@ -156,8 +156,8 @@ def foreign_files(directory: Path) -> list[Problem]:
 
 
 def _is_compiled(path: Path) -> bool:
-    """Whether a file is compiled Python as it is kept by itself, and run only while its source is the one that it was
-    made of. One with the source's hash in place of its time (PEP 552) is run whatever the source says."""
+    """Whether a file is compiled Python as it is kept by itself; of a vendor's package it is never run. One with the
+    source's hash in place of its time (PEP 552) counts: it was made to be run whatever the source says."""
     if path.parent.name != "__pycache__" or path.suffix != ".pyc":
         return False
     with path.open("rb") as stream:
