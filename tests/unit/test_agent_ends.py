@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from proofmark.record.events.log import read_events
+from proofmark.record.integrity.manifest import artifacts
 from proofmark.training.node.agent import Watch
 from proofmark.training.ranks.heartbeat import PHASES
 from proofmark.training.spec import TrainingSpec
@@ -60,6 +61,23 @@ def test_a_full_directory_is_seen_whatever_the_heartbeat_is(tmp_path: Path, rank
     watch.end_outputs()
     (event,) = read_events(watch.log.path)
     assert event["event"] == "rank_ended" and event["reason"] == "filled its own directory, and was ended"
+
+
+def test_what_lies_beside_checkpoints_can_be_looked_into(tmp_path: Path, rank: subprocess.Popen[bytes]) -> None:
+    watch = watch_over(tmp_path, rank.pid, b"")
+    (tmp_path / "checkpoints").mkdir()
+    folder = os.open(tmp_path / "checkpoints", os.O_RDONLY)
+    for _ in range(25):
+        os.mkdir("d" * 200, dir_fd=folder)
+        below = os.open("d" * 200, os.O_RDONLY, dir_fd=folder)
+        os.close(folder)
+        folder = below
+    os.close(folder)
+    full = watch._quotas[0].exceeded()
+    assert full and "hid a folder" in full
+    watch.clear()
+    assert not [name for name, _ in artifacts(tmp_path) if "d" * 200 in name]
+    watch.end_outputs()
 
 
 def test_of_ranks_that_torchrun_began_its_own_way_their_word_is_taken(

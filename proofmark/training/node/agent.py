@@ -22,7 +22,7 @@ from proofmark.process.capped_log import CappedLog
 from proofmark.process.dictation import Dictation
 from proofmark.process.environment import let_pass
 from proofmark.process.lifetime import leave, remove_own_temporary_directory
-from proofmark.process.own_directory import remove
+from proofmark.process.own_directory import lay_open, remove
 from proofmark.process.quota import Quota
 from proofmark.process.warm.main import THREADS
 from proofmark.record.events.log import EventLog
@@ -136,8 +136,10 @@ class Watch:
         self.events = {rank: Dictation(self._directory / f"rank{rank}.jsonl") for rank in self._ranks}
         self._own = [spec.own_directory(node, local) for local in range(spec.nproc)]
         most = spec.config["host"]["own_directory"] * (1 << 30)
+        # a shared folder is the user's, and may have earlier sessions' checkpoints
+        self._checkpoints = [] if spec.checkpoints else [spec.checkpoint_directory]
         kept = zip(self._ranks, self._own, strict=True)
-        self._quotas = {rank: Quota([own, temporary_of(own)], most) for rank, own in kept}
+        self._quotas = {rank: Quota([own, temporary_of(own), *self._checkpoints], most) for rank, own in kept}
         self._open = [output.descriptor for output in self.outputs.values()]
         self._closing = threading.Lock()
         self.log = EventLog(self._directory / "agent.jsonl")
@@ -237,9 +239,12 @@ class Watch:
             output.finish()
 
     def clear(self) -> None:
-        """Remove what the ranks have left in their own directories."""
+        """Remove what the ranks have left in their own directories; beside checkpoints they may have left what nobody
+        could look into."""
         for own in self._own:
             remove(own)
+        for folder in self._checkpoints:
+            lay_open(folder)
 
     def _process(self, rank: int) -> int | None:
         """A rank's, which leads its group. Only of one that torchrun has started its own way is it the rank's word."""
