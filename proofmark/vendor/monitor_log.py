@@ -20,6 +20,9 @@ LONGEST, LARGEST = 1 << 20, 1 << 30
 MOST, FURTHEST = 1_000_000, 16_000_000
 """Lines and readings of devices, together, that are held, of eight devices each second for a day, and that are read."""
 
+FEW = 16
+"""Processes of a device, of which a reason for its slowness is as large as eight, that come with a reading."""
+
 Amount = Annotated[float, Field(ge=0, le=1e15)]
 Bytes = Annotated[int, Field(ge=0, lt=1 << 63)]
 Word = Annotated[str, AfterValidator(lambda text: harmless(text[:300]))]
@@ -134,7 +137,12 @@ def _every(path: Path, rubbish: Rubbish) -> Iterator[Sample]:
 
 
 def _size(sample: Sample) -> int:
-    return 1 + len(sample.devices)
+    """Readings that it takes as much memory as: one with very many processes, or reasons, is as large as several."""
+    return 1 + sum(1 + max(0, _beside(device) - FEW) // 8 for device in sample.devices)
+
+
+def _beside(device: DeviceSample) -> int:
+    return sum(len(ids or ()) for ids in (device.processes, device.foreign)) + 8 * len(device.throttled or ())
 
 
 def _lines(path: Path) -> Iterator[bytes]:

@@ -153,6 +153,16 @@ def test_a_long_log_is_thinned_evenly_and_seen_whole(tmp_path: Path, monkeypatch
     assert seen(tmp_path, [first, *lines], (10, 800)).throttled == ()
 
 
+def test_readings_with_very_many_processes_are_held_as_so_many_readings(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(monitor_log, "MOST", 5000)
+    kept, _ = read_samples(written(tmp_path, [sample(t, processes=[257] * 10_000) for t in range(100)]))
+    assert len(kept) < 6
+    kept, _ = read_samples(written(tmp_path, [sample(t, processes=[257] * 8, throttled=["heat"]) for t in range(100)]))
+    assert len(kept) == 100
+
+
 def test_what_a_vendor_says_has_an_end(tmp_path: Path) -> None:
     """Errors and reasons are its own words, and a record has few of them."""
     path = tmp_path / "monitor.jsonl"
