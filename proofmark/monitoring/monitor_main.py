@@ -23,6 +23,7 @@ from proofmark.process.lifetime import end_own_group, leave, remove_own_temporar
 from proofmark.process.wall_clock import now
 from proofmark.vendor.hardware.devices import usable_devices
 from proofmark.vendor.isolation import NOT_ASKED_FOR, VendorPlace
+from proofmark.vendor.monitor_log import LARGEST
 from proofmark.vendor.readings import Monitor
 from proofmark.vendor.registry import find_vendor
 from proofmark.wall.isolation import Isolation
@@ -56,7 +57,8 @@ def _close_in(orders: dict[str, Any], log: int) -> Isolation:
     """Put the wall on, before any of the vendor's code runs. What is wrong with the vendor is found after it."""
     if not orders["wall"]:
         return Isolation.none(NOT_ASKED_FOR)
-    own = Wall(writable=(Path(tempfile.gettempdir()),), kept=(log,))
+    # what is beyond it nobody reads; the log, which the vendor's code can write too, is such a file
+    own = Wall(writable=(Path(tempfile.gettempdir()),), kept=(log,), largest_file=LARGEST)
     try:
         return VendorPlace.of(orders["vendor"], Path(orders["vendors_dir"])).enter(own)
     except (ProofmarkError, ImportError) as error:

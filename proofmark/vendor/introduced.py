@@ -28,6 +28,9 @@ from proofmark.wall.wall import Wall
 
 Note = Callable[[str], None]
 
+LARGEST_FILE = 1 << 30
+"""Bytes that a file of its may have: it says who it is, and leaves nothing."""
+
 
 def main() -> None:
     """Import the vendor that standard input names, ask it, and say what it answered."""
@@ -45,7 +48,7 @@ def main() -> None:
     try:
         place = VendorPlace.of(orders["vendor"], Path(orders["vendors_dir"]))
         if orders["wall"]:
-            own = Wall(writable=(Path(tempfile.gettempdir()),))
+            own = Wall(writable=(Path(tempfile.gettempdir()),), largest_file=LARGEST_FILE)
             send(isolation=place.enter(own).model_dump(mode="json"))
         threading.Thread(target=_watch_parent, daemon=True).start()
         note("its import")
