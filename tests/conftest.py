@@ -49,12 +49,20 @@ def make_disk(tmp_path: Path) -> Iterator[MakeDisk]:
         yield make
 
 
+FREEZE = gc.freeze
+
+
 def pytest_collection_finish() -> None:
-    """Leave what is loaded by now out of all collections, whatever tests ask for: rounds and trainings begin with one,
-    which would walk over all modules of all tests for a third of a second."""
-    gc.collect()
-    gc.freeze()
+    """Nobody else decides what collections of garbage walk over."""
     vars(gc).update(freeze=lambda: None, unfreeze=lambda: None)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def loaded_by_now() -> None:
+    """Leave it out of all collections, whatever tests ask for: rounds and trainings begin with one, which would walk
+    over all that the modules and tests before have left, for a second and more."""
+    gc.collect()
+    FREEZE()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

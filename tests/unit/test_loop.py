@@ -67,7 +67,7 @@ def mean(result: TimedRound) -> Mean:
 def no_thread_is_left() -> Iterator[None]:
     before = threading.active_count()
     yield
-    assert threading.active_count() == before
+    assert threading.active_count() <= before  # of a test before some may still have been ending
 
 
 class TestWhatIsRun:
