@@ -23,7 +23,7 @@ bench: .venv/.bench
 	@echo "open results/latest/report.html"
 
 test: .venv/.test lint
-	$(BIN)/python -m pytest tests -m "not audit and not quiet" -n 3 --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest tests -m "not audit and not quiet" -n 4 --dist loadfile --no-loadscope-reorder
 	$(BIN)/python -m pytest tests/unit -m quiet
 
 docs: .venv/bin/python

@@ -11,7 +11,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from proofmark.errors import ProofmarkError
+from proofmark.errors import ProofmarkError, harmless
 from proofmark.launch.job_file import JobFile, Status, index_in, known_jobs
 from proofmark.launch.reattach import Reattached, reattach, reattached
 from proofmark.process.command_line import USAGE, Parser, command
@@ -75,13 +75,13 @@ def _list(index: Path, every: bool) -> int:
 def _line(job: JobFile, state: Status) -> str:
     begun = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(job.started))
     where = ", ".join(job.hosts) or (f"process {job.agent.pid}" if job.agent else "no host yet")
-    return f"{job.id}  {state:<9}  {begun}  {job.launcher:<6}  {job.name}  {where}"
+    return harmless(f"{job.id}  {state:<9}  {begun}  {job.launcher:<6}  {job.name}  {where}")
 
 
 def _status(job: Reattached) -> int:
     state = job.status()
     print(_line(job.file, state))
-    print(f"{job.file.directory}, led by process {job.file.session.pid}")
+    print(harmless(f"{job.file.directory}, led by process {job.file.session.pid}"))
     return 0 if state in ("running", "succeeded") else 1
 
 

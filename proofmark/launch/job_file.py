@@ -78,7 +78,7 @@ class JobFile(BaseModel):
     launcher: str
     directory: str
     user: int
-    started: float
+    started: Annotated[float, Field(ge=0, lt=253_402_300_800)]
     session: ProcessIdentity
     agent: ProcessIdentity | None = None
     mark: _Mark | None = None

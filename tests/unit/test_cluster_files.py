@@ -34,6 +34,11 @@ def load(folder: Path, text: str) -> Cluster:
     return load_cluster(path)
 
 
+def test_a_path_below_nobodys_home_is_a_line(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="a path begins with a home that is not there"):
+        load(tmp_path, yaml.safe_dump({**GOOD, "hosts": ["one"], "key": "~nobody-of-this-name/id"}))
+
+
 def test_a_full_file(tmp_path: Path) -> None:
     content = {
         "hosts": ["one", {"address": "10.0.0.2", "port": 2222, "user": "you"}, "fe80::1%eth0"],

@@ -35,6 +35,7 @@ from proofmark.inference.outcome.figures import figures
 from proofmark.inference.outcome.verdict import judge
 from proofmark.process.lifetime import MARK, end_marked
 from proofmark.record.compared import Compared, Outcome
+from proofmark.record.integrity.own_key import KEY, OwnKey
 from proofmark.record.parts import Identity, VerdictKind
 from proofmark.record.policy import default_policy
 from suites.inference import suite
@@ -447,12 +448,15 @@ def test_a_race_is_run_at_the_width_that_the_verdict_will_ask_for(
     config = option(tmp_path)
     config.option.gate_width = asked
     config.stash[POLICY] = default_policy().model_copy(update={"gate_width": own})
+    comparing.pytest_configure(config)
     assert comparing._width(config) == width
+    assert asked is None or config.stash[POLICY].gate_width == width, "by which the record is judged"
 
 
 def test_weights_for_the_base_are_copied_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "weights").mkdir()
     (tmp_path / "weights/a.pt").write_text("a")
+    OwnKey(tmp_path)
     revision = Revision.__new__(Revision)
     revision._cache = tmp_path
 
@@ -464,9 +468,10 @@ def test_weights_for_the_base_are_copied_whole_or_not_at_all(tmp_path: Path, mon
         patched.setattr("fixtures.gate.baseline.shutil.copytree", interrupted)
         with pytest.raises(KeyboardInterrupt):
             revision._base_cache()
-    assert [path.name for path in tmp_path.iterdir()] == ["weights"]
+    assert {path.name for path in tmp_path.iterdir()} == {"weights", KEY}
     assert (revision._base_cache() / "weights/a.pt").read_text() == "a"
-    assert {path.name for path in tmp_path.iterdir()} == {"weights", "base"}
+    assert {path.name for path in tmp_path.iterdir()} == {"weights", "base", KEY}
+    assert (tmp_path / "base" / KEY).read_bytes() == (tmp_path / KEY).read_bytes(), "else they would be trained again"
 
 
 def test_a_side_that_cannot_be_started_is_told_of(tmp_path: Path) -> None:

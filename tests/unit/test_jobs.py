@@ -152,6 +152,7 @@ def test_ids_that_are_nobodys_or_anothers(job: JobFile, capsys: pytest.CaptureFi
         (lambda content: "{", "not a job's file"),
         (lambda content: json.dumps(content | {"mark": "x"}), "mark"),
         (lambda content: json.dumps(content | {"user": 12345}), "it is the file of another job"),
+        (lambda content: json.dumps(content | {"started": 1e300}), "started"),
         (lambda content: json.dumps({}), "not a job's file: id: Field required"),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -18,6 +19,7 @@ from fixtures.suites import SUITES
 from proofmark.inference.outcome.record import RunRecord
 from proofmark.inference.outcome.verdict import judge
 from proofmark.record.integrity.chain import ChainedLog
+from proofmark.record.integrity.manifest import write_manifest
 from proofmark.record.parts import Verdict, VerdictKind
 from proofmark.record.policy import default_policy
 from proofmark.suite import find_suites
@@ -120,6 +122,21 @@ class TestAltered:
         assert (
             "events.jsonl: it was changed since the record was made: events.jsonl has 2 events, 1 were written" in told
         )
+
+    def test_a_pipe_in_place_of_a_record_is_told_and_not_waited_for(self, tmp_path: Path) -> None:
+        one, here = made(tmp_path, "one")
+        (here / "record.json").unlink()
+        os.mkfifo(here / "record.json")
+        (told,) = altered([(one, here)], tmp_path)
+        assert str(here / "record.json") in told
+
+    def test_a_folder_whose_name_is_no_text_is_told_all_the_same(self, tmp_path: Path) -> None:
+        laid = tmp_path / "inference" / os.fsdecode(b"\xff")
+        laid.mkdir(parents=True)
+        (laid / "record.json").touch()
+        (told,) = altered([], tmp_path)
+        assert told.encode() and "somebody else laid it there" in told
+        write_manifest(tmp_path, [told])
 
     @pytest.mark.parametrize("place", ["inference/two", "training/one/1x1"])
     def test_a_record_that_was_laid_there(self, tmp_path: Path, place: str) -> None:

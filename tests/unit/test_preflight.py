@@ -68,6 +68,13 @@ def test_chips_that_differ() -> None:
     assert both[1].problems == ["its chip is Y, on first it is X"]
 
 
+def test_a_first_host_that_could_not_be_described_is_no_traceback() -> None:
+    both = reports(chip={"name": "Y"})
+    both[0].problems.append("its clock is behind")
+    compare(both)
+    assert not both[1].problems and "its clock is behind" in table(both)
+
+
 class Answers:
     """A host that says what a test wants."""
 
@@ -156,6 +163,7 @@ def test_a_fingerprint_is_of_names_and_sizes(tmp_path: Path) -> None:
     from proofmark.launch.far_end.facts import fingerprint
 
     (tmp_path / "one").write_text("12")
+    (tmp_path / "link").symlink_to("nowhere")
     first = fingerprint(tmp_path)
     (tmp_path / "one").write_text("21")
     assert fingerprint(tmp_path) == first

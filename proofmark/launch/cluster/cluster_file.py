@@ -8,6 +8,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from proofmark.errors import ConfigurationError, Problem
 from proofmark.rules.foreign import load_no_python
 
 Port = Annotated[int, Field(ge=1, le=65535)]
@@ -151,5 +152,10 @@ def load_cluster(path: Path) -> Cluster:
     """
     cluster = load_no_python(path, Cluster, "a cluster file of cluster_conf.py")
     files = {"key": cluster.key, "known_hosts": cluster.known_hosts}
-    found = {name: str(path.parent.absolute() / Path(file).expanduser()) for name, file in files.items() if file}
+    try:
+        found = {name: str(path.parent.absolute() / Path(file).expanduser()) for name, file in files.items() if file}
+    except RuntimeError as error:  # ~name of nobody
+        raise ConfigurationError(
+            [Problem(str(path), "", f"a path begins with a home that is not there: {error}")]
+        ) from None
     return cluster.model_copy(update=found)

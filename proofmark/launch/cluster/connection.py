@@ -10,7 +10,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from proofmark.errors import ProofmarkError
+from proofmark.errors import ProofmarkError, harmless
 from proofmark.launch.cluster.node_logs import NodeLogs, printable
 from proofmark.launch.far_end.protocol import GREETING, PIECE
 
@@ -229,7 +229,7 @@ class Connection:
         """What the process that led to the far end complained of, in one line."""
         lines = [line.strip() for line in self._errors.decode("utf-8", "replace").splitlines()]
         kept = [line for line in lines if line.strip("@ ") and not line.startswith("debug")]
-        return "; ".join(dict.fromkeys(kept))[-600:]
+        return harmless("; ".join(dict.fromkeys(kept))[-600:])
 
 
 def _checked(answer: dict[str, Any]) -> dict[str, Any]:

@@ -104,7 +104,7 @@ def compare(reports: Sequence[HostReport]) -> None:
                 other.problems.append(f"{package} is {version}, on {first.name} it is {expected}")
         if None not in (facts["data"], first.facts["data"]) and facts["data"] != first.facts["data"]:
             other.problems.append(f"the files of the data directory are not those of {first.name}")
-        if "chip" in facts and facts["chip"] != first.facts["chip"]:
+        if "chip" in facts and "chip" in first.facts and facts["chip"] != first.facts["chip"]:
             chips = [each["chip"]["name"] for each in (facts, first.facts)]
             other.problems.append(f"its chip is {chips[0]}, on {first.name} it is {chips[1]}")
 

@@ -43,6 +43,14 @@ def facts_of(
     }
 
 
+def _size(path: str) -> int:
+    """Bytes of what is there; -1 of a link that leads nowhere."""
+    try:
+        return os.path.getsize(path)
+    except OSError:
+        return -1
+
+
 def fingerprint(folder: Path) -> str | None:
     """Names and sizes of a directory's first files, in order, as one SHA-256; None if there is no such directory."""
     if not folder.is_dir():
@@ -52,7 +60,7 @@ def fingerprint(folder: Path) -> str | None:
         names.sort()
         for name in sorted(files):
             path = os.path.join(directory, name)
-            digest.update(f"{os.path.relpath(path, folder)}\0{os.path.getsize(path)}\0".encode("utf-8", "replace"))
+            digest.update(f"{os.path.relpath(path, folder)}\0{_size(path)}\0".encode("utf-8", "replace"))
             count += 1
             if count == MOST_FILES:
                 return digest.hexdigest()

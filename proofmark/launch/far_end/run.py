@@ -131,17 +131,26 @@ class Run:
             self._remove_temporary()
             code = child.wait()
             self._send_new(sent, unread)
-            free = shutil.disk_usage(self._folder.parent).free
+            free = _free(self._folder.parent)
             self._send("ended", code=code, sizes=sent, unread=unread, free_bytes=free)
 
     def _written(self) -> list[str]:
-        """Files of the node's folder that go home while it runs."""
+        """Files of the node's folder that go home while it runs; no link."""
         with os.scandir(self._logs) as entries:
-            return sorted(each.name for each in entries if goes_home(each.name, self._leaves) and each.is_file())
+            return sorted(
+                each.name
+                for each in entries
+                if goes_home(each.name, self._leaves) and each.is_file(follow_symlinks=False)
+            )
 
     def _send_new(self, sent: dict[str, int], unread: dict[str, str]) -> None:
-        """What was added to the logs since."""
-        for name in self._written():
+        """What was added to the logs since. A disk that can't be read is no near end that is gone."""
+        try:
+            written = self._written()
+        except OSError as error:
+            unread[self._logs.name] = error.strerror or str(error)
+            return
+        for name in written:
             while name not in unread:
                 try:
                     with (self._logs / name).open("rb") as stream:
@@ -154,3 +163,11 @@ class Run:
                     break
                 self._send("file", piece, name=name, offset=sent.get(name, 0))  # an empty one comes home too
                 sent[name] = sent.get(name, 0) + len(piece)
+
+
+def _free(folder: Path) -> int:
+    """Bytes of its disk; 0 where nobody knows."""
+    try:
+        return shutil.disk_usage(folder).free
+    except OSError:
+        return 0

@@ -25,8 +25,8 @@ END = signal.SIGHUP
 """What ends `salloc`, in the queue as well as after. A SIGTERM after the grant has it give the allocation back in its
 signal handler, while its other thread may reap `cat`: then `salloc` waits for `cat` forever, on a whole core."""
 
-POLL = 2.0
-"""Seconds between two looks at the queue."""
+POLL, TRIES = 2.0, 5
+"""Seconds between two looks at the queue, and how often it is asked which nodes a job has got."""
 
 _GRANTED = re.compile(r"Granted job allocation (\d+)")
 _PENDING = re.compile(r"Pending job allocation (\d+)")
@@ -82,8 +82,12 @@ class Slurm:
                     shown = state
             await asyncio.sleep(POLL if self._job else 0.05)
         self._job = granted[1]
-        names = await _output("squeue", "-h", "-j", self._job, "-o", "%N")
-        nodes = (await _output("scontrol", "show", "hostnames", names)).split()
+        for _ in range(TRIES):  # after hours in the queue a controller that is slow once is no reason
+            names = await _output("squeue", "-h", "-j", self._job, "-o", "%N")
+            nodes = (await _output("scontrol", "show", "hostnames", names)).split() if names else []
+            if len(nodes) == count:
+                break
+            await asyncio.sleep(POLL)
         if len(nodes) != count:
             raise HostError(f"Slurm gives {len(nodes)} nodes where {count} are wanted: {names}")
         tell(f"Slurm job {self._job} runs on {', '.join(nodes)}")
