@@ -80,7 +80,10 @@ def forget_moments(folder: Path, records: Sequence[CaseRecord], before: Collecti
         for path in sorted(folder.glob(f"*-{kind}.json")) if begun else ():
             if path.name in before:
                 continue
-            content = json.loads(path.read_text(encoding="utf-8"))
+            try:
+                content = json.loads(path.read_text(encoding="utf-8"))
+            except ValueError:  # half of another session's
+                continue
             labels = {label["name"]: label["value"] for label in content.get("labels", ())}
             moment = begun.get((labels.get("feature", ""), labels.get("story", "")))
             if kind == "container":

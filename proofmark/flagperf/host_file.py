@@ -59,7 +59,10 @@ class HostFile(BaseModel):
     @classmethod
     def _keys_are_legal(cls, cases: dict[str, str]) -> dict[str, str]:
         wrong = [problem for key in cases if (problem := _wrong_with(key))]
-        named = [(terms[0], *terms[2:5]) for terms in (key.split(":") for key in cases)]
+        named = [
+            (terms[0], *(str(int(term)) if term.isdecimal() else term for term in terms[2:5]))
+            for terms in (key.split(":") for key in cases)
+        ]
         twice = sorted({":".join(name) for name in named if named.count(name) > 1})
         if twice:
             wrong.append(f"named more than once: {', '.join(twice)}")

@@ -21,6 +21,9 @@ def strange(root: Path) -> Iterator[Path]:
     """Whatever lies below a folder and is neither a file nor a directory; nothing is opened or followed."""
     for folder, names, files in os.walk(root):
         for path in (Path(folder, name) for name in (*names, *files)):
-            mode = path.lstat().st_mode
+            try:
+                mode = path.lstat().st_mode
+            except FileNotFoundError:  # whoever made it has taken it away
+                continue
             if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
                 yield path

@@ -32,7 +32,7 @@ from reports.site import pages, ranking
 from reports.site.discover import Session, discover
 from reports.site.export import Table, export, parquet_there
 from reports.site.files import as_json, script, sweep, write, write_script
-from reports.site.index import Index, Read
+from reports.site.index import Index, Read, key_of
 from reports.site.league import league, summary
 from reports.site.reading import Look, Reader, held
 
@@ -104,9 +104,9 @@ def _brought_up_to_date(
     index: Index, site: Path, found: Sequence[Session], reading: Callable[[Sequence[Session]], Iterator[list[Read]]]
 ) -> Built:
     known = index.states()
-    changed = [each for each in found if any(known.get(str(path)) != each.state for path in each.records)]
-    anew = {str(path) for each in changed for path in each.records}
-    gone = known.keys() - {str(path) for each in found for path in each.records}
+    changed = [each for each in found if any(known.get(key_of(path)) != each.state for path in each.records)]
+    anew = {key_of(path) for each in changed for path in each.records}
+    gone = known.keys() - {key_of(path) for each in found for path in each.records}
     touched = index.names_of(gone | anew)
     index.forget(gone)
     for read in itertools.chain.from_iterable(reading(changed)):

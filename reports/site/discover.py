@@ -48,6 +48,8 @@ def discover(directories: Sequence[Path]) -> Iterator[Session]:
 
 
 def _refuse(error: OSError) -> None:
+    if isinstance(error, FileNotFoundError):  # a session that runs has taken it away
+        return
     raise UsageError(harmless(f"{error.filename}: {error.strerror}"))
 
 
@@ -57,7 +59,10 @@ def _session(folder: str) -> Session:
         names.sort()
         for name in sorted(files):
             path = os.path.join(where, name)
-            known = os.lstat(path)  # the time of change, unlike that of modification, can't be set
+            try:
+                known = os.lstat(path)  # the time of change, unlike that of modification, can't be set
+            except FileNotFoundError:
+                continue
             line = f"{os.path.relpath(path, folder)}\0{known.st_size}\0{known.st_ctime_ns}\n"
             digest.update(os.fsencode(line))
             if name == RECORD:

@@ -8,6 +8,7 @@ What DuckDB is better at, aggregates over columns, nobody asks of the index; the
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass
@@ -37,6 +38,11 @@ class Read:
     entry: Entry | None = None
     figures: str = "{}"
     problem: str | None = None
+
+
+def key_of(path: Path) -> str:
+    """A path as the index has it: as text, whatever its bytes are."""
+    return os.fsencode(path).decode("utf-8", "backslashreplace")
 
 
 class Index:

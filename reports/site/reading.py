@@ -23,7 +23,7 @@ from reports.content.view import View
 from reports.site.discover import Session
 from reports.site.entry import entry_of, values_of
 from reports.site.files import as_json
-from reports.site.index import Read
+from reports.site.index import Read, key_of
 from reports.site.pages import write_run
 
 
@@ -82,7 +82,7 @@ class Reader:
             seen = self.look(session.folder, self.suites)
         except MADE_UP as error:
             told = harmless(f"{session.folder}: cannot be verified: {reason(error)}")
-            return [Read(str(path), session.state, problem=told) for path in session.records]
+            return [Read(key_of(path), session.state, problem=told) for path in session.records]
         return list(self._each(session, seen))
 
     def _each(self, session: Session, seen: Seen) -> Iterator[Read]:
@@ -90,9 +90,9 @@ class Reader:
             try:
                 yield self._one(path, session, seen)
             except ProofmarkError as error:
-                yield Read(str(path), session.state, problem=harmless(str(error)))
+                yield Read(key_of(path), session.state, problem=harmless(str(error)))
             except MADE_UP as error:
-                yield Read(str(path), session.state, problem=harmless(f"{path}: cannot be shown: {reason(error)}"))
+                yield Read(key_of(path), session.state, problem=harmless(f"{path}: cannot be shown: {reason(error)}"))
 
     def _one(self, path: Path, session: Session, seen: Seen) -> Read:
         content = _content(path)
@@ -102,7 +102,7 @@ class Reader:
         unheld = [seen.unheld[name]] if name in seen.unheld else []
         entry = entry_of(content, view, seen.findings, [*unheld, *self._by_the_policy(record)])
         write_run(self.runs, entry, view, self.suites, self.assets)
-        return Read(str(path), session.state, entry, as_json(values_of(view)))
+        return Read(key_of(path), session.state, entry, as_json(values_of(view)))
 
     def _by_the_policy(self, record: CaseRecord) -> Iterator[str]:
         """What keeps a run from being ranked that passed, by a policy of its own maybe."""

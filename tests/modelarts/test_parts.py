@@ -27,6 +27,7 @@ from proofmark.launch.launchers.modelarts.boot import channels, packed_code
 from proofmark.launch.launchers.modelarts.cloud_file import Cloud
 from proofmark.launch.launchers.modelarts.credentials import Credentials, find_credentials
 from proofmark.launch.launchers.modelarts.in_job import VARIABLES
+from proofmark.launch.launchers.modelarts.jobs import ModelArts
 from proofmark.launch.launchers.modelarts.obs import Obs, _moment
 from proofmark.launch.rank_result import RankResult, rank_results
 from proofmark.launch.service.contract import ServiceError
@@ -140,6 +141,21 @@ def test_a_job_as_the_service_shows_it() -> None:
     for content in (b"", b"{", b'{"metadata": {"id": "../x"}}', b"[]"):
         with pytest.raises(ServiceError, match="a job: its answer is none"):
             wire.read(content, wire.Job, "a job")
+
+
+@pytest.mark.parametrize("answer", [b"<html>", b'{"metadata": {"id": "../x"}}', TypeError("of their client's")])
+def test_one_answer_that_cannot_be_read_ends_no_training(monkeypatch: pytest.MonkeyPatch, answer: object) -> None:
+    def asked(*_: object, **given: object) -> tuple[int, bytes]:
+        if isinstance(answer, Exception):
+            raise answer
+        assert isinstance(answer, bytes)
+        return 200, answer
+
+    service = ModelArts.__new__(ModelArts)
+    monkeypatch.setattr(service, "_asked", asked)
+    with pytest.raises(ServiceError, match="looking at job j: its answer is none") as caught:
+        service.look("j")
+    assert caught.value.transient
 
 
 def test_without_the_clients_one_line_says_how_to_get_them() -> None:

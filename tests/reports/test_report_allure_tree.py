@@ -93,6 +93,7 @@ def test_where_speed_is_withheld_no_moment_tells_it(tmp_path: Path) -> None:
         laid(tmp_path, f"{n}-container.json", {"children": [str(n)], "befores": [{**moments, "steps": [moments]}]})
         for n in (1, 2)
     ]
+    (tmp_path / "3-result.json").write_text('{"uuid": "half of another ses')
     forget_moments(tmp_path, [passed, failed], before={before.name})
     told = [path.read_text() for path in (before, tests[0], fixtures[0], tests[1], fixtures[1])]
     assert all("5000" in each and "9000" in each for each in told[:3])

@@ -9,7 +9,7 @@ import json
 import os
 import shutil
 import sqlite3
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -166,6 +166,28 @@ def test_a_build_reads_again_only_what_is_new_and_writes_only_what_it_touches(fe
     shutil.rmtree(other.parents[2])
     assert made(few, site).runs == 5 and "inference/other" not in leagues(site)
     assert len(list((site / "runs").glob("*.html"))) == 5 and len(list((site / "data").iterdir())) == 2
+
+
+def test_a_folder_whose_name_is_no_text_is_no_end_of_the_build(few: Path, tmp_path: Path) -> None:
+    runs = made(few, tmp_path / "before").runs
+    put(few / os.fsdecode(b"\xff"), seed())
+    built = made(few, tmp_path / "site")
+    assert built.runs + len(built.problems) == runs + 1 or built.runs == runs
+    assert made(few, tmp_path / "site").read == 0
+
+
+def test_what_a_session_takes_away_meanwhile_is_no_end_of_the_build(
+    few: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    there = os.walk
+
+    def walk(top: Any, **given: Any) -> Iterator[tuple[str, list[str], list[str]]]:
+        for folder, names, files in there(top, **given):
+            yield folder, names, [*files, ".draft"]
+
+    runs = made(few, tmp_path / "before").runs
+    monkeypatch.setattr(os, "walk", walk)
+    assert made(few, tmp_path / "site").runs == runs
 
 
 def test_what_lies_beside_a_record_is_looked_at_again_when_it_changes(few: Path, tmp_path: Path) -> None:

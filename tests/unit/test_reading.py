@@ -371,6 +371,7 @@ CASES:
             ("CASES: {'a:pytorch:A100:0:8:1': x}", "numbers of at least 1"),
             ("CASES: {'a:pytorch:A100:1:8:x': x}", "numbers of at least 1"),
             ("CASES: {'a:pytorch:A100:1:8:1': x, 'a:pytorch_2:A100:1:8:3': y}", "a:A100:1:8"),
+            ("CASES: {'a:pytorch:A100:1:8:1': x, 'a:pytorch:A100:01:8:3': y}", "a:A100:1:8"),
             ("FLAGPERF_LOG_LEVEL: LOUD", "FLAGPERF_LOG_LEVEL"),
         ],
     )

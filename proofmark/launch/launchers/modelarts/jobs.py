@@ -118,16 +118,8 @@ class ModelArts(Service):
 
     def create(self, name: str, nodes: int, places: Places) -> str:
         """Have a job run. An answer that can't be read is one that was lost: the job may be there."""
-        what = f"creating job {name}"
         body = self._body(name, nodes, places)
-        try:
-            content = self._asked(what, "create_training_job", "CreateTrainingJob", body=body)[1]
-        except (TypeError, ValueError) as error:  # their client reads an answer before it hands it out
-            raise ServiceError(f"{what}: its answer is none: {type(error).__name__}", transient=True) from None
-        try:
-            return wire.read(content, wire.Job, what).metadata.id
-        except ServiceError as error:
-            raise ServiceError(str(error), transient=True) from None
+        return self._job(f"creating job {name}", "create_training_job", "CreateTrainingJob", body=body).metadata.id
 
     def find(self, name: str) -> str | None:
         """By its exact name: the service's search would take a part of it."""
@@ -138,9 +130,8 @@ class ModelArts(Service):
 
     def look(self, identifier: str) -> View:
         """Its phase, tasks and times."""
-        what = f"looking at job {identifier}"
-        answer = self._asked(what, "show_training_job_details", "ShowTrainingJobDetails", training_job_id=identifier)
-        return wire.read(answer[1], wire.Job, what).view()
+        what, method = f"looking at job {identifier}", "show_training_job_details"
+        return self._job(what, method, "ShowTrainingJobDetails", training_job_id=identifier).view()
 
     def log(self, at: AtService, task: Task, since: int) -> LogPart:
         """From the bucket, from the position on; before it is there, from the service's preview, which has its end.
@@ -231,6 +222,17 @@ class ModelArts(Service):
         call: Callable[[Any], Any] = getattr(self._client, method)
         answer = asked(what, self._who, lambda: call(request))
         return answer.status_code, answer.raw_content
+
+    def _job(self, what: str, method: str, kind: str, **fields: Any) -> wire.Job:
+        """What is said of a job. An answer that can't be read is one that was lost: the next may be whole."""
+        try:
+            content = self._asked(what, method, kind, **fields)[1]
+        except (TypeError, ValueError) as error:  # their client reads an answer before it hands it out
+            raise ServiceError(f"{what}: its answer is none: {type(error).__name__}", transient=True) from None
+        try:
+            return wire.read(content, wire.Job, what)
+        except ServiceError as error:
+            raise ServiceError(str(error), transient=True) from None
 
     def _body(self, name: str, nodes: int, places: Places) -> dict[str, Any]:
         cloud, home = self._cloud, f"{self._cloud.out_url}{name}/"
