@@ -8,7 +8,7 @@ import math
 import os
 import stat
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from pydantic import ValidationError
 
@@ -32,24 +32,32 @@ def read_json(path: Path) -> Any:
     return parse_json(text) if "\\u" in text else _parsed(text)  # else no escape has brought a lone surrogate
 
 
+def open_plain(path: Path) -> BinaryIO:
+    """A plain file to read. A pipe, which may have no writer, and a device, which may not end, are not read.
+
+    Raises:
+        OSError: it cannot be read.
+        ValueError: it is no plain file.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    mode = os.fstat(descriptor).st_mode
+    if stat.S_ISREG(mode):
+        return os.fdopen(descriptor, "rb")
+    os.close(descriptor)
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    raise ValueError("it is no plain file, such as a pipe, and not read")
+
+
 def read_file(path: Path) -> bytes:
-    """The bytes of a plain file. A pipe, which may have no writer, and a device, which may not end, are not read.
+    """The bytes of a plain file.
 
     Raises:
         OSError: it cannot be read.
         ValueError: it is too large, or no plain file.
     """
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    try:
-        mode = os.fstat(descriptor).st_mode
-        if stat.S_ISDIR(mode):
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
-        if not stat.S_ISREG(mode):
-            raise ValueError("it is no plain file, such as a pipe, and not read")
-        with os.fdopen(descriptor, "rb", closefd=False) as stream:
-            content = stream.read(LARGEST + 1)
-    finally:
-        os.close(descriptor)
+    with open_plain(path) as stream:
+        content = stream.read(LARGEST + 1)
     if len(content) > LARGEST:
         raise ValueError(f"it is larger than {LARGEST >> 20} MiB")
     return content

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import errno
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from proofmark.record.events.log import Event, read_events
+from proofmark.record.events.log import CORRUPT, Event, read_events
 from proofmark.record.integrity.chain import LINK, ChainedLog, changes, digest_of
 from proofmark.record.parts import FIRST, Seal
 
@@ -34,6 +35,15 @@ def test_as_it_was_written(log: ChainedLog) -> None:
     assert log.seal == Seal(events=4, head=digest_of(events[3]))
     assert changes(log.path, log.seal) == []
     assert changes(log.path.with_name("none"), Seal()) == ["none is gone"]
+
+
+@pytest.mark.parametrize("lay", [os.mkfifo, lambda path: path.symlink_to("/dev/zero")], ids=["pipe", "device"])
+def test_what_is_no_file_in_its_place_is_told_and_not_waited_for(log: ChainedLog, lay: Callable[[Path], None]) -> None:
+    log.path.unlink()
+    lay(log.path)
+    told = "events.jsonl: it is no plain file, such as a pipe, and not read"
+    assert changes(log.path, log.seal) == [told]
+    assert list(read_events(log.path)) == [{"event": CORRUPT, "what": told}]
 
 
 def test_it_goes_on_after_a_seal(log: ChainedLog) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
-from proofmark.plain_json import plain_text
+from proofmark.plain_json import open_plain, plain_text
 from proofmark.process.wall_clock import now
 from proofmark.record.events.types import Event, EventReader
 
@@ -86,8 +86,11 @@ def read_events(path: Path, reader: EventReader = _ANY) -> Iterator[Event]:
     that names its file, its line and what is wrong with it, so that a damaged log can't pass for a whole one.
     """
     try:
-        stream = path.open("rb")
+        stream = open_plain(path)
     except FileNotFoundError:
+        return
+    except ValueError as error:
+        yield {"event": CORRUPT, "what": f"{path.name}: {error}"}
         return
     with stream:
         for number, line in enumerate(lines(stream), 1):

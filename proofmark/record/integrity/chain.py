@@ -15,6 +15,7 @@ from typing import Any
 
 from pydantic_core import from_json
 
+from proofmark.plain_json import open_plain
 from proofmark.record.events.log import NAMED, Event, EventLog, lines, stamped
 from proofmark.record.parts import FIRST, Seal
 
@@ -82,9 +83,11 @@ def changes(path: Path, seal: Seal) -> list[str]:
     """
     wrong, head, number = list[str](), FIRST, 0
     try:
-        stream = path.open("rb")
+        stream = open_plain(path)
     except FileNotFoundError:
         return [f"{path.name} is gone"]
+    except ValueError as error:
+        return [f"{path.name}: {error}"]
     with stream:
         for number, line in enumerate(lines(stream), 1):
             event = _event(line)
