@@ -585,3 +585,14 @@ def test_each_option_of_the_house_is_both_sides_or_the_sessions_alone() -> None:
     assert {option.name.removeprefix("--") for option in options} == session | {
         name.removeprefix("--") for name in PASSED_ON
     }
+
+
+def test_what_will_not_be_compared_leaves_its_share_to_the_others() -> None:
+    shares: list[float] = []
+    base: Any = SimpleNamespace(told="", compare=lambda subject, policy, seconds: shares.append(seconds))
+    gate = comparing.Gate(base, 0.02, 600.0)
+    gate.share_among(dict.fromkeys(("one", "two", "three"), 2))
+    for run in ("one", "two"):
+        gate.leave_out(run)
+    gate.compare(SimpleNamespace(run="three"))  # type: ignore[arg-type]
+    assert shares == [600.0]

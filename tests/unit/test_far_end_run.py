@@ -1,0 +1,43 @@
+"""A job's part on a host: its end goes home, whatever its disk does."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from proofmark.launch.far_end.run import Run
+
+
+@pytest.fixture
+def sent() -> list[tuple[str, dict[str, Any]]]:
+    return []
+
+
+def run_to_its_end(folder: Path, sent: list[tuple[str, dict[str, Any]]], code: str) -> dict[str, Any]:
+    """What is said at the end of a job that runs `code` in its node's folder."""
+    run = Run(folder / "noderank0", ["rank*.log"], lambda kind, body=None, **fields: sent.append((kind, fields)))
+    (folder / "code").mkdir()
+    run.start([sys.executable, "-c", code], {}, folder / "code", "{}", "mark", folder)
+    deadline = time.monotonic() + 30
+    while not any(kind == "ended" for kind, _ in sent):
+        assert time.monotonic() < deadline, sent
+        time.sleep(0.05)
+    return next(fields for kind, fields in sent if kind == "ended")
+
+
+def test_a_log_that_is_a_link_is_left_where_it_is(tmp_path: Path, sent: list[tuple[str, dict[str, Any]]]) -> None:
+    code = f"import os; os.chdir({str(tmp_path / 'noderank0')!r}); os.symlink('rank0.log', 'rank0.log'); print(1)"
+    assert run_to_its_end(tmp_path, sent, code)["code"] == 0
+    assert not any(fields.get("name") == "rank0.log" for _, fields in sent)
+
+
+def test_a_folder_that_cannot_be_read_is_told_with_the_end(
+    tmp_path: Path, sent: list[tuple[str, dict[str, Any]]]
+) -> None:
+    code = f"import shutil; shutil.rmtree({str(tmp_path / 'noderank0')!r})"
+    ended = run_to_its_end(tmp_path, sent, code)
+    assert ended["code"] == 0 and ended["unread"] == {"noderank0": "No such file or directory"}
