@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -38,3 +39,15 @@ def fill(disk: Path) -> None:
                 pass
         except OSError:
             pass
+
+
+def nest(top: Path, name: str, depth: int) -> None:
+    """Folders within each other, maybe deeper than a path may be long, with a file in each."""
+    folder = os.open(top, os.O_RDONLY)
+    for _ in range(depth):
+        os.mkdir(name, dir_fd=folder)
+        below = os.open(name, os.O_RDONLY, dir_fd=folder)
+        os.close(os.open("file", os.O_CREAT | os.O_WRONLY, dir_fd=below))
+        os.close(folder)
+        folder = below
+    os.close(folder)

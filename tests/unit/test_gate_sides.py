@@ -435,6 +435,13 @@ def test_a_folder_with_two_records_of_a_run_is_refused(tmp_path: Path) -> None:
         RecordedBaseline(tmp_path / "old", "old", config)
 
 
+def test_a_width_without_a_comparison_is_refused(tmp_path: Path) -> None:
+    config = option(tmp_path)
+    config.option.compare, config.option.gate_width = None, 0.03
+    with pytest.raises(pytest.UsageError, match="--gate-width needs --compare"):
+        comparing.pytest_configure(config)
+
+
 def test_a_revision_is_not_compared_with_by_several_workers(tmp_path: Path) -> None:
     with pytest.raises(pytest.UsageError, match="--compare with a revision .* leave -n out"):
         comparing.pytest_configure(option(tmp_path / "HEAD", dist="load"))

@@ -13,6 +13,7 @@ import pytest
 from proofmark.process import quota
 from proofmark.process.own_directory import lay_open, remove
 from proofmark.process.quota import LEAST, Quota, held
+from tests.disks import nest
 
 
 def test_what_is_held_is_what_the_disk_has_of_it(tmp_path: Path) -> None:
@@ -30,13 +31,7 @@ def test_a_hole_counts_for_whoever_reads_it_later(tmp_path: Path) -> None:
 
 
 def test_what_lies_deeper_than_a_path_may_be_long_has_any_size(tmp_path: Path) -> None:
-    folder = os.open(tmp_path, os.O_RDONLY)
-    for _ in range(25):
-        os.mkdir("d" * 200, dir_fd=folder)
-        below = os.open("d" * 200, os.O_RDONLY, dir_fd=folder)
-        os.close(folder)
-        folder = below
-    os.close(folder)
+    nest(tmp_path, "d" * 200, 25)
     assert held([tmp_path], 1e12) == math.inf
     remove(tmp_path / ("d" * 200))
 
@@ -120,12 +115,12 @@ def test_folders_within_folders_deeper_than_paths_or_calls(
     own.mkdir()
     (own / "flat").mkdir()
     (own / "flat" / "file").touch()
-    _nest(own, name, 1050)
+    nest(own, name, 1050)
     lay_open(own)
     kept = [Path(folder, file) for folder, _, files in os.walk(own) for file in files]
     assert own / "flat" / "file" in kept and 10 <= len(kept) <= 40
     assert max(len(str(path)) for path in kept) < 3000
-    _nest(own / "flat", name, 1050)
+    nest(own / "flat", name, 1050)
     (own / "link").symlink_to(tmp_path)
     (tmp_path / "beside").touch()
     remove(own)
@@ -145,12 +140,12 @@ def test_a_link_in_place_of_a_directory_is_not_followed(tmp_path: Path, monkeypa
     assert (tmp_path / "others" / "file").exists()
 
 
-def _nest(top: Path, name: str, depth: int) -> None:
-    folder = os.open(top, os.O_RDONLY)
-    for _ in range(depth):
-        os.mkdir(name, dir_fd=folder)
-        below = os.open(name, os.O_RDONLY, dir_fd=folder)
-        os.close(os.open("file", os.O_CREAT | os.O_WRONLY, dir_fd=below))
-        os.close(folder)
-        folder = below
-    os.close(folder)
+@pytest.mark.parametrize("left, ended", [(1 << 30, False), (50 << 20, True), (200 << 20, False)])
+def test_who_fills_a_disk_smaller_than_allowed_is_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, left: int, ended: bool
+) -> None:
+    (tmp_path / "large").touch()
+    os.truncate(tmp_path / "large", 100 << 20)
+    monkeypatch.setattr(quota, "_free", lambda directory: float(left))
+    full = Quota([tmp_path], 1 << 40).exceeded()
+    assert full == ("filled the disk: it holds 0.0977 GiB there, and 50 MiB are left" if ended else None)

@@ -138,8 +138,9 @@ class Watch:
         most = spec.config["host"]["own_directory"] * (1 << 30)
         # a shared folder is the user's, and may have earlier sessions' checkpoints
         self._checkpoints = [] if spec.checkpoints else [spec.checkpoint_directory]
-        kept = zip(self._ranks, self._own, strict=True)
-        self._quotas = {rank: Quota([own, temporary_of(own), *self._checkpoints], most) for rank, own in kept}
+        kept = {rank: [own, temporary_of(own)] for rank, own in zip(self._ranks, self._own, strict=True)}
+        kept[self._ranks.start] += self._checkpoints
+        self._quotas = {rank: Quota(directories, most) for rank, directories in kept.items()}
         self._open = [output.descriptor for output in self.outputs.values()]
         self._closing = threading.Lock()
         self.log = EventLog(self._directory / "agent.jsonl")
