@@ -22,8 +22,8 @@ from safetensors.torch import save_file
 
 from proofmark.errors import StepError
 from proofmark.inference.engine import protocol
-from proofmark.inference.engine.engine_process import EngineFailed, EngineProcess, _processor_times
-from proofmark.inference.engine.remote_engine import Placed, RemoteEngine
+from proofmark.inference.engine.engine_process import EngineFailed, EngineProcess, _members, _processor_times
+from proofmark.inference.engine.remote_engine import UNSEEN, Placed, RemoteEngine
 from proofmark.measuring.window import run_window
 from proofmark.process.shared_memory import slots
 from proofmark.process.shared_memory.layout import BYTES, DTYPES, read_layout, written
@@ -217,6 +217,37 @@ def end_a_child_of(pid: int) -> None:
         time.sleep(0.01)
 
 
+WATCHES = """
+import ctypes, sys, threading
+sys.setswitchinterval(1e-4)
+class InferModel:
+    def __init__(self, config, onnx_path, model):
+        self.ends, self.halves = None, 0
+        threading.Thread(target=self.watch, daemon=True).start()
+    def watch(self):
+        while True:
+            if self.ends:
+                first, last = (ctypes.c_float.from_address(each) for each in self.ends)
+                self.halves += first.value > last.value  # what is laid later has the larger values
+    def __call__(self, inputs):
+        begin = inputs[0].data_ptr()
+        self.ends = begin, begin + inputs[0].nbytes - 4
+        return [inputs[0][:, :1] * 0 + self.halves], 0.0
+"""
+
+
+def test_a_large_batch_is_laid_while_its_engine_rests(root: Path) -> None:
+    """A thread of it that watches the memory could else work on the rows that are there before the clock runs."""
+    (root / "vendors/acme/watches.py").write_text(WATCHES)
+    made = RemoteEngine(process(root))
+    try:
+        made.make(orders(root, compiler="watches", weights=None))
+        halves = [made([torch.full((16, UNSEEN >> 6), float(number))])[0][0] for number in range(20)]
+        assert not halves[-1].any()
+    finally:
+        made.close()
+
+
 WAKES = """
 import ctypes, os, signal, time
 LIBC, TIMER, OFTEN = ctypes.CDLL(None), ctypes.c_void_p(), (ctypes.c_long * 4)(0, 10**7, 0, 10**7)
@@ -284,7 +315,7 @@ def test_what_has_ended_and_was_not_waited_for_is_not_waited_for_by_a_rest(root:
         made.make(orders(root, compiler="leaves", weights=None))
         made([torch.ones(2, 3)])
         end_a_child_of(made.pid)
-        assert set(_processor_times(made.pid)) == {made.pid}
+        assert set(_processor_times(_members(made.pid))) == {made.pid}
     finally:
         made.close()
 

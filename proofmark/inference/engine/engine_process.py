@@ -11,8 +11,9 @@ import socket
 import struct
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from string import digits
 
 from proofmark.errors import StepError
 from proofmark.inference.engine.protocol import LONGEST
@@ -138,11 +139,12 @@ class EngineProcess:
         if self._rested is not None:
             return
         self._tell_group(signal.SIGSTOP)
+        members = list(_members(self.pid))  # all, from now on: who has a signal before him starts no process
         until = time.monotonic() + STOPPING
         while True:
-            before = _processor_times(self.pid)
+            before = _processor_times(members)
             have_stopped = all(map(_has_stopped, before))
-            self._rested = _processor_times(self.pid)  # not before: it ran until it stopped
+            self._rested = _processor_times(members)  # not before: it ran until it stopped
             if (have_stopped and before == self._rested) or time.monotonic() > until:
                 return
             time.sleep(0.0001)
@@ -151,10 +153,11 @@ class EngineProcess:
         """A signal of a timer's may have continued what rested. What is stopped takes no time of a processor; of what
         is just being stopped a busy machine may leave a microsecond's work for later."""
         self._rested, self._rests = None, self._rests + 1
-        self._ran += _processor_times(self.pid) != rested
+        self._ran += _processor_times(rested) != rested
         if self._ran > max(LATE, LATE_SHARE * self._rests):
             times = f"{self._ran} of the {self._rests} times that it was to rest"
-            raise EngineFailed(f"the engine ran, or a process of its own ended, in {times}: another was being timed")
+            what = "another was being timed, or its batch laid down"
+            raise EngineFailed(f"the engine ran, or a process of its own ended, in {times}: {what}")
         self._tell_group(signal.SIGCONT)
 
     def _tell_group(self, number: int) -> None:
@@ -188,11 +191,14 @@ class EngineProcess:
 
 
 def _members(group: int) -> Iterator[int]:
-    """Processes of a group, those that nobody has waited for too."""
+    """Processes of a group, those that nobody has waited for too. A machine may have thousands of others."""
     for name in os.listdir("/proc"):
-        with contextlib.suppress(ProcessLookupError):
-            if name.isdecimal() and os.getpgid(int(name)) == group:
-                yield int(name)
+        if name[0] in digits:
+            try:
+                if os.getpgid(int(name)) == group:
+                    yield int(name)
+            except ProcessLookupError:  # it has ended
+                pass
 
 
 def _has_stopped(pid: int) -> bool:
@@ -204,10 +210,10 @@ def _has_stopped(pid: int) -> bool:
     return states <= {*STOPPED, *DEAD} and bool(states & {*STOPPED})
 
 
-def _processor_times(group: int) -> dict[int, int]:
-    """Nanoseconds that each living process of a group has taken of processors, with all of its threads."""
+def _processor_times(pids: Iterable[int]) -> dict[int, int]:
+    """Nanoseconds that each living one of these processes has taken of processors, with all of its threads."""
     times = {}
-    for pid in _members(group):
+    for pid in pids:
         with contextlib.suppress(OSError):  # it has ended
             state, threads = _state(str(pid))
             if state not in DEAD or threads > 1:  # its first thread may end before others

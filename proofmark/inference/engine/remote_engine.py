@@ -38,6 +38,10 @@ SOON = bytes([protocol.SOON])
 AHEAD = 8
 """Batches that may lie in shared memory before they are asked about, or after."""
 
+UNSEEN = 16 << 20
+"""Bytes from which on a batch is laid while the engine's process rests: a thread of it that watches the memory could begin
+before the clock does. Smaller ones lie there sooner than a process stops."""
+
 
 class _Told(TypedDict, total=False):
     isolation: Isolation
@@ -136,8 +140,8 @@ class RemoteEngine(Apart):
         return self._process.pid
 
     def place(self, inputs: list[torch.Tensor]) -> list[torch.Tensor]:
-        """The same inputs in shared memory, so that a call needs to copy nothing; its process wakes meanwhile, if the
-        owner's thread asks, which calls next.
+        """The same inputs in shared memory, so that a call needs to copy nothing. If the owner's thread asks, which calls
+        next, its process wakes meanwhile; while much is laid it rests, and wakes after that.
 
         Another thread, with no slot free, gets them back as they are.
 
@@ -157,8 +161,13 @@ class RemoteEngine(Apart):
         if slot is None:
             return inputs
         placed = Placed(slot.tensors(layout, partial(self._pool.give_back, slot)), slot.number, text)
+        if not owned or layout.size < UNSEEN:
+            slot.lay(layout, inputs)
+            return self._ready(placed) if owned else placed
+        self._process.rest()
         slot.lay(layout, inputs)
-        return self._ready(placed) if owned else placed
+        self._process.send(SOON)
+        return self._ready(placed)
 
     def reserve(self, inputs: list[torch.Tensor]) -> None:
         """Have slots for as many such batches as may be placed ahead."""
