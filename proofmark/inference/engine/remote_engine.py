@@ -39,8 +39,8 @@ AHEAD = 8
 """Batches that may lie in shared memory before they are asked about, or after."""
 
 UNSEEN = 16 << 20
-"""Bytes from which on a batch is laid while the engine's process rests: a thread of it that watches the memory could begin
-before the clock does. Smaller ones lie there sooner than a process stops."""
+"""Bytes from which on a batch is laid while the engine's process rests: a thread of it that watches the memory could
+begin before the clock does. Smaller ones lie there sooner than a process stops."""
 
 
 class _Told(TypedDict, total=False):
@@ -140,8 +140,8 @@ class RemoteEngine(Apart):
         return self._process.pid
 
     def place(self, inputs: list[torch.Tensor]) -> list[torch.Tensor]:
-        """The same inputs in shared memory, so that a call needs to copy nothing. If the owner's thread asks, which calls
-        next, its process wakes meanwhile; while much is laid it rests, and wakes after that.
+        """The same inputs in shared memory, so that a call needs to copy nothing. If the owner's thread asks, which
+        calls next, its process wakes meanwhile; while much is laid it rests, and wakes after that.
 
         Another thread, with no slot free, gets them back as they are.
 
