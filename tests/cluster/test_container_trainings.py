@@ -24,7 +24,8 @@ class Contained(Site):
     def __init__(self, house: House, engine: Engine, folder: Path) -> None:
         self.engine = engine
         self.mounts = [f"{path}:{path}:ro" for path in engine.mounts] + [f"{house.root}:{house.root}"]
-        super().__init__(house, folder, ("--container-engine", str(engine.path)), {"interface": "lo", "mounts": self.mounts})
+        always = ("--container-engine", str(engine.path))
+        super().__init__(house, folder, always, {"interface": "lo", "mounts": self.mounts})
 
     def give(self, **content: Any) -> None:
         """Write the vendors' container.yaml."""
@@ -115,7 +116,8 @@ def test_containers_on_two_hosts(new_campus: Campus, engine: Engine, tmp_path: P
 def test_what_is_missing_or_wrong_is_told(contained: Contained, engine: Engine) -> None:
     look = ("--preflight-only", "--container")
     refused(contained.run(*look, "no-such-image", scale="1x1"), "no-such-image", f"have {engine.path} pull or load")
-    refused(contained.run(*look, engine.image, "--container-engine", "/no/engine", scale="1x1"), "/no/engine: No such file")
+    elsewhere = (engine.image, "--container-engine", "/no/engine")
+    refused(contained.run(*look, *elsewhere, scale="1x1"), "/no/engine: No such file")
     refused(contained.run(*look, engine.image, python="/no/python", scale="1x1"), "/no/python")
     contained.give(mounts=["here:there"], shm_size="much", privileged="yes", device=["/dev/x"])
     told = ("mounts.0: ", "shm_size: ", "privileged: ", "device: unknown key")

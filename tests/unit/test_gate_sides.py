@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from contextlib import nullcontext
+from contextlib import ExitStack, nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -19,9 +19,10 @@ import psutil
 import pytest
 
 from fixtures.gate import baseline, comparing
-from fixtures.gate.baseline import PASSED_ON, RecordedBaseline, Revision, Subject
+from fixtures.gate.baseline import PASSED_ON, RecordedBaseline, Revision, Subject, found_baseline
 from fixtures.option_table import _ADDED
 from fixtures.policy import POLICY
+from fixtures.settings import SETTINGS
 from fixtures.suites import SUITES
 from proofmark.errors import UsageError
 from proofmark.gate.alike import other_settings, other_task, unlike, unsound
@@ -421,7 +422,8 @@ def test_only_the_last_of_what_a_side_printed_is_read(tmp_path: Path, monkeypatc
 
 
 def option(path: Path, **more: Any) -> Any:
-    options = SimpleNamespace(compare=str(path), compare_unlike=False, gate_budget="10m", gate_width=None, **more)
+    given = {"compare": str(path), "compare_unlike": False, "gate_budget": "10m", "gate_width": None} | more
+    options = SimpleNamespace(**given)
     return SimpleNamespace(option=options, stash={}, invocation_params=SimpleNamespace(dir=path.parent))
 
 
@@ -435,11 +437,20 @@ def test_a_folder_with_two_records_of_a_run_is_refused(tmp_path: Path) -> None:
         RecordedBaseline(tmp_path / "old", "old", config)
 
 
-def test_a_width_without_a_comparison_is_refused(tmp_path: Path) -> None:
-    config = option(tmp_path)
-    config.option.compare, config.option.gate_width = None, 0.03
-    with pytest.raises(pytest.UsageError, match="--gate-width needs --compare"):
+@pytest.mark.parametrize(
+    "given", [{"gate_width": 0.03}, {"gate_budget": "5m"}, {"compare_unlike": True}], ids=lambda given: str(*given)
+)
+def test_what_bounds_a_comparison_needs_one(given: dict[str, Any], tmp_path: Path) -> None:
+    config = option(tmp_path, compare=None, **given)
+    with pytest.raises(pytest.UsageError, match=f"--{next(iter(given)).replace('_', '-')} needs --compare"):
         comparing.pytest_configure(config)
+
+
+def test_a_revision_is_like_the_head_in_all_but_its_files(tmp_path: Path) -> None:
+    config = option(tmp_path / "HEAD", compare_unlike=True)
+    config.stash[SETTINGS] = SimpleNamespace(here=True, engine_user=None)
+    with ExitStack() as stack, pytest.raises(UsageError, match="leave --compare-unlike out"):
+        found_baseline(config, stack)
 
 
 def test_a_revision_is_not_compared_with_by_several_workers(tmp_path: Path) -> None:
