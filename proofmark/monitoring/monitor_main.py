@@ -21,7 +21,7 @@ import psutil
 from proofmark.errors import ProofmarkError, named
 from proofmark.process.lifetime import end_own_group, leave, remove_own_temporary_directory
 from proofmark.process.wall_clock import now
-from proofmark.vendor.hardware.devices import usable_devices
+from proofmark.vendor.hardware.devices import usable_indices
 from proofmark.vendor.isolation import NOT_ASKED_FOR, VendorPlace
 from proofmark.vendor.monitor_log import LARGEST
 from proofmark.vendor.readings import Monitor
@@ -85,7 +85,7 @@ class _Sampler:
         try:
             found = find_vendor(orders["vendor"], Path(orders["vendors_dir"]), orders["selected"])
             if isinstance(orders["devices"], int):
-                self._devices = _first(usable_devices(found.vendor), orders["devices"])
+                self._devices = _first(usable_indices(found.vendor), orders["devices"])
             self._monitor = found.vendor.monitor()
         except Exception as error:  # noqa: BLE001 (a vendor's monitor may raise anything)
             self._failure = named(error)
@@ -125,9 +125,10 @@ class _Sampler:
             self._monitor.close()
 
 
-def _first(names: list[str], many: int) -> list[int] | None:
-    """Numbers of the first devices; None where the user chose them by another name than their number."""
-    return [int(name) for name in names[:many]] if all(map(str.isdecimal, names[:many])) else None
+def _first(indices: list[int | None], many: int) -> list[int] | None:
+    """Numbers of the first devices; None, for all, where one is not known."""
+    known = [index for index in indices[:many] if index is not None]
+    return known if len(known) == len(indices[:many]) else None
 
 
 def _is_foreign(pid: int, group: int) -> bool:

@@ -11,6 +11,7 @@ import pytest
 
 from proofmark.vendor import Reading
 from proofmark.vendor.hardware.chips import find_chip, load_chips
+from proofmark.vendor.hardware.devices import Assignment, assign, usable_indices
 from proofmark.vendor.registry import find_vendor
 from tests.vendors.test_contract import ROOT
 from vendors.nvidia import Nvidia, nvml
@@ -28,7 +29,9 @@ class Driver:
         self.open = 0
         self.energy_mj = 5_000_000
         self.reasons = 0
-        self.capability = (9, 0)
+        self.limit_mw = 700_000
+        self.divided: set[int] = set()
+        self.capability = {0: (9, 0), 1: (9, 0)}
 
     def answers(self) -> dict[str, Callable[..., Any]]:
         process = SimpleNamespace(pid=4321, usedGpuMemory=3 * GIB)
@@ -37,7 +40,7 @@ class Driver:
             "nvmlDeviceGetVbiosVersion": lambda gpu: "96.00.74.00.1C",
             "nvmlDeviceGetGspFirmwareVersion": lambda gpu: "570.86.15",
             "nvmlDeviceGetUUID": lambda gpu: f"GPU-{gpu:04x}",
-            "nvmlDeviceGetCudaComputeCapability": lambda gpu: self.capability,
+            "nvmlDeviceGetCudaComputeCapability": lambda gpu: self.capability[gpu],
             "nvmlDeviceGetMemoryInfo": lambda gpu: SimpleNamespace(used=10 * GIB, total=80 * GIB),
             "nvmlDeviceGetUtilizationRates": lambda gpu: SimpleNamespace(gpu=97, memory=40),
             "nvmlDeviceGetTemperature": lambda gpu, sensor: {pynvml.NVML_TEMPERATURE_GPU: 61}[sensor],
@@ -45,6 +48,9 @@ class Driver:
             "nvmlDeviceGetTotalEnergyConsumption": lambda gpu: self.energy_mj,
             "nvmlDeviceGetClockInfo": lambda gpu, kind: {pynvml.NVML_CLOCK_SM: 1980}[kind],
             "nvmlDeviceGetCurrentClocksThrottleReasons": lambda gpu: self.reasons,
+            "nvmlDeviceGetEnforcedPowerLimit": lambda gpu: self.limit_mw,
+            "nvmlDeviceGetPowerManagementDefaultLimit": lambda gpu: 700_000,
+            "nvmlDeviceGetMigMode": lambda gpu: [int(gpu in self.divided)] * 2,
             "nvmlDeviceGetComputeRunningProcesses": lambda gpu: [process],
         }
 
@@ -114,9 +120,20 @@ def test_throttle_reasons_are_words_and_idle_is_none_of_them(driver: Driver) -> 
     monitor = NvmlMonitor()
     driver.reasons = pynvml.nvmlClocksEventReasonGpuIdle | pynvml.nvmlClocksEventReasonApplicationsClocksSetting
     assert monitor.sample()[0].throttled == ()
-    driver.reasons |= pynvml.nvmlClocksEventReasonSwPowerCap | pynvml.nvmlClocksThrottleReasonHwThermalSlowdown
-    assert monitor.sample()[0].throttled == ("power cap", "heat (hardware)")
+    driver.reasons |= pynvml.nvmlClocksThrottleReasonHwThermalSlowdown
+    assert monitor.sample()[0].throttled == ("heat (hardware)",)
     assert all(bit & (bit - 1) == 0 for bit in THROTTLES)
+
+
+def test_the_products_own_limit_of_power_is_its_speed_and_a_lower_one_throttles_it(driver: Driver) -> None:
+    """At full load most GPUs are at their limit: none of them would ever PASS."""
+    monitor = NvmlMonitor()
+    driver.reasons = pynvml.nvmlClocksEventReasonSwPowerCap
+    assert monitor.sample()[0].throttled == ()
+    driver.limit_mw = 500_000
+    assert monitor.sample()[0].throttled == ("power cap",)
+    driver.failing[None, "nvmlDeviceGetPowerManagementDefaultLimit"] = pynvml.NVML_ERROR_NOT_SUPPORTED
+    assert monitor.sample()[0].throttled == ("power cap",), "nobody knows which it is"
 
 
 def test_a_device_that_falls_off_the_bus_is_named_and_the_others_are_read(driver: Driver) -> None:
@@ -130,15 +147,17 @@ def test_a_device_that_falls_off_the_bus_is_named_and_the_others_are_read(driver
 
 
 def test_versions_of_what_the_gpus_run_with(driver: Driver, monkeypatch: pytest.MonkeyPatch) -> None:
-    packages = [SimpleNamespace(name="nvidia-cuda-runtime-cu12", version="12.8.90")]
-    monkeypatch.setattr(nvml, "distributions", lambda: packages)
+    packages = {"nvidia-cuda-runtime-cu11": "11.8.89", "nvidia-cuda-runtime-cu12": "12.8.90"}
+    wanted = ["filelock", 'nvidia-cuda-runtime-cu12==12.8.90; platform_system == "Linux"']
+    monkeypatch.setattr(nvml, "requires", lambda name: wanted)
+    monkeypatch.setattr(nvml, "version", packages.__getitem__)
     told = nvml.software()
     assert (told.driver, told.runtime) == ("570.86.15", "CUDA 12.8.90")
     assert told.firmware == "VBIOS 96.00.74.00.1C, GSP 570.86.15", "once, though there are two"
     driver.failing[None, "nvmlDeviceGetGspFirmwareVersion"] = pynvml.NVML_ERROR_NOT_SUPPORTED
     assert nvml.software().firmware == "VBIOS 96.00.74.00.1C"
     assert driver.open == 0
-    packages.clear()
+    wanted.clear()
     monkeypatch.setattr(nvml, "version", lambda name: "2.9.0+cu126")
     assert nvml.software().runtime == "CUDA 12.6"
     monkeypatch.setattr(nvml, "version", lambda name: "2.9.0+cpu")
@@ -166,7 +185,10 @@ def test_a_driver_that_answers_nothing_has_no_devices(driver: Driver) -> None:
 
 @pytest.mark.parametrize(
     "chosen, indices",
-    [(None, [0, 1]), ("1", [1]), ("1,0", [1, 0]), ("GPU-0001", [1]), ("", []), ("7", []), ("-1", [])],
+    [
+        *[(None, [0, 1]), ("1", [1]), ("1,0", [1, 0]), ("GPU-0001", [1]), ("GPU-0001,GPU-0000", [1, 0])],
+        *[("GPU-000", [0, 1]), ("", []), ("7", []), ("-1", []), ("MIG-0001", [])],
+    ],
 )
 def test_devices_are_those_that_cuda_would_show(
     driver: Driver, monkeypatch: pytest.MonkeyPatch, chosen: str | None, indices: list[int]
@@ -175,6 +197,22 @@ def test_devices_are_those_that_cuda_would_show(
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", chosen)
     assert [device.index for device in Nvidia().devices()] == indices
     assert driver.open == 0
+
+
+def test_a_device_named_by_its_uuid_is_read_by_its_number(driver: Driver, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else the readings of all would be its own: its energy, and who else computes on it."""
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "GPU-0001")
+    assert assign(Nvidia(), 0) == Assignment({"CUDA_VISIBLE_DEVICES": "GPU-0001"}, 1)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "GPU-0001,GPU-7")
+    assert usable_indices(Nvidia()) == [None, None]
+
+
+def test_a_gpu_that_is_divided_is_no_chip(driver: Driver) -> None:
+    driver.divided = {0}
+    assert [device.index for device in nvml.devices()] == [1]
+    assert nvml.sought()[-1] == "GPU 0: divided by MIG, so none of it is the chip; undo it by nvidia-smi -i 0 -mig 0"
+    driver.failing[None, "nvmlDeviceGetMigMode"] = pynvml.NVML_ERROR_NOT_SUPPORTED
+    assert [device.index for device in nvml.devices()] == [0, 1]
 
 
 def test_a_chip_names_its_memory_and_is_found(driver: Driver) -> None:
@@ -211,11 +249,13 @@ def test_a_relative_of_a_chip_is_not_that_chip(detected: str) -> None:
     assert find_chip(detected, load_chips(find_vendor("nvidia", ROOT / "vendors").chips_file)) is None
 
 
-def test_precisions_are_those_of_the_chip(driver: Driver) -> None:
-    driver.capability = (7, 5)
+def test_precisions_are_those_of_the_chips_that_are_shown(driver: Driver, monkeypatch: pytest.MonkeyPatch) -> None:
+    driver.capability[0] = (7, 5)
     vendor = Nvidia()
     assert vendor.compilers["tensorrt"].precisions == {"fp32", "fp16", "int8"}
     assert vendor.framework_precisions == {"fp32", "fp16"}
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1")
+    assert Nvidia().framework_precisions == {"fp32", "fp16", "tf32", "bf16"}
 
 
 def test_memory_of_this_process(driver: Driver) -> None:

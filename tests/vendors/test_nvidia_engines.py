@@ -158,6 +158,24 @@ def test_onnxruntime_gets_the_types_that_are_asked_for(session: type[Session], o
         provider.InferModel(config_of(precision="bf16"), onnx_path, None)
 
 
+def test_onnxruntime_gets_the_types_that_the_model_has(
+    session: type[Session], onnx_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A user's file may have others than the framework's; they are converted on the device."""
+    bound: list[tuple[str, str]] = []
+    nodes = [SimpleNamespace(name=name, type=f"tensor({name})", shape=["batch", 4]) for name in ("float16", "bool")]
+
+    def bind(name: str, device: str, index: int, kind: str, *where: Any) -> None:
+        bound.append((name, kind))
+
+    binding = SimpleNamespace(bind_input=bind, bind_output=lambda *given: None)
+    monkeypatch.setattr(Session, "get_inputs", lambda self: nodes)
+    monkeypatch.setattr(Session, "io_binding", lambda self: binding)
+    monkeypatch.setattr(Session, "run_with_iobinding", lambda self, binding: None)
+    provider.InferModel(config_of(), onnx_path, None)([torch.rand(2, 4), torch.ones(2, 4, dtype=torch.int64)])
+    assert bound == [("float16", "float16"), ("bool", "bool")]
+
+
 def test_onnxruntime_that_fell_back_to_the_cpu_is_refused(
     session: type[Session], onnx_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

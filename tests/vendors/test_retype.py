@@ -80,6 +80,23 @@ def test_scales_that_the_standard_wants_in_float32_stay(tmp_path: Path) -> None:
     assert np.allclose(output, X @ WEIGHT, atol=1e-2)
 
 
+@pytest.mark.parametrize("opset", [13, 18, 19, 21])
+def test_scales_of_what_is_quantised_follow(tmp_path: Path, opset: int) -> None:
+    path = linear(
+        tmp_path / "qdq.onnx",
+        helper.make_node("Constant", [], ["scale"], value_float=0.1),
+        helper.make_node("Constant", [], ["ones"], value_floats=[1.0, 1.0, 1.0]),
+        helper.make_node("Mul", ["product", "ones"], ["same"]),
+        helper.make_node("QuantizeLinear", ["same", "scale"], ["q"]),
+        helper.make_node("DequantizeLinear", ["q", "scale"], ["y"]),
+    )
+    model = onnx.load(path)
+    model.opset_import[0].version = opset
+    onnx.save(model, path)
+    (output,) = ReferenceEvaluator(converted(path, "fp16")).run(None, {"x": X})
+    assert output.dtype == np.float32 and np.abs(output - np.maximum(X @ WEIGHT, 0)).max() < 0.06
+
+
 def test_control_flow_is_refused(tmp_path: Path) -> None:
     path = linear(tmp_path / "if.onnx", helper.make_node("Identity", ["product"], ["y"]))
     model = onnx.load(path)

@@ -11,15 +11,18 @@ from proofmark.vendor import Reading
 
 Value = TypeVar("Value")
 
+POWER_CAP = "power cap"
+
 THROTTLES = {
-    pynvml.nvmlClocksEventReasonSwPowerCap: "power cap",
+    pynvml.nvmlClocksEventReasonSwPowerCap: POWER_CAP,
     pynvml.nvmlClocksThrottleReasonHwSlowdown: "hardware slowdown",
     pynvml.nvmlClocksEventReasonSyncBoost: "sync boost with another GPU",
     pynvml.nvmlClocksEventReasonSwThermalSlowdown: "heat (driver)",
     pynvml.nvmlClocksThrottleReasonHwThermalSlowdown: "heat (hardware)",
     pynvml.nvmlClocksThrottleReasonHwPowerBrakeSlowdown: "external power brake",
 }
-"""Reasons to run slower than asked. Being idle is none; clocks that a user or a display set show in clock_mhz."""
+"""Reasons to run slower than the product does. Being idle is none; clocks that a user or a display set show in
+clock_mhz, and so does the limit of power that the product comes with: at full load most GPUs run at it."""
 
 SILENT = (
     pynvml.NVMLError_NotSupported,
@@ -71,7 +74,7 @@ def _read(index: int, handle: Any) -> Reading:
         memory_total_bytes=memory and int(memory.total),
         utilization=_scaled(utilization and utilization.gpu, 1e-2),
         clock_mhz=_scaled(_sensor(pynvml.nvmlDeviceGetClockInfo, handle, pynvml.NVML_CLOCK_SM), 1),
-        throttled=_words(_sensor(pynvml.nvmlDeviceGetCurrentClocksThrottleReasons, handle)),
+        throttled=_throttled(handle),
         processes=None if processes is None else tuple(process.pid for process in processes),
     )
 
@@ -92,5 +95,16 @@ def _scaled(value: float | None, unit: float) -> float | None:
     return None if value is None else value * unit
 
 
-def _words(reasons: int | None) -> tuple[str, ...] | None:
-    return None if reasons is None else tuple(word for bit, word in THROTTLES.items() if reasons & bit)
+def _throttled(handle: Any) -> tuple[str, ...] | None:
+    reasons = _sensor(pynvml.nvmlDeviceGetCurrentClocksThrottleReasons, handle)
+    if reasons is None:
+        return None
+    words = tuple(word for bit, word in THROTTLES.items() if reasons & bit)
+    return words if POWER_CAP not in words or _is_capped(handle) else tuple(word for word in words if word != POWER_CAP)
+
+
+def _is_capped(handle: Any) -> bool:
+    """Whether somebody has set a limit of power below the product's own."""
+    enforced = _sensor(pynvml.nvmlDeviceGetEnforcedPowerLimit, handle)
+    own = _sensor(pynvml.nvmlDeviceGetPowerManagementDefaultLimit, handle)
+    return enforced is None or own is None or enforced < own

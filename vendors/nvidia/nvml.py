@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from importlib.metadata import PackageNotFoundError, distributions, version
+from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 from typing import Any
 
@@ -36,20 +36,49 @@ def devices() -> list[Device]:
     """The GPUs that CUDA_VISIBLE_DEVICES leaves, all if it is not set; none where the driver can't say."""
     try:
         with session() as handles:
-            found = [(index, _name(handle), pynvml.nvmlDeviceGetUUID(handle)) for index, handle in enumerate(handles)]
+            return [Device(index, _name(handle)) for index, handle in _visible(handles)]
     except pynvml.NVMLError:
         return []
+
+
+def _visible(handles: list[Any]) -> list[tuple[int, Any]]:
+    """Those that CUDA shows, with their numbers: by number or by UUID, of which the beginning is enough.
+
+    None that is divided by MIG: a slice is not the chip, and its figures are not the chip's.
+    """
+    whole = [(index, handle) for index, handle in enumerate(handles) if not _is_divided(handle)]
     chosen = os.environ.get("CUDA_VISIBLE_DEVICES")
     if chosen is None:
-        return [Device(index, name) for index, name, _ in found]
+        return whole
+    named = [(index, handle, str(pynvml.nvmlDeviceGetUUID(handle))) for index, handle in whole]
     wanted = [word.strip() for word in chosen.split(",")]
-    visible = [(word, device) for word in wanted if word for device in found if word in (str(device[0]), device[2])]
-    return [Device(device[0], device[1]) for _, device in visible]
+    return [
+        (index, handle)
+        for word in wanted
+        for index, handle, uuid in named
+        if word == str(index) or (word.startswith("GPU-") and uuid.startswith(word))
+    ]
+
+
+def _is_divided(handle: Any) -> bool:
+    with suppress(pynvml.NVMLError):
+        current, _ = pynvml.nvmlDeviceGetMigMode(handle)
+        return bool(current == pynvml.NVML_DEVICE_MIG_ENABLE)
+    return False
 
 
 def sought() -> list[str]:
     """What a GPU needs to be found, each in a line with what is there."""
-    return [*driver_files("/dev/nvidiactl", "/dev/nvidia[0-9]*"), _library(), _bus()]
+    return [*driver_files("/dev/nvidiactl", "/dev/nvidia[0-9]*"), _library(), _bus(), *_slices()]
+
+
+def _slices() -> list[str]:
+    with suppress(pynvml.NVMLError), session() as handles:
+        divided = [index for index, handle in enumerate(handles) if _is_divided(handle)]
+        return [
+            f"GPU {n}: divided by MIG, so none of it is the chip; undo it by nvidia-smi -i {n} -mig 0" for n in divided
+        ]
+    return []
 
 
 def _library() -> str:
@@ -90,12 +119,15 @@ def software() -> Software:
 
 
 def cuda_runtime() -> str | None:
-    """The CUDA runtime that torch computes with: its package, or what torch's own version says it was built for."""
-    for distribution in distributions():
-        name = (distribution.name or "").lower()
-        if name == "nvidia-cuda-runtime" or name.startswith("nvidia-cuda-runtime-cu"):
-            return f"CUDA {distribution.version}"
+    """The CUDA runtime that torch computes with: its package, or what torch's own version says it was built for.
+
+    There may be those of other compilers too.
+    """
     with suppress(PackageNotFoundError):
+        wanted = " ".join(requires("torch") or ()).lower()
+        for package in re.findall(r"nvidia-cuda-runtime(?:-cu\d+)?", wanted):
+            with suppress(PackageNotFoundError):
+                return f"CUDA {version(package)}"
         built = re.search(r"\+cu(\d+)(\d)$", version("torch"))
         return f"CUDA {built[1]}.{built[2]}" if built else None
     return None
@@ -111,10 +143,11 @@ def _of_all(ask: Callable[[Any], Any], handles: list[Any]) -> list[str]:
 
 
 def capability() -> tuple[int, int] | None:
-    """The lowest compute capability of this machine's GPUs, None if there is none to ask."""
+    """The lowest compute capability of the GPUs that may be used, None if there is none to ask."""
     try:
         with session() as handles:
-            return min((tuple(pynvml.nvmlDeviceGetCudaComputeCapability(h)) for h in handles), default=None)
+            found = (tuple(pynvml.nvmlDeviceGetCudaComputeCapability(handle)) for _, handle in _visible(handles))
+            return min(found, default=None)
     except pynvml.NVMLError:
         return None
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
 import torch
 
 from proofmark.vendor import EffectiveConfig, StepError
 from vendors.nvidia.retype import converted
-from vendors.nvidia.staging import to_device
 
 os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # read on import, which otherwise writes to ~/.cache/Microsoft
 import onnxruntime
@@ -23,7 +23,13 @@ DTYPES = {
     "tensor(int32)": torch.int32,
     "tensor(bool)": torch.bool,
 }
-NUMPY = {torch.float32: "float32", torch.float16: "float16", torch.int64: "int64", torch.int32: "int32"}
+NUMPY = {
+    torch.float32: "float32",
+    torch.float16: "float16",
+    torch.int64: "int64",
+    torch.int32: "int32",
+    torch.bool: "bool",
+}
 
 
 class InferModel:
@@ -42,12 +48,15 @@ class InferModel:
         self.stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
         source = converted(onnx_path, precision).SerializeToString() if precision == "fp16" else str(onnx_path)
         settings = {"use_tf32": int(precision == "tf32"), "user_compute_stream": str(self.stream.cuda_stream)}
+        with suppress(AttributeError):  # older ones have none, and find what torch has loaded
+            onnxruntime.preload_dlls()
         try:
             self.session = onnxruntime.InferenceSession(source, providers=[(PROVIDER, settings)])
         except Exception as error:  # noqa: BLE001 (it has many types, none of them public)
             raise StepError(f"{onnx_path}: ONNX Runtime cannot load it: {str(error).splitlines()[0]}") from None
         if self.session.get_providers()[0] != PROVIDER:
-            raise StepError(f"{PROVIDER} is installed but could not be started; its reason is in worker.log")
+            what = f"{PROVIDER} is installed but could not be started; its reason is in worker.log"
+            raise StepError(f"{what}. Torch is built for CUDA {torch.version.cuda}: is this ONNX Runtime too?")
         self.inputs, self.outputs = self.session.get_inputs(), self.session.get_outputs()
         for node in [*self.inputs, *self.outputs]:
             if node.type not in DTYPES or not all(isinstance(size, int) for size in node.shape[1:]):
@@ -56,7 +65,10 @@ class InferModel:
     @torch.inference_mode()
     def __call__(self, inputs: list[torch.Tensor]) -> tuple[list[torch.Tensor], float]:
         with torch.cuda.stream(self.stream):
-            moved = to_device(inputs, torch.float32)
+            moved = [  # converted there: on the host torch would do it by all of its cores
+                tensor.to("cuda", non_blocking=True).to(DTYPES[node.type])
+                for node, tensor in zip(self.inputs, inputs, strict=True)
+            ]
             shapes = [(len(inputs[0]), *node.shape[1:]) for node in self.outputs]
             answers = [
                 torch.empty(shape, dtype=DTYPES[node.type], device="cuda")

@@ -21,7 +21,10 @@ FLOAT = TensorProto.FLOAT
 BF16_OPSET = 22
 """The first in which convolutions and poolings may have bfloat16."""
 
-KEEPS_FLOAT = {"Resize": (1, 2), "Upsample": (1,), "QuantizeLinear": (1,), "DequantizeLinear": (1,)}
+QUANTIZED_OPSET = 19
+"""The first in which what is quantised may have been fp16 or bfloat16. Its scales then are, too."""
+
+KEEPS_FLOAT = {"Resize": (1, 2), "Upsample": (1,)}
 """Inputs that the standard wants in float32 whatever the data's type: region of interest, scales."""
 
 NOT_CONVERTED = {"If", "Loop", "Scan"}
@@ -41,8 +44,9 @@ def converted(path: Path, precision: str) -> onnx.ModelProto:
     """
     model = onnx.load(path)
     target = TYPES[precision]
-    if precision == "bf16" and any(known.domain == "" and known.version < BF16_OPSET for known in model.opset_import):
-        model = version_converter.convert_version(model, BF16_OPSET)
+    least = BF16_OPSET if precision == "bf16" else QUANTIZED_OPSET if has_quantization(model) else 0
+    if any(known.domain == "" and known.version < least for known in model.opset_import):
+        model = version_converter.convert_version(model, least)
     graph = model.graph
     foreign = sorted({node.op_type for node in graph.node} & NOT_CONVERTED)
     if foreign or model.functions:
@@ -63,7 +67,7 @@ def converted(path: Path, precision: str) -> onnx.ModelProto:
         if value.name not in kept and value.type.tensor_type.elem_type == FLOAT:
             value.type.tensor_type.elem_type = target
     _cast_at_the_border(graph, target)
-    onnx.checker.check_model(model)
+    onnx.checker.check_model(model, full_check=True)
     return model
 
 
@@ -76,12 +80,14 @@ def _constants(graph: onnx.GraphProto, kept: set[str]) -> Iterator[TensorProto]:
         if node.op_type in ("Constant", "ConstantOfShape") and node.output[0] not in kept:
             for attribute in node.attribute:
                 if attribute.type == onnx.AttributeProto.FLOAT:
-                    attribute.CopyFrom(helper.make_attribute("value", _scalar(attribute.f)))
+                    attribute.CopyFrom(helper.make_attribute("value", _tensor(attribute.f)))
+                if attribute.type == onnx.AttributeProto.FLOATS:
+                    attribute.CopyFrom(helper.make_attribute("value", _tensor(list(attribute.floats))))
                 if attribute.t.data_type == FLOAT:
                     yield attribute.t
 
 
-def _scalar(value: float) -> TensorProto:
+def _tensor(value: float | list[float]) -> TensorProto:
     return numpy_helper.from_array(np.array(value, dtype=np.float32))
 
 

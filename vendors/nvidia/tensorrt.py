@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import onnx
@@ -41,7 +39,7 @@ class InferModel:
             raise StepError("torch finds no CUDA device: is this a CUDA build, and is a driver loaded?")
         self.logger = trt.Logger(trt.Logger.ERROR)
         self.engine = self._load(config, onnx_path)
-        self.names = [self.engine.get_tensor_name(index) for index in range(self.engine.num_io_tensors)]
+        self.names = self._names(None if config.exist_compiler_path else onnx_path)
         self.inputs = [n for n in self.names if self.engine.get_tensor_mode(n) == trt.TensorIOMode.INPUT]
         self.outputs = [n for n in self.names if n not in self.inputs]
         self.largest = self._largest_batch()
@@ -72,6 +70,14 @@ class InferModel:
         if engine is None:
             raise StepError(f"{source}: no engine for TensorRT {trt.__version__} on this device; build it again here")
         return engine
+
+    def _names(self, onnx_path: Path | None) -> list[str]:
+        """Inputs and outputs in the order of the model's, which an engine need not have."""
+        names = [self.engine.get_tensor_name(index) for index in range(self.engine.num_io_tensors)]
+        if onnx_path is None:
+            return names
+        graph = onnx.load(onnx_path, load_external_data=False).graph
+        return sorted(names, key=[value.name for value in (*graph.input, *graph.output)].index)
 
     def _largest_batch(self) -> int:
         name = self.inputs[0]
@@ -147,8 +153,7 @@ def build(config: EffectiveConfig, onnx_path: Path, logger: trt.ILogger) -> byte
             least, most = trt.Dims((1, *shape[1:])), trt.Dims((config.batch_size, *shape[1:]))
             profile.set_shape(tensor.name, min=least, opt=most, max=most)
     options.add_optimization_profile(profile)
-    with _timing_cache(options, Path(config.host.cache_dir)):
-        plan = builder.build_serialized_network(network, options)
+    plan = builder.build_serialized_network(network, options)
     if plan is None:
         raise StepError(f"{onnx_path}: TensorRT {trt.__version__} cannot build an engine; its reason is in worker.log")
     if config.host.artifact_dir:
@@ -162,17 +167,3 @@ def _parse(parser: trt.OnnxParser, path: Path, precision: str) -> bool:
     if precision == "int8" and not has_quantization(onnx.load(path, load_external_data=False)):
         raise StepError(f"{path}: int8 needs a model with QuantizeLinear and DequantizeLinear nodes; it has none")
     return parser.parse_from_file(str(path))
-
-
-@contextmanager
-def _timing_cache(options: trt.IBuilderConfig, directory: Path) -> Iterator[None]:
-    """Measured kernels of earlier builds; TensorRT itself drops those of other devices."""
-    path = directory / "tensorrt" / f"timing-{trt.__version__}.cache"
-    cache = options.create_timing_cache(path.read_bytes() if path.is_file() else b"")
-    if cache is not None:
-        options.set_timing_cache(cache, ignore_mismatch=False)
-    yield
-    if cache is not None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.with_suffix(".new").write_bytes(cache.serialize())
-        path.with_suffix(".new").replace(path)

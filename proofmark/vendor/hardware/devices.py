@@ -13,7 +13,7 @@ from proofmark.vendor.contract import Vendor
 class Assignment:
     """A device for one case: what to set in its process's environment, and whose readings are its own.
 
-    `index` is None where it can't be known, because the user chose devices by another name than their number.
+    `index` is None where it can't be known: see `usable_indices`.
     """
 
     environment: dict[str, str]
@@ -32,13 +32,27 @@ def usable_devices(vendor: Vendor) -> list[str]:
     return [str(device.index) for device in vendor.devices()]
 
 
+def usable_indices(vendor: Vendor) -> list[int | None]:
+    """The numbers of the same devices, as a monitor counts them.
+
+    The user may have chosen them by another name: then they are those of the devices that the vendor finds, in that
+    order; None where those are not as many.
+    """
+    names = usable_devices(vendor)
+    if not all(map(str.isdecimal, names)):
+        devices = vendor.devices()
+        if len(devices) == len(names):
+            return [device.index for device in devices]
+    return [int(name) if name.isdecimal() else None for name in names]
+
+
 def assign(vendor: Vendor, worker: int) -> Assignment:
     """The device of the session's `worker`-th process, from 0. Without devices there is nothing to assign."""
     names = usable_devices(vendor)
     if worker >= len(names):
         return Assignment({}, None)
     name, variable = names[worker], vendor.visible_devices_variable
-    return Assignment({variable: name} if variable else {}, int(name) if name.isdecimal() else None)
+    return Assignment({variable: name} if variable else {}, usable_indices(vendor)[worker])
 
 
 def no_device(name: str, vendor: Vendor, where: str) -> str:
