@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from proofmark.errors import StepError
 from suites.data import chinese
 from suites.data.images import data_directory
 from suites.data.lines import Lines
@@ -80,11 +79,8 @@ class NextTokens(BatchDataset):
         tokens = torch.full((len(lines), self._length), self._end)
         targets = torch.full_like(tokens, IGNORED)
         for row, found in enumerate(self._tokenizer(lines, add_special_tokens=False)["input_ids"]):
-            if not found:
-                raise StepError(
-                    f"The tokenizer finds no token in the line {lines[row][:60]!r} of {self.identity.origin}."
-                )
-            line = torch.tensor([*found, self._end][: self._length + 1])
+            # a line of which a tokenizer makes nothing is an empty one, behind the end of another
+            line = torch.tensor([*(found or [self._end]), self._end][: self._length + 1])
             tokens[row, : len(line) - 1] = line[:-1]
             targets[row, : len(line) - 1] = line[1:]
         return [tokens], targets

@@ -127,6 +127,13 @@ def test_each_line_is_followed_by_the_end_and_shifted_by_one(corpus: Path) -> No
     assert len(folder_of(corpus, "train")) == 2
 
 
+def test_a_line_of_which_no_token_is_made_is_an_empty_one(corpus: Path) -> None:
+    """A space without width, say, that the blank lines which are left out have not."""
+    (corpus / "val" / "a.txt").write_text("\u200b\n老师阅读书本\n", encoding="utf-8")
+    [tokens], targets = folder_of(corpus).batch([0, 1])
+    assert (targets != IGNORED).sum(1).tolist() == [1, 6] and targets[0, 0] == tokens[0, 0] == 3
+
+
 def test_bad_folders_are_refused(corpus: Path, tmp_path: Path) -> None:
     with pytest.raises(StepError, match="needs --data-dir: the folder with train and val, each with text files"):
         folder_of(None)
