@@ -196,8 +196,10 @@ class CaseRun(Run[RunRecord]):
         return record.model_copy(update={"verdict": judge(record)})
 
     def audit(self) -> dict[str, Any]:
-        """The honesty checks that need a second compilation; not possible without the framework's model."""
-        if self.config.no_validation or self.config.compiler is None:
+        """The honesty checks that need a second compilation; not possible without the framework's model, nor where an
+        engine is loaded as it was compiled."""
+        config = self.config
+        if config.no_validation or config.compiler is None or config.exist_compiler_path is not None:
             return {
                 "status": "skipped",
                 "reason": "an audit compiles the framework's model a second time",

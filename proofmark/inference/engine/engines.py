@@ -37,14 +37,19 @@ class Engines:
     directory: Path
     running: list[RemoteEngine] = field(default_factory=list)
 
-    def compiled(self, onnx: Path | None, model: torch.nn.Module | None) -> RemoteEngine:
+    def compiled(self, onnx: Path | None, model: torch.nn.Module | None, artifacts: str = "") -> RemoteEngine:
         """The vendor's engine for a model, compiled.
+
+        Args:
+            onnx: what an engine that consumes ONNX is made of.
+            model: what others are made of.
+            artifacts: the folder below the engines' directory in which it leaves what it compiled.
 
         Raises:
             EngineFailed: it can't be.
         """
         given = str(onnx.absolute()) if onnx else None
-        return self._made({"compiler": self.config.compiler, "onnx": given, "precision": None}, model)
+        return self._made({"compiler": self.config.compiler, "onnx": given, "precision": None}, model, artifacts)
 
     def framework(self, precision: str, model: torch.nn.Module) -> RemoteEngine:
         """The framework on the vendor's device, whose back end is the vendor's code.
@@ -79,12 +84,12 @@ class Engines:
         for engine in self.running:
             engine.stacks()
 
-    def _made(self, orders: Mapping[str, Any], model: torch.nn.Module | None) -> RemoteEngine:
+    def _made(self, orders: Mapping[str, Any], model: torch.nn.Module | None, artifacts: str = "") -> RemoteEngine:
         # beside its directory and not in it, where a user of its own could lay links
         with tempfile.TemporaryDirectory(prefix="weights-", dir=self.directory.parent) as folder:
             weights = _saved(model, Path(folder)) if model is not None else None
             engine = self._started()
-            engine.make({**self._orders(), "case": self.case, "weights": weights, **orders})
+            engine.make({**self._orders(artifacts), "case": self.case, "weights": weights, **orders})
         return engine
 
     def _started(self) -> RemoteEngine:
@@ -94,11 +99,13 @@ class Engines:
         self.running.append(engine)
         return engine
 
-    def _orders(self) -> dict[str, Any]:
+    def _orders(self, artifacts: str = "") -> dict[str, Any]:
+        into = self.directory / artifacts
+        into.mkdir(exist_ok=True)
         return {
             "vendor": self.found.name,
             "vendors_dir": str(self.found.vendors_dir.absolute()),
-            "config": _in_any_directory(self.config, self.directory).as_dict(),
+            "config": _in_any_directory(self.config, into).as_dict(),
             "hidden": [os.path.abspath(place) for place in self._hidden() if place],
         }
 

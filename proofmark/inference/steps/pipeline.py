@@ -256,7 +256,7 @@ class Pipeline:
         path = None
         if self.compiler.consumes == "onnx":
             path = self._export(other, self.run_dir / "subject.onnx")
-        engine = self._isolated("engine", self.engines.compiled(path, other))
+        engine = self._isolated("engine", self.engines.compiled(path, other, artifacts="audit"))
         Trial(self.bench, "engine", self.engine, None).audit(engine, self._reference(other))
 
     def short_round(self) -> None:
