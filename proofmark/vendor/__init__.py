@@ -10,7 +10,7 @@ from proofmark.rules.config import EffectiveConfig
 from proofmark.vendor.adapter import TrainedCase, TrainingAdapter
 from proofmark.vendor.contract import Analysis, Device, Software, Vendor, driver_files
 from proofmark.vendor.engine import Compiler, InferFromModel, InferFromOnnx, InferModel
-from proofmark.vendor.hardware.machine import processor_name, usable_cores
+from proofmark.vendor.hardware.machine import physical_cores, processor_name
 from proofmark.vendor.readings import Monitor, Reading
 
 __all__ = [
@@ -29,6 +29,6 @@ __all__ = [
     "TrainingAdapter",
     "Vendor",
     "driver_files",
+    "physical_cores",
     "processor_name",
-    "usable_cores",
 ]

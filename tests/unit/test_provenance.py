@@ -15,7 +15,7 @@ import pytest
 from proofmark.record.provenance import Host, Known
 from proofmark.vendor.contract import Processor, Software, Vendor
 from proofmark.vendor.hardware import machine, provenance
-from proofmark.vendor.hardware.machine import container, describe_host, governor, kernel, microcode
+from proofmark.vendor.hardware.machine import container, describe_host, governor, kernel, microcode, physical_cores
 from proofmark.vendor.hardware.provenance import (
     commit_of,
     content_of,
@@ -48,6 +48,13 @@ class TestMachine:
     def test_no_governor_has_a_reason(self, tmp_path: Path) -> None:
         found = governor(tmp_path)
         assert found.value is None and "cpufreq" in (found.reason or "")
+
+    def test_threads_of_a_core_share_its_peak(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(machine.os, "sched_getaffinity", lambda pid: {0, 1, 4})
+        for number, siblings in enumerate(["0,4", "1,5", "2,6", "3,7", "0,4"]):
+            tree(tmp_path, **{f"sys/devices/system/cpu/cpu{number}/topology/thread_siblings_list": f"{siblings}\n"})
+        assert physical_cores(tmp_path) == 2
+        assert physical_cores(tmp_path / "without") == 3, "nobody tells"
 
     def test_the_image_of_a_container(self, tmp_path: Path) -> None:
         assert container(tmp_path) == Known(reason="not in a container")

@@ -5,13 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import openvino as ov
 import pytest
 import torch
 
 from proofmark.rules.config import HostSettings
 from proofmark.vendor import StepError
 from tests.vendors.conftest import WEIGHT, config_of
-from vendors.intel import Intel, vendor
+from vendors.intel import Intel, openvino, vendor
 from vendors.intel.monitor import PackageEnergy
 from vendors.intel.openvino import InferModel
 
@@ -37,6 +38,26 @@ def test_answers_are_right_and_new_at_every_batch_size(onnx_path: Path, own: dic
         kept.append((outputs[0], inputs))
     assert all(agrees(output, inputs) for output, inputs in kept)
     assert len({output.data_ptr() for output, _ in kept}) == len(kept)
+
+
+@pytest.mark.parametrize("own", [{}, {"openvino_hint": "THROUGHPUT"}])
+def test_a_device_of_fixed_shapes_gets_its_short_batches_filled_up(
+    onnx_path: Path, own: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(openvino, "FIXED", "CPU")  # an NPU is not to be had
+    engine = InferModel(config_of(**own), onnx_path, None)
+    assert engine.compiled.inputs[0].shape == (8, 4)
+    for rows in (8, 3, 1):
+        inputs = batch(rows, seed=rows)
+        (output,), _ = engine([inputs])
+        assert output.shape == (rows, 3) and agrees(output, inputs)
+
+
+def test_an_npu_has_no_float32(monkeypatch: pytest.MonkeyPatch) -> None:
+    intel = Intel()
+    monkeypatch.setattr(ov.Core, "available_devices", property(lambda core: ["CPU", "NPU"]))
+    intel.select("NPU")
+    assert intel.compilers["openvino"].precisions == {"fp16"} and not intel.runs_on_processor
 
 
 def test_throughput_splits_a_batch_over_the_requests_that_the_device_likes(onnx_path: Path) -> None:

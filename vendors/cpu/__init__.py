@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from proofmark.vendor import Compiler, Device, Vendor, processor_name, usable_cores
+from proofmark.vendor import Compiler, Device, Vendor, physical_cores, processor_name
 
 
 class Cpu(Vendor):
@@ -29,7 +29,7 @@ class Cpu(Vendor):
         return processor_name()
 
     def chip_units(self) -> int:
-        return usable_cores()
+        return physical_cores()
 
 
 vendor = Cpu()

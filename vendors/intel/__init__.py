@@ -5,12 +5,11 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from proofmark.vendor import Compiler, Device, Monitor, StepError, Vendor, driver_files, processor_name, usable_cores
+from proofmark.vendor import Compiler, Device, Monitor, StepError, Vendor, driver_files, physical_cores, processor_name
 from vendors.intel.monitor import PackageEnergy
 
 # on import openvino sends a message and writes to ~/intel; without this package it keeps to a stub of its own
 sys.modules.setdefault("openvino_telemetry", None)  # type: ignore[arg-type]
-
 
 DRIVER_FILES = {"GPU": ("/dev/dri/renderD*",), "NPU": ("/dev/accel/accel*",)}
 """Of each kind of device, what the kernel offers it as."""
@@ -28,10 +27,9 @@ class Intel(Vendor):
     def _take(self, kind: str) -> None:
         self.kind = kind
         self.runs_on_processor = kind == "CPU"
-        lower = ({"bf16"} if _computes_bf16() else set()) if kind == "CPU" else {"fp16"}
-        self.compilers = {
-            "openvino": Compiler(frozenset({"fp32"} | lower), consumes="onnx", loads_compiled=True, package="openvino")
-        }
+        here = {"bf16"} if kind == "CPU" and _computes_bf16() else {"fp16"} if kind != "CPU" else set()
+        computes = frozenset(here if kind.startswith("NPU") else {"fp32"} | here)  # an NPU has no float32
+        self.compilers = {"openvino": Compiler(computes, consumes="onnx", loads_compiled=True, package="openvino")}
 
     def select(self, device: str) -> None:
         """Any device of this machine. Meta devices such as AUTO are refused: nobody could say what was measured."""
@@ -42,9 +40,8 @@ class Intel(Vendor):
                 raise StepError(f"OpenVINO cannot be imported: {error}") from None
             here: list[str] = openvino.Core().available_devices
             if not any(_is_of(name, device) for name in here):
-                files = "; ".join(driver_files(*DRIVER_FILES.get(device.split(".")[0], ())))
-                devices = f"no such device here; available: {', '.join(here) or 'none'}"
-                raise StepError(f"{devices}; {files}" if files else devices)
+                what = f"no such device here; available: {', '.join(here) or 'none'}"
+                raise StepError("; ".join([what, *driver_files(*DRIVER_FILES.get(device.split(".")[0], ()))]))
         self._take(device)
 
     def devices(self) -> list[Device]:
@@ -64,7 +61,7 @@ class Intel(Vendor):
         return devices[0].name if devices else f"no OpenVINO device {self.kind}"
 
     def chip_units(self) -> int:
-        return usable_cores() if self.kind == "CPU" else 1
+        return physical_cores() if self.kind == "CPU" else 1
 
     def monitor(self) -> Monitor | None:
         return PackageEnergy.found() if self.kind == "CPU" else None

@@ -13,6 +13,7 @@ from proofmark.vendor import EffectiveConfig, StepError
 
 TYPES = {"fp32": "f32", "fp16": "f16", "bf16": "bf16"}
 HINTS = ("LATENCY", "THROUGHPUT")
+FIXED = "NPU"  # takes models of fixed shapes alone: its short batches are filled up
 
 
 class InferModel:
@@ -31,19 +32,26 @@ class InferModel:
             if config.exist_compiler_path and source and source.suffix not in (".xml", ".onnx"):
                 self.compiled = core.import_model(source.read_bytes(), device, _properties(config))
             else:
-                self.compiled = core.compile_model(source, device, _properties(config))
+                network = core.read_model(source)
+                if device.startswith(FIXED):
+                    network.reshape({port: [config.batch_size, *port.partial_shape[1:]] for port in network.inputs})
+                self.compiled = core.compile_model(network, device, _properties(config))
             if config.host.artifact_dir and not config.exist_compiler_path:
-                blob = self.compiled.export_model().getvalue()
-                (Path(config.host.artifact_dir) / "model.blob").write_bytes(blob)
+                (Path(config.host.artifact_dir) / "model.blob").write_bytes(self.compiled.export_model().getvalue())
         except (RuntimeError, OSError) as error:
             raise StepError(f"{source}: OpenVINO cannot load it on {device}: {_essence(error)}") from None
         taken = self.compiled.get_property("INFERENCE_PRECISION_HINT").to_string()
         if taken != TYPES[config.effective_precision]:
             raise StepError(f"{device} would run {taken} in place of {config.effective_precision}")
-        count = self.compiled.get_property("OPTIMAL_NUMBER_OF_INFER_REQUESTS") if _hint(config) == "THROUGHPUT" else 1
+        self.rows = max(0, self.compiled.inputs[0].partial_shape[0].max_length)  # fixed: a batch is one request
+        splits = not self.rows and _hint(config) == "THROUGHPUT"
+        count = self.compiled.get_property("OPTIMAL_NUMBER_OF_INFER_REQUESTS") if splits else 1
         self.requests = [self.compiled.create_infer_request() for _ in range(count)]
 
     def __call__(self, inputs: list[torch.Tensor]) -> tuple[list[torch.Tensor], float]:
+        asked = len(inputs[0])
+        if asked < self.rows:
+            inputs = [torch.cat([tensor, tensor[:1].expand(self.rows - asked, *tensor.shape[1:])]) for tensor in inputs]
         parts = zip(*(tensor.tensor_split(len(self.requests)) for tensor in inputs), strict=True)
         running = []
         for request, part in zip(self.requests, parts, strict=True):
@@ -53,7 +61,7 @@ class InferModel:
         for request in running:
             request.wait()
         answers = zip(*([tensor.data for tensor in request.output_tensors] for request in running), strict=True)
-        return [torch.from_numpy(np.concatenate(rows)) for rows in answers], 0.0
+        return [torch.from_numpy(np.concatenate(rows)[:asked]) for rows in answers], 0.0
 
 
 def _hint(config: EffectiveConfig) -> str:

@@ -22,6 +22,13 @@ def usable_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+def physical_cores(root: Path = Path("/")) -> int:
+    """Those of the cores that compute by themselves: the threads of one share its arithmetic, and its peak."""
+    cpus = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1)
+    topology = (root / f"sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list" for cpu in cpus)
+    return len({_read(path) or path for path in topology})
+
+
 def too_many_loaders(config: Mapping[str, Any], processes: int = 1) -> str:
     """What a run that was too slow is told of a configuration whose `num_workers`, of so many processes here, are more
     than the cores of this machine; empty where they are not."""
