@@ -5,12 +5,17 @@ from __future__ import annotations
 import itertools
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
+import onnxruntime
 import pytest
 
 from proofmark.inference.outcome.record import STEPS
+from proofmark.inference.run import CaseRun
 from tests.e2e.conftest import House, Ran
+from tests.vendors.conftest import config_of
 
 WORK = STEPS[1:-1]
 
@@ -47,7 +52,7 @@ class Combinations:
 @pytest.fixture(scope="module")
 def combinations(tmp_path_factory: pytest.TempPathFactory, trained: Path) -> Combinations:
     house = House(tmp_path_factory.mktemp("switches") / "house", trained)
-    made = house.run("--keep-artifacts", vendor="cpu")
+    made = house.run("--keep-artifacts", "-m", "", vendor="cpu")  # audited too
     assert made.code == 0, made.output
     (compiled,) = made.case_dir().glob("engine-*/model.optimized.onnx")
     files = {
@@ -99,6 +104,27 @@ def test_they_are_sixteen_and_the_exit_code_is_that_of_legality(combinations: Co
 def test_large_files_are_kept_on_request_only(combinations: Combinations) -> None:
     assert list(combinations.made.case_dir().glob("engine-*/model.optimized.onnx"))
     assert not list(combinations.ran.run_dir.rglob("*.onnx"))
+
+
+def test_an_audit_compiles_a_second_time_and_leaves_the_engine_that_was_measured(combinations: Combinations) -> None:
+    made = combinations.made
+    checks = {check.name: check.passed for check in made.record().checks}
+    assert checks["uses its weights"] and checks["knows no weights"]
+    (engine,), (other,) = (made.case_dir().glob(f"engine-*/{place}model.optimized.onnx") for place in ("", "audit/"))
+    points = np.eye(8, dtype=np.float32)
+    one, two, exported = (
+        onnxruntime.InferenceSession(path).run(None, {"points": points})[0]
+        for path in (engine, other, made.case_dir() / "model.onnx")
+    )
+    assert np.allclose(one, exported, atol=1e-5) and not np.allclose(two, exported, atol=1e-3)
+
+
+def test_an_engine_that_is_loaded_is_not_audited() -> None:
+    """A second time it would be the same one, and be taken for a cheat that knows its model."""
+    run: Any = SimpleNamespace(
+        config=config_of(compiler="onnx", no_validation=False, exist_compiler_path="/opt/engine")
+    )
+    assert CaseRun.audit(run)["status"] == "skipped"
 
 
 def test_a_switch_without_effect_is_told(combinations: Combinations) -> None:

@@ -100,12 +100,10 @@ class Engines:
         return engine
 
     def _orders(self, artifacts: str = "") -> dict[str, Any]:
-        into = self.directory / artifacts
-        into.mkdir(exist_ok=True)
         return {
             "vendor": self.found.name,
             "vendors_dir": str(self.found.vendors_dir.absolute()),
-            "config": _in_any_directory(self.config, into).as_dict(),
+            "config": _in_any_directory(self.config, self.directory / artifacts).as_dict(),
             "hidden": [os.path.abspath(place) for place in self._hidden() if place],
         }
 

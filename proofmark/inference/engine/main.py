@@ -245,6 +245,8 @@ class Server:
         isolation = self._close_in(order, config)
         self._behind_a_wall = isolation.landlock > 0
         self._tell(isolation=isolation.model_dump(mode="json"))
+        if config.host.artifact_dir:
+            Path(config.host.artifact_dir).mkdir(exist_ok=True)
         torch_extensions.load()
         heed_environment()
         config = replace(config, host=replace(config.host, weights=None, data_dir=None, cache_dir=str(self._directory)))
