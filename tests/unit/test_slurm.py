@@ -1,0 +1,55 @@
+"""A controller of Slurm's that is slow: what the real one in tests/cluster doesn't do when asked."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from proofmark.launch.cluster.connection import HostError
+from proofmark.launch.launchers import slurm
+from proofmark.launch.launchers.slurm import TRIES, Slurm
+
+SALLOC = "import sys; print('salloc: Granted job allocation 7', file=sys.stderr, flush=True); sys.stdin.read()"
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
+    """An allocation that is granted at once, whose controller knows its nodes at the third question."""
+    commands: list[tuple[str, ...]] = []
+
+    async def output(*command: str) -> str:
+        commands.append(command)
+        if command[-1] == "%N":
+            return "n[1-2]" if commands.count(command) > 2 else ""
+        shown = {"hostnames": "n1\nn2", "node": "NodeName=n1 NodeAddr=10.0.0.1"}
+        return shown[command[2]] if command[0] == "scontrol" else ""
+
+    monkeypatch.setattr("shutil.which", lambda name: f"/usr/bin/{name}")
+    monkeypatch.setattr(slurm, "_output", output)
+    monkeypatch.setattr(slurm, "POLL", 0.0)
+    monkeypatch.setattr(Slurm, "_allocate", lambda self, count: [sys.executable, "-c", SALLOC])
+    return commands
+
+
+async def taken(count: int) -> list[Any]:
+    nodes = Slurm(SimpleNamespace())  # type: ignore[arg-type]
+    try:
+        return await nodes.take(count, lambda line: None)
+    finally:
+        await nodes.give_back()
+
+
+def test_an_allocation_outlives_answers_that_do_not_come(asked: list[tuple[str, ...]]) -> None:
+    assert [node.name for node in asyncio.run(taken(2))] == ["n1", "n2"]
+    assert [command[-1] for command in asked].count("%N") == 3
+
+
+def test_nodes_that_stay_too_few_are_told(asked: list[tuple[str, ...]]) -> None:
+    with pytest.raises(HostError, match=r"Slurm gives 2 nodes where 3 are wanted: n\[1-2\]"):
+        asyncio.run(taken(3))
+    assert [command[-1] for command in asked].count("%N") == TRIES
+    assert asked[-1] == ("scancel", "7"), "and given back"
