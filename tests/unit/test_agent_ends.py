@@ -7,6 +7,7 @@ import signal
 import struct
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -84,4 +85,23 @@ def test_of_ranks_that_torchrun_began_its_own_way_their_word_is_taken(
     watch = watch_over(tmp_path, 0, sign)
     watch.end_ranks()
     assert rank.wait(10) == -signal.SIGKILL
+    watch.end_outputs()
+
+
+@pytest.mark.parametrize("lives", [True, False])
+def test_a_rank_that_does_not_end_is_found(tmp_path: Path, rank: subprocess.Popen[bytes], lives: bool) -> None:
+    """After its training a vendor's code may hang, or the exchange's end. One that has ended hangs nowhere."""
+    sign = struct.pack("=qqqqd", rank.pid, 0, 8, PHASES.index("end"), time.monotonic() - 1)
+    watch = watch_over(tmp_path, rank.pid, sign)
+    if lives:
+        watch.heartbeats()
+        (event,) = read_events(watch.log.path)
+        assert (event["event"], event["phase"]) == ("hang", "end")
+    else:
+        rank.kill()
+        rank.wait()
+        watching = threading.Thread(target=watch.heartbeats, daemon=True)
+        watching.start()
+        watching.join(0.5)
+        assert watching.is_alive() and not list(read_events(watch.log.path))
     watch.end_outputs()

@@ -14,15 +14,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proofmark.record.events.log import CORRUPT, EventLog, read_events
+from proofmark.record.parts import Flops
+from proofmark.record.provenance import Chip, Peak
 from proofmark.rules.config import EffectiveConfig
 from proofmark.training.logs.downsampled import POINTS, Downsampled
-from proofmark.training.logs.failure import QUOTED, _hang, _Names
+from proofmark.training.logs.failure import QUOTED, _hang, _Names, failure_of
 from proofmark.training.logs.outside import clock_checks
 from proofmark.training.logs.rank_log import RankLog
-from proofmark.training.logs.seed_run import _figures, _reached
+from proofmark.training.logs.seed_run import _contention, _figures, _reached
 from proofmark.training.outcome.checks import CLOCK, OUTSIDE, PARAMETERS, PLAN, REPLAYED, SEEDED, SESSION_CLOCK
-from proofmark.training.outcome.collect import _damaged_agents, _rounds
+from proofmark.training.outcome.collect import _damaged_agents, _rounds, _utilisation
 from proofmark.training.outcome.event_types import SESSION_EVENTS
+from proofmark.training.outcome.record import Failure
 from proofmark.vendor.hardware.machine import too_many_loaders
 from tests.training_records import passed
 
@@ -247,3 +250,50 @@ def test_logs_of_further_servers_are_read(tmp_path: Path) -> None:
     assert all(server.converged is None and server.failure is None for server in run.servers)
     assert [what.split(": ")[0] for what in damaged] == ["round1/server1/noderank0/rank0.jsonl, line 2"], damaged
     assert [what.split("/")[:3] for what in _damaged_agents(tmp_path)] == [["round1", "server2", "noderank0"]]
+
+
+def failed(folder: Path, raised: dict[int, float], aborted: dict[int, float], skew: float) -> Failure | None:
+    """Of a training on two hosts, rank 1 on the second, whose clock is ahead: when ranks raised and were aborted."""
+    for node in range(2):
+        (folder / f"noderank{node}").mkdir()
+        (folder / f"noderank{node}" / f"rank{node}.log").touch()
+    logs = [
+        RankLog(rank, rank).take([{"event": "rank_failed", "rank": rank, "reason": f"reason {rank}", "time": time}])
+        for rank, time in raised.items()
+    ]
+    died = [{"event": "rank_died", "rank": rank, "code": -6, "died": int(time)} for rank, time in aborted.items()]
+    hosts = [{"node": node, "name": f"host{node}", "skew": node * skew} for node in range(2)]
+    return failure_of(folder, logs, died, {"status": "failed", "hosts": hosts})
+
+
+@pytest.mark.parametrize(
+    "raised, aborted, skew, cause",
+    [
+        ({0: 10.0, 1: 10.4}, {}, 0.0, "rank 0 on host0: reason 0"),
+        ({0: 10.0, 1: 10.4}, {}, 1.0, "rank 1 on host1: reason 1"),
+        ({0: 10.0}, {1: 40.7}, 0.0, "rank 0 on host0: reason 0"),
+        ({0: 41.0}, {1: 40.7}, 0.0, "rank 1 on host1 was killed by signal 6"),
+        ({0: 10.0}, {1: 11.7}, 5.0, "rank 1 on host1 was killed by signal 6"),
+    ],
+    ids=["first", "clock ahead", "who waited is aborted", "an abort breaks exchanges", "an abort, clock ahead"],
+)
+def test_who_failed_first_brought_others_down(
+    tmp_path: Path, raised: dict[int, float], aborted: dict[int, float], skew: float, cause: str
+) -> None:
+    """By the clocks of both hosts, as far apart as they were."""
+    failure = failed(tmp_path, raised, aborted, skew)
+    assert failure is not None and failure.cause == cause
+
+
+def test_a_node_with_cores_to_spare_hides_no_other() -> None:
+    spare, needed = ({"others": others, "stolen": 0.0, "idle": idle} for others, idle in ((0.1, 0.8), (0.08, 0.05)))
+    logs = [RankLog(0).take([{"event": "contention", "time": 1.0, "clock": 1, **each}]) for each in (spare, needed)]
+    seen = _contention(logs)
+    assert seen is not None and seen.others == 0.08
+
+
+@pytest.mark.parametrize("counted, share", [(None, 0.5), (100.0, 0.5), (80.0, 0.4), (105.0, 0.5)])
+def test_a_count_of_a_ranks_makes_no_mfu_larger_than_the_case_does(counted: float | None, share: float) -> None:
+    peak = Peak(flops_per_second=1000.0, precision="fp32", source="s")
+    flops = Flops(declared=100.0, counted=counted)
+    assert _utilisation(Chip(name="c", units=1, peak=peak), flops, 2, 10.0).mfu == pytest.approx(share)

@@ -48,8 +48,8 @@ their size is for the vendor to choose."""
 MARGIN = 1.1
 """By how much a round's passes are meant to last longer than they must."""
 
-HELD = 64
-"""Batches held in memory to be computed with nothing loaded beside them."""
+HELD, HELD_BYTES = 64, 4 << 30
+"""Batches held in memory to be computed with nothing loaded beside them, and their bytes where they are large."""
 
 
 class Timing:
@@ -128,8 +128,9 @@ class Timing:
         bench = self._bench
         if not (self._beside or bench.config.get("num_workers")):
             return
+        held = max(1, min(HELD, HELD_BYTES // max(1, sum(tensor.nbytes for tensor in bench.first))))
         with bench.running_on():
-            batches = [inputs for inputs, _ in itertools.islice(bench.loader, HELD)]
+            batches = [inputs for inputs, _ in itertools.islice(bench.loader, held)]
         items = spent = 0
         gc.collect()
         while spent < self._least_seconds * 1e9 or not items:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from signal import SIGTERM
+from signal import SIGABRT, SIGTERM
 
 from proofmark.record.events.log import Event, read_events
 from proofmark.training.logs.rank_log import RankLog
@@ -46,11 +46,15 @@ def failure_of(directory: Path, ranks: Sequence[RankLog], agents: Sequence[Event
     if ended:
         who, why = ended[0]["rank"], ended[0]["reason"]
         return Failure(ranks=(who,), cause=f"{names(who)}: {why}", last_lines=_tail(directory, who))
-    raised = sorted((log.last["rank_failed"] for log in ranks if "rank_failed" in log.last), key=lambda e: e["time"])
+    failures = [log.last["rank_failed"] for log in ranks if "rank_failed" in log.last]
+    raised = sorted(failures, key=lambda event: event["time"] - names.skew(event["rank"]))
     died = [event for event in agents if event["event"] == "rank_died" and event["code"] != 1]
     killed = [event for event in died if event["rank"] not in {e["rank"] for e in raised}]
     if raised or any(event["code"] != -SIGTERM for event in killed):
         killed = [event for event in killed if event["code"] != -SIGTERM]  # torchrun ends the others by it
+    if raised:  # whom a library's watchdog aborts has waited for who raised before
+        first = raised[0]["time"] - names.skew(raised[0]["rank"])
+        killed = [e for e in killed if e["code"] != -SIGABRT or e["died"] - names.skew(e["rank"]) <= first]
     unsound = sorted((log for log in ranks if "diverged" in log.last), key=lambda log: log.last["diverged"]["step"])
     if unsound:
         cause = f"{names(unsound[0].rank)}: the loss of step {unsound[0].last['diverged']['step']} is not finite"
@@ -82,14 +86,23 @@ class _Names:
 
     def __init__(self, directory: Path, hosts: Sequence[Event]) -> None:
         self._directory = directory
-        self._hosts = {host["node"]: host["name"] for host in hosts}
+        self._hosts = {host["node"]: host for host in hosts}
 
     def __call__(self, rank: int) -> str:
+        host = self._of(rank)
+        return f"rank {rank} on {host['name']}" if host else f"rank {rank}"
+
+    def skew(self, rank: int) -> float:
+        """Seconds by which the clock of its host is ahead."""
+        return float((self._of(rank) or {}).get("skew") or 0.0)
+
+    def _of(self, rank: int) -> Event | None:
+        """Its host, where there are several."""
         if len(self._hosts) > 1:
             for node, host in self._hosts.items():
                 if any((self._directory / f"noderank{node}").glob(f"rank{rank}.*")):
-                    return f"rank {rank} on {host}"
-        return f"rank {rank}"
+                    return host
+        return None
 
 
 def _lost(directory: Path, lost: Sequence[Event]) -> Failure:

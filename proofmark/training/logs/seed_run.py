@@ -10,6 +10,7 @@ from typing import Any
 
 from proofmark.record.events.log import CORRUPT, Event, read_events, seconds_between
 from proofmark.record.parts import Contention, Monitoring
+from proofmark.record.policy import default_policy
 from proofmark.record.provenance import Host, Launched
 from proofmark.rules.config import EffectiveConfig
 from proofmark.training.logs.failure import failure_of
@@ -101,13 +102,14 @@ def _of_hosts(
 
 
 def _contention(ranks: Sequence[RankLog]) -> Contention | None:
-    """All ranks wait for the slowest, so the node counts where others took most."""
+    """All ranks wait for the slowest: of the nodes without cores to spare the one counts where others took most."""
     found = [
         Contention(**{k: e[k] for k in Contention.model_fields if k in e})
         for log in ranks
         if (e := log.last.get("contention"))
     ]
-    return max(found, key=lambda seen: seen.others, default=None)
+    spare = default_policy().noise.idle
+    return max(found, key=lambda seen: (seen.idle <= spare, seen.others), default=None)
 
 
 def _reached(first: RankLog) -> Event:

@@ -61,6 +61,7 @@ def main() -> int:
     let_pass([THREADS, *given])
     ends: Ends = {}
     watch = Watch(spec, node, fork_ranks(declared_of(spec.config["host"]), ends))
+    shared = THREADS not in os.environ
     os.environ.setdefault(THREADS, _share(spec))  # now: what ranks are forked from computes as this process does
     fed = watch.feeders.start(Path(sys.argv[1]), ends)
     watch.log.write("agent_begin", **describe_host().model_dump())
@@ -70,12 +71,12 @@ def main() -> int:
     threading.Thread(target=watch.heartbeats, daemon=True).start()
     threading.Thread(target=watch.stopwatch.run, daemon=True).start()
     try:
-        return _run(spec, node, watch, fed)
+        return _run(spec, node, watch, fed, shared)
     finally:
         watch.clear()
 
 
-def _run(spec: TrainingSpec, node: int, watch: Watch, fed: bool) -> int:
+def _run(spec: TrainingSpec, node: int, watch: Watch, fed: bool, shared: bool) -> int:
     from torch.distributed import run as torchrun
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
 
@@ -95,6 +96,8 @@ def _run(spec: TrainingSpec, node: int, watch: Watch, fed: bool) -> int:
         watch.stopwatch.stop()
         watch.feeders.tell()
         watch.monitor.stop()
+    if shared:
+        del os.environ[THREADS]  # no rank runs any more: the examiner has all cores
     if node == 0:
         examine(Path(sys.argv[1]), spec, node, watch.log, watch.stopwatch.weights)
     first = node * spec.nproc
@@ -176,7 +179,7 @@ class Watch:
                 taken = found[rank].since - heartbeat.since if rank in found else 0.0
                 self._longest[heartbeat.phase] = max(self._longest.get(heartbeat.phase, 0.0), taken)
             before = found
-            watched = {rank: heartbeat for rank, heartbeat in found.items() if heartbeat.phase != "end"}
+            watched = {rank: each for rank, each in found.items() if each.phase != "end" or self._process(rank)}
             if watched and all(now - heartbeat.since > self._patience(heartbeat) for heartbeat in watched.values()):
                 self._end_hung(watched, now)
                 return
@@ -192,7 +195,7 @@ class Watch:
 
     def _patience(self, heartbeat: Heartbeat) -> float:
         """Seconds of silence that mean a hang in a phase: more than it has taken so far."""
-        if heartbeat.phase in SETUP or heartbeat.step == heartbeat.first:
+        if heartbeat.phase in (*SETUP, "end") or heartbeat.step == heartbeat.first:
             return self._setup_timeout
         return max(LENIENCY.get(heartbeat.phase, 1.0) * self._timeout, FACTOR * self._longest.get(heartbeat.phase, 0.0))
 

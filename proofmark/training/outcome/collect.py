@@ -186,10 +186,14 @@ def _finite(value: float) -> float | None:
 
 
 def _utilisation(chip: Chip, flops: Flops, devices: int, rate: float) -> Utilisation:
-    """MFU: FLOPs of a sample's training step, counted or else declared, times samples per second, over all peaks."""
+    """MFU: FLOPs of a sample's training step times samples per second, over all peaks.
+
+    What is counted in a rank is its word: where it says more than the case declares, that is taken.
+    """
     if chip.peak is None:
         return Utilisation(reason=chip.peak_missing)
-    return Utilisation(mfu=(flops.counted or flops.declared) * rate / (chip.peak.flops_per_second * devices))
+    each = min(flops.counted or flops.declared, flops.declared)
+    return Utilisation(mfu=each * rate / (chip.peak.flops_per_second * devices))
 
 
 def _identity(first: RankLog, name: str) -> Identity | None:

@@ -63,6 +63,16 @@ class CommunicationMeter:
         self._steps += 1
         self._spans = None
 
+    @contextmanager
+    def exchange(self) -> Iterator[None]:
+        """Around what ranks tell one another beside gradients: the first such waits for whoever's data is late."""
+        if self._spans is None:
+            yield
+            return
+        begin = self._now()
+        yield
+        self._spans.append((begin, self._now()))
+
     def micro_step(self, last: bool) -> AbstractContextManager[None]:
         """Around forward and backward pass; the `last` of a step exchanges gradients."""
         return nullcontext() if self._spans is None else self._marked(self._spans, last)

@@ -12,6 +12,7 @@ import socket
 import sys
 import traceback
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -28,6 +29,10 @@ from proofmark.training.spec import AGENT, EVENTS, OUTPUTS, TrainingSpec
 from proofmark.vendor.environment import require
 from proofmark.vendor.registry import find_vendor
 from proofmark.wall.isolation import Isolation
+
+PATIENCE = timedelta(days=1)
+"""For what another rank is late with: who hangs is found by heartbeats, and named. torch's own ten minutes would end
+those who wait."""
 
 
 def main() -> None:
@@ -103,7 +108,8 @@ def _train(spec: TrainingSpec, rank: int, log: EventLog, heartbeat: HeartbeatWri
     alone: dict[str, Any] = {}
     if world == 1:  # it needs to meet nobody
         alone = {"store": dist.HashStore(), "rank": 0, "world_size": 1}  # type: ignore[attr-defined]
-    dist.init_process_group(spec.backend, device_id=None if device.type == "cpu" else device, **alone)
+    accelerator = None if device.type == "cpu" else device
+    dist.init_process_group(spec.backend, timeout=PATIENCE, device_id=accelerator, **alone)
     place = Place(rank, local_rank, dist.get_world_size(), device)
     trainer = Trainer(case, data, config, spec, vendor, place, log, heartbeat, fresh, adapter=adapter)
     if trainer.run() and place.rank == 0:

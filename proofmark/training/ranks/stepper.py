@@ -104,7 +104,8 @@ class Stepper:
             self._case.loss_weight(targets) * share.samples / len(share.indices)
             for share, (_, targets) in zip(shares, batches, strict=True)
         ]
-        (total,) = summed([sum(counts)], self._place)
+        with self.communication.exchange():
+            (total,) = summed([sum(counts)], self._place)
         return [count * self._place.world / (total or math.nan) for count in counts]
 
     def _micro_step(self, batch: Batch, weight: float, last: bool) -> torch.Tensor:

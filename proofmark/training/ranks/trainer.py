@@ -12,6 +12,7 @@ import torch
 
 from proofmark.monitoring.contention import ContentionMeter, session_of_rank
 from proofmark.process.lifetime import heap_left_alone
+from proofmark.process.log_level import LOGGER
 from proofmark.record.events.log import EventLog
 from proofmark.record.identity import identify
 from proofmark.training.outside.left import digest_of, last_weights
@@ -111,7 +112,12 @@ class Trainer:
         self._account.write_totals("train_end", converged=reached, **last)
         if meter is not None:
             self.log.write("contention", **meter.seen().model_dump())
-        self._saving.wait()
+        try:
+            self._saving.wait()
+        except OSError as error:
+            if not reached:
+                raise
+            LOGGER.warning("%s; the training is at its target without", error)
         self.goal.ended(self)
         self._account.alive("end")
         return reached

@@ -151,7 +151,7 @@ class Referee:
         items = self._validation.items
         lists, _ = evaluation_batches(items, self._config.eval_batch_size, self._place.rank, self._place.world)
         sizes = {len(indices) for indices in lists}  # those that it was just evaluated with: none is compiled anew
-        chosen = random.SystemRandom().sample(range(items), min(sizes - {1} or sizes))
+        chosen = random.SystemRandom().sample(range(items), max(sizes))  # how far samples lie apart is told by these
         worst = 0.0
         for batch in self._validation.load([chosen]):
             self._alive()

@@ -46,11 +46,13 @@ def placed(model: torch.nn.Module, config: EffectiveConfig, place: Place, recomp
         blocks = set(_blocks(model))
         apply_activation_checkpointing(model, check_fn=lambda module: module in blocks)
     if config.parallel == "fsdp":
+        from torch.distributed.device_mesh import init_device_mesh
         from torch.distributed.fsdp import fully_shard  # a second, which other ways of training don't need to wait
 
+        mesh = init_device_mesh(place.device.type, (place.world,))  # else it is of whatever device torch sees first
         for block in _blocks(model):
-            fully_shard(block)
-        fully_shard(model)
+            fully_shard(block, mesh=mesh)
+        fully_shard(model, mesh=mesh)
     return model
 
 
