@@ -97,6 +97,7 @@ def _log(events: Events, events_file: Path, seal: Seal | None) -> dict[str, Any]
     """How far the log came, and in what state it is."""
     return {
         "partial": bool(events["partial"]),
+        "stopped": bool(events["stopped"]),
         "interrupted": _last(events, "interrupted").get("step"),
         "corrupt_lines": len(events[CORRUPT]),
         "damaged": tuple(event["what"] for event in events[CORRUPT][:NAMED]),
