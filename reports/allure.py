@@ -96,7 +96,7 @@ def describe(
 ) -> None:
     """Describe the run in the running test and attach the record, SVG charts and files by name, but for empty files.
 
-    A withheld speed is withheld in what this says too; `attachments` are attached as they are.
+    A withheld speed is withheld in what this says too: `attachments`, which may tell of one, are left out.
 
     Raises:
         OSError: a file of `attachments` cannot be read.
@@ -115,5 +115,5 @@ def describe(
     for title, drawing in (charts or {}).items():
         attach(drawing, title, kind.SVG)
     for name, path in (attachments or {}).items():
-        if path.stat().st_size:
+        if not view.withheld and path.stat().st_size:
             attach.file(str(path), name, extension=path.suffix.lstrip(".") or "txt")

@@ -158,6 +158,14 @@ def test_allure_gets_labels_parameters_and_attachments(records, allure, tmp_path
     assert "**PASS**" in allure.description
 
 
+def test_allure_gets_no_file_of_a_run_whose_speed_is_withheld(records, allure, tmp_path):
+    """The referee's own lines in it say how many items rounds had."""
+    log = tmp_path / "worker.log"
+    log.write_text("engine round 1/3: 30/210 batches, 960 items\n")
+    describe(records["fail_accuracy"], {"worker.log": log})
+    assert allure.files == {} and "run record" in allure.bodies
+
+
 def test_an_allure_that_does_not_listen_is_told_nothing(allure):
     assert listens()
     allure_commons.plugin_manager.unregister(allure)
