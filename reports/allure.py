@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any
 
 from proofmark.record.envelope import CaseRecord
 from reports.allure_tree import arrange, in_order, parameters
+from reports.ci.markdown import escaped
 from reports.content.view import View, with_other_name
 
 
@@ -107,8 +107,7 @@ def describe(
     figures = [f"{with_other_name(figure.name, figure)}: {shown}" for figure, shown in view.listed()]
     dynamic: Any = allure.dynamic  # untyped upstream
     dynamic.tag(str(view.verdict.kind))
-    shown = (html.escape(line, quote=False) for line in (*view.verdict.reasons, *figures))  # Markdown lets HTML through
-    dynamic.description("\n\n".join([f"**{view.verdict.kind}**", *shown]))
+    dynamic.description("\n\n".join([f"**{view.verdict.kind}**", *map(escaped, (*view.verdict.reasons, *figures))]))
     attach: Any = allure.attach
     kind = allure.attachment_type
     attach(json.dumps(view.public(), indent=1, ensure_ascii=False), "run record", kind.JSON)
