@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from proofmark.record.envelope import CaseRecord
-from reports.allure_tree import arrange, in_order, parameters
+from reports.allure_tree import CONFIGURATION, arrange, in_order, parameters
 from reports.ci.markdown import escaped
 from reports.content.view import View, with_other_name
 
@@ -67,15 +67,17 @@ def tidy() -> Callable[[], None]:
     return undo
 
 
-def label(suite: str, case: str, told_apart: Mapping[str, str]) -> None:
+def label(suite: str, case: str, told_apart: Mapping[str, str], configuration: str) -> None:
     """Label the running test with its case: feature and story are suite and case, what tells runs of it apart are
-    parameters, for the history. The verdict is left out: the run may not have begun.
+    parameters, for the history, as is the hash of its `configuration`. The verdict is left out: the run may not have
+    begun.
     """
     import allure
 
     dynamic: Any = allure.dynamic  # untyped upstream
     dynamic.feature(suite)
     dynamic.story(case)
+    dynamic.label(CONFIGURATION, configuration)
     shown = in_order(told_apart)
     dynamic.tag(*(shown[name] for name in ("vendor", "precision", "profile") if name in shown))
     for name, value in shown.items():

@@ -17,6 +17,9 @@ from reports.content.withholding import withheld
 FIRST, LAST = ("vendor", "chip"), ("precision", "profile")
 """Parameters by which runs of a case are told apart, before and after those of the suite."""
 
+CONFIGURATION = "configuration"
+"""The label with the hash of a run's configuration."""
+
 MOVED = ("parentSuite", "suite", "subSuite", "package")
 """Labels that Allure's pytest plugin gives by module."""
 
@@ -48,7 +51,7 @@ def arrange(result: Any) -> None:
     result.labels += [kind(name, value) for name, value in places.items()]
     result.titlePath = [suite, case, ", ".join(run)]
     result.testCaseId = _digest(suite, case, test)
-    result.historyId = _digest(suite, case, test, *run)
+    result.historyId = _digest(suite, case, test, *run, labels.get(CONFIGURATION, ""))
 
 
 def _digest(*parts: str) -> str:
