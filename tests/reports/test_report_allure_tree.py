@@ -103,6 +103,18 @@ def test_where_speed_is_withheld_no_moment_tells_it(tmp_path: Path) -> None:
         assert {*re.findall(r'"(?:start|stop)": (\d+)', each)} == {"1250"}
 
 
+def test_of_a_case_at_two_scales_the_one_that_passed_keeps_its_moments(tmp_path: Path) -> None:
+    failed = make_training(scale="1x2", started=1.25)
+    failed = failed.model_copy(update={"verdict": Verdict(kind=VerdictKind.FAIL_ACCURACY)})
+    told = {"labels": [named("feature", failed.suite), named("story", failed.case)]}
+    for scale in ("1x1", "1x2"):
+        content = {"uuid": scale, "parameters": [named("scale", scale)], **told}
+        laid(tmp_path, f"{scale}-result.json", content)
+    forget_moments(tmp_path, [make_training(scale="1x1"), failed], before=[])
+    kept = {path.name[:3]: json.loads(path.read_text())["stop"] for path in tmp_path.iterdir()}
+    assert kept == {"1x1": 9_000, "1x2": 1_250}
+
+
 def named(name: str, value: str) -> dict[str, str]:
     return {"name": name, "value": value}
 
