@@ -71,6 +71,17 @@ def test_runs_that_no_seed_tells_apart_are_told_apart_by_their_numbers(seeds: tu
     assert {"run 1", "run 2", "seed 4"} <= figures.keys() and len(figures) == len(list(View(record).listed()))
 
 
+def test_a_value_that_was_no_number_leaves_a_gap() -> None:
+    metrics = (0.1, 0.2, None, 0.3, None, 0.5, 0.6)
+    curve = [Evaluation(samples=1000 * n, seconds=n, metric=metric) for n, metric in enumerate(metrics)]
+    root = ET.fromstring(drawn(make_training(make_run(seed=0, evaluations=curve))))
+    *lines, _ = [line.get("points", "").split() for line in root.iter(f"{SVG}polyline")]
+    assert [len(line) for line in lines] == [2, 1, 2], "and the last is the legend's"
+    marks = {(float(mark.get("cx", 0)), float(mark.get("cy", 0))) for mark in root.iter(f"{SVG}circle")}
+    (alone,) = lines[1]
+    assert tuple(map(float, alone.split(","))) in {(round(x, 1), round(y, 1)) for x, y in marks}
+
+
 def test_no_two_of_thirty_strokes_are_equal() -> None:
     drawn = [svg.stroke(number) for number in range(30)]
     assert len(set(drawn)) == 30

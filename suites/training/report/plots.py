@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from proofmark.training.outcome.record import SeedRun, Split
 from reports.charts import svg
 from reports.charts.axes import WIDTH, Area, draw_bottom, linear_axis
-from reports.charts.lines import line_chart
+from reports.charts.lines import Line, line_chart
 from reports.content import text
 from suites.training.report.timeline import training_timeline
 from suites.training.report.view import TrainingView
@@ -52,15 +52,13 @@ def _other(view: TrainingView, name: str, unit: str) -> str | None:
     return _curves(name, unit, lines, view.record.others[name].target)
 
 
-def _by_samples(run: SeedRun) -> list[tuple[float, float | None]]:
+def _by_samples(run: SeedRun) -> Line:
     """The loss over samples, since steps of two scales mean different things."""
     each = run.samples / run.steps if run.samples and run.steps else 0.0
     return [(step * each, loss) for step, loss in run.losses]
 
 
-def _curves(
-    label: str, unit: str, lines: Mapping[str, Sequence[tuple[float, float | None]]], target: float | None
-) -> str | None:
+def _curves(label: str, unit: str, lines: Mapping[str, Line], target: float | None) -> str | None:
     """Lines over samples; a value that was no number leaves a gap."""
     points = {name: [(x, y) for x, y in line if y is not None] for name, line in lines.items()}
     points = {name: line for name, line in points.items() if line}
@@ -70,7 +68,7 @@ def _curves(
     across = linear_axis(unit, [0, *(x for x, _ in values)])
     up = linear_axis(label, [y for _, y in values] + ([target] if target is not None else []))
     said = "; ".join(f"{name}: {text.score(line[-1][1])} after {line[-1][0]:.0f}" for name, line in points.items())
-    return line_chart(f"{label} over {unit}", said, across, up, points, target)
+    return line_chart(f"{label} over {unit}", said, across, up, {name: lines[name] for name in points}, target)
 
 
 def _splits(view: TrainingView) -> str | None:
