@@ -179,11 +179,7 @@ def _own_checks(events: Events, target: str, here: bool) -> tuple[list[Check], l
 
 def _accusations(checks: Sequence[Check], target: str) -> list[str]:
     """Those of checks that failed."""
-    return [
-        f"the {target} fails '{check.name}': {check.meaning} ({check.figure:.3g}, bound {check.bound:.3g})"
-        for check in checks
-        if not check.passed
-    ]
+    return [f"the {target} fails '{check.name}': {check.finding}" for check in checks if not check.passed]
 
 
 def _last(events: Events, name: str, of: str | None = None) -> Event:
