@@ -31,6 +31,8 @@ from tests.reports.xunit2 import ended, suites
         (["--weights=pytest.ini"], ["--weights: cannot be read as a directory (Not a directory)", "pytest.ini"]),
         (["-n1", "--profile=standard", "--weights=vendors"], ["--data-dir: profile standard needs the data set"]),
         (["--weights=/none"], ["--weights: no such directory: /none"]),
+        (["--lf"], ["--lf needs pytest's cache, which pytest.ini turns off"]),
+        (["--stepwise"], ["--sw needs pytest's cache"]),
         (["--container-engine=podman"], ["--container-engine needs --container, which says what it runs"]),
         (["--host-config=none.yaml"], ["none.yaml", "cannot be read"]),
         (["--judge", "record.json"], ["--judge is a command of its own", "python -m proofmark --judge RECORD..."]),
