@@ -31,6 +31,13 @@ def number(value: float, digits: int = 4) -> str:
     return f"{rounded if decimals else value:,.{decimals}f}"
 
 
+def digits_apart(value: float | None, bound: float | None) -> int:
+    """Significant digits, three at least, to which two values that differ are written otherwise."""
+    if value is None or bound is None or value == bound:
+        return 3
+    return next((digits for digits in range(3, 17) if f"{value:.{digits}g}" != f"{bound:.{digits}g}"), 17)
+
+
 def percent(share: float, digits: int = 3) -> str:
     """A share of 1 in percent."""
     return f"{number(100 * share, digits)} %"

@@ -41,6 +41,9 @@ class Run(ABC, Generic[R]):
     interrupted: bool = False
     """The session was: what of the case was not run is not what nobody selected."""
 
+    stopped: bool = False
+    """So it is where the session ended before tests that were selected (-x, --maxfail)."""
+
     @abstractmethod
     def finish(self) -> R:
         """End it, whatever has happened; collect, judge and save its record, once.

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import html
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from proofmark.record.envelope import CaseRecord
-from reports.allure_tree import arrange, in_order, parameters
+from reports.allure_tree import CONFIGURATION, arrange, in_order, parameters
+from reports.ci.markdown import escaped
 from reports.content.view import View, with_other_name
 
 
@@ -67,15 +67,17 @@ def tidy() -> Callable[[], None]:
     return undo
 
 
-def label(suite: str, case: str, told_apart: Mapping[str, str]) -> None:
+def label(suite: str, case: str, told_apart: Mapping[str, str], configuration: str) -> None:
     """Label the running test with its case: feature and story are suite and case, what tells runs of it apart are
-    parameters, for the history. The verdict is left out: the run may not have begun.
+    parameters, for the history, as is the hash of its `configuration`. The verdict is left out: the run may not have
+    begun.
     """
     import allure
 
     dynamic: Any = allure.dynamic  # untyped upstream
     dynamic.feature(suite)
     dynamic.story(case)
+    dynamic.label(CONFIGURATION, configuration)
     shown = in_order(told_apart)
     dynamic.tag(*(shown[name] for name in ("vendor", "precision", "profile") if name in shown))
     for name, value in shown.items():
@@ -96,7 +98,7 @@ def describe(
 ) -> None:
     """Describe the run in the running test and attach the record, SVG charts and files by name, but for empty files.
 
-    A withheld speed is withheld in what this says too; `attachments` are attached as they are.
+    A withheld speed is withheld in what this says too: `attachments`, which may tell of one, are left out.
 
     Raises:
         OSError: a file of `attachments` cannot be read.
@@ -107,13 +109,12 @@ def describe(
     figures = [f"{with_other_name(figure.name, figure)}: {shown}" for figure, shown in view.listed()]
     dynamic: Any = allure.dynamic  # untyped upstream
     dynamic.tag(str(view.verdict.kind))
-    shown = (html.escape(line, quote=False) for line in (*view.verdict.reasons, *figures))  # Markdown lets HTML through
-    dynamic.description("\n\n".join([f"**{view.verdict.kind}**", *shown]))
+    dynamic.description("\n\n".join([f"**{view.verdict.kind}**", *map(escaped, (*view.verdict.reasons, *figures))]))
     attach: Any = allure.attach
     kind = allure.attachment_type
     attach(json.dumps(view.public(), indent=1, ensure_ascii=False), "run record", kind.JSON)
     for title, drawing in (charts or {}).items():
         attach(drawing, title, kind.SVG)
     for name, path in (attachments or {}).items():
-        if path.stat().st_size:
+        if not view.withheld and path.stat().st_size:
             attach.file(str(path), name, extension=path.suffix.lstrip(".") or "txt")

@@ -17,6 +17,9 @@ from reports.content.withholding import withheld
 FIRST, LAST = ("vendor", "chip"), ("precision", "profile")
 """Parameters by which runs of a case are told apart, before and after those of the suite."""
 
+CONFIGURATION = "configuration"
+"""The label with the hash of a run's configuration."""
+
 MOVED = ("parentSuite", "suite", "subSuite", "package")
 """Labels that Allure's pytest plugin gives by module."""
 
@@ -48,7 +51,7 @@ def arrange(result: Any) -> None:
     result.labels += [kind(name, value) for name, value in places.items()]
     result.titlePath = [suite, case, ", ".join(run)]
     result.testCaseId = _digest(suite, case, test)
-    result.historyId = _digest(suite, case, test, *run)
+    result.historyId = _digest(suite, case, test, *run, labels.get(CONFIGURATION, ""))
 
 
 def _digest(*parts: str) -> str:
@@ -74,18 +77,17 @@ def forget_moments(folder: Path, records: Sequence[CaseRecord], before: Collecti
     Raises:
         OSError: a file can't be read or written.
     """
-    begun = {(each.suite, each.case): round(1000 * each.started) for each in records if withheld(each.verdict)}
+    kept = [record for record in records if withheld(record.verdict)]
     tests: dict[str, int] = {}
     for kind in ("result", "container"):  # tests first: fixtures are known by them
-        for path in sorted(folder.glob(f"*-{kind}.json")) if begun else ():
+        for path in sorted(folder.glob(f"*-{kind}.json")) if kept else ():
             if path.name in before:
                 continue
             try:
                 content = json.loads(path.read_text(encoding="utf-8"))
             except ValueError:  # half of another session's
                 continue
-            labels = {label["name"]: label["value"] for label in content.get("labels", ())}
-            moment = begun.get((labels.get("feature", ""), labels.get("story", "")))
+            moment = next((round(1000 * record.started) for record in kept if _is_of(content, record)), None)
             if kind == "container":
                 moment = next((tests[child] for child in content.get("children", ()) if child in tests), None)
             elif moment is not None:
@@ -93,6 +95,16 @@ def forget_moments(folder: Path, records: Sequence[CaseRecord], before: Collecti
             if moment is not None:
                 _move(content, moment)
                 path.write_text(json.dumps(content, ensure_ascii=False), encoding="utf-8")
+
+
+def _is_of(content: Mapping[str, Any], record: CaseRecord) -> bool:
+    """Whether a result is of a test of the run, as far as it says of which."""
+    labels, given = (
+        {each["name"]: each["value"] for each in content.get(kind, ())} for kind in ("labels", "parameters")
+    )
+    told_apart = in_order(record.variant).items()
+    of_case = (labels.get("feature"), labels.get("story")) == (record.suite, record.case)
+    return of_case and all(given.get(name, value) == value for name, value in told_apart)
 
 
 def _move(content: dict[str, Any], moment: int) -> None:

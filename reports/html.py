@@ -17,7 +17,7 @@ from proofmark.record.parts import VerdictKind
 from proofmark.suite import Suite
 from reports.content import provenance, text
 from reports.content.compared import compared, teller
-from reports.content.view import Shown, View, check_figure, explained, with_other_name
+from reports.content.view import Shown, View, check_bound, check_figure, explained, with_other_name
 
 _TEMPLATES = Path(__file__).parent / "templates"
 
@@ -121,7 +121,8 @@ def _environment(folder: Path) -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.globals |= {"text": text, "provenance": provenance, "check_figure": check_figure}
+    made.globals |= {"text": text, "provenance": provenance}
+    made.globals |= {"check_figure": check_figure, "check_bound": check_bound}
     return made
 
 

@@ -48,6 +48,7 @@ class Session:
         failures: what failed that is no test: run, name, text.
         timeless: runs whose tests do not tell how long they took, since it tells a speed that is withheld.
         left_out: runs that were not asked for since no change affects them, each with the reason.
+        prefix: before the name of every class in pytest's file (--junit-prefix).
     """
 
     asked: Sequence[Asked] = ()
@@ -56,6 +57,12 @@ class Session:
     failures: Sequence[tuple[str, str, str]] = ()
     timeless: Collection[str] = ()
     left_out: Mapping[str, str] = field(default_factory=dict)
+    prefix: str = ""
+
+    def address(self, asked: Asked) -> tuple[str, str]:
+        """Class and name of a test, as pytest writes them in this session's file."""
+        classname, name = asked.address
+        return f"{self.prefix}.{classname}" if self.prefix else classname, name
 
 
 def complete(path: Path, session: Session) -> None:
@@ -69,9 +76,9 @@ def complete(path: Path, session: Session) -> None:
     suites: dict[str, list[ET.Element]] = {}
     for test in tests:
         suites.setdefault(_taken_run(test), []).append(test)
-    lacking = [asked for asked in session.asked if asked.address not in there]
+    lacking = [asked for asked in session.asked if session.address(asked) not in there]
     for run in dict.fromkeys(asked.run for asked in lacking):
-        missing = [asked for asked in lacking if asked.run == run]
+        missing = [session.address(asked) for asked in lacking if asked.run == run]
         suites.setdefault(run, []).extend(_not_run(missing, session.cause or "the session ended before it"))
     if session.cause is not None and not session.asked:
         suites.setdefault("", []).append(_case("proofmark", "session", "error", session.cause))
@@ -90,12 +97,21 @@ def complete(path: Path, session: Session) -> None:
 
 
 def _tests_of(path: Path) -> tuple[list[ET.Element], dict[str, str]]:
-    """The tests, of one that was run again the last time, and what is known of when and where they ran."""
+    """The tests, of one that was run again the last time, and what is known of when and where they ran.
+
+    A test that failed, and in its teardown again, stands in the file twice: it keeps both.
+    """
     try:
         root = ET.parse(path).getroot()  # noqa: S314 (pytest wrote it a moment ago)
     except (FileNotFoundError, ET.ParseError):
         return [], {}
-    last = {(test.get("classname"), test.get("name")): test for test in root.iter("testcase")}
+    last: dict[tuple[str | None, str | None], ET.Element] = {}
+    for test in root.iter("testcase"):
+        address = test.get("classname"), test.get("name")
+        error = test.find("error")
+        if address in last and error is not None and error.get("message", "").startswith("failed on teardown"):
+            test.extend(last[address].findall("failure"))
+        last[address] = test
     suite = next(root.iter("testsuite"), None)
     known = suite.attrib if suite is not None else {}
     return list(last.values()), {key: known[key] for key in ("timestamp", "hostname") if key in known}
@@ -112,12 +128,12 @@ def _taken_run(test: ET.Element) -> str:
     return mine.get("value", "")
 
 
-def _not_run(lacking: Sequence[Asked], cause: str) -> Iterable[ET.Element]:
+def _not_run(lacking: Sequence[tuple[str, str]], cause: str) -> Iterable[ET.Element]:
     """One cause is one error; the other tests of the run are skipped with its name."""
     first, *others = lacking
-    yield _case(*first.address, "error", f"not run: {cause}")
+    yield _case(*first, "error", f"not run: {cause}")
     for other in others:
-        yield _case(*other.address, "skipped", f"not run: {first.address[1]} says why")
+        yield _case(*other, "skipped", f"not run: {first[1]} says why")
 
 
 def _case(classname: str, name: str, kind: str, text: str) -> ET.Element:

@@ -78,7 +78,8 @@ class Range(BaseModel):
 
 
 class MonitorLog(BaseModel):
-    """What a log says. `others`: lines that are no reading, such as what a tool said in place of one."""
+    """What a log says. `others`: lines that are no reading, such as what a tool said in place of one, and those of
+    samples that lack a card."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -128,24 +129,23 @@ def _host(path: Path, unit: str) -> MonitorLog:
 
 def _cards(path: Path) -> MonitorLog:
     """A line with the time, then one for each card, with their shares of use among them or not; again and again."""
-    times, sensors, others = list[datetime](), list[dict[str, list[float]]](), 0
-    card = used = cards_read = 0
+    times, sensors, others = list[datetime](), _Sensors(), 0
     for line in _lines(path):
         if time := _time(line):
             times.append(time)
-            card = used = 0
+            sensors.end_sample()
         elif times and (match := _first(_CARDS, line)):
-            _add(sensors, card, match)
-            card, cards_read = card + 1, cards_read + 1
+            sensors.lines.append(match)
         elif times and (match := _first(_OWN_UTILISATION, line)):
-            _add(sensors, used, match)
-            used += 1
+            sensors.used.append(match)
         else:
             others += 1
-    if not cards_read:
+    sensors.end_sample()
+    if not sensors.cards:
         expected = "expected a line with the time, then one for each card such as '34C 56W 1234MiB 40536MiB 83%'"
         raise ValueError(f"is no log of FlagPerf's monitors: {expected}")
-    cards = tuple({name: Range.of(unit, each[name]) for name, unit in CARD.items()} for each in sensors)
+    cards = tuple({name: Range.of(unit, each[name]) for name, unit in CARD.items()} for each in sensors.cards)
+    others += sensors.left_out
     return MonitorLog(file=str(path), first=times[0], last=times[-1], samples=len(times), others=others, cards=cards)
 
 
@@ -153,12 +153,39 @@ def _first(layouts: Sequence[re.Pattern[str]], line: str) -> re.Match[str] | Non
     return next((match for layout in layouts if (match := layout.fullmatch(line))), None)
 
 
-def _add(sensors: list[dict[str, list[float]]], card: int, match: re.Match[str]) -> None:
+class _Sensors:
+    """What cards said, by their place in samples. One in which a card didn't answer doesn't say which: it is left out.
+
+    Attributes:
+        lines: of the sample that is being read, one for each card.
+        used: those of cards' shares of use, where they stand apart.
+        cards: readings of each card, by sensor.
+        left_out: how many lines were.
+    """
+
+    def __init__(self) -> None:
+        self.lines, self.used = list[re.Match[str]](), list[re.Match[str]]()
+        self.cards, self.left_out, self._taken = list[dict[str, list[float]]](), 0, 0
+
+    def end_sample(self) -> None:
+        """Take the sample's readings; where it has more cards than those before it, they lacked some."""
+        lines, used, self.lines, self.used = self.lines, self.used, [], []
+        if len(lines) > len(self.cards):
+            self.left_out, self._taken = self.left_out + self._taken, 0
+            self.cards = [{name: [] for name in CARD} for _ in lines]
+        if len(lines) < len(self.cards) or len(used) > len(lines):
+            self.left_out += len(lines) + len(used)
+            return
+        self._taken += len(lines) + len(used)
+        for part in (lines, used):
+            for card, match in zip(self.cards, part, strict=False):
+                _add(card, match)
+
+
+def _add(card: dict[str, list[float]], match: re.Match[str]) -> None:
     """What a line says of a card; a sensor that it doesn't name, or that didn't answer, has no figure."""
-    if card == len(sensors):
-        sensors.append({name: [] for name in CARD})
     for name, text in match.groupdict().items():
-        sensors[card][name] += [] if text is None else [float(text)]
+        card[name] += [] if text is None else [float(text)]
 
 
 def _lines(path: Path) -> Iterator[str]:

@@ -218,7 +218,8 @@ def _built(values: dict[str, Any], submitted: dict[str, Any], damaged: int) -> T
 
 
 _OURS = frozenset({"schema_version", "started", "seconds", "seed", "metric", "rates", "seconds_to_target", "runs"}) | {
-    *("repeats", "read_from", "corrupt_lines", "partial", "interrupted", "verdict", "utilisation", "problems"),
+    *("repeats", "read_from", "corrupt_lines", "partial", "stopped", "interrupted", "verdict", "utilisation"),
+    "problems",
     *("items_per_second_per_device", "tokens_per_second", "tokens_per_second_per_device"),
 }
 """What no log says of itself."""

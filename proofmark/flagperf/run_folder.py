@@ -45,13 +45,14 @@ class RunFolder:
 
 
 def one_per_round(paths: Sequence[Path]) -> list[Path]:
-    """Of each round's logs the one of node 0's first rank; any other file is a run of its own."""
-    found: dict[Path, tuple[tuple[int, int], Path]] = {}
+    """Of each round's logs the one of node 0's first rank, what it said and no errors; any other file is a run of its
+    own."""
+    found: dict[Path, tuple[tuple[int, int, bool], Path]] = {}
     for path in paths:
         rank = _RANK.match(path.name)
         node = re.search(r"noderank(\d{1,9})$", path.parent.name)
         key = path if rank is None else path.parent.parent if node else path.parent
-        order = (int(node[1]) if node else 0, int(rank[1]) if rank else 0)
+        order = (int(node[1]) if node else 0, int(rank[1]) if rank else 0, ".out." not in path.name)
         found[key] = min(found.get(key, (order, path)), (order, path))
     return [path for _, path in found.values()]
 

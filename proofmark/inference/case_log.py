@@ -11,7 +11,7 @@ from proofmark.record.events.log import Event
 from proofmark.record.integrity.chain import LINK, ChainedLog
 
 SESSIONS_OWN = frozenset(
-    "run_begin launched caches validated interrupted partial monitor_failed step_begin step_end".split()
+    "run_begin launched caches validated interrupted partial stopped monitor_failed step_begin step_end".split()
 )
 """Events that are the session's to tell."""
 

@@ -236,8 +236,11 @@ class CaseRun(Run[RunRecord]):
             self._begun = self._log.write("run_begin", **self._facts())
             self._log.write("interrupted", step="init")
         elif "engine_inference" not in self._outcomes and self._is_well():
-            following = next(name for name in STEPS if name not in self._outcomes)
-            self._log.write("interrupted", step=following) if self.interrupted else self._log.write("partial")
+            if self.interrupted:
+                following = next(name for name in STEPS if name not in self._outcomes)
+                self._log.write("interrupted", step=following)
+            else:
+                self._log.write("stopped" if self.stopped else "partial")
         if ending.lost and outcome["status"] == "done" and self._is_well():
             outcome = {"status": "failed", "reason": ending.lost, "kind": "error"}
         self._end("summary", outcome)

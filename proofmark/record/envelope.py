@@ -63,6 +63,7 @@ class CaseRecord(Part):
     log: Seal | None = Field(None, description="of the session's event log, as the session wrote it")
     changed: tuple[str, ...] = Field((), description="what shows that somebody else wrote into that log")
     partial: bool = Field(False, description="whether steps were left out because only some tests were selected")
+    stopped: bool = Field(False, description="whether they were because the session ended before tests selected")
     kept: tuple[Kept, ...] = Field((), description="what is left of a run that failed")
     compared: Compared | None = Field(None, description="its speed beside a baseline's; null: none was asked for")
     policy: Policy = Field(default_factory=default_policy, description="what the verdict holds the run to, whole")

@@ -10,6 +10,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
+from proofmark.literal import MISSING, digits_apart
 from proofmark.wall.isolation import Isolation
 
 
@@ -196,6 +197,13 @@ class Check:
     figure: Finite | None
     bound: Finite | None
     meaning: str
+
+    @property
+    def finding(self) -> str:
+        """What failing means, with the figure and its bound."""
+        digits = digits_apart(self.figure, self.bound)
+        figure, bound = (MISSING if each is None else f"{each:.{digits}g}" for each in (self.figure, self.bound))
+        return f"{self.meaning} ({figure}, bound {bound})"
 
     @classmethod
     def read(cls, event: Mapping[str, Any]) -> Check:

@@ -81,7 +81,10 @@ class LoggedRun(Run[R]):
         if self.record is None:
             self.begin()
             if not self._done and not self._refused:
-                self._log.write("interrupted", step="its beginning") if self.interrupted else self._log.write("partial")
+                if self.interrupted:
+                    self._log.write("interrupted", step="its beginning")
+                else:
+                    self._log.write("stopped" if self.stopped else "partial")
             self._log.write("run_end")
             record = self._collect(self._begun, going_on=False)
             self.record = record.model_copy(update={"kept": self._kept(record)})

@@ -24,6 +24,8 @@ def illegalities(record: CaseRecord) -> list[str]:
 
 def parts_left_out(record: CaseRecord) -> list[str]:
     """That not all of the case was run."""
+    if record.stopped:
+        return ["the session was stopped before all of the case's tests (-x, --maxfail)"]
     return ["only some tests of the case were selected"] if record.partial else []
 
 

@@ -17,6 +17,12 @@ LARGEST = 1e300
 WIDTH = 400
 """Of every drawing: what a phone shows without making its letters too small."""
 
+ROOM = 8
+"""Characters of a tick's name for which there is room beside a vertical axis."""
+
+PREFIXES = " kMGTPEZY"
+"""Of a thousand to the power of 0, 1, ..."""
+
 GLYPH = 6.5
 """Pixels that a character takes, about: what is left of measuring text without a renderer."""
 
@@ -67,11 +73,23 @@ def linear_axis(label: str, values: Sequence[float], count: int = 4) -> Axis:
     low, high = _far_enough_apart(min(values), max(values))
     step = _round_step((high - low) / count)
     first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
-    decimals = max(0, -math.floor(math.log10(step) + 1e-9))
-    if step * 10**decimals % 1 > 1e-6:
+    decimals = -math.floor(math.log10(step) + 1e-9)
+    if abs(step * 10.0**decimals - round(step * 10.0**decimals)) > 1e-6:
         decimals += 1
-    ticks = tuple((index * step, f"{index * step:,.{decimals}f}") for index in range(first, last + 1))
-    return Axis(label, ticks[0][0], ticks[-1][0], ticks)
+    values = [index * step for index in range(first, last + 1)]
+    return Axis(label, values[0], values[-1], tuple(zip(values, _named(values, decimals), strict=True)))
+
+
+def _named(values: Sequence[float], decimals: int) -> list[str]:
+    """What ticks are called: in full, or where there is no room for that with a prefix or a power of ten."""
+    full = [f"{value:,.{max(0, decimals)}f}" for value in values]
+    if max(map(len, full)) <= ROOM:
+        return full
+    power = 3 * math.floor(math.log10(max(map(abs, values))) / 3 + 1e-9)
+    unit = f" {PREFIXES[power // 3]}" if 0 <= power < 3 * len(PREFIXES) else f"e{power}"
+    shares = (f"{value / 10.0**power:.{max(0, decimals + power)}f}" for value in values)
+    short = [f"{share}{unit}" if value else "0" for value, share in zip(values, shares, strict=True)]
+    return min(full, short, key=lambda names: max(map(len, names)))
 
 
 def _far_enough_apart(low: float, high: float) -> tuple[float, float]:
@@ -101,7 +119,9 @@ def power_of_ten(exponent: int) -> str:
     """10 to a whole exponent, with a prefix where it is large: 100 G, 1 T, 0.01."""
     if exponent < 3:
         return f"{10.0**exponent:g}"
-    return f"{10 ** (exponent % 3)} {' kMGTPEZY'[exponent // 3]}" if exponent < 27 else f"1e{exponent}"
+    if exponent < 3 * len(PREFIXES):
+        return f"{10 ** (exponent % 3)} {PREFIXES[exponent // 3]}"
+    return f"1e{exponent}"
 
 
 def draw_bottom(area: Area, axis: Axis) -> str:

@@ -94,7 +94,7 @@ def time_axis(panels: Sequence[Panel], seconds: float, focus: tuple[float, float
     Then it is the focus and as much before and after it.
     """
     moments = [moment for panel in panels for line in panel.lines for moment, _ in line.points]
-    low, high = min(0.0, *moments), max(seconds, *moments)
+    low, high = min([0.0, *moments]), max([seconds, *moments])
     if focus and focus[1] - focus[0] < (high - low) / 4:
         margin = focus[1] - focus[0]
         low, high = max(low, focus[0] - margin), min(high, focus[1] + margin)

@@ -20,9 +20,9 @@ _NUMBERS = frozenset({float, int})
 _PREFIXES = ((1e18, "E"), (1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 
 
-def brief(value: float) -> str:
+def brief(value: float, digits: int = 3) -> str:
     """Three significant digits, whatever the size: 1.00 and 0.000529 and 5.59e-07."""
-    return f"{value:#.3g}".rstrip(".") if value else "0"
+    return f"{value:#.{digits}g}".rstrip(".") if value else "0"
 
 
 def score(value: float) -> str:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 from weakref import WeakValueDictionary
 
+from proofmark.literal import digits_apart
 from proofmark.record.envelope import CaseRecord
 from proofmark.record.figures import Figure, FigureKind
 from proofmark.record.parts import Check, Verdict, VerdictKind
@@ -23,7 +24,7 @@ class Shown:
     """A figure as people read it: its text with its unit, the bare value, and why there is none or how it was got."""
 
     text: str
-    value: float | str | None = None
+    value: float | int | str | None = None
     reason: str | None = None
 
     def __str__(self) -> str:
@@ -32,8 +33,8 @@ class Shown:
     @property
     def plain(self) -> str:
         """For machines: the bare value, or 'null: why', or what it is withheld by."""
-        if isinstance(self.value, str):
-            return self.value
+        if isinstance(self.value, str | int):
+            return str(self.value)
         if self.value is not None:
             return f"{self.value:.6g}"
         return f"null: {self.reason}" if self.reason else self.text
@@ -155,5 +156,12 @@ def explained(records: Sequence[CaseRecord]) -> dict[str, str]:
 
 
 def check_figure(check: Check) -> Shown:
-    """A check's figure, to three digits."""
-    return missing("not a finite number") if check.figure is None else Shown(text.brief(check.figure), check.figure)
+    """A check's figure, to three digits, and more where it can't be told apart from its bound."""
+    if check.figure is None:
+        return missing("not a finite number")
+    return Shown(text.brief(check.figure, digits_apart(check.figure, check.bound)), check.figure)
+
+
+def check_bound(check: Check) -> str:
+    """A check's bound, to as many digits."""
+    return text.MISSING if check.bound is None else text.brief(check.bound, digits_apart(check.figure, check.bound))

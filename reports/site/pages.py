@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import shutil
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -44,12 +45,19 @@ def comparable(entry: Entry, view: View[CaseRecord]) -> dict[str, Any]:
             "precision": entry.precision,
             "profile": entry.profile,
         },
-        "figures": {with_other_name(figure.name, figure): str(shown) for figure, shown in view.listed()},
+        "figures": _figures(view),
         "configuration": {row.key: row.value for row in provenance.config_rows(view.record)},
         "identity": {**dict(provenance.identity_rows(view.record)), **_versions(view.record)},
     }
     told["identity"].pop("versions", None)
     return {"title": entry.name, "when": text.instant(entry.started), "tone": entry.tone, "sections": told}
+
+
+def _figures(view: View[CaseRecord]) -> dict[str, str]:
+    """By their names; those of one name by their keys too."""
+    named = [(with_other_name(figure.name, figure), figure.key, str(shown)) for figure, shown in view.listed()]
+    times = Counter(name for name, _, _ in named)
+    return {name if times[name] == 1 else f"{name}, {key}": told for name, key, told in named}
 
 
 def _versions(record: CaseRecord) -> dict[str, str]:

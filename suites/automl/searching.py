@@ -17,7 +17,7 @@ from fixtures.live.page import live_page
 from fixtures.live.progress import TELL
 from fixtures.outputs.reporting import recorded
 from fixtures.policy import POLICY
-from fixtures.sessions.session import make_run_dir
+from fixtures.sessions.session import end_session, make_run_dir
 from fixtures.settings import SETTINGS, Settings
 from fixtures.suites import case_of, case_path
 from proofmark.automl.case import AutoMLCase
@@ -97,9 +97,9 @@ def search_run(request: pytest.FixtureRequest, settings: Settings) -> Iterator[S
                 on_progress=partial(config.stash[TELL], case),
             )
         except UsageError as error:
-            pytest.exit(str(error), returncode=pytest.ExitCode.USAGE_ERROR)
+            end_session(config, str(error))
         except OSError as error:
-            pytest.exit(f"results cannot be written: {error}", returncode=pytest.ExitCode.USAGE_ERROR)
+            end_session(config, f"results cannot be written: {error}")
         with recorded(config, case, run):
             yield run
 

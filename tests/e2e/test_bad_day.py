@@ -122,6 +122,14 @@ def test_only_an_engine_that_raises_has_a_traceback(bad_day: BadDay) -> None:
     assert told in " ".join(bad_day.ran.output.split())
 
 
+def test_the_first_failure_is_what_a_session_that_stops_there_is_judged_by(house: House) -> None:
+    house.add_case("hard", target=1.5)
+    ran = house.run("-k", "hard or overrides_legal", "-x")
+    assert ran.code == 14 and ran.verdict("hard")[0] == "FAIL_ACCURACY", ran.output
+    assert ran.record("hard").stopped and not ran.record("hard").partial
+    assert "points/s" not in ran.output
+
+
 def test_slow_engine_is_what_binds(bad_day: BadDay) -> None:
     slow, honest = bad_day.ran.record("slow").engine, bad_day.ran.record("tiny").engine
     assert slow is not None and honest is not None

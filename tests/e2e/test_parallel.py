@@ -118,6 +118,8 @@ def test_more_workers_than_devices_are_refused(house: House, workers: str) -> No
 
 def test_a_usage_error_is_one_line_here_too(house: House) -> None:
     one_line_answer(house.run("-n", "1", vendor="nobody"), "unknown vendor 'nobody'")
+    for dist in ("worksteal", "each"):
+        one_line_answer(house.run("-n", "1", "--dist", dist), f"--dist {dist}: expected one of load, loadscope, loadf")
     house.case_yaml.write_text("[")
     one_line_answer(house.run("-n", "1"), "tiny.yaml: not valid YAML")
 

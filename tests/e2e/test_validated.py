@@ -191,3 +191,5 @@ def test_another_file_of_a_session_and_a_record_that_exported_nothing(
         read(framework_alone.case_dir() / "record.json", suites, default_policy())
     ran = earlier.house.run("--validated", "results/none/record.json", vendor="cpu")
     one_line_answer(ran, "--validated ", "results/none/record.json: No such file or directory")
+    ran = earlier.house.run("--validated", str(earlier.record), vendor="cpu")
+    one_line_answer(ran, "--validated ", "is for runs with no_validation, which no selected case has")

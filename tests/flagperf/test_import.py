@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import sys
 from collections.abc import Callable
@@ -17,6 +18,7 @@ from proofmark.flagperf import __main__
 from proofmark.flagperf.adaptation.bring import bring
 from proofmark.flagperf.adaptation.fates import FATES, MutableCheck, Row, as_markdown
 from proofmark.flagperf.adaptation.moved import Moved
+from proofmark.flagperf.adaptation.python.code import returned_by
 from proofmark.flagperf.adaptation.settings.environment_files import lowers_precision
 from proofmark.flagperf.host_file import load_host_file
 from proofmark.launch.cluster.cluster_file import load_cluster
@@ -232,6 +234,20 @@ def test_a_compiler_whose_foo_time_is_not_nothing_is_told(tmp_path: Path, return
     file = "inference/inference_engine/acme/forge.py"
     text = f"class InferModel:\n    def __call__(self, inputs):\n        spent = 1\n        return [], {returned}\n"
     assert told in row(again(tmp_path, {file: text}), file, "").why
+
+
+@pytest.mark.parametrize(
+    "body, returned",
+    [
+        ("    if a:\n        return 1, 2\n    return 3, 4", "34"),
+        ("    if a:\n        if b:\n            return 1, 2\n    else:\n        return 3, 4", "34"),
+        ("    return 3, 4\n    def f():\n        return 1, 2", "34"),
+        ("    return 3, 4\n    return 5", ""),
+    ],
+)
+def test_what_a_function_returns_is_what_stands_last_in_it(tmp_path: Path, body: str, returned: str) -> None:
+    (tmp_path / "a.py").write_text(f"def g(a, b):\n{body}\n")
+    assert "".join(map(ast.unparse, returned_by(tmp_path / "a.py", tmp_path, "g"))) == returned
 
 
 def test_what_containers_are_given_is_of_the_vendor_of_the_list(tmp_path: Path) -> None:

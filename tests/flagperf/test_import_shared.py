@@ -133,7 +133,7 @@ export L=if
 def test_what_only_some_runs_of_a_script_come_by_is_not_taken_over(tmp_path: Path) -> None:
     moved = again(tmp_path, {SCRIPT: CONDITIONS})
     by_hand = {row.key: row for row in moved.rows if row.file == SCRIPT and row.fate == "by hand"}
-    assert set(by_hand) == {"B", "C", "D", "D2", "E", "F", "H", "I"}
+    assert set(by_hand) == {"B", "C", "D", "D2", "E", "F", "G", "H", "I"}
     told = 'only under a condition: if [ "$(hostname)" = "fi" ]; then  # fi (line 2); write it there if it always holds'
     assert (by_hand["B"].line, by_hand["B"].why) == (3, told)
     assert "only under a condition: case $B in (line 4)" in by_hand["C"].why
@@ -148,6 +148,20 @@ def test_the_rules_hold_under_a_condition_too(tmp_path: Path) -> None:
 @pytest.mark.parametrize("script", ["fi\ndone\n}\n)\nesac\nexport A=1\n", "if\n" * 3 + "export A=1\n"])
 def test_a_script_that_no_shell_takes_is_read(script: str) -> None:
     assert [line.name for line in exports(script) if line.value == "1"] == ["A"]
+
+
+@pytest.mark.parametrize(
+    "script, told",
+    [
+        ("export A=1 B=$(nproc) C=3", [("A", "1"), ("B", None), ("C", None)]),
+        ("export A=1; export B='2; 3';  # and; so on", [("A", "1"), ("B", "2; 3")]),
+        ("export A=1; if x; then export B=2; fi", [("A", "1"), ("if x; then export B", None)]),
+        ("if x; then echo; export B=2; fi", [("if x; then echo; export B", None)]),
+        ("export A=1 B", [("A", "1"), ("B", None)]),
+    ],
+)
+def test_no_variable_of_a_line_is_lost(script: str, told: list[tuple[str, str | None]]) -> None:
+    assert [(line.name, line.value) for line in exports(script)] == told
 
 
 def test_of_a_variable_that_is_set_twice_the_last_counts(tmp_path: Path) -> None:

@@ -31,11 +31,26 @@ def test_cards_and_hosts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert read(cards, power, cpu) == 0
     first, second, third = json.loads(capsys.readouterr().out)
     assert (first["first"], first["last"]) == ("2024-11-21T19:19:24", "2024-11-21T19:19:29")
-    assert (first["samples"], first["others"], len(first["cards"])) == (2, 1, 2)
-    assert first["cards"][0]["memory_used"] == {"unit": "MiB", "lowest": 1234, "mean": 1734, "highest": 2234}
+    assert (first["samples"], first["others"], len(first["cards"])) == (2, 2, 2)
+    assert first["cards"][0]["memory_used"] == {"unit": "MiB", "lowest": 1234, "mean": 1234, "highest": 1234}
     assert first["cards"][0]["power"] == {"unit": "W", "lowest": 56, "mean": 56, "highest": 56}
     assert second["host"] == {"unit": "W", "lowest": 1200, "mean": 1300, "highest": 1400}
     assert (third["samples"], third["others"], third["host"]["highest"]) == (1, 1, 0.25), "7 is no share"
+
+
+def test_a_card_that_does_not_answer_is_nobody_elses_reading(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Who of a sample's cards did not is said nowhere: none of its lines is a card's."""
+    log = tmp_path / "acme_monitor.log"
+    cards = ["30C 10W 1MiB 9MiB 1%", "40C 20W 2MiB 9MiB 2%", "50C 30W 3MiB 9MiB 3%"]
+    samples = [cards[1:], cards, ["the handle is lost", *cards[1:]], cards, cards[:1]]
+    log.write_text("".join("\n".join(["2024-11-21-19:19:24", *lines, ""]) for lines in samples))
+    assert read(log) == 0
+    (said,) = json.loads(capsys.readouterr().out)
+    assert [card["power"]["lowest"] for card in said["cards"]] == [10, 20, 30]
+    assert [card["power"]["highest"] for card in said["cards"]] == [10, 20, 30]
+    assert (said["samples"], said["others"]) == (5, 2 + 3 + 1)
 
 
 def test_a_sensor_that_never_answered_has_no_figure(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -23,6 +23,7 @@ def arranged(record: CaseRecord, test: str = "test_engine_accuracy", module: str
     result = model2.TestResult(name=test, fullName=f"{module}.TestX#{test}")
     result.labels = [Label(name, f"{module} {name}") for name in ("parentSuite", "suite", "subSuite", "package")]
     result.labels += [Label("feature", record.suite), Label("story", record.case), Label("tag", "cpu")]
+    result.labels += [Label("configuration", record.config_hash)]
     result.parameters = [Parameter(name=name, value=value) for name, value in parameters(record).items()]
     arrange(result)
     return result
@@ -49,13 +50,14 @@ def test_histories_are_those_of_like_runs() -> None:
         make_record(compiler="inductor"),
         make_record(precision="bf16"),
         make_record(profile="standard"),
+        make_record(config_hash="c0ffee"),
         make_training(),
         make_training(scale="1x8"),
     ]
     histories = [arranged(record).historyId for record in records]
     assert len(set(histories)) == len(records)
-    again = arranged(make_record(started=1.0, config={"batch_size": 1}), module="suites.elsewhere")
-    assert again.historyId == histories[0], "moments, settings and modules change, and it is the same history"
+    again = arranged(make_record(started=1.0), module="suites.elsewhere")
+    assert again.historyId == histories[0], "moments and modules change, and it is the same history"
     assert arranged(make_record(), "test_verdict").historyId != histories[0]
     assert len({arranged(record).testCaseId for record in records}) == 3
 
@@ -99,6 +101,18 @@ def test_where_speed_is_withheld_no_moment_tells_it(tmp_path: Path) -> None:
     assert all("5000" in each and "9000" in each for each in told[:3])
     for each in told[3:]:
         assert {*re.findall(r'"(?:start|stop)": (\d+)', each)} == {"1250"}
+
+
+def test_of_a_case_at_two_scales_the_one_that_passed_keeps_its_moments(tmp_path: Path) -> None:
+    failed = make_training(scale="1x2", started=1.25)
+    failed = failed.model_copy(update={"verdict": Verdict(kind=VerdictKind.FAIL_ACCURACY)})
+    told = {"labels": [named("feature", failed.suite), named("story", failed.case)]}
+    for scale in ("1x1", "1x2"):
+        content = {"uuid": scale, "parameters": [named("scale", scale)], **told}
+        laid(tmp_path, f"{scale}-result.json", content)
+    forget_moments(tmp_path, [make_training(scale="1x1"), failed], before=[])
+    kept = {path.name[:3]: json.loads(path.read_text())["stop"] for path in tmp_path.iterdir()}
+    assert kept == {"1x1": 9_000, "1x2": 1_250}
 
 
 def named(name: str, value: str) -> dict[str, str]:

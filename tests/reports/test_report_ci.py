@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import html
 import json
+import re
 from pathlib import Path
 
 import allure_commons
@@ -78,13 +80,13 @@ def allure():
 
 def everything(record, recorder: Recorder) -> dict[str, str]:
     """What each of the four reports says of a record."""
-    label(record.suite, record.case, parameters(record))
+    label(record.suite, record.case, parameters(record), record.config_hash)
     describe(record, None, SUITES["inference"].charts(record))
     return {
         "terminal": "\n".join(summary_lines([record])) + verdict_table([record], Path("run"), 80, False),
         "html": page_of([record]),
         "junit": str(properties(record)),
-        "allure": str(vars(recorder)),
+        "allure": html.unescape(str(vars(recorder))),
     }
 
 
@@ -145,17 +147,26 @@ def test_allure_gets_labels_parameters_and_attachments(records, allure, tmp_path
     log.write_text("{}\n")
     empty = tmp_path / "worker.log"
     empty.touch()
-    label("inference", "resnet50", parameters(records["pass"]))
+    label("inference", "resnet50", parameters(records["pass"]), "c0ffee")
     correct(records["pass"])
     describe(records["pass"], {"events": log, "worker.log": empty}, SUITES["inference"].charts(records["pass"]))
     assert allure.labels["feature"] == ("inference",)
     assert allure.labels["story"] == ("resnet50",)
+    assert allure.labels["configuration"] == ("c0ffee",)
     assert set(allure.parameters) == {"vendor", "chip", "compiler", "precision", "profile"}
     assert allure.parameters["compiler"] == "onnxruntime"
     assert json.loads(allure.bodies["run record"])["case"] == "resnet50"
     assert allure.bodies["throughput per round"].startswith("<svg")
     assert allure.files == {"events": str(log)}
     assert "**PASS**" in allure.description
+
+
+def test_allure_gets_no_file_of_a_run_whose_speed_is_withheld(records, allure, tmp_path):
+    """The referee's own lines in it say how many items rounds had."""
+    log = tmp_path / "worker.log"
+    log.write_text("engine round 1/3: 30/210 batches, 960 items\n")
+    describe(records["fail_accuracy"], {"worker.log": log})
+    assert allure.files == {} and "run record" in allure.bodies
 
 
 def test_an_allure_that_does_not_listen_is_told_nothing(allure):
@@ -168,7 +179,8 @@ def test_an_allure_that_does_not_listen_is_told_nothing(allure):
 
 
 def test_allure_gets_no_markup_of_the_run(records, allure):
-    verdict = Verdict(kind="ERROR", reasons=("<script>alert(1)</script>", "a < b & c"))
-    describe(records["pass"].model_copy(update={"verdict": verdict}))
-    assert "<script" not in allure.description
-    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in allure.description and "a &lt; b &amp; c" in allure.description
+    reasons = ("<script>alert(1)</script>", "a < b & c", "![seen](http://acme.example/pixel)", "# large")
+    describe(records["pass"].model_copy(update={"verdict": Verdict(kind="ERROR", reasons=reasons)}))
+    _, *lines = allure.description.split("\n\n")
+    assert [html.unescape(line) for line in lines[:4]] == list(reasons)
+    assert not set("<>[]!#:") & set(re.sub(r"&#\d+;", "", allure.description))

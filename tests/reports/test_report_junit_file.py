@@ -116,6 +116,30 @@ def test_of_a_test_that_was_run_again_the_last_time_counts(tmp_path: Path) -> No
     assert ended(suite, "failure") == [("t", "again")] and suite.get("tests") == "1"
 
 
+def test_a_test_that_failed_and_in_its_teardown_again_keeps_both(tmp_path: Path) -> None:
+    path = tmp_path / "junit.xml"
+    path.write_text(
+        '<testsuites><testsuite name="pytest"><testcase classname="a" name="t"><failure message="verdict"/></testcase>'
+        '<testcase classname="a" name="t"><error message="failed on teardown with &quot;x&quot;"/></testcase>'
+        "</testsuite></testsuites>"
+    )
+    complete(path, Session())
+    (suite,) = suites(path).values()
+    assert ended(suite, "failure") == [("t", "verdict")] and suite.get("tests") == "1"
+    assert ended(suite, "error") == [("t", 'failed on teardown with "x"')]
+
+
+def test_a_prefix_makes_no_other_test(tmp_path: Path) -> None:
+    path = written(tmp_path / "junit.xml")
+    path.write_text(path.read_text().replace('classname="', 'classname="lab.'))
+    complete(path, Session(asked(TINY, "test_a", "test_b", "test_c"), prefix="lab"))
+    found = suites(path)[TINY]
+    assert [(test.get("classname"), test.get("name")) for test in found.findall("testcase")] == [
+        ("lab.s.t.T", f"test_{letter}") for letter in "abc"
+    ]
+    assert [name for name, _ in ended(found, "error")] == ["test_c"]
+
+
 def test_a_run_that_was_left_out_is_skipped_with_the_reason(tmp_path: Path) -> None:
     path = tmp_path / "junit.xml"
     complete(path, Session(left_out={"inference/a": "nothing of it has changed"}))

@@ -7,7 +7,8 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from proofmark.inference.outcome.record import Accuracy
-from reports.charts.axes import Area, apart, counting_axis, linear_axis
+from reports.charts.axes import ROOM, Area, apart, counting_axis, linear_axis
+from reports.charts.panels import time_axis
 from suites.inference.report.plots import accuracy_plot, plots, throughput_plot
 from suites.inference.report.view import CaseView
 
@@ -22,12 +23,28 @@ SVG = "{http://www.w3.org/2000/svg}"
         ([0.97, 0.9825], ["0.970", "0.975", "0.980", "0.985"]),
         ([0, 10], ["0.0", "2.5", "5.0", "7.5", "10.0"]),
         ([0.1, 1], ["0.00", "0.25", "0.50", "0.75", "1.00"]),
+        ([0, 400_000], ["0", "100,000", "200,000", "300,000", "400,000"]),
+        ([0, 9_000_000], ["0", "2.5 M", "5.0 M", "7.5 M", "10.0 M"]),
+        ([-30e9, 0], ["-30 G", "-20 G", "-10 G", "0"]),
+        ([0, 1e-9], ["0", "0.25e-9", "0.50e-9", "0.75e-9", "1.00e-9"]),
+        ([0, 4e27], ["0", "1e27", "2e27", "3e27", "4e27"]),
     ],
 )
 def test_ticks_are_round_and_hold_all_values(values, ticks):
     axis = linear_axis("", values)
     assert [name for _, name in axis.ticks] == ticks
     assert axis.low <= min(values) and max(values) <= axis.high
+
+
+@pytest.mark.parametrize("factor", [1, 3, 7])
+def test_there_is_room_for_what_ticks_are_called(factor):
+    for exponent in range(-90, 90):
+        names = [name for _, name in linear_axis("", [0, factor * 10.0**exponent]).ticks]
+        assert len(set(names)) == len(names) and max(map(len, names)) <= ROOM, names
+
+
+def test_no_panels_have_a_time_axis_all_the_same():
+    assert time_axis([], 10.0, None).high == 10.0
 
 
 @pytest.mark.parametrize("value", [0.0, 0.97, 1e9, -3.0])

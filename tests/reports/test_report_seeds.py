@@ -5,13 +5,17 @@ from __future__ import annotations
 import itertools
 import math
 import re
+from types import SimpleNamespace
+from typing import Any
 from xml.etree import ElementTree as ET
 
 import pytest
 
-from proofmark.training.outcome.record import Evaluation
+from proofmark.training.outcome.record import Evaluation, TrainingRecord
 from reports.charts import svg
 from reports.charts.lines import MARKS_APART, marked
+from reports.content.view import View
+from reports.site.pages import comparable
 from suites.training.report.plots import training_plots
 from suites.training.report.view import TrainingView
 from tests.training_records import make_run, make_training
@@ -24,7 +28,11 @@ def drawing(seeds: int) -> ET.Element:
     for seed in range(seeds):
         curve = [Evaluation(samples=n, seconds=n / 10, metric=0.95 - 0.8 / (n + 1) - 0.01 * seed) for n in range(40)]
         runs.append(make_run(seed=seed, evaluations=curve, metric=curve[-1].metric))
-    return ET.fromstring(training_plots(TrainingView(make_training(*runs)))["top1 against target"])
+    return ET.fromstring(drawn(make_training(*runs)))
+
+
+def drawn(record: TrainingRecord) -> str:
+    return training_plots(TrainingView(record))["top1 against target"]
 
 
 def style(element: ET.Element, name: str) -> str:
@@ -47,6 +55,31 @@ def test_each_seed_has_a_colour_a_dash_a_mark_and_an_entry_in_the_legend() -> No
     assert len(list(root.iter(f"{SVG}circle"))) > 1, "seed 0's marks"
     marks = {" ".join(path.get("d", "").split()[3:]) for path in root.iter(f"{SVG}path")}
     assert len(marks) == 2, "and those of the two others"
+
+
+@pytest.mark.parametrize("seeds", [(None, None), (3, 3)])
+def test_runs_that_no_seed_tells_apart_are_told_apart_by_their_numbers(seeds: tuple[int | None, int | None]) -> None:
+    """A log of others' says no seed."""
+    curves = [[Evaluation(samples=9, seconds=1.0, metric=metric)] for metric in (0.71, 0.72)]
+    runs = [make_run(seed=seed, evaluations=curve) for seed, curve in zip(seeds, curves, strict=True)]
+    record = make_training(*runs, make_run(seed=4))
+    (said,) = (each.text for each in ET.fromstring(drawn(record)).iter(f"{SVG}desc"))
+    assert said and said.startswith("run 1: 0.71000 after 9; run 2: 0.72000 after 9; seed 4: ")
+    entry: Any = SimpleNamespace(variant={}, name="n", started=0.0, tone="t", verdict="v", vendor="v", profile="p")
+    entry.precision = "fp32"
+    figures = comparable(entry, View(record))["sections"]["figures"]
+    assert {"run 1", "run 2", "seed 4"} <= figures.keys() and len(figures) == len(list(View(record).listed()))
+
+
+def test_a_value_that_was_no_number_leaves_a_gap() -> None:
+    metrics = (0.1, 0.2, None, 0.3, None, 0.5, 0.6)
+    curve = [Evaluation(samples=1000 * n, seconds=n, metric=metric) for n, metric in enumerate(metrics)]
+    root = ET.fromstring(drawn(make_training(make_run(seed=0, evaluations=curve))))
+    *lines, _ = [line.get("points", "").split() for line in root.iter(f"{SVG}polyline")]
+    assert [len(line) for line in lines] == [2, 1, 2], "and the last is the legend's"
+    marks = {(float(mark.get("cx", 0)), float(mark.get("cy", 0))) for mark in root.iter(f"{SVG}circle")}
+    (alone,) = lines[1]
+    assert tuple(map(float, alone.split(","))) in {(round(x, 1), round(y, 1)) for x, y in marks}
 
 
 def test_no_two_of_thirty_strokes_are_equal() -> None:

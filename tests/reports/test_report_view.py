@@ -9,9 +9,10 @@ from pydantic import ValidationError
 
 from proofmark.inference.outcome.figures import figures
 from proofmark.inference.outcome.record import Accuracy, RunRecord
-from proofmark.record.parts import Memory, Verdict, VerdictKind
+from proofmark.record.parts import Check, Memory, Verdict, VerdictKind
 from proofmark.record.provenance import Chip
 from reports.content import text
+from reports.content.view import Shown, check_bound, check_figure
 from suites.inference.report.view import CaseView
 from tests.reports.records import readings, watched, watched_record
 
@@ -130,6 +131,23 @@ def test_the_public_record_of_a_valid_run_is_the_record(records):
 )
 def test_four_significant_digits(value, shown):
     assert text.number(value) == shown
+
+
+@pytest.mark.parametrize(
+    "figure, bound, shown",
+    [(1.2504, 1.25, ("1.2504", "1.2500")), (1.3, 1.25, ("1.30", "1.25")), (1.25, 1.25, ("1.25", "1.25")),
+     (0.5, None, ("0.500", text.MISSING)), (None, 1.1, (text.MISSING, "1.10"))],
+)  # fmt: skip
+def test_a_checks_figure_is_told_apart_from_its_bound(figure, bound, shown):
+    check = Check(name="n", passed=False, figure=figure, bound=bound, meaning="it cheats")
+    assert (check_figure(check).text, check_bound(check)) == shown
+    if figure == 1.2504:
+        assert check.finding == "it cheats (1.2504, bound 1.25)"
+
+
+@pytest.mark.parametrize("value, plain", [(12345678, "12345678"), (0.30191919, "0.301919"), (1.5e9, "1.5e+09")])
+def test_a_bare_value_keeps_all_of_an_integer(value, plain):
+    assert Shown("as people read it", value).plain == plain
 
 
 def test_units():

@@ -1,4 +1,4 @@
-"""--summary and --annotations, without a session."""
+"""--summary, --annotations and --junitxml, without a session."""
 
 from __future__ import annotations
 
@@ -8,9 +8,14 @@ from typing import Any
 
 import pytest
 
-from fixtures.outputs import ci
+from fixtures.outputs import ci, junit
+from fixtures.outputs.reporting import ALTERED, FAILURES, NOT_RUN, NOTHING
+from fixtures.policy import POLICY
 from proofmark.errors import Problem
+from proofmark.record.parts import VerdictKind
+from proofmark.record.policy import default_policy
 from reports.ci.markdown import Section
+from tests.reports.xunit2 import ended, suites
 
 
 def config(house: Path, *refused: str, **option: Any) -> Any:
@@ -43,6 +48,24 @@ def test_what_features_say_stands_between_verdicts_and_the_rest(tmp_path: Path) 
     headings = [line for line in (tmp_path / "s.md").read_text().splitlines() if line.startswith("## ")]
     assert headings == ["## Proofmark&#58; 0 runs, exit code 4", "## Refused, nothing was run", "## Faster"]
     assert "| a&#124;b | 3 % |" in (tmp_path / "s.md").read_text()
+
+
+@pytest.mark.parametrize("blocks", [(), (VerdictKind.INSUFFICIENT,)])
+def test_all_for_which_a_session_is_no_success_is_in_the_junit_file(tmp_path: Path, blocks: Any) -> None:
+    stash: dict[Any, Any] = {
+        ALTERED: ["ERROR record.json: it was changed"],
+        FAILURES: ["the reports cannot be written: no space"],
+        NOT_RUN: [(NOTHING, "all that was selected is skipped"), ("training/net/1x9", "its test says why")],
+        POLICY: default_policy().model_copy(update={"blocks": blocks}),
+        junit.WRITTEN: True,
+    }
+    asked: Any = config(tmp_path, xmlpath="junit.xml")
+    asked.stash |= stash
+    assert junit._complete(asked)
+    (suite,) = suites(tmp_path / "junit.xml").values()
+    told = [("altered", stash[ALTERED][0]), ("session", stash[FAILURES][0])]
+    nothing = [("selected", "nothing was run: all that was selected is skipped")]
+    assert ended(suite, "failure") == told + (nothing if blocks else [])
 
 
 def test_a_file_that_cannot_be_written_is_one_line_and_no_success(

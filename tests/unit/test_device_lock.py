@@ -106,12 +106,15 @@ def test_who_must_not_wait_ends_the_session_or_a_workers_case(
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize("worker, raised", [(False, pytest.exit.Exception), (True, pytest.fail.Exception)])
 def test_nobody_waits_for_a_device_whose_results_would_have_no_place(
-    device: str, other: subprocess.Popen[bytes], tmp_path: Path
+    device: str, other: subprocess.Popen[bytes], tmp_path: Path, worker: bool, raised: type[BaseException]
 ) -> None:
     (tmp_path / "file").touch()
     config = session(device, tmp_path / "file/results")
-    with pytest.raises(pytest.exit.Exception, match="results cannot be written: .*Not a directory"):
+    if worker:
+        config.workerinput = {}
+    with pytest.raises(raised, match="results cannot be written: .*Not a directory"):
         holding(config, "tiny", slice(1)).__enter__()
 
 

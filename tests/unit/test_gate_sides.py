@@ -597,7 +597,15 @@ def test_a_coin_says_which_side_is_loaded_first(tmp_path: Path, monkeypatch: pyt
 def test_each_option_of_the_house_is_both_sides_or_the_sessions_alone() -> None:
     """One that is forgotten would have both sides run otherwise than asked."""
     session = {"annotations", "benchmark-tables", "changed-since", "cluster", "compare", "compare-unlike", "container"}
-    session |= {"device-wait", "engine", "engine-user", "explain", "flops-convention", "gate-budget", "gate-width"}
+    session |= {
+        "container-engine",
+        "device-wait",
+        "engine-user",
+        "explain",
+        "flops-convention",
+        "gate-budget",
+        "gate-width",
+    }
     session |= {"launcher", "preflight-only", "results-dir", "sign", "summary"}
     options = (option for option in _ADDED.values() if option.whose == "Proofmark")
     assert {option.name.removeprefix("--") for option in options} == session | {

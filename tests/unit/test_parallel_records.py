@@ -77,6 +77,19 @@ def test_a_verdict_is_what_the_figures_say(tmp_path: Path) -> None:
     assert session.cases == [] and "its verdict is not what its figures say" in session.stash[FAILURES][0]
 
 
+@pytest.mark.parametrize(
+    "changes, code",
+    [
+        ({"partial": True}, 0),
+        ({"partial": True, "dishonest": ("it cheats",)}, VerdictKind.FAIL_HONESTY.exit_code),
+        ({"stopped": True}, VerdictKind.INSUFFICIENT.exit_code),
+    ],
+)
+def test_that_a_part_was_selected_hides_nothing_but_itself(tmp_path: Path, changes: dict[str, Any], code: int) -> None:
+    one, here = made(tmp_path, "one", **changes)
+    assert Session(tmp_path, [(str(here), one.text())], []).exit_code == code
+
+
 def test_a_record_that_no_worker_told_of_is_nobodys(tmp_path: Path) -> None:
     (one, here), (_, laid) = made(tmp_path, "one"), made(tmp_path, "laid")
     session = Session(tmp_path, [(str(here), one.text())], [])

@@ -198,6 +198,8 @@ def test_a_round_is_its_first_rank(tmp_path: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         paths.append(folder / f"rank{rank}.out.log")
         paths[-1].write_text("\n".join(flagperf(FINISHED | {"e2e_time": 100.0 * number + 10 * node + rank})))
+        paths.append(folder / f"rank{rank}.err.log")
+        paths[-1].write_text("a warning\n")
     record = read_perflog(paths)
     assert [run.e2e_seconds for run in record.runs] == [100.0, 200.0] and record.repeats == 2
 

@@ -1,4 +1,4 @@
-"""What --changed-since comes to in a session, without one."""
+"""What is selected, and what --changed-since comes to in a session, without one."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from fixtures import affected
+from fixtures import affected, collection
 from fixtures.affected import SELECTION, Selection, affects_nothing, told, unrecorded
 from proofmark.affected.changes import Change, Changes
 from proofmark.affected.reach import Reach
@@ -98,3 +98,10 @@ def test_one_run_and_one_file_are_one(tmp_path: Path) -> None:
     assert list(told(found, "acme", tmp_path))[-1] == (
         "NOTHING AFFECTED: the selected run does not depend on the 1 file that differs from main: docs/page.md"
     )
+
+
+def test_tests_of_a_run_follow_one_another_however_they_were_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(collection, "run_of", lambda item: item.nodeid[0] if item.nodeid < "x" else "")
+    items: list[Any] = [SimpleNamespace(nodeid=nodeid) for nodeid in ("a1", "x1", "b1", "a2", "x2", "b2", "a0")]
+    collection.keep_together(items)
+    assert [item.nodeid for item in items] == ["a1", "a2", "a0", "x1", "b1", "b2", "x2"]

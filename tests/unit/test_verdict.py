@@ -130,6 +130,17 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str]] = {
     "a negative MFU": ({"utilisation": Utilisation(mfu=-3.0)}, "ERROR", "is not above 0"),
     "a damaged log": ({"corrupt_lines": 2}, "ERROR", "2 lines of the event log are damaged"),
     "only some tests": ({"partial": True}, "INSUFFICIENT", "only some tests"),
+    "a part that misses the target": (
+        {"partial": True, "engine": None, "accuracy": accuracy(framework_fp32=0.9, framework=None, engine=None)},
+        "FAIL_ACCURACY",
+        "fp32 framework top1 0.90000 is below the target 0.97",
+    ),
+    "a stopped session": ({"stopped": True}, "INSUFFICIENT", "the session was stopped before all of the case's tests"),
+    "a stopped session that saw a wrong check": (
+        {"stopped": True, "checks": checks(waits=False)},
+        "FAIL_HONESTY",
+        "waits for its device",
+    ),
     "too few samples for a framework's p99": (
         {**FRAMEWORK_ONLY, "config": {"scenario": "latency", "repeat": 3}},
         "INSUFFICIENT",

@@ -135,6 +135,7 @@ def test_damaged_lines_are_counted_and_named() -> None:
 
 def test_parts_left_out() -> None:
     assert parts_left_out(record(partial=True)) == ["only some tests of the case were selected"]
+    assert "(-x, --maxfail)" in parts_left_out(record(stopped=True))[0]
     assert parts_left_out(record()) == []
 
 

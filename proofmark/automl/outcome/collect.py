@@ -69,6 +69,7 @@ def collect(
         flops=None,
         interrupted=last["interrupted"]["step"] if "interrupted" in last else None,
         partial="partial" in last,
+        stopped="stopped" in last,
         failure=last["search_failed"]["reason"] if "search_failed" in last else None,
         contention=_contention(last.get("contention")),
         log=seal,

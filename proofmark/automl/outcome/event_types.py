@@ -75,6 +75,7 @@ SESSION_EVENTS = EventReader(
         "search_failed": Reason,
         "interrupted": InStep,
         "partial": Typed,
+        "stopped": Typed,
         "run_end": Typed,
     }
 )

@@ -97,6 +97,7 @@ def _log(events: Events, events_file: Path, seal: Seal | None) -> dict[str, Any]
     """How far the log came, and in what state it is."""
     return {
         "partial": bool(events["partial"]),
+        "stopped": bool(events["stopped"]),
         "interrupted": _last(events, "interrupted").get("step"),
         "corrupt_lines": len(events[CORRUPT]),
         "damaged": tuple(event["what"] for event in events[CORRUPT][:NAMED]),
@@ -178,11 +179,7 @@ def _own_checks(events: Events, target: str, here: bool) -> tuple[list[Check], l
 
 def _accusations(checks: Sequence[Check], target: str) -> list[str]:
     """Those of checks that failed."""
-    return [
-        f"the {target} fails '{check.name}': {check.meaning} ({check.figure:.3g}, bound {check.bound:.3g})"
-        for check in checks
-        if not check.passed
-    ]
+    return [f"the {target} fails '{check.name}': {check.finding}" for check in checks if not check.passed]
 
 
 def _last(events: Events, name: str, of: str | None = None) -> Event:

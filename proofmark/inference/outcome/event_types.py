@@ -139,6 +139,7 @@ CASE_EVENTS = EventReader(
         "step_end": _StepEnd,
         "interrupted": InStep,
         "partial": Typed,
+        "stopped": Typed,
         "dataset": IDENTITY,
         "weights": IDENTITY,
         "flops": Counted,

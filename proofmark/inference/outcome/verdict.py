@@ -56,12 +56,17 @@ def stages(record: RunRecord) -> Iterator[Stage]:
     """After legality: whether it could run and did, then accuracy, then honesty, then what disturbed it."""
     yield VerdictKind.UNSUPPORTED, _unsupported(record)
     yield VerdictKind.ERROR, _failed_steps(record)
-    yield VerdictKind.INSUFFICIENT, parts_left_out(record)
+    inaccurate, dishonest = _accuracy_shortfalls(record), _dishonesty(record)
+    shortfalls: list[Stage] = [
+        (VerdictKind.FAIL_ACCURACY, inaccurate and [*inaccurate, *dishonest]),  # an early answer is a wrong one too
+        (VerdictKind.FAIL_HONESTY, dishonest),
+    ]
+    if left_out := parts_left_out(record):
+        yield from shortfalls  # as far as they are known
+    yield VerdictKind.INSUFFICIENT, left_out
     yield VerdictKind.ERROR, _missing_figures(record)
     yield VerdictKind.ERROR, _impossible_figures(record)
-    inaccurate, dishonest = _accuracy_shortfalls(record), _dishonesty(record)
-    yield VerdictKind.FAIL_ACCURACY, inaccurate and [*inaccurate, *dishonest]  # an early answer is a wrong one too
-    yield VerdictKind.FAIL_HONESTY, dishonest
+    yield from shortfalls
     yield VerdictKind.ERROR, [f"{what}: run again on a quiet machine" for what in record.disturbed]
     yield VerdictKind.INSUFFICIENT, _too_little(record)
     yield VerdictKind.AMBIGUOUS, disturbances(record.monitoring) + _noise(record)

@@ -171,7 +171,7 @@ class ShortRounds:
         self._paces.append(paces_of({"batch_ns": result.batch_ns, "fresh": fresh}))
         check = fresh_pace(self._paces) if len(self._paces) in LOOKS else None
         if check is not None and not check.passed:
-            yield f"fails '{check.name}': {check.meaning} ({check.figure:.3g}, bound {check.bound:g})"
+            yield f"fails '{check.name}': {check.finding}"
 
     def _settle(self) -> None:
         bench, until = self._bench, time.perf_counter() + SETTLING

@@ -131,5 +131,4 @@ class Trial:
             fields = asdict(check) | {"name": name, "figure": check.figure if finite else None}
             self._bench.log.write("check", attempt=self._bench.attempt, **fields)
             if not check.passed:
-                finding = f"{check.meaning} ({check.figure:.3g}, bound {check.bound:.3g})"
-                self._bench.accuse(self._name, f"fails '{check.name}': {finding}")
+                self._bench.accuse(self._name, f"fails '{check.name}': {check.finding}")

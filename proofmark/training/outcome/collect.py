@@ -88,6 +88,7 @@ def _how_far(events: Sequence[Event]) -> dict[str, Any]:
     return {
         "interrupted": next((event["step"] for event in events if event["event"] == "interrupted"), None),
         "partial": "partial" in kinds,
+        "stopped": "stopped" in kinds,
         "ended": "run_end" in kinds,
     }
 

@@ -88,6 +88,7 @@ SESSION_EVENTS = EventReader(
         "round_end": _RoundEnd,
         "interrupted": InStep,
         "partial": Typed,
+        "stopped": Typed,
         "run_end": Typed,
     }
 )

@@ -5,7 +5,7 @@ Rates are items per second over all devices, memory bytes, energies joules.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from proofmark.launch.cluster.preflight import signed
@@ -108,31 +108,32 @@ def _of_value(record: TrainingRecord, name: str, aim: Aim) -> Iterator[Figure]:
 def _of_runs(record: TrainingRecord) -> Iterator[Figure]:
     """How each run ended, and what it took; whether it was honest."""
     for index, run in enumerate(record.runs, 1):
+        whose = called(record.runs, run)
         score = f"{record.metric} {run.metric:.5f}" if run.metric is not None else f"no {record.metric}"
         end = "converged" if run.converged else "not converged" if run.converged is False else "broke off"
         others = _named(run.metrics)
         samples = "an unknown number of" if run.samples is None else run.samples
         outcome = f"{end}, {', '.join([score, *others])}, {samples} {plural(record.item)}"
-        yield Figure(key=f"run_{index}", label=seed(run), unit="text", kind=FigureKind.QUALITY, value=outcome)
+        yield Figure(key=f"run_{index}", label=whose, unit="text", kind=FigureKind.QUALITY, value=outcome)
         names = {"e2e": "e2e_seconds", "init": "init_seconds", "train": "train_seconds"}
         names["compute"] = "pure_compute_seconds"
         known = [f"{name} {number(s)} s" for name, key in names.items() if (s := getattr(run, key)) is not None]
         times = {"value": ", ".join(known)} if known else {"reason": "not recorded"}
-        yield cost(f"run_{index}_times", f"{seed(run)}, times", "text", **times)
+        yield cost(f"run_{index}_times", f"{whose}, times", "text", **times)
         if (found := run.confirmation) is not None:
             own = {**valued(found.metric, f"no {record.metric}"), **_beside(found.others)}
-            yield quality(f"run_{index}_confirmed", f"{seed(run)}, the case's own model", record.metric, **own)
+            yield quality(f"run_{index}_confirmed", f"{whose}, the case's own model", record.metric, **own)
             took = valued(found.seconds, None)
-            yield cost(f"run_{index}_confirmation_seconds", f"{seed(run)}, evaluating it there", "s", **took)
+            yield cost(f"run_{index}_confirmation_seconds", f"{whose}, evaluating it there", "s", **took)
         yield from _examined(record, run, index)
         if run.standing:
-            yield fact(f"run_{index}_standing", f"{seed(run)}, rests on", "text", value=_rests_on(run))
+            yield fact(f"run_{index}_standing", f"{whose}, rests on", "text", value=_rests_on(run))
         if (several := run.instances) is not None:
             rates, scores = (", ".join(map(number, each)) for each in (several.throughputs, several.accuracies))
             mean = {"value": rates, "note": f"average {number(several.throughput)}"}
-            yield _speed_text(f"run_{index}_throughputs", f"{seed(run)}, throughput_list", **mean)
+            yield _speed_text(f"run_{index}_throughputs", f"{whose}, throughput_list", **mean)
             mean = {"value": scores, "note": f"average {number(several.accuracy)}"}
-            yield quality(f"run_{index}_accuracies", f"{seed(run)}, accuracy_list", "text", **mean)
+            yield quality(f"run_{index}_accuracies", f"{whose}, accuracy_list", "text", **mean)
     yield honesty(
         [check for run in record.runs for each in (run, *run.servers) for check in each.checks], "none is recorded"
     )
@@ -164,11 +165,11 @@ def _examined(record: TrainingRecord, run: SeedRun, index: int) -> Iterator[Figu
     claimed = "" if found.claimed is None else f"claimed {number(found.claimed)}; "
     others = "".join(f"; {told}" for told in _named({name: each.metric for name, each in found.others.items()}))
     note = {} if found.metric is None else {"note": f"{claimed}{found.samples} of {found.of} samples{others}"}
-    name = f"{seed(run)}, outside the ranks"
-    yield quality(f"run_{index}_examined", name, record.metric, **valued(found.metric, missing), **note)
+    whose, value = called(record.runs, run), valued(found.metric, missing)
+    yield quality(f"run_{index}_examined", f"{whose}, outside the ranks", record.metric, **value, **note)
     if found.seconds is not None:
         took = valued(found.seconds, None)
-        yield cost(f"run_{index}_examination_seconds", f"{seed(run)}, evaluating that", "s", **took)
+        yield cost(f"run_{index}_examination_seconds", f"{whose}, evaluating that", "s", **took)
 
 
 def _processes(record: TrainingRecord) -> Iterator[Figure]:
@@ -224,7 +225,7 @@ def _communication(record: TrainingRecord) -> dict[str, Any]:
 def _slowest(record: TrainingRecord) -> Iterator[Figure]:
     """Of each run the rank and the host that the others wait for most, where that can be told."""
     for index, run in enumerate(record.runs, 1):
-        of_seed = f", {seed(run)}" if record.repeats > 1 else ""
+        of_seed = f", {called(record.runs, run)}" if record.repeats > 1 else ""
         for what, who in {"rank": slowest_rank(run), "host": slowest_host(run)}.items():
             known = {"reason": TOO_SHORT} if too_short([run]) else {"value": str(who)}
             if who is not None:
@@ -254,6 +255,8 @@ def _costs(record: TrainingRecord) -> Iterator[Figure]:
     yield cost("e2e_seconds", "in all", "s", **valued(record.seconds, "not recorded"))
 
 
-def seed(run: SeedRun) -> str:
-    """What a run is called."""
-    return f"seed {MISSING if run.seed is None else run.seed}"
+def called(runs: Sequence[SeedRun], run: SeedRun) -> str:
+    """What one of several runs is called: by its seed, or by its number where it has none or another has the same."""
+    if run.seed is not None and [each.seed for each in runs].count(run.seed) == 1:
+        return f"seed {run.seed}"
+    return f"run {next(number for number, each in enumerate(runs, 1) if each is run)}"

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from reports.charts.axes import linear_axis
-from reports.charts.lines import line_chart
+from reports.charts.lines import Line, line_chart
 from reports.content import text
 from suites.automl.report.view import SearchView
-
-Line = Sequence[tuple[float, float | None]]
 
 MINUTES, HOURS = 120.0, 3 * 3600.0
 """Seconds from which a search is drawn over minutes, and over hours."""
@@ -51,7 +49,8 @@ def _drawn(label: str, lines: Mapping[str, Line]) -> str | None:
     step, unit = (
         (3600.0, "hours") if seconds >= HOURS else (60.0, "minutes") if seconds >= MINUTES else (1.0, "seconds")
     )
-    points = {name: [(x / step, y) for x, y in line if y is not None] for name, line in lines.items()}
+    lines = {name: [(x / step, y) for x, y in line] for name, line in lines.items()}
+    points = {name: [(x, y) for x, y in line if y is not None] for name, line in lines.items()}
     points = {name: line for name, line in points.items() if line}
     if not points:
         return None
@@ -59,4 +58,4 @@ def _drawn(label: str, lines: Mapping[str, Line]) -> str | None:
     across = linear_axis(unit, [0, *(x for x, _ in every)])
     up = linear_axis(label, [0, *(y for _, y in every)])
     said = "; ".join(f"{name}: {text.number(line[-1][1])} {label} in the end" for name, line in points.items())
-    return line_chart(f"{label} over {unit}", said, across, up, points)
+    return line_chart(f"{label} over {unit}", said, across, up, {name: lines[name] for name in points})

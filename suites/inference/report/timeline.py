@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from proofmark.inference.outcome.reasons import SIDES
+from proofmark.inference.outcome.reasons import SIDES, Side
 from reports.charts import svg
 from reports.charts.panels import Line, Panel, Window, draw_panels, time_axis
 from reports.charts.readings import absent, reading_panels
@@ -38,9 +38,8 @@ def _throughput(view: CaseView) -> Iterator[Panel]:
         yield Panel(f"throughput, {view.items}/s", rounds, (0.0,))
 
 
-def _round_line(view: CaseView, side: str) -> Line | None:
+def _round_line(view: CaseView, side: Side) -> Line | None:
     """A level per round, as long as the round took."""
-    spans = view.spans("engine" if side == "engine" else "framework")
-    levels = tuple(((begin, rate), (end, rate)) for begin, end, rate in spans)
+    levels = tuple(((begin, rate), (end, rate)) for begin, end, rate in view.spans(side))
     engine = side == "engine"
     return Line(side, levels, "none" if engine else "2 2", svg.ACCENT if engine else svg.INK, 3) if levels else None

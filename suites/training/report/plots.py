@@ -5,11 +5,10 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping, Sequence
 
-from proofmark.training.outcome.figures import seed
 from proofmark.training.outcome.record import SeedRun, Split
 from reports.charts import svg
 from reports.charts.axes import WIDTH, Area, draw_bottom, linear_axis
-from reports.charts.lines import line_chart
+from reports.charts.lines import Line, line_chart
 from reports.content import text
 from suites.training.report.timeline import training_timeline
 from suites.training.report.view import TrainingView
@@ -33,8 +32,8 @@ HATCH = svg.element(
 def training_plots(view: TrainingView) -> dict[str, str]:
     """Every plot for which the record has data, by title."""
     metric, unit = view.record.metric, f"{view.items} trained on"
-    metrics = {seed(run): [(e.samples, e.metric) for e in run.evaluations] for run in view.record.runs}
-    losses = {seed(run): _by_samples(run) for run in view.record.runs}
+    metrics = {view.called(run): [(e.samples, e.metric) for e in run.evaluations] for run in view.record.runs}
+    losses = {view.called(run): _by_samples(run) for run in view.record.runs}
     drawn = {
         f"{metric} against target": _curves(metric, unit, metrics, view.record.target),
         **{f"{name} against target": _other(view, name, unit) for name in view.record.others},
@@ -42,26 +41,24 @@ def training_plots(view: TrainingView) -> dict[str, str]:
         "where the time went": _splits(view),
     }
     for run in view.record.runs:
-        title = f"over time, {seed(run)}" if len(view.record.runs) > 1 else "over time"
+        title = f"over time, {view.called(run)}" if len(view.record.runs) > 1 else "over time"
         drawn[title] = training_timeline(view, run)
     return {title: drawing for title, drawing in drawn.items() if drawing is not None}
 
 
 def _other(view: TrainingView, name: str, unit: str) -> str | None:
     """A value of the metric but the headline."""
-    lines = {seed(run): [(e.samples, e.others.get(name)) for e in run.evaluations] for run in view.record.runs}
+    lines = {view.called(run): [(e.samples, e.others.get(name)) for e in run.evaluations] for run in view.record.runs}
     return _curves(name, unit, lines, view.record.others[name].target)
 
 
-def _by_samples(run: SeedRun) -> list[tuple[float, float | None]]:
+def _by_samples(run: SeedRun) -> Line:
     """The loss over samples, since steps of two scales mean different things."""
     each = run.samples / run.steps if run.samples and run.steps else 0.0
     return [(step * each, loss) for step, loss in run.losses]
 
 
-def _curves(
-    label: str, unit: str, lines: Mapping[str, Sequence[tuple[float, float | None]]], target: float | None
-) -> str | None:
+def _curves(label: str, unit: str, lines: Mapping[str, Line], target: float | None) -> str | None:
     """Lines over samples; a value that was no number leaves a gap."""
     points = {name: [(x, y) for x, y in line if y is not None] for name, line in lines.items()}
     points = {name: line for name, line in points.items() if line}
@@ -71,7 +68,7 @@ def _curves(
     across = linear_axis(unit, [0, *(x for x, _ in values)])
     up = linear_axis(label, [y for _, y in values] + ([target] if target is not None else []))
     said = "; ".join(f"{name}: {text.score(line[-1][1])} after {line[-1][0]:.0f}" for name, line in points.items())
-    return line_chart(f"{label} over {unit}", said, across, up, points, target)
+    return line_chart(f"{label} over {unit}", said, across, up, {name: lines[name] for name in points}, target)
 
 
 def _splits(view: TrainingView) -> str | None:
@@ -86,14 +83,14 @@ def _splits(view: TrainingView) -> str | None:
     parts = [HATCH, draw_bottom(area, across)]
     for index, (run, split) in enumerate(runs):
         y, start = area.top + 34 * index + 6, 0.0
-        parts.append(svg.label(0, y + 15, seed(run)))
+        parts.append(svg.label(0, y + 15, view.called(run)))
         for name, seconds in parts_of(split).items():
             left, right = area.x(across, start), area.x(across, start + seconds)
             parts.append(_stretch(name, x=left, y=y, width=max(0.0, right - left), height=22))
             start += seconds
         parts.append(svg.label(area.x(across, start) + 8, y + 15, f"{text.number(start)} s"))
     parts.append(_legend(names))
-    said = "; ".join(f"{seed(run)}: {_told(split)}" for run, split in runs)
+    said = "; ".join(f"{view.called(run)}: {_told(split)}" for run, split in runs)
     return svg.drawing(WIDTH, area.bottom + 40, "Where the time went", said, *parts)
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from proofmark.literal import plural
-from proofmark.training.outcome.record import TrainingRecord
+from proofmark.training.outcome.figures import called
+from proofmark.training.outcome.record import SeedRun, TrainingRecord
 from reports.content.view import View
 from reports.content.withholding import without_speeds
 
@@ -20,3 +21,7 @@ class TrainingView(View[TrainingRecord]):
     def items(self) -> str:
         """What is counted, in the plural."""
         return plural(self.record.item)
+
+    def called(self, run: SeedRun) -> str:
+        """What one of its runs is called."""
+        return called(self.record.runs, run)

@@ -55,8 +55,21 @@ def returned_by(path: Path, root: Path, function: str) -> list[ast.expr]:
     except (ConfigurationError, NotLiteral):
         return []
     found = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name == function]
-    returns = [node.value for each in found for node in ast.walk(each) if isinstance(node, ast.Return)]
-    return list(returns[-1].elts) if returns and isinstance(returns[-1], ast.Tuple) else []
+    returns = [each for node in found for each in _own_returns(node)]
+    last = max(returns, key=lambda each: each.lineno).value if returns else None
+    return list(last.elts) if isinstance(last, ast.Tuple) else []
+
+
+def _own_returns(function: ast.FunctionDef) -> list[ast.Return]:
+    """Those of a function, and not of what is defined within it."""
+    found, nodes = list[ast.Return](), list[ast.AST](function.body)
+    while nodes:
+        node = nodes.pop()
+        if isinstance(node, ast.Return):
+            found.append(node)
+        elif not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            nodes += ast.iter_child_nodes(node)
+    return found
 
 
 def lines_within(path: Path, root: Path, name: str) -> dict[str, int]:

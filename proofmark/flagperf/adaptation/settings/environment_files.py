@@ -90,23 +90,31 @@ def _follow(blocks: list[tuple[str, str]], number: int, words: str) -> None:
 
 
 def _exported(number: int, words: str) -> Iterator[Line]:
-    rest = re.sub(r"^export\s+", "", words)
-    if rest == words:
-        yield Line(
-            number, words.partition("=")[0][:80], None, "is no line of the form export NAME=value, and is not run"
-        )
-        return
-    found = []
-    while rest and not rest.startswith("#"):
-        match = _EXPORT.match(rest)
-        if match is None:
-            name = rest.partition("=")[0][:80]
-            yield Line(number, name, None, "has a value that only a shell could tell, and is not run; write the value")
+    """Of a line's commands, as long as they export; of what follows them, that it is not read."""
+    bare = re.sub(r"(^|\s)#.*", "", _QUOTED.sub(lambda quoted: "_" * len(quoted[0]), words))
+    begin = 0
+    for command in bare.split(";"):
+        end = begin + len(command)
+        text = words[begin:end].strip()
+        exported = re.sub(r"^export\s+", "", text)
+        if text and exported == text:
+            name = words[begin:].strip().partition("=")[0][:80]
+            yield Line(number, name, None, "is no line of the form export NAME=value, and is not run")
             return
+        yield from _variables(number, exported)
+        begin = end + 1
+
+
+def _variables(number: int, rest: str) -> Iterator[Line]:
+    """Those of a command, up to a value that can't be read; the others have names."""
+    while match := _EXPORT.match(rest):
         value = next(part for part in (match["single"], match["double"], match["bare"]) if part is not None)
-        found.append(Line(number, match["name"], value))
+        yield Line(number, match["name"], value)
         rest = rest[match.end() :]
-    yield from found
+    names = re.findall(r"(?:^|\s)([A-Za-z_][A-Za-z0-9_]*)=", rest)
+    for name in names or [rest.partition("=")[0]] * bool(rest):
+        why = "has a value that only a shell could tell, or stands behind one; write the value"
+        yield Line(number, name[:80], None, why)
 
 
 def requirements(text: str) -> Iterator[Line]:
