@@ -14,6 +14,7 @@ from proofmark.automl.network.module import fresh_weights
 from proofmark.automl.network.seeds import small_network
 from proofmark.automl.outcome.event_types import TRIAL_EVENTS
 from proofmark.automl.search.running import outcome
+from proofmark.automl.trial.made_case import TrialCase
 from proofmark.automl.trial.spec import WEIGHTS, Parent, TrialSpec
 from proofmark.automl.trial.tensors import save
 from proofmark.automl.trial.work import Prepared
@@ -23,6 +24,7 @@ from proofmark.record.parts import Identity
 from proofmark.rules.config import EffectiveConfig
 from proofmark.training.ranks.heartbeat import HeartbeatWriter
 
+GRAPH = small_network(size=8, width=4)
 PARAMETERS = {"target": 0.5, "better": "higher", "schedule": "constant", "metric": "top1", "momentum": 0.9}
 SETTINGS = {"precision": "fp32", "compile": False, "channels_last": False, "num_workers": 0, "log_freq": 10}
 SETTINGS |= {"eval_batch_size": 4, "learning_rate": 0.1, "weight_decay": 0.0}
@@ -78,6 +80,19 @@ def test_an_evaluation_alone_needs_no_vendor(tmp_path: Path) -> None:
     assert events["chosen"]["metric"] in (4 / 9, 5 / 9)
     assert (events["items"]["train"], events["items"]["search"]) == (9, 9)
     assert events["chosen_on"]["sha256"] == "0" * 64
+
+
+def test_it_is_in_full_precision_on_any_processor(tmp_path: Path) -> None:
+    """Whatever its trial was trained in, and a vendor's way left: others would take very long there."""
+    lower = {"precision": "bf16", "compile": True}
+    for epochs, dtype in ((0, torch.float32), (1, torch.bfloat16)):
+        spec = trial(tmp_path, epochs)
+        spec.config["configurations"] |= lower
+        save({name: each.bfloat16() for name, each in fresh_weights(GRAPH, 0).items()}, tmp_path / WEIGHTS)
+        configured = EffectiveConfig.from_dict(spec.training().config)
+        assert (configured.precision, configured.compile) == (("bf16", True) if epochs else ("fp32", False))
+        model = TrialCase(Case(), spec).create_model(configured)
+        assert {parameter.dtype for parameter in model.parameters()} == {dtype}
 
 
 def test_its_data_is_identified_before_a_vendor_is_there(tmp_path: Path) -> None:

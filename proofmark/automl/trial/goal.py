@@ -72,7 +72,7 @@ class BestWeights(Goal):
     def ready(self, training: Trainer) -> None:
         """Take on the parent's momentum, and look at the numbers that layers with weights compute in."""
         training.log.write("evaluated_on", **training.data.validation.identity.model_dump())
-        network = unwrapped(training.model)
+        network = _network_of(training)
         if isinstance(network, GraphNetwork):
             set_momentum(network, training.stepper.optimizer, self._inherited)
         for module in network.modules():
@@ -86,7 +86,7 @@ class BestWeights(Goal):
             return
         self._best_metric, self._best_epoch = metric, at.epoch + bool(at.samples)
         if training.place.rank == 0 and self._trial.epochs:
-            network = unwrapped(training.model)
+            network = _network_of(training)
             if isinstance(network, GraphNetwork):
                 self._momentum = momentum_of(network, training.stepper.optimizer)
             weights = named_weights(network)
@@ -140,6 +140,13 @@ class BestWeights(Goal):
     def _observe(self, module: torch.nn.Module, inputs: Any, output: Any) -> None:
         if module.training and isinstance(output, torch.Tensor):
             self._dtypes.add(str(output.dtype).removeprefix("torch."))
+
+
+def _network_of(training: Trainer) -> torch.nn.Module:
+    """What is trained, without what makes it faster."""
+    model = unwrapped(training.model)
+    network: torch.nn.Module = getattr(model, "_orig_mod", model)
+    return network
 
 
 def counted(model: torch.nn.Module, data: OnDemand) -> tuple[int, int]:
