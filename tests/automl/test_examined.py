@@ -14,6 +14,7 @@ from proofmark.automl.network.module import fresh_weights
 from proofmark.automl.network.seeds import small_network
 from proofmark.automl.outcome.event_types import TRIAL_EVENTS
 from proofmark.automl.search.running import outcome
+from proofmark.automl.trial.goal import BestWeights
 from proofmark.automl.trial.made_case import TrialCase
 from proofmark.automl.trial.spec import WEIGHTS, Parent, TrialSpec
 from proofmark.automl.trial.tensors import save
@@ -23,6 +24,7 @@ from proofmark.record.events.log import EventLog, read_events
 from proofmark.record.parts import Identity
 from proofmark.rules.config import EffectiveConfig
 from proofmark.training.ranks.heartbeat import HeartbeatWriter
+from proofmark.vendor.contract import Processor
 
 GRAPH = small_network(size=8, width=4)
 PARAMETERS = {"target": 0.5, "better": "higher", "schedule": "constant", "metric": "top1", "momentum": 0.9}
@@ -70,7 +72,7 @@ def trial(folder: Path, epochs: int) -> TrialSpec:
 def computed(folder: Path, epochs: int) -> list[dict[str, Any]]:
     spec = trial(folder, epochs)
     log = EventLog(folder / "trial.jsonl")
-    spec.folder.mkdir()
+    spec.own_directory(0, 0).mkdir(parents=True)
     Prepared.of(spec, 0).compute(0, log, HeartbeatWriter(folder / "rank0.heartbeat"), None)
     return list(read_events(log.path))
 
@@ -104,6 +106,15 @@ def test_its_data_is_identified_before_a_vendor_is_there(tmp_path: Path) -> None
     assert outcome(tmp_path, succeeded=False, hung=None)["data"] == {"train": "0" * 64, "evaluated": "0" * 64}
     log.write("data", train="1" * 64, evaluated="1" * 64)
     assert outcome(tmp_path, succeeded=False, hung=None)["data"] is None, "who says it twice is not believed"
+
+
+def test_a_long_trial_notes_few_losses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Six steps in two epochs: a note of the first one, every second one, and before each evaluation."""
+    monkeypatch.setitem(SETTINGS, "log_freq", 1)
+    monkeypatch.setattr(BestWeights, "most_notes", 3)
+    monkeypatch.setattr("proofmark.automl.trial.work._computes_on", lambda *_: (Processor(), None))
+    noted = [event for event in computed(tmp_path, 2) if event["event"] == "steps"]
+    assert [(event["first"], len(event["losses"])) for event in noted] == [(step, 1) for step in (1, 2, 3, 4, 6)]
 
 
 def test_a_trial_that_trains_needs_one(tmp_path: Path) -> None:

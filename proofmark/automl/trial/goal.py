@@ -32,6 +32,9 @@ MIN_DELTA = 1e-3
 """By how much a metric must be better than the last that was so, as in the original's early stopping: many small steps
 add up."""
 
+MOST_NOTES = 10_000
+"""Of losses: of all steps they would fill a long trial's log, of which a search wants the last before an evaluation."""
+
 
 class BestWeights(Goal):
     """The best evaluation's weights; with no epoch, an evaluation alone, which is the referee's own way.
@@ -44,6 +47,7 @@ class BestWeights(Goal):
 
     contention = False
     leaves_weights = False  # the best ones are
+    most_notes = MOST_NOTES
 
     def __init__(
         self,
