@@ -20,7 +20,7 @@ def problems(root: Path, *files: str) -> list[str]:
     for name in files:
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         if not name.endswith(EMPTY):
-            (root / name).touch()
+            (root / name).write_text(Path(name).name)
     host = HostSettings(data_dir=str(root))
     config = EffectiveConfig("automl", "c", "standard", "cpu", {"dataset": "image_folder", "classes": 2}, {}, host=host)
     return [str(problem) for problem in layout_problems(config)]
@@ -38,6 +38,11 @@ def test_held_out_images_that_are_those_to_train_on_are_refused(tmp_path: Path) 
     assert problems(tmp_path) == [
         f"--data-dir: {tmp_path}: train and val are one folder; expected held-out images in val"
     ]
+
+
+def test_copies_among_the_held_out_are_refused_before_a_search(tmp_path: Path) -> None:
+    (told,) = problems(tmp_path, *GOOD[:2], *(name.replace("train", "val") for name in GOOD[:2]))
+    assert "not apart: 2 of 2 images" in told and told.startswith("--data-dir: ")
 
 
 def test_copies_of_images_to_train_on_are_not_held_out(tmp_path: Path) -> None:
