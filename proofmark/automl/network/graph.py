@@ -23,6 +23,9 @@ MOST_NODES = 1000
 MOST_PARAMETERS = 1 << 30
 """As many as the original allows."""
 
+MOST_GROWN = 500
+"""Nodes of what morphisms make."""
+
 MOST_ACTIVATIONS = 1 << 30
 """Numbers that all nodes give for one image."""
 
