@@ -61,7 +61,7 @@ class TrialRecord(OfMany):
     reason: str | None = Field(description="why it failed")
     parent: int | None
     operations: tuple[dict[str, Any], ...]
-    hyperparameters: dict[str, Any]
+    hyperparameters: dict[str, int | float | None]
     sampled: bool = Field(description="whether the study chose them, and not the parent's were taken")
     accuracy: float | None = Field(description="the best on the search's split")
     best_epoch: int | None
