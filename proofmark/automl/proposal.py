@@ -22,7 +22,7 @@ from proofmark.automl.morphism.grow import KINDS, random_growth
 from proofmark.automl.morphism.operations import Operation
 from proofmark.automl.network.distance import Descriptor
 from proofmark.automl.network.flops import honest
-from proofmark.automl.network.graph import Graph
+from proofmark.automl.network.graph import MOST_GROWN, Graph
 from proofmark.automl.settings import kernels, with_kernel
 from proofmark.automl.surrogate import Surrogate
 
@@ -43,7 +43,7 @@ class Limits(NamedTuple):
 
     training_flops: float = math.inf
     parameters: int = 1 << 30
-    nodes: int = 500
+    nodes: int = MOST_GROWN
 
     def allow(self, graph: Graph) -> bool:
         """Whether a network is within them, with the largest of its kernels in all of it: its parent's, which what

@@ -41,10 +41,11 @@ def to_be_resumed(session: Path, case: str, config: EffectiveConfig) -> Path:
     if folder is None:
         raise UsageError(f"there is no search of {case} there; expected a session's folder under results")
     _try_to_hold(folder)
-    chain, last, hashes = Chain(), dict[str, Event](), list[str]()
+    chain, last, hashes, finished = Chain(), dict[str, Event](), list[str](), False
     for event in read_journal(folder / FILE):
         chain.take(event)
         last[event["event"]] = event
+        finished |= event["event"] == "trial_end" and event["status"] == "finished"
         if event["event"] == "driver_begin":
             last.pop("search_end", None)
             hashes.append(event["config_hash"])
@@ -53,8 +54,10 @@ def to_be_resumed(session: Path, case: str, config: EffectiveConfig) -> Path:
     own = {event["event"]: event for event in _events(session, case)}
     if hashes and hashes[0] != config.hash:
         raise UsageError(harmless(other_configuration(own.get("run_begin", {}).get("config"), config)))
-    if "search_end" in last and last.get("examined", {}).get("accuracy") is not None and "run_end" in own:
-        raise UsageError("the search there has ended, and its best network is judged: there is nothing to go on with")
+    judged = not finished or last.get("examined", {}).get("accuracy") is not None
+    if "search_end" in last and judged and "run_end" in own:
+        what = "its best network is judged" if finished else "no trial came to a good end"
+        raise UsageError(f"the search there has ended, and {what}: there is nothing to go on with")
     return folder
 
 

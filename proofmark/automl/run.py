@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -24,7 +25,7 @@ from proofmark.automl.search.settings import SearchSettings
 from proofmark.automl.search.study import Study
 from proofmark.automl.search.telling import Telling
 from proofmark.automl.trial.spec import TrialSpec
-from proofmark.errors import ProofmarkError, UsageError
+from proofmark.errors import ProofmarkError, UsageError, in_a_line
 from proofmark.monitoring.contention import ContentionMeter
 from proofmark.record.events.log import Event
 from proofmark.record.kept import failed
@@ -77,7 +78,7 @@ class SearchRun(LoggedRun[AutoMLRecord]):
         """
         if not self._is_to_be_done():
             return
-        meter = ContentionMeter(None)
+        meter = ContentionMeter(os.getpid())
         folder = self._folder()
         journal = Journal(folder)
         try:
@@ -89,7 +90,7 @@ class SearchRun(LoggedRun[AutoMLRecord]):
             raise
         except (ProofmarkError, OSError) as error:
             with contextlib.suppress(OSError):  # a full disk may be what failed
-                self._log.write("search_failed", reason=str(error).splitlines()[0])
+                self._log.write("search_failed", reason=in_a_line(error))
             if isinstance(error, UsageError):
                 raise
         finally:

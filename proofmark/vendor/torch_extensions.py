@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+from collections.abc import Iterator
 
 from proofmark.finding import installed
 
@@ -13,6 +15,18 @@ AUTOLOAD = "TORCH_DEVICE_BACKEND_AUTOLOAD"
 def hold_back() -> None:
     """Have torch's import bring none along, here and in what this process starts."""
     os.environ[AUTOLOAD] = "0"
+
+
+@contextlib.contextmanager
+def held_back() -> Iterator[None]:
+    """Have it bring none along meanwhile, here: what this process starts later may need them."""
+    before = os.environ.get(AUTOLOAD)
+    hold_back()
+    try:
+        yield
+    finally:
+        del os.environ[AUTOLOAD]
+        os.environ |= {} if before is None else {AUTOLOAD: before}
 
 
 def load() -> None:

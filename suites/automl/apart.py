@@ -36,7 +36,7 @@ def hold_apart(train: Path, held_out: Path) -> None:
         raise StepError(f"{error.filename}: {error.strerror}") from None
     if len(known) > MOST * seen:
         found = f"{len(known)} of {seen} images that were looked at are in {train} too, such as {known[0]}"
-        raise StepError(f"The held-out images in {held_out} are not apart: {found}. Trials have been trained on them.")
+        raise StepError(f"The held-out images in {held_out} are not apart: {found}.")
 
 
 def _by_size(folder: Path) -> dict[int, list[Path]]:

@@ -75,6 +75,8 @@ def _of_folder(config: EffectiveConfig, split: str) -> BatchDataset:
     if split == "held_out":
         hold_apart(root / "train", folder)
         return ImageFolder(str(folder), config.classes, config.resize, config.image_size, **scale)
-    kind = RandomCrops if split == "train" else CentredCrops
-    whole = kind(str(folder), config.classes, config.image_size, seed=config.seed, **scale)
+    if split == "train":
+        whole = RandomCrops(str(folder), config.classes, config.image_size, seed=config.seed, **scale)
+    else:
+        whole = CentredCrops(str(folder), config.classes, config.resize, config.image_size, **scale)
     return _part(whole, split, EVERY_OF_FOLDER)

@@ -1,4 +1,5 @@
-"""What can be seen of a folder of images at once: whether those to judge a search by have the classes of the others.
+"""What can be seen of a folder of images at once: whether those to judge a search by have the others' classes, and are
+none of them.
 
 Who looked only when the held-out images are needed would find out in the end, after hours.
 """
@@ -9,8 +10,9 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from proofmark.errors import Problem
+from proofmark.errors import Problem, StepError
 from proofmark.rules.config import EffectiveConfig
+from suites.automl.apart import hold_apart
 
 OPTION = "--data-dir"
 NAMED = 5
@@ -29,7 +31,17 @@ def layout_problems(config: EffectiveConfig) -> list[Problem]:
         return [Problem(OPTION, "", what)]
     if (root / "train").samefile(root / "val"):
         return [Problem(OPTION, "", f"{root}: train and val are one folder; expected held-out images in val")]
-    return [Problem(OPTION, "", what) for what in _wrong(root, config.classes, filled, empty)]
+    found = list(_wrong(root, config.classes, filled, empty)) or _together(root)
+    return [Problem(OPTION, "", what) for what in found]
+
+
+def _together(root: Path) -> list[str]:
+    """Whether held-out images are among those to train on; the examination looks once more, at other classes."""
+    try:
+        hold_apart(root / "train", root / "val")
+    except StepError as error:
+        return [str(error)]
+    return []
 
 
 def _wrong(root: Path, classes: int, filled: tuple[set[str], ...], empty: tuple[set[str], ...]) -> Iterator[str]:

@@ -7,7 +7,7 @@ from typing import Any
 from proofmark.automl.outcome.record import AutoMLRecord, EpochRecord, TrialRecord
 from proofmark.automl.outcome.scoring import marks_of, score_of
 from proofmark.record.parts import Check, Contention, Identity
-from proofmark.record.provenance import Chip
+from proofmark.record.provenance import Chip, Peak
 from proofmark.training.outcome.checks import PARAMETERS, WEIGHTS
 
 SECONDS = 100.0
@@ -74,7 +74,7 @@ def record(*trials: TrialRecord, **changes: Any) -> AutoMLRecord:
         "config": {"min_seconds": 60.0},
         "versions": {},
         "host": None,
-        "chip": Chip(name="A1", peak_missing="nobody knows"),
+        "chip": Chip(name="A1", peak=Peak(flops_per_second=1e6, precision="fp32", source="a sheet")),
         "seed": 0,
         "dataset": Identity(name="train", sha256="1" * 64),
         "held_out": Identity(name="held out", sha256="2" * 64),

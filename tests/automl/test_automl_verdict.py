@@ -10,6 +10,7 @@ from proofmark.automl.outcome.record import Score
 from proofmark.automl.outcome.verdict import judge, rules
 from proofmark.record.parts import Check, Contention, Identity, Utilisation
 from proofmark.record.provenance import Chip, Peak
+from proofmark.vendor.hardware.machine import describe_host
 from tests.automl.automl_records import epoch, record, trial
 
 EVALUATED = epoch(3).model_copy(update={"evaluated": 11})
@@ -77,6 +78,7 @@ def test_a_search_that_breaks_a_rule_is_refused(changed: dict[str, Any], kind: s
         ),
         ({"epochs": (epoch(3, 1000),)}, "FAIL_HONESTY", "did 1000 images in an epoch, of which it was given 100"),
         ({"epochs": (EVALUATED,)}, "FAIL_HONESTY", "did 11 images in an evaluation, of which it was given 10"),
+        ({"train_seconds": 1e9}, "FAIL_HONESTY", "trial 1 says that it trained for 1e+09 s, and lasted 10 s"),
         ({"checks": (WRONG,)}, "FAIL_HONESTY", "trial 1: it begins from other weights"),
         ({"checks": ()}, "FAIL_HONESTY", "trial 1: the honesty check 'keeps the case's parameters' is missing"),
         ({"log_intact": False}, "FAIL_HONESTY", "the log of trial 1 is not the one"),
@@ -104,6 +106,21 @@ def test_no_trial_is_faster_than_its_devices(peak: float, kind: str) -> None:
     assert verdict.kind == kind and (kind == "PASS" or "its devices' peak gives 3000" in verdict.reasons[0]), verdict
 
 
+@pytest.mark.parametrize("devices, kind", [(1, "FAIL_HONESTY"), (2, "PASS")])
+def test_ranks_that_share_a_processor_have_its_peak_together(devices: int, kind: str) -> None:
+    chip = Chip(name="A1", peak=Peak(flops_per_second=300.0, precision="fp32", source="a sheet"))
+    shared = {"config": {"devices_per_trial": 2}, "devices": devices, "utilisation": Utilisation(mfu=0.1)}
+    assert judge(record(chip=chip, **shared)).kind == kind
+
+
+def test_trials_that_all_failed_hide_no_other_reason() -> None:
+    lied: dict[str, Any] = {"status": "failed", "reason": "it lied", "accuracy": None, "checks": (WRONG,)}
+    failed = [trial(number, parent=None, **lied) for number in range(2)]
+    verdict = judge(record(*failed, held_out_accuracy=None))
+    assert verdict.kind == "ERROR" and verdict.reasons[1:3] == ("trial 0: it lied", "trial 1: it lied"), verdict
+    assert "trial 1: it begins from other weights" in verdict.reasons
+
+
 def test_all_reasons_are_listed_under_the_gravest() -> None:
     verdict = judge(record(trial(0, counted=(1, 2)), search_seconds=1.0, held_out_accuracy=0.1))
     assert verdict.kind == "FAIL_HONESTY" and len(verdict.reasons) == 3
@@ -126,6 +143,15 @@ def test_what_never_searched_is_not_ranked() -> None:
     untrained = trial(1, epochs=trial(1).epochs[:1])
     assert record(trial(0), untrained).unrankable == [why]
     assert record().unrankable == []
+
+
+def test_what_nobody_can_hold_against_the_machine_is_not_ranked() -> None:
+    host = describe_host()
+    assert record(trial(0, host=host.name), trial(1, host=host.name), host=host).unrankable == []
+    (why,) = record(trial(0, host=host.name), trial(1, host="elsewhere"), host=host).unrankable
+    assert why.startswith("trials ran on other machines than the session's")
+    (why,) = record(chip=Chip(name="A1", peak_missing="nobody knows")).unrankable
+    assert why.startswith("nobody knows its devices' peak")
 
 
 def test_a_record_of_before_says_nothing_of_a_trials_data_and_is_not_asked() -> None:

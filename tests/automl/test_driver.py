@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import math
 import signal
+import struct
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -17,6 +20,7 @@ from proofmark.automl.run import is_examined
 from proofmark.automl.search.ahead import Made
 from proofmark.automl.search.driver import Driver
 from proofmark.automl.search.journal import FILE, Journal, faults, read_journal
+from proofmark.automl.search.running import TrialProcess
 from proofmark.automl.search.state import State, Trial
 from proofmark.automl.search.study import Study
 from proofmark.automl.trial.spec import Begin, TrialSpec
@@ -26,7 +30,8 @@ from proofmark.record.events.log import Event
 from proofmark.record.integrity.chain import LINK, digest_of
 from proofmark.record.parts import FIRST
 from proofmark.vendor.hardware.machine import describe_host
-from tests.automl.searches import ROOT, Numbers, search, settings, spec_maker
+from tests.automl.searches import ROOT, STUB, Numbers, search, settings, spec_maker
+from tests.automl.stub_trial import TOTALS
 
 EXAMINED: dict[str, Any] = {"trial": 0, "items": 1, "dataset": None, "reason": None, "data_items": None}
 
@@ -128,6 +133,47 @@ def test_a_trial_without_a_step_hangs_no_longer_than_another_when_the_time_is_ov
     assert state.ended == "3 s are over" and [trial.number for trial in state.finished()][:1] == [0]
     hung = [reason for reason in ends(state).values() if reason]
     assert len(hung) == 3 and all(reason.startswith("it hung: no sign of life for") for reason in hung)
+
+
+def seconds_until_ended(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, given: float | None, since: Callable[[float], float]
+) -> tuple[float, str]:
+    """Of a trial whose sign of life is at step 5 for ever, with evaluations 20 s apart; and why."""
+    now = [1000.0]
+    monkeypatch.setattr("proofmark.automl.search.running.time", SimpleNamespace(monotonic=lambda: now[0]))
+    running: Any = SimpleNamespace(status=lambda: "running", waits=False, clock_ahead=0.0, tell=str, stop=str)
+    launcher: Any = SimpleNamespace(submit=lambda _: running)
+    rest: dict[str, Any] = {
+        "graph": {},
+        "parent": None,
+        "hyperparameters": {},
+        "epochs": 1,
+        "patience": None,
+        "seed": 0,
+    }
+    trial = TrialProcess(spec_maker(folder)(folder, trial=0, **rest), launcher, 60.0, 60.0, STUB)
+    trial.spec.folder.mkdir()
+    told = TOTALS | {"metric": 0.5, "samples_evaluated": 1, "took_seconds": 0.0, "event": "evaluation", "time": 0.0}
+    lines = [json.dumps(told | {"clock": round(clock * 1e9)}) + "\n" for clock in (1010, 1030)]
+    (trial.spec.folder / "trial.jsonl").write_text("".join(lines))
+    trial.begin({}, given)
+    for _ in range(100):
+        now[0] += 10.0
+        (trial.spec.folder / "rank0.heartbeat").write_bytes(struct.pack("=qqqqd", 9, 0, 5, 3, since(now[0])))
+        if end := trial.poll():
+            return now[0] - 1000.0, end["reason"]
+    return math.inf, ""
+
+
+def test_signs_of_life_keep_no_trial_running_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Four of its longest epochs and the patience with a setup after the search's time it is ended."""
+    seconds, why = seconds_until_ended(tmp_path, monkeypatch, 100.0, lambda now: now)
+    assert (seconds, why) == (100.0 + 60.0 + 4 * 20.0 + 10.0, "it goes on 150 s after the search's time")
+
+
+def test_a_sign_of_life_from_a_time_to_come_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seconds, why = seconds_until_ended(tmp_path, monkeypatch, None, lambda _: 1e9)
+    assert seconds == 70.0 and why.startswith("it hung: no sign of life for 70 s")
 
 
 def test_a_search_whose_trials_all_fail_gives_up(tmp_path: Path) -> None:

@@ -14,6 +14,8 @@ from proofmark.automl.network.module import fresh_weights
 from proofmark.automl.network.seeds import small_network
 from proofmark.automl.outcome.event_types import TRIAL_EVENTS
 from proofmark.automl.search.running import outcome
+from proofmark.automl.trial.goal import BestWeights
+from proofmark.automl.trial.made_case import TrialCase
 from proofmark.automl.trial.spec import WEIGHTS, Parent, TrialSpec
 from proofmark.automl.trial.tensors import save
 from proofmark.automl.trial.work import Prepared
@@ -22,7 +24,9 @@ from proofmark.record.events.log import EventLog, read_events
 from proofmark.record.parts import Identity
 from proofmark.rules.config import EffectiveConfig
 from proofmark.training.ranks.heartbeat import HeartbeatWriter
+from proofmark.vendor.contract import Processor
 
+GRAPH = small_network(size=8, width=4)
 PARAMETERS = {"target": 0.5, "better": "higher", "schedule": "constant", "metric": "top1", "momentum": 0.9}
 SETTINGS = {"precision": "fp32", "compile": False, "channels_last": False, "num_workers": 0, "log_freq": 10}
 SETTINGS |= {"eval_batch_size": 4, "learning_rate": 0.1, "weight_decay": 0.0}
@@ -68,7 +72,7 @@ def trial(folder: Path, epochs: int) -> TrialSpec:
 def computed(folder: Path, epochs: int) -> list[dict[str, Any]]:
     spec = trial(folder, epochs)
     log = EventLog(folder / "trial.jsonl")
-    spec.folder.mkdir()
+    spec.own_directory(0, 0).mkdir(parents=True)
     Prepared.of(spec, 0).compute(0, log, HeartbeatWriter(folder / "rank0.heartbeat"), None)
     return list(read_events(log.path))
 
@@ -80,6 +84,19 @@ def test_an_evaluation_alone_needs_no_vendor(tmp_path: Path) -> None:
     assert events["chosen_on"]["sha256"] == "0" * 64
 
 
+def test_it_is_in_full_precision_on_any_processor(tmp_path: Path) -> None:
+    """Whatever its trial was trained in, and a vendor's way left: others would take very long there."""
+    lower = {"precision": "bf16", "compile": True}
+    for epochs, dtype in ((0, torch.float32), (1, torch.bfloat16)):
+        spec = trial(tmp_path, epochs)
+        spec.config["configurations"] |= lower
+        save({name: each.bfloat16() for name, each in fresh_weights(GRAPH, 0).items()}, tmp_path / WEIGHTS)
+        configured = EffectiveConfig.from_dict(spec.training().config)
+        assert (configured.precision, configured.compile) == (("bf16", True) if epochs else ("fp32", False))
+        model = TrialCase(Case(), spec).create_model(configured)
+        assert {parameter.dtype for parameter in model.parameters()} == {dtype}
+
+
 def test_its_data_is_identified_before_a_vendor_is_there(tmp_path: Path) -> None:
     spec = trial(tmp_path, 1)
     log = EventLog(tmp_path / "trial.jsonl")
@@ -89,6 +106,15 @@ def test_its_data_is_identified_before_a_vendor_is_there(tmp_path: Path) -> None
     assert outcome(tmp_path, succeeded=False, hung=None)["data"] == {"train": "0" * 64, "evaluated": "0" * 64}
     log.write("data", train="1" * 64, evaluated="1" * 64)
     assert outcome(tmp_path, succeeded=False, hung=None)["data"] is None, "who says it twice is not believed"
+
+
+def test_a_long_trial_notes_few_losses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Six steps in two epochs: a note of the first one, every second one, and before each evaluation."""
+    monkeypatch.setitem(SETTINGS, "log_freq", 1)
+    monkeypatch.setattr(BestWeights, "most_notes", 3)
+    monkeypatch.setattr("proofmark.automl.trial.work._computes_on", lambda *_: (Processor(), None))
+    noted = [event for event in computed(tmp_path, 2) if event["event"] == "steps"]
+    assert [(event["first"], len(event["losses"])) for event in noted] == [(step, 1) for step in (1, 2, 3, 4, 6)]
 
 
 def test_a_trial_that_trains_needs_one(tmp_path: Path) -> None:

@@ -14,9 +14,10 @@ from proofmark.automl.network.module import GraphNetwork, fresh_weights
 from proofmark.automl.network.seeds import small_network
 from proofmark.automl.trial.failing import why
 from proofmark.automl.trial.goal import BestWeights
-from proofmark.automl.trial.spec import WEIGHTS, TrialSpec
+from proofmark.automl.trial.spec import MOMENTUM, WEIGHTS, TrialSpec
 from proofmark.automl.trial.tensors import read_weights
 from proofmark.record.events.log import EventLog, read_events
+from proofmark.record.parts import Identity
 from proofmark.training.ranks.account import Position
 from proofmark.training.ranks.model.strategy import Place
 
@@ -36,6 +37,7 @@ class Trained:
         self.model = GraphNetwork(GRAPH, fresh_weights(GRAPH, 0))
         self.stepper = SimpleNamespace(optimizer=torch.optim.SGD(self.model.parameters(), lr=0.1, momentum=0.9))
         self.position = Position()
+        self.data: Any = None
 
     def run(self, *metrics: float) -> int:
         """How many of those epochs it trains, whose metrics follow that of before the first step."""
@@ -94,6 +96,23 @@ def test_the_best_epochs_weights_are_kept_and_never_those_of_before_the_first_st
     assert (chosen["metric"], chosen["epoch"]) == (0.7, 2), "the first of equal ones"
     kept = read_weights(tmp_path / WEIGHTS)
     assert {float(tensor.max()) for name, tensor in kept.items() if name.endswith(("weight", "bias"))} == {2.0}
+
+
+def test_momentum_is_kept_and_taken_on_of_a_network_that_is_compiled(tmp_path: Path) -> None:
+    trained = Trained(tmp_path)
+    network, state = trained.model, trained.stepper.optimizer.state
+    trained.model = torch.compile(network)  # type: ignore[assignment]
+    for parameter in network.parameters():
+        state[parameter]["momentum_buffer"] = torch.ones_like(parameter)
+    trained.run(0.1, 0.5)
+    trained.goal.save(tmp_path)
+    kept = read_weights(tmp_path / MOMENTUM)
+    assert kept.keys() == network.by_name().keys()
+    state.clear()
+    this: Any = trained
+    trained.data = SimpleNamespace(validation=SimpleNamespace(identity=Identity(name="none", sha256="0" * 64)))
+    BestWeights(trained.spec, (10, 30), kept, None).ready(this)
+    assert all(state[parameter]["momentum_buffer"].all() for parameter in network.parameters())
 
 
 def test_a_trial_that_was_no_number_at_any_time_has_no_weights(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ import pytest
 
 from proofmark.automl.morphism.grow import grown
 from proofmark.automl.morphism.operations import Deeper
-from proofmark.automl.network.graph import Graph
+from proofmark.automl.network.graph import MOST_GROWN, Graph
 from proofmark.automl.network.init_model import read_init_models
 from proofmark.automl.network.seeds import small_network
 from proofmark.automl.outcome.figures import figures
@@ -57,6 +58,22 @@ def test_a_missing_file_and_an_empty_folder_are_refused(tmp_path: Path) -> None:
         read_init_models(config(tmp_path / "nothing.json"))
     with pytest.raises(ConfigurationError, match=r"has 0 files \*.json; expected 1 to 64 networks"):
         read_init_models(config(tmp_path))
+
+
+def test_a_network_that_no_child_can_be_made_of_is_refused(tmp_path: Path) -> None:
+    large = SMALL
+    while len(large.nodes) <= MOST_GROWN:
+        large = grown(large, Deeper(after="stem_relu"))
+    with pytest.raises(ConfigurationError, match=f"nodes: expected at most {MOST_GROWN}, .* found {len(large.nodes)}"):
+        read_init_models(config(written(tmp_path / "large.json", large)))
+
+
+def test_no_name_is_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An empty variable of a script's is one, and not where that runs."""
+    written(tmp_path / "a.json", SMALL)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ConfigurationError, match="init_model: names no file"):
+        read_init_models(replace(config(None), configurations={"init_model": ""}))
 
 
 def edited(graph: Graph, edit: Callable[[dict[str, Any]], None]) -> str:

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
+import torch
+from PIL import Image
 
 from proofmark.errors import StepError
 from proofmark.rules.config import EffectiveConfig, HostSettings
 from suites.automl.apart import hold_apart
+from suites.automl.data import EVERY_OF_FOLDER, search_dataset
 from suites.automl.layout import layout_problems
+from suites.data.image_folder import ImageFolder
 
 GOOD = ("train/cat/1.png", "train/dog/1.png", "val/cat/2.png", "val/dog/2.png")
 EMPTY = "nothing"
@@ -20,7 +25,7 @@ def problems(root: Path, *files: str) -> list[str]:
     for name in files:
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         if not name.endswith(EMPTY):
-            (root / name).touch()
+            (root / name).write_text(Path(name).name)
     host = HostSettings(data_dir=str(root))
     config = EffectiveConfig("automl", "c", "standard", "cpu", {"dataset": "image_folder", "classes": 2}, {}, host=host)
     return [str(problem) for problem in layout_problems(config)]
@@ -38,6 +43,26 @@ def test_held_out_images_that_are_those_to_train_on_are_refused(tmp_path: Path) 
     assert problems(tmp_path) == [
         f"--data-dir: {tmp_path}: train and val are one folder; expected held-out images in val"
     ]
+
+
+def test_copies_among_the_held_out_are_refused_before_a_search(tmp_path: Path) -> None:
+    (told,) = problems(tmp_path, *GOOD[:2], *(name.replace("train", "val") for name in GOOD[:2]))
+    assert "not apart: 2 of 2 images" in told and told.startswith("--data-dir: ")
+
+
+def test_trials_are_chosen_by_images_cut_as_those_that_the_best_is_judged_by(tmp_path: Path) -> None:
+    folder = tmp_path / "train" / "cat"
+    folder.mkdir(parents=True)
+    for number in range(EVERY_OF_FOLDER):
+        Image.effect_noise((48, 40), 99).save(folder / f"{number:02d}.png")
+    parameters: dict[str, Any] = {"dataset": "image_folder", "classes": 1, "resize": 32, "image_size": 24, "seed": 0}
+    parameters |= {"mean": [0.5] * 3, "std": [0.5] * 3}
+    config = EffectiveConfig(
+        "automl", "c", "standard", "cpu", parameters, {}, host=HostSettings(data_dir=str(tmp_path))
+    )
+    ([chosen_by], _), whole = search_dataset(config, "search").batch([0]), folder.parent
+    ([judged], _) = ImageFolder(str(whole), 1, 32, 24, [0.5] * 3, [0.5] * 3).batch([EVERY_OF_FOLDER - 1])
+    assert torch.equal(chosen_by, judged)
 
 
 def test_copies_of_images_to_train_on_are_not_held_out(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from fixtures.live import page
 from fixtures.live.progress import TELL
@@ -152,12 +153,12 @@ def test_a_state_counts_as_it_goes() -> None:
     state.put(Trial(begun))
     assert [each.number for each in state.open()] == [0] and not state.over
     state.put(Trial(begun, ended))
-    assert not state.open() and state.flops == 32 and [each.number for each in state.without_result()] == [0]
+    assert not state.open() and state.flops == 0 and [each.number for each in state.without_result()] == [0]
     assert state.best() is None and len(state.failed_in_a_row()) == 1
     state.put(Trial(begun | {"trial": 1}, ended | {"status": "finished", "accuracy": 0.5}))
     state.put(Trial(begun | {"trial": 2}, ended | {"status": "finished", "accuracy": 0.5}))
     best = state.best()
-    assert best is not None and best.number == 1 and not state.failed_in_a_row()
+    assert best is not None and best.number == 1 and not state.failed_in_a_row() and state.flops == 64
     assert Trial(begun, ended) == Trial(dict(begun), dict(ended)) != Trial(begun)
 
 
@@ -168,6 +169,14 @@ def test_of_many_trials_the_best_are_drawn_with_all_that_they_come_from() -> Non
     assert _shown(trials[:5]) == trials[:5]
     rows = SearchView(record(*[trial(number, accuracy=number % 7 / 10) for number in range(1500)])).rows
     assert len(rows) <= 1000 and {each.number for each in rows} >= {6, 13, *range(1000, 1500)}
+
+
+def test_hyper_parameters_that_nobody_knows_are_shown_all_the_same() -> None:
+    """And what is no number is no record."""
+    unknown = trial(0, hyperparameters={"kernel_size": None, "dropout": None})
+    assert SearchView(record(unknown)).hyperparameters(unknown) == "kernel None, batch None, dropout 0.00"
+    with pytest.raises(ValidationError):
+        trial(0, hyperparameters={"dropout": []})
 
 
 def test_a_network_that_was_made_of_none_before_it_has_a_place() -> None:

@@ -58,7 +58,10 @@ def test_a_child_computes_what_its_parent_does(tmp_path: Path) -> None:
     torch.testing.assert_close(child(images), parent(images), rtol=1e-4, atol=1e-5)
     assert isinstance(child, GraphNetwork) and child.graph.by_name["s1b1_1_conv"].model_dump()["kernel"] == 5
     kept = child.by_name()
-    assert case.momentum and all(tensor.shape == kept[name].shape for name, tensor in case.momentum.items())
+    assert all(tensor.shape == kept[name].shape for name, tensor in case.momentum.items())
+    larger = case.momentum["s1b1_1_conv.weight"]
+    assert larger.shape[-1] == 5 and not larger[..., 0, :].any(), "zeros around what it was"
+    assert float(larger.sum()) == 4 * 4 * 3 * 3
 
 
 def test_a_trial_is_judged_on_its_own_split(tmp_path: Path) -> None:

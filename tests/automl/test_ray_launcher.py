@@ -93,6 +93,15 @@ def test_a_ray_that_is_gone_is_told_in_a_line_and_can_be_left(tmp_path: Path, ra
     trial.stop()
 
 
+@pytest.mark.parametrize("asked", ["put", "remote.return_value.options.return_value.remote"])
+def test_a_ray_that_takes_no_trial_is_told_in_a_line(tmp_path: Path, ray: Any, asked: str) -> None:
+    """As one whose store is full."""
+    launcher = RayLauncher(ray, SimpleNamespace(contents={}, files={}), {"num_cpus": 1}, together=False)  # type: ignore[arg-type]
+    ray.configure_mock(**{f"{asked}.side_effect": RayError("no room\nat all")})
+    with pytest.raises(ProofmarkError, match="^--launcher ray: RayError: no room$"):
+        launcher.submit(Job("a job", STUB, spec_maker(tmp_path)(tmp_path, trial=0, **REST), tmp_path, ()))
+
+
 def test_of_what_trials_read_the_last_stays_in_the_store(tmp_path: Path, ray: Any) -> None:
     launcher = RayLauncher(ray, SimpleNamespace(contents={}, files={}), {"num_cpus": 1}, together=False)  # type: ignore[arg-type]
     ray.put.reset_mock()

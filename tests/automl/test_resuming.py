@@ -14,8 +14,9 @@ from proofmark.automl.outcome.collect import collect
 from proofmark.automl.resuming import search_of, to_be_resumed
 from proofmark.automl.search.journal import FILE, Journal
 from proofmark.errors import UsageError
+from proofmark.record.integrity.chain import LINK
 from proofmark.rules.config import EffectiveConfig
-from tests.fuzz.searches import SESSION
+from tests.fuzz.searches import ENDED, SESSION
 
 CASE = "automl/numbers"
 BEGUN = next(event for event in SESSION if event["event"] == "run_begin")
@@ -29,12 +30,17 @@ EXAMINED: tuple[str, dict[str, Any]] = (
 
 
 def session(
-    folder: Path, *journal: tuple[str, dict[str, Any]], config: EffectiveConfig = CONFIG, ended: bool = True
+    folder: Path,
+    *journal: tuple[str, dict[str, Any]],
+    config: EffectiveConfig = CONFIG,
+    ended: bool = True,
+    status: str = "finished",
 ) -> Path:
-    """A session's folder with a search of which that stands in its journal."""
+    """A session's folder with a search of a trial, of which that stands in its journal."""
     case = folder / CASE
     held = Journal(case / "search")
     held.write("driver_begin", config_hash=config.hash, **HOST)
+    held.write("trial_end", **{name: value for name, value in ENDED.items() if name != LINK} | {"status": status})
     for kind, fields in journal:
         held.write(kind, **fields)
     held.close()
@@ -81,6 +87,12 @@ def test_what_is_over_is_left_as_it_is(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="there is nothing to go on with"):
         to_be_resumed(earlier, CASE, CONFIG)
     assert files(earlier) == before
+
+
+def test_a_search_without_a_network_is_over_when_it_has_ended(tmp_path: Path) -> None:
+    earlier = session(tmp_path, END, status="failed")
+    with pytest.raises(UsageError, match="no trial came to a good end: there is nothing to go on with"):
+        to_be_resumed(earlier, CASE, CONFIG)
 
 
 def test_another_configuration_is_told_by_its_settings(tmp_path: Path) -> None:

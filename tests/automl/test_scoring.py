@@ -30,12 +30,12 @@ def test_a_score_by_hand() -> None:
     assert score.compatible == 2 * (TRAINED * 60 + EVALUATED * 20) / 100
 
 
-def test_images_are_those_of_all_trials_over_all_seconds() -> None:
+def test_images_are_those_of_all_trials_that_earn_over_all_seconds() -> None:
     failed = trial(1, status="failed", accuracy=None)
     for item, unit in (("image", "images/s"), ("pixels", "pixels/s")):
         made = record(trial(0), failed, item=item, search_seconds=50.0)
         (images,) = [figure for figure in figures(made) if figure.key == "images"]
-        assert (made.trained_images, images.value, images.unit) == (200, 4.0, unit)
+        assert (made.trained_images, images.value, images.unit) == (100, 2.0, unit)
 
 
 def test_what_failed_takes_time_and_earns_nothing() -> None:

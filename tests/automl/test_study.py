@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import resource
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
+from optuna.samplers import TPESampler
 
 from proofmark.automl.search.state import Trial
 from proofmark.automl.search.study import FILE, Study
@@ -66,6 +69,15 @@ def test_a_study_of_other_hyper_parameters_is_a_line(tmp_path: Path) -> None:
     path.write_text(path.read_text(encoding="utf-8").replace('"dropout":0.0', '"dropout":9.0'), encoding="utf-8")
     with pytest.raises(UsageError, match="no study can be read from it"):
         Study(tmp_path, RANGES, seed=0)
+
+
+def test_what_is_not_told_yet_counts_as_bad_in_any_optuna(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before Optuna 5 that had to be asked for."""
+    monkeypatch.setattr("optuna.samplers.TPESampler", partial(TPESampler, constant_liar=False))
+    study = Study(tmp_path, RANGES, seed=0)
+    study.ask(0, None)
+    sampler = study._estimator._sampler
+    assert sampler is not None and sampler._constant_liar
 
 
 def test_it_beats_chance_and_loses_with_its_sign_turned(tmp_path: Path) -> None:
@@ -140,6 +152,21 @@ def test_a_line_that_did_not_fit_on_the_disk_is_no_damage(tmp_path: Path) -> Non
     (tmp_path / FILE).write_bytes(whole + b'{"op_code": 4, "wor')
     (tmp_path / f"{FILE}.lock").touch()  # of a driver that was killed while it wrote
     assert Study(tmp_path, RANGES, seed=0).ask(1, PLAIN)[0] == 1
+
+
+def test_what_is_written_after_a_disk_was_full_follows_whole_lines(tmp_path: Path) -> None:
+    """As what was ready and is let go when a search breaks off."""
+    study = Study(tmp_path, RANGES, seed=0)
+    first, _ = study.ask(0, PLAIN)
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, ((tmp_path / FILE).stat().st_size + 20, limits[1]))
+    try:
+        with pytest.raises(OSError):
+            study.ask(1, PLAIN)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    study.tell(first, 0.5)
+    assert results(Study(tmp_path, RANGES, seed=0)) == {first: 0.5}
 
 
 def test_what_the_disk_lost_of_a_study_is_brought_back_from_the_journal(tmp_path: Path) -> None:

@@ -7,14 +7,18 @@ import shutil
 import signal
 import time
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
 
 from proofmark.automl.network.module import fresh_weights
-from proofmark.automl.trial.spec import WEIGHTS
+from proofmark.automl.trial import rank
+from proofmark.automl.trial.spec import WEIGHTS, TrialSpec
 from proofmark.automl.trial.tensors import read_weights
 from proofmark.record.events.log import read_events
+from proofmark.wall.isolation import Isolation
+from tests.automl import test_examined
 from tests.automl.searches import ROOT
 from tests.automl.test_several_devices import GRAPH, ended, pid_of, process
 
@@ -94,6 +98,28 @@ def test_workers_that_load_are_outside_of_it(tmp_path: Path, nproc: int) -> None
 def test_an_examination_looks_at_data_whoever_loads(tmp_path: Path) -> None:
     end = ended(process(tmp_path, epochs=0, nproc=1, configured={"num_workers": 1}))
     assert (end["status"], end["reason"]) == ("finished", None)
+
+
+@pytest.mark.parametrize("epochs", [0, 1])
+@pytest.mark.parametrize("workers", [0, 1])
+def test_who_sees_held_out_images_runs_no_vendors_code(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, epochs: int, workers: int
+) -> None:
+    """Not even an extension of torch; all others are handed what they train on."""
+    spec, seen = test_examined.trial(tmp_path, epochs), dict[str, Any]()
+    spec.config["configurations"]["num_workers"] = workers
+    spec.config["host"]["data_dir"] = str(tmp_path / "data")
+
+    def close_in(spec: TrialSpec, own: Path, wall: Any, extensions: bool = True) -> Isolation:
+        seen.update(readable=wall.readable, extensions=extensions)
+        return Isolation.none("a test's")
+
+    monkeypatch.setattr(rank, "close_in", close_in)
+    monkeypatch.setattr("proofmark.training.feeding.on_request.fork_server", lambda *_: None)
+    rank._close_in(spec, 0)
+    looks = Path(spec.config["host"]["data_dir"]) in seen["readable"]
+    assert (looks, seen["extensions"]) == (not epochs, bool(epochs))
+    assert len(rank._loaded_beside(spec)) == 2
 
 
 def test_a_vendors_own_steps_at_a_lower_precision(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from proofmark.automl.morphism.grow import random_growth
 from proofmark.automl.morphism.operations import Operation
+from proofmark.automl.network.distance import Descriptor, distances
 from proofmark.automl.network.graph import IMAGE, Graph
 from proofmark.automl.network.layers import (
     Add,
@@ -78,6 +79,11 @@ def _grow(sketch: _Sketch, chance: random.Random, images: list[str]) -> str:
     )
     norm = sketch.add(BatchNorm, conv)
     return sketch.add(Relu, norm) if chance.random() < 0.8 else norm
+
+
+def distance(one: Graph, other: Graph) -> float:
+    """Of two networks."""
+    return float(distances([Descriptor.of(one)], [Descriptor.of(other)])[0, 0])
 
 
 def random_chain(graph: Graph, chance: random.Random, most: int = 8) -> tuple[list[Operation], Graph]:

@@ -9,10 +9,10 @@ from hypothesis import given, settings
 
 from proofmark.automl.morphism.grow import grown
 from proofmark.automl.morphism.operations import AddSkip, ConcatSkip, Deeper, Wider
-from proofmark.automl.network.distance import Descriptor, Word, distance, distance_matrix, distances
+from proofmark.automl.network.distance import Descriptor, Word, distance_matrix, distances
 from proofmark.automl.network.graph import Graph
 from proofmark.automl.network.seeds import bottleneck_network, small_network
-from tests.unit.graphs import chances, random_chain, random_graph
+from tests.unit.graphs import chances, distance, random_chain, random_graph
 
 SMALL = small_network(size=8, width=4)
 

@@ -55,12 +55,7 @@ def test_the_small_seed_takes_small_images(size: int) -> None:
 
 def test_there_and_back() -> None:
     again = parse_graph(json.loads(SMALL.model_dump_json()), "x")
-    assert again == SMALL and again.digest == SMALL.digest
-
-
-def test_the_digest_is_of_the_content() -> None:
-    assert SMALL.digest == "5694eb9ca9a6b60cbebd94987ccdab37a428bf8a1959d3a3b1c1c9e945b2f50f"
-    assert small_network(size=8, width=4, classes=9).digest != SMALL.digest
+    assert again == SMALL and again.model_dump_json() == SMALL.model_dump_json()
 
 
 def test_it_cannot_be_changed() -> None:

@@ -64,14 +64,13 @@ def inherit(
 
 
 def resized(graph: Graph, weights: Mapping[str, Tensor]) -> Weights:
-    """Weights of the same graph with other kernels, fitted to its own: zeros around them, or the middle of them.
+    """Weights of the same graph with other kernels, or momentum, fitted to its own: zeros around, or the middle.
 
     The function is preserved where kernels grow.
     """
     fitted = dict(weights)
     for node in graph.nodes:
-        if isinstance(node, Convolution):
-            name = f"{node.name}.weight"
+        if isinstance(node, Convolution) and (name := f"{node.name}.weight") in weights:
             more = (node.kernel - weights[name].shape[-1]) // 2
             fitted[name] = torch.nn.functional.pad(weights[name], (more,) * 4)
     return fitted

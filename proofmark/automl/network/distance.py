@@ -55,11 +55,6 @@ class Descriptor(NamedTuple):
         return cls(tuple(layers), tuple(skips))
 
 
-def distance(one: Graph, other: Graph) -> float:
-    """Of two networks: 0 only where nothing but names tells them apart."""
-    return float(distances([Descriptor.of(one)], [Descriptor.of(other)])[0, 0])
-
-
 def distance_matrix(all_of_them: Sequence[Descriptor]) -> Floats:
     """Among networks, (n, n): symmetric, 0 on the diagonal."""
     rows, columns = np.triu_indices(len(all_of_them), 1)
@@ -69,7 +64,7 @@ def distance_matrix(all_of_them: Sequence[Descriptor]) -> Floats:
 
 
 def distances(ones: Sequence[Descriptor], others: Sequence[Descriptor]) -> Floats:
-    """From each of some networks to each of others, (ones, others)."""
+    """From each of some networks to each of others, (ones, others): 0 only where nothing but names tells them apart."""
     shape = (len(ones), len(others))
     rows, columns = (each.ravel() for each in np.indices(shape))
     return _of_pairs(ones, others, rows, columns).reshape(shape)

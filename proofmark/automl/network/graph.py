@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -22,6 +21,9 @@ IMAGE = "image"
 MOST_NODES = 1000
 MOST_PARAMETERS = 1 << 30
 """As many as the original allows."""
+
+MOST_GROWN = 500
+"""Nodes of what morphisms make."""
 
 MOST_ACTIVATIONS = 1 << 30
 """Numbers that all nodes give for one image."""
@@ -82,11 +84,6 @@ class Graph(Part):
     def classes(self) -> int:
         """Logits that it gives."""
         return self.shapes[self.nodes[-1].name].channels
-
-    @cached_property
-    def digest(self) -> str:
-        """SHA-256 of its JSON, names of nodes included."""
-        return hashlib.sha256(self.model_dump_json().encode()).hexdigest()
 
     def with_nodes(self, nodes: Sequence[Node]) -> Graph:
         """The same of other nodes.

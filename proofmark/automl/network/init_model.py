@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from proofmark.automl.network.graph import Graph, read_graph
+from proofmark.automl.network.graph import MOST_GROWN, Graph, read_graph
 from proofmark.automl.settings import with_dropout, with_kernel
 from proofmark.errors import ConfigurationError, Problem
 from proofmark.record.parts import Identity
@@ -34,6 +34,8 @@ def read_init_models(config: EffectiveConfig) -> list[InitModel]:
     named = config.get("init_model")
     if named is None:
         return []
+    if not named:
+        raise ConfigurationError([Problem("init_model", "", "names no file; expected a network's, or a folder's")])
     read, problems = list[InitModel](), list[Problem]()
     for path in _files(Path(named)):
         try:
@@ -78,4 +80,7 @@ def _misfits(graph: Graph, config: EffectiveConfig, where: str) -> list[Problem]
             f"trials begin with kernel_size {config.kernel_size} and dropout {config.dropout:g}, which would change it"
         )
         problems.append(Problem(where, f"nodes.{changed[0]}", what))
+    if len(graph.nodes) > MOST_GROWN:
+        what = f"expected at most {MOST_GROWN}, so that a child can be made of it, found {len(graph.nodes)}"
+        problems.append(Problem(where, "nodes", what))
     return problems

@@ -189,22 +189,13 @@ def _of_journal(journal: _Journal, config: EffectiveConfig, chip: Chip, resumed:
         "marks": tuple(marks_of(trials, seconds, config.mark_seconds, config.first_mark)),
         "flops": _flops(None if init_models else config.flops, trials),
         "utilisation": _utilisation(chip, score.honest, journal.devices),
-        "training_share": _share(sum(map(_trained, trials)), seconds * journal.places),
+        "training_share": _share(sum(trial.trained for trial in trials), seconds * journal.places),
         "generation_share": _share(
-            sum(trial.generated_seconds for trial in trials), sum(_lasted(trial) for trial in trials)
+            sum(trial.generated_seconds for trial in trials), sum(trial.lasted for trial in trials)
         ),
         "journal_head": journal.chain.head if journal.chain.head != FIRST else None,
         "faults": tuple(journal.chain.faults),
     }
-
-
-def _trained(trial: TrialRecord) -> float:
-    """Seconds of a trial's training, and of the evaluation before its first step."""
-    return trial.train_seconds + sum(epoch.seconds for epoch in trial.epochs if not epoch.images)
-
-
-def _lasted(trial: TrialRecord) -> float:
-    return max(0.0, trial.ended - trial.began) if trial.ended is not None else 0.0
 
 
 def _flops(declared: float | None, trials: Sequence[TrialRecord]) -> Flops:

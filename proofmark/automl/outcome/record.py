@@ -61,7 +61,7 @@ class TrialRecord(OfMany):
     reason: str | None = Field(description="why it failed")
     parent: int | None
     operations: tuple[dict[str, Any], ...]
-    hyperparameters: dict[str, Any]
+    hyperparameters: dict[str, int | float | None]
     sampled: bool = Field(description="whether the study chose them, and not the parent's were taken")
     accuracy: float | None = Field(description="the best on the search's split")
     best_epoch: int | None
@@ -95,6 +95,16 @@ class TrialRecord(OfMany):
         """Whether what it computed counts: of one that failed nothing shows that it kept to the rules. In records of
         before it did."""
         return self.status != "failed" or self.trained_on is None
+
+    @property
+    def lasted(self) -> float:
+        """Seconds, by its driver's clock; 0 where it has no end."""
+        return max(0.0, self.ended - self.began) if self.ended is not None else 0.0
+
+    @property
+    def trained(self) -> float:
+        """Seconds of its training and of the evaluation before its first step, by the word of its ranks."""
+        return self.train_seconds + sum(epoch.seconds for epoch in self.epochs if not epoch.images)
 
     @property
     def flops(self) -> float:
@@ -207,8 +217,8 @@ class AutoMLRecord(CaseRecord):
 
     @property
     def trained_images(self) -> int:
-        """In all epochs of all trials, those that failed too."""
-        return sum(epoch.images for trial in self.trials for epoch in trial.epochs)
+        """In all epochs of all trials that earn."""
+        return sum(epoch.images for trial in self.trials if trial.earns for epoch in trial.epochs)
 
     @property
     def resumed(self) -> bool:
@@ -222,10 +232,17 @@ class AutoMLRecord(CaseRecord):
             "the profile is too small to stand for the workload": not self.rankable,
             "it was resumed, and has no time to rank": self.resumed,
             "it began with other networks than the case's": bool(self.init_models),
+            "nobody knows its devices' peak, which bounds what trials say that they computed": self.chip.peak is None,
+            "trials ran on other machines than the session's, whose devices and load nobody saw": self._was_spread,
             "no trial came of another: it did not search": self.as_of is None and not self._searched,
             "the search goes on": self.as_of is not None,
         }
         return [reason for reason, so in told.items() if so]
+
+    @property
+    def _was_spread(self) -> bool:
+        """Whether a trial named another host."""
+        return self.host is not None and any(trial.host != self.host.name for trial in self.trials)
 
     @property
     def _searched(self) -> bool:

@@ -44,7 +44,7 @@ def judge(record: AutoMLRecord) -> Verdict:
 def stages(record: AutoMLRecord) -> Iterator[Stage]:
     """After legality: whether it could run and did; then all rules of validity at once, by the gravest one broken."""
     yield VerdictKind.UNSUPPORTED, [record.unsupported] if record.unsupported else []
-    yield VerdictKind.ERROR, _failures(record)
+    yield VerdictKind.ERROR, _broken_off(record)
     yield VerdictKind.INSUFFICIENT, parts_left_out(record)
     broken = [rule for rule in rules(record) if rule.broken]
     kind = max((rule.kind for rule in broken), key=lambda kind: kind.exit_code, default=VerdictKind.ERROR)
@@ -59,6 +59,7 @@ def rules(record: AutoMLRecord) -> list[Rule]:
     return [
         Rule("the journal is as it was written", honesty, _edited(record)),
         Rule("every trial is accounted for", error, _unaccounted(record)),
+        Rule("some came to a good end, and no three in a row failed", error, _failures(record)),
         Rule("what was trained is what the case says", honesty, _dishonest(record)),
         Rule("the counter of operations equals its oracle", honesty, _miscounted(record)),
         Rule("no trial computed more than it was given", honesty, _overdone(record)),
@@ -84,11 +85,13 @@ def _disturbed(record: AutoMLRecord) -> list[str]:
     return [f"{reason}: run again on a quiet machine" for reason in found]
 
 
-def _failures(record: AutoMLRecord) -> list[str]:
+def _broken_off(record: AutoMLRecord) -> list[str]:
     if record.interrupted:
         return [f"interrupted in {record.interrupted}"]
-    if record.failure:
-        return [record.failure]
+    return [record.failure] if record.failure else []
+
+
+def _failures(record: AutoMLRecord) -> list[str]:
     failed = [trial for trial in record.trials if trial.status == "failed"]
     if record.trials and record.best is None:
         return ["no trial came to its end", *(f"trial {trial.number}: {trial.reason}" for trial in failed)]
@@ -146,16 +149,19 @@ def _miscounted(record: AutoMLRecord) -> list[str]:
 
 
 def _overdone(record: AutoMLRecord) -> list[str]:
-    """Trials whose ranks say that they did more than there was to do: for each item of theirs a search is credited."""
+    """Trials whose ranks say that they did more than there was to do, or for longer: a search is credited for both."""
     return [reason for trial in record.trials for reason in _more_than_given(trial, record)][:MOST]
 
 
 def _more_than_given(trial: TrialRecord, record: AutoMLRecord) -> Iterator[str]:
     trained, peak = [epoch for epoch in trial.epochs if epoch.images], record.chip.peak
     if peak is not None and trial.ended is not None:
-        most = peak.flops_per_second * record.config.get("devices_per_trial", 1) * (trial.ended - trial.began)
+        devices = min(record.config.get("devices_per_trial", 1), record.devices)  # ranks share a processor
+        most = peak.flops_per_second * devices * trial.lasted
         if trial.flops > most:
             yield f"trial {trial.number} says that it did {trial.flops:.4g} FLOP, its devices' peak gives {most:.4g}"
+    if trial.ended is not None and trial.trained > trial.lasted:
+        yield f"trial {trial.number} says that it trained for {trial.trained:.4g} s, and lasted {trial.lasted:.4g} s"
     for what, said, given in (
         ("epochs", len(trained), trial.asked),
         ("evaluations", len(trial.epochs), None if trial.asked is None else trial.asked + 1),
@@ -213,6 +219,8 @@ def _short(record: AutoMLRecord) -> list[str]:
 
 
 def _unjudged(record: AutoMLRecord) -> list[str]:
+    if record.best is None:
+        return []  # said of the trials
     if record.held_out_accuracy is None:
         return [f"nothing says how good the best trial is on held-out data: {record.held_out_reason or 'no reason'}"]
     if record.best and record.examined != record.best.number:

@@ -61,7 +61,9 @@ class Estimator:
         values = fixed
         if values is None:
             if self._sampler is None:  # one for all asks: it learns the space anew of every trial
-                self._sampler = optuna.samplers.TPESampler(seed=seed % 2**32, n_startup_trials=self._startup)
+                self._sampler = optuna.samplers.TPESampler(
+                    seed=seed % 2**32, n_startup_trials=self._startup, constant_liar=True
+                )
                 self._study.sampler = self._sampler
             values = self._study.ask(self._space).params
         running = optuna.trial.TrialState.RUNNING

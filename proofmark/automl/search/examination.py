@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from proofmark.automl.search.upcoming import MakeSpec
 from proofmark.automl.trial.spec import HELD_OUT, LOG, Parent
 from proofmark.launch.job import Launcher
 from proofmark.process.own_directory import remove
-from proofmark.record.events.log import read_events
+from proofmark.record.events.log import Event, read_events
 from proofmark.record.parts import Identity
 
 FOLDER = "examination"
@@ -54,27 +55,22 @@ def examine(
             time.sleep(LOOK)
     finally:
         running.stop()
-    identities = {kind: _identity(spec.folder / LOG, kind) for kind in ("dataset", "evaluated_on", "chosen_on")}
-    if identities["dataset"] is not None:
-        journal.write("data", dataset=identities["dataset"])
+    told = dict[str, Event]()  # by a process without a vendor's code
+    for event in read_events(spec.folder / LOG, TRIAL_EVENTS):
+        told.setdefault(event["event"], event)
+    if "dataset" in told:
+        journal.write("data", dataset=_only(told["dataset"], Identity.model_fields))
     journal.write(
         "examined",
         trial=best.number,
         accuracy=ended["accuracy"],
         items=sum(epoch["evaluated"] for epoch in ended["epochs"]),
-        dataset=identities["evaluated_on"],
+        dataset=_only(told.get("evaluated_on"), Identity.model_fields),
         reason=ended["reason"],
-        data_items=_items(spec.folder / LOG),
-        chosen_on=identities["chosen_on"],
+        data_items=_only(told.get("items"), ("train", "search")),
+        chosen_on=_only(told.get("chosen_on"), Identity.model_fields),
     )
 
 
-def _items(path: Path) -> dict[str, Any] | None:
-    """How much there is to train on and to be evaluated on, by the word of a process without a vendor's code."""
-    found = next((event for event in read_events(path, TRIAL_EVENTS) if event["event"] == "items"), None)
-    return {key: found[key] for key in ("train", "search")} if found else None
-
-
-def _identity(path: Path, kind: str) -> dict[str, Any] | None:
-    found = next((event for event in read_events(path, TRIAL_EVENTS) if event["event"] == kind), None)
-    return {key: found.get(key) for key in Identity.model_fields} if found else None
+def _only(event: Event | None, names: Iterable[str]) -> dict[str, Any] | None:
+    return {name: event.get(name) for name in names} if event is not None else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import itertools
 import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -44,6 +45,9 @@ IMPORTED = (
 """What a trial's process, its rank and its monitor import, beside what its case does."""
 
 
+EPOCHS = 4
+"""Times a trial's longest epoch that its last one may take after the search's time."""
+
 EVERY = 1.0
 """Seconds between two looks at a trial's sign of life: a driver has thousands of them."""
 
@@ -65,7 +69,8 @@ class TrialProcess:
         self._hang, self._setup = hang, setup
         self._since = time.monotonic()
         self._waiting: float | None = None
-        self._until, self._look_at = math.inf, 0.0
+        self._until = self._seconds = math.inf
+        self._look_at = 0.0
         cache, parent = spec.config["host"]["cache_dir"], spec.parent
         kept = [Path(parent.folder) / name for name in (WEIGHTS, MOMENTUM)] if parent is not None else []
         self._handle: Handle = launcher.submit(
@@ -95,7 +100,8 @@ class TrialProcess:
             here: whether it runs on this machine, by whose clock they count from now, however late it hears of them.
         """
         self._since = time.monotonic()
-        self._until = math.inf if seconds is None else self._since + seconds
+        self._seconds = math.inf if seconds is None else seconds
+        self._until = self._since + self._seconds
         self._handle.tell(Begin(dict(environment), seconds, time.perf_counter_ns() if here else None).line)
 
     @property
@@ -134,14 +140,28 @@ class TrialProcess:
         if self._handle.waits:
             return self._unplaced()
         self._waiting = None
+        if overdue := self._overdue():
+            return overdue
         beat = read_heartbeat(self.spec.folder / BEAT)
         if beat is None:
             silent, patience, where = time.monotonic() - self._since, self._before_steps, "before it said anything"
         else:
-            since = max(beat.since - self._handle.clock_ahead, self._since)
-            silent, patience = time.monotonic() - since, self._patience_in(beat)
+            now, since = time.monotonic(), beat.since - self._handle.clock_ahead
+            since = self._since if since > now + self._setup else max(since, self._since)  # none is of so long from now
+            silent, patience = now - since, self._patience_in(beat)
             where = f"in {beat.phase}, step {beat.step}"
         return f"it hung: no sign of life for {silent:.0f} s, {where}" if silent > patience else None
+
+    def _overdue(self) -> str | None:
+        """Why it is waited for no longer, whatever signs of life it gives: it has had time to end its last epoch, as
+        long as its epochs are by its own word."""
+        late = time.monotonic() - self._since - self._seconds
+        if late <= self._setup:
+            return None
+        clocks = [epoch["clock"] / 1e9 for epoch in self.epochs()]
+        longest = max((later - earlier for earlier, later in itertools.pairwise(clocks)), default=0.0)
+        allowed = self._setup + EPOCHS * max(0.0, min(longest, self._seconds))
+        return f"it goes on {late:.0f} s after the search's time" if late > allowed else None
 
     def _patience_in(self, beat: Heartbeat) -> float:
         if beat.phase in SETUP:

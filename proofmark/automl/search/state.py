@@ -88,7 +88,7 @@ class State:
 
     Attributes:
         over: those that have ended, in that order.
-        flops: that they computed.
+        flops: that those computed which came to a good end.
     """
 
     trials: dict[int, Trial] = field(default_factory=dict)
@@ -126,9 +126,9 @@ class State:
         if not trial.over:
             return
         self.over.append(trial)
-        self.flops += trial.flops
         if trial.accuracy is None:
             return
+        self.flops += trial.flops
         del self._without[trial.number]
         self._finished.append(trial)
         if self._best is None or _rank(trial) > _rank(self._best):

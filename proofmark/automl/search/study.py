@@ -7,6 +7,7 @@ driver died in between or the machine lost what it had not written yet, is taken
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -158,8 +159,15 @@ class Study:
             """
 
             def append_logs(self, logs: list[dict[str, Any]]) -> None:
-                with path.open("ab") as stream:
-                    stream.write("".join(f"{json.dumps(log, separators=(',', ':'))}\n" for log in logs).encode())
+                lines = "".join(f"{json.dumps(log, separators=(',', ':'))}\n" for log in logs).encode()
+                with path.open("ab", buffering=0) as stream:
+                    size = os.fstat(stream.fileno()).st_size
+                    try:
+                        if stream.write(lines) != len(lines):
+                            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+                    except OSError:
+                        os.ftruncate(stream.fileno(), size)  # what is written next would end half a line
+                        raise
 
         cut_torn_line(path)
         try:

@@ -32,6 +32,9 @@ MIN_DELTA = 1e-3
 """By how much a metric must be better than the last that was so, as in the original's early stopping: many small steps
 add up."""
 
+MOST_NOTES = 10_000
+"""Of losses: of all steps they would fill a long trial's log, of which a search wants the last before an evaluation."""
+
 
 class BestWeights(Goal):
     """The best evaluation's weights; with no epoch, an evaluation alone, which is the referee's own way.
@@ -44,6 +47,7 @@ class BestWeights(Goal):
 
     contention = False
     leaves_weights = False  # the best ones are
+    most_notes = MOST_NOTES
 
     def __init__(
         self,
@@ -72,7 +76,7 @@ class BestWeights(Goal):
     def ready(self, training: Trainer) -> None:
         """Take on the parent's momentum, and look at the numbers that layers with weights compute in."""
         training.log.write("evaluated_on", **training.data.validation.identity.model_dump())
-        network = unwrapped(training.model)
+        network = _network_of(training)
         if isinstance(network, GraphNetwork):
             set_momentum(network, training.stepper.optimizer, self._inherited)
         for module in network.modules():
@@ -86,7 +90,7 @@ class BestWeights(Goal):
             return
         self._best_metric, self._best_epoch = metric, at.epoch + bool(at.samples)
         if training.place.rank == 0 and self._trial.epochs:
-            network = unwrapped(training.model)
+            network = _network_of(training)
             if isinstance(network, GraphNetwork):
                 self._momentum = momentum_of(network, training.stepper.optimizer)
             weights = named_weights(network)
@@ -140,6 +144,13 @@ class BestWeights(Goal):
     def _observe(self, module: torch.nn.Module, inputs: Any, output: Any) -> None:
         if module.training and isinstance(output, torch.Tensor):
             self._dtypes.add(str(output.dtype).removeprefix("torch."))
+
+
+def _network_of(training: Trainer) -> torch.nn.Module:
+    """What is trained, without what makes it faster."""
+    model = unwrapped(training.model)
+    network: torch.nn.Module = getattr(model, "_orig_mod", model)
+    return network
 
 
 def counted(model: torch.nn.Module, data: OnDemand) -> tuple[int, int]:

@@ -73,10 +73,10 @@ def _begun(spec: TrialSpec, graph: Graph) -> tuple[Weights, Weights]:
         return fresh_weights(graph, spec.seed), {}
     folder = Path(spec.parent.folder)
     weights = read_weights(folder / WEIGHTS)
+    if not spec.epochs:  # the referee computes in fp32, whatever a vendor's way left
+        weights = {name: tensor.float() if tensor.is_floating_point() else tensor for name, tensor in weights.items()}
     momentum = read_weights(folder / MOMENTUM) if (folder / MOMENTUM).exists() else {}
     parent = parse_graph(spec.parent.graph, f"the parent of trial {spec.trial}")
     operations = TypeAdapter(list[Operation]).validate_python(spec.parent.operations)
     child = inherit(parent, operations, weights, momentum, seed=spec.seed)
-    begun = resized(graph, child.weights)
-    fits = {name: tensor for name, tensor in child.momentum.items() if tensor.shape == begun[name].shape}
-    return begun, fits  # a kernel of another size begins without
+    return resized(graph, child.weights), resized(graph, child.momentum)

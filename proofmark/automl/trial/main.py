@@ -42,19 +42,19 @@ def main() -> int:
         from proofmark.training.node.agent_forks import fork_ranks
 
         fork_ranks(declared_of(host))
-    parent = Parent(spec)
+    instructions = Instructions(spec)
     faulthandler.enable()
     log = EventLog(spec.folder / LOG)
     log.write("trial_begin", trial=spec.trial, pid=os.getpid(), host=socket.gethostname())
     threading.Thread(target=_watch_over, args=(spec, log), daemon=True).start()
     with told(log) as outcome:
-        if not _run(spec, parent, log):
+        if not _run(spec, instructions, log):
             return 1
         log.write("trial_end", trial=spec.trial)
     return outcome.code
 
 
-class Parent(threading.Thread):
+class Instructions(threading.Thread):
     """Standard input: its first line says that the trial may begin; when it closes the driver is gone, or wants it to
     end."""
 
@@ -71,7 +71,7 @@ class Parent(threading.Thread):
                 pass
         _end_all(self._spec)
 
-    def allows(self) -> Begin:
+    def begin(self) -> Begin:
         """Wait for its word."""
         return Begin.of(*self._lines.get())
 
@@ -93,13 +93,13 @@ def _end_all(spec: TrialSpec) -> NoReturn:
     end_own_group()
 
 
-def _run(spec: TrialSpec, parent: Parent, log: EventLog) -> bool:
+def _run(spec: TrialSpec, instructions: Instructions, log: EventLog) -> bool:
     """Whether it came to a good end."""
     from proofmark.automl.trial.alone import RankAlone
     from proofmark.training.node.node_monitor import NodeMonitor
 
     alone = RankAlone(spec, sys.argv[1]) if spec.nproc == 1 else None
-    begin = parent.allows()
+    begin = instructions.begin()
     os.environ |= begin.environment
     begun, good = now(), True
     if alone is not None:

@@ -55,9 +55,7 @@ def main() -> int:
     with told(trial_log, rank if spec.nproc > 1 else None) as outcome:
         heartbeat = HeartbeatWriter(spec.folder / f"rank{rank}.heartbeat")
         heartbeat(0, "init")
-        trial_log.write(
-            ISOLATED, isolation=_close_in(spec, rank, loads=not ends or not spec.epochs).model_dump(mode="json")
-        )
+        trial_log.write(ISOLATED, isolation=_close_in(spec, rank).model_dump(mode="json"))
         prepared = _prepared(spec, rank, ends)
         if rank == 0:
             prepared.identify(trial_log)
@@ -66,9 +64,10 @@ def main() -> int:
 
 
 def _loaded_beside(spec: TrialSpec) -> list[socket.socket]:
-    """Where to ask for what it trains on, and is evaluated on, if worker processes load that."""
+    """Where to ask for what it trains on, and is evaluated on, where that lies in files or worker processes load it:
+    beside what one trains on there may lie what the search is judged by."""
     config = EffectiveConfig.from_dict(spec.training().config)
-    if not config.num_workers:
+    if not (config.num_workers or config.host.data_dir):
         return []
     from proofmark.training.feeding.on_request import fork_server
 
@@ -85,14 +84,14 @@ def _loaded_beside(spec: TrialSpec) -> list[socket.socket]:
     return ends
 
 
-def _close_in(spec: TrialSpec, rank: int, loads: bool) -> Isolation:
-    """A rank alone has no process group; one that loads its data sees it, and one that runs no
-    vendor's code, which looks at all of it."""
+def _close_in(spec: TrialSpec, rank: int) -> Isolation:
+    """A rank alone has no process group. Data is seen by one that only evaluates, which looks at all of it and runs no
+    vendor's code."""
     wall = wall_of_rank(spec.backend, spec.nproc, spec.nproc) if spec.nproc > 1 else Wall()
     inherited = [Path(spec.parent.folder) / name for name in (WEIGHTS, MOMENTUM)] if spec.parent else []
-    data_dir = spec.config["host"]["data_dir"]
-    data = [Path(data_dir)] if loads and data_dir else []
-    return close_in(spec, spec.own_directory(0, rank), replace(wall, readable=(*inherited, *data)))
+    data_dir, trains = spec.config["host"]["data_dir"], bool(spec.epochs)
+    data = [Path(data_dir)] if data_dir and not trains else []
+    return close_in(spec, spec.own_directory(0, rank), replace(wall, readable=(*inherited, *data)), extensions=trains)
 
 
 def _prepared(spec: TrialSpec, rank: int, ends: Sequence[socket.socket]) -> Prepared:

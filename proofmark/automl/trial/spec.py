@@ -146,6 +146,8 @@ class TrialSpec(RunSpec):
             "activation_checkpointing": False,
             "checkpoint_steps": None,
         }
+        if not self.epochs:  # on the processor
+            settings |= {"precision": "fp32", "compile": False}
         derived = replace(
             config,
             parameters={**config.parameters, **own},

@@ -6,7 +6,7 @@ import contextlib
 import secrets
 import time
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -64,8 +64,10 @@ class RayLauncher:
 
         Raises:
             OSError: its directory can't be written.
+            ProofmarkError: Ray is gone, or its store has no more room.
         """
-        return RayHandle(self, self._ray, self._inbox, job)
+        with in_our_words(self._ray):
+            return RayHandle(self, self._ray, self._inbox, job)
 
     def begin(self, handle: RayHandle, job: Job, name: str) -> tuple[Any, Any]:
         """Submit a handle's task; its reference, and its placement group where it has one."""
@@ -88,10 +90,8 @@ class RayLauncher:
         """
         if time.monotonic() - self._looked < LOOK:
             return
-        try:
+        with in_our_words(self._ray):
             heard = self._ray.get(self._inbox.take.remote())
-        except self._ray.exceptions.RayError as error:
-            raise ProofmarkError(harmless(f"--launcher ray: {in_a_line(error)}")) from None
         self._looked = time.monotonic()
         for each in heard:
             if handle := self._handles.get(each[0]):
@@ -150,7 +150,8 @@ class RayHandle(Handle):
 
     def tell(self, line: str) -> None:
         """Write a line to its standard input, once it has one."""
-        self._inbox.say.remote(self._name, line)
+        with in_our_words(self._ray):
+            self._inbox.say.remote(self._name, line)
 
     def fetch(self, leaves: Sequence[str]) -> str | None:
         """All that it leaves has come with its end."""
@@ -221,6 +222,19 @@ class RayHandle(Handle):
                 self._ray.util.remove_placement_group(self._group)
             self._launcher.forget(self._name)
         self._file = self._file.end(status)
+
+
+@contextlib.contextmanager
+def in_our_words(ray: Any) -> Iterator[None]:
+    """Make a line of what Ray complains of meanwhile.
+
+    Raises:
+        ProofmarkError: that.
+    """
+    try:
+        yield
+    except ray.exceptions.RayError as error:
+        raise ProofmarkError(harmless(f"--launcher ray: {in_a_line(error)}")) from None
 
 
 def in_a_line(error: Exception) -> str:

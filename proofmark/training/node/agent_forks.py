@@ -12,6 +12,7 @@ from typing import Any
 from proofmark.errors import StepError
 from proofmark.process.warm.modules import fork_module, split_off
 from proofmark.process.warm.process import Forked
+from proofmark.vendor import torch_extensions
 
 Ends = MutableMapping[int, tuple[int, ...]]
 """By rank, descriptors that it alone gets."""
@@ -45,10 +46,11 @@ def fork_ranks(declared: Mapping[str, str], ends: Ends | None = None) -> Mapping
     Raises:
         StepError: torchrun starts them otherwise, and they can't be given that.
     """
-    split_off(IMPORTED)
+    split_off(IMPORTED)  # nothing, where there are extensions of torch
     started: dict[int, int] = {}
     try:
-        from torch.distributed.elastic.multiprocessing.subprocess_handler import subprocess_handler
+        with torch_extensions.held_back():
+            from torch.distributed.elastic.multiprocessing.subprocess_handler import subprocess_handler
     except ImportError:
         known: dict[str, Any] = {}
     else:

@@ -33,7 +33,7 @@ class Position:
 
 
 class Account:
-    """One rank's."""
+    """One rank's. `last_alone`: of steps whose losses are noted together the last one's stands for all."""
 
     def __init__(
         self,
@@ -43,10 +43,12 @@ class Account:
         place: Place,
         stepper: Stepper,
         position: Position,
+        last_alone: bool = False,
     ) -> None:
         self._log, self._heartbeat, self._clock, self._place = log, heartbeat, clock, place
         self._stepper, self._position = stepper, position
         self._losses: list[torch.Tensor] = []
+        self._last_alone = last_alone
 
     def alive(self, phase: str) -> None:
         """A sign of life."""
@@ -75,6 +77,8 @@ class Account:
         bad = next((step for step, loss in enumerate(own, first) if not math.isfinite(loss)), None)
         means = [loss / self._place.world for loss in summed(own, self._place)]
         losses = [loss if math.isfinite(loss) else None for loss in means]
+        if self._last_alone:
+            first, losses = self._position.steps, losses[-1:]
         schedule = {"learning_rate": self._stepper.learning_rate, "total_steps": self._stepper.total_steps}
         self.write_totals("steps", first=first, losses=losses, **schedule)
         if bad is not None:

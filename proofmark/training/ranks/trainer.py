@@ -159,7 +159,11 @@ class Trainer:
         self.model = self.stepper.model
         self.log.write("optimizer", name=type(self.stepper.optimizer).__name__)
         torch.manual_seed(seed * 1_000_003 + 1 + place.rank)
-        self._account = Account(self.log, self._heartbeat, self._clock, place, self.stepper, self.position)
+        most = self.goal.most_notes
+        self._noted = config.log_freq if most is None else max(config.log_freq, -(-steps // most))
+        self._account = Account(
+            self.log, self._heartbeat, self._clock, place, self.stepper, self.position, last_alone=most is not None
+        )
         self._saving = Saving(
             config, self._spec, self.data, place, self.log, self._clock, self.stepper, self._account, self.position
         )
@@ -211,7 +215,7 @@ class Trainer:
         at.samples += self._batches.size(at.batch)
         at.steps += 1
         at.batch += 1
-        if at.steps % self.config.log_freq == 0 or at.steps == 1:
+        if at.steps % self._noted == 0 or at.steps == 1:
             account.write_losses()
 
     def _due(self, before: int, epoch_ended: bool) -> bool:

@@ -45,7 +45,7 @@ def wall_of_rank(backend: str, world: int, beside: int) -> Wall:
     )
 
 
-def close_in(spec: RunSpec, own: Path, wall: Wall) -> Isolation:
+def close_in(spec: RunSpec, own: Path, wall: Wall, extensions: bool = True) -> Isolation:
     """Import the case, and close this process in, if it is to be: it reads the case's code, and the weights to begin
     with, and writes its own directory. The data it sees where the wall lets it, and nowhere else.
 
@@ -54,6 +54,7 @@ def close_in(spec: RunSpec, own: Path, wall: Wall) -> Isolation:
         own: that directory, made if it is not there; its home. What it puts down for a moment lies in its agent's own
             directory for that, since sockets have short names.
         wall: what it needs beside.
+        extensions: whether torch's are loaded then, which are the vendor's code.
 
     Raises:
         UsageError: its vendor can't be found.
@@ -70,8 +71,7 @@ def close_in(spec: RunSpec, own: Path, wall: Wall) -> Isolation:
     os.environ |= {"HOME": str(own), "TMPDIR": str(temporary)}
     tempfile.tempdir = None
     if host["isolation"] != "wall":
-        torch_extensions.load()
-        heed_environment()
+        _ready(extensions)
         return Isolation.none(NOT_ASKED_FOR)
     is_alone()  # what it asks with ends the threads that an import has left
     os.environ.update(dict.fromkeys(COMPILED, str(own / "compiled")))
@@ -79,7 +79,7 @@ def close_in(spec: RunSpec, own: Path, wall: Wall) -> Isolation:
     weights, data = ([Path(host[name])] if host[name] else [] for name in ("weights", "data_dir"))
     readable = (*code, *weights, *wall.readable)
     others = (host["cache_dir"], spec.directory, spec.vendors_dir)
-    unseen = [each for each in data if each not in wall.readable]  # some load themselves what they train on
+    unseen = [each for each in data if each not in wall.readable]  # who runs no vendor's code may look at all of it
     wall = replace(
         wall,
         readable=readable,
@@ -87,6 +87,11 @@ def close_in(spec: RunSpec, own: Path, wall: Wall) -> Isolation:
         hidden=(*map(Path, others), *unseen, *(place for each in unseen for place in linked_from(each))),
     )
     isolation = VendorPlace.of(spec.vendor, Path(spec.vendors_dir)).enter(wall)
-    torch_extensions.load()
-    heed_environment()
+    _ready(extensions)
     return isolation
+
+
+def _ready(extensions: bool) -> None:
+    if extensions:
+        torch_extensions.load()
+    heed_environment()

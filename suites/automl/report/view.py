@@ -54,4 +54,4 @@ class SearchView(View[AutoMLRecord]):
         """In a line."""
         known = trial.hyperparameters
         parts = [f"kernel {known.get('kernel_size')}", f"batch {known.get('batch_size')}"]
-        return ", ".join([*parts, f"dropout {known.get('dropout', 0.0):.2f}", *(["TPE"] if trial.sampled else [])])
+        return ", ".join([*parts, f"dropout {known.get('dropout') or 0.0:.2f}", *(["TPE"] if trial.sampled else [])])

@@ -1,0 +1,68 @@
+"""A search as a session runs it: what its own log says of it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from proofmark.automl.places import places_here
+from proofmark.automl.run import SearchOptions, SearchRun
+from proofmark.errors import ProofmarkError
+from proofmark.record.events.log import read_events
+from proofmark.rules.case_file import load_case_file
+from proofmark.rules.config import HostSettings, resolve
+from proofmark.vendor.registry import find_vendor
+from suites.automl import test_image_search
+from tests.automl.searches import ROOT
+
+
+def run_in(folder: Path) -> SearchRun:
+    """One of the suite's own case, not begun."""
+    path, case = ROOT / "suites/automl/image_search.yaml", test_image_search.TestImageSearch
+    file = load_case_file(path, "automl", "embedded", case.common_file, case.parameters_type)
+    host = HostSettings(None, None, str(folder / "cache"), None, None)
+    found = find_vendor("cpu", ROOT / "vendors")
+    resolution = resolve(file, "cpu", [], None, host)
+    return SearchRun(resolution, found, case, folder, places_here(found, 1), SearchOptions(), lambda _: None)
+
+
+def fail_with(run: SearchRun, monkeypatch: pytest.MonkeyPatch, error: Exception) -> str:
+    """What its log says of a search that breaks off."""
+
+    def drive(*_: Any) -> None:
+        raise error
+
+    monkeypatch.setattr(run, "_drive", drive)
+    run.search()
+    (failed,) = (event for event in read_events(run.run_dir / "events.jsonl") if event["event"] == "search_failed")
+    return str(failed["reason"])
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (OSError(), "OSError: "),
+        (OSError(28, "No space left on device"), "OSError: [Errno 28] No space left on device"),
+        (ProofmarkError("no network can be made\nof this"), "no network can be made"),
+    ],
+)
+def test_whatever_breaks_it_off_is_told_in_a_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception, told: str
+) -> None:
+    assert fail_with(run_in(tmp_path), monkeypatch, error) == told
+
+
+def test_others_are_all_that_it_has_not_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A search is driven by its session, whose parent has started others too."""
+    roots = set[int]()
+
+    def of_tree(root: int) -> float:
+        roots.add(root)
+        return 0.0
+
+    monkeypatch.setattr("proofmark.monitoring.contention._of_tree", of_tree)
+    fail_with(run_in(tmp_path), monkeypatch, OSError())
+    assert roots == {os.getpid()}
