@@ -179,7 +179,7 @@ class Watch:
                 taken = found[rank].since - heartbeat.since if rank in found else 0.0
                 self._longest[heartbeat.phase] = max(self._longest.get(heartbeat.phase, 0.0), taken)
             before = found
-            watched = {rank: each for rank, each in found.items() if each.phase != "end" or self._process(rank)}
+            watched = {rank: each for rank, each in found.items() if each.phase != "end" or self._lives(rank)}
             if watched and all(now - heartbeat.since > self._patience(heartbeat) for heartbeat in watched.values()):
                 self._end_hung(watched, now)
                 return
@@ -254,6 +254,13 @@ class Watch:
         """A rank's, which leads its group. Only of one that torchrun has started its own way is it the rank's word."""
         pid = self._started.get(rank) or ((heartbeat := self._heartbeat(rank)) and heartbeat.pid)
         return pid if pid and _is_ours(pid) else None
+
+    def _lives(self, rank: int) -> bool:
+        pid = self._process(rank)
+        try:
+            return pid is not None and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+        except psutil.NoSuchProcess:
+            return False
 
     def _heartbeat(self, rank: int) -> Heartbeat | None:
         return read_heartbeat(self._directory / f"rank{rank}.heartbeat")
