@@ -11,7 +11,8 @@ from pathlib import Path
 import hypothesis
 import pytest
 
-from proofmark.process.lifetime import tidy_environment
+from proofmark.process.lifetime import quiet_environment, tidy_environment
+from proofmark.process.warm import modules
 from tests import temporary
 from tests.disks import MakeDisk, disk_maker
 from tests.services import STRICT
@@ -47,6 +48,15 @@ def make_disk(tmp_path: Path) -> Iterator[MakeDisk]:
     """What makes a file system of so many KiB."""
     with disk_maker(tmp_path / "disk") as make:
         yield make
+
+
+@pytest.fixture(scope="module")
+def warm(request: pytest.FixtureRequest) -> Iterator[None]:
+    """What a module's tests start is forked from a process that has imported its IMPORTED, as in a session."""
+    modules.warm_up(request.module.IMPORTED, quiet_environment())
+    yield
+    if modules._warm:
+        modules._warm.close()
 
 
 FREEZE = gc.freeze

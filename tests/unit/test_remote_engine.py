@@ -33,6 +33,9 @@ from proofmark.vendor.isolation import NOT_ASKED_FOR
 from proofmark.wall.isolation import Isolation
 from tests.unit.test_wall import has_landlock
 
+pytestmark = pytest.mark.usefixtures("warm")
+IMPORTED = ("safetensors.torch", "proofmark.inference.engine.main")
+
 ACME = """
 from proofmark.vendor import Compiler, Device, StepError, Vendor
 
