@@ -17,7 +17,7 @@ from proofmark.automl.network.graph import Graph
 from proofmark.automl.network.module import fresh_weights
 from proofmark.automl.network.seeds import small_network
 from proofmark.automl.places import places_of_tasks
-from proofmark.automl.search.running import MODULE, TrialProcess
+from proofmark.automl.search.running import IMPORTED, MODULE, TrialProcess
 from proofmark.automl.trial.several import first_killed, threads_of_rank
 from proofmark.automl.trial.spec import WEIGHTS, Parent, TrialSpec
 from proofmark.automl.trial.tensors import read_weights
@@ -64,7 +64,7 @@ def process(
         seed=0,
         nproc=nproc,
     )
-    begun = TrialProcess(spec, launcher or LocalLauncher(), 60.0, 300.0, MODULE)
+    begun = TrialProcess(spec, launcher or LocalLauncher(), 60.0, 300.0, MODULE, (*IMPORTED, *case.imported()))
     begun.begin({}, None)
     return begun
 
