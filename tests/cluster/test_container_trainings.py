@@ -50,7 +50,7 @@ def contained(house: House, engine: Engine, tmp_path: Path) -> Contained:
 
 
 def nothing_is_left(engine: Engine) -> None:
-    until(lambda: not engine.containers(), "no containers", 15)
+    until(lambda: not engine.containers(), "no containers", 15, every=0.2)
 
 
 def refused(ran: Ran, *told: str) -> None:
