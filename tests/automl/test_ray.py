@@ -28,7 +28,7 @@ from proofmark.errors import UsageError
 from proofmark.launch.cluster.code_tree import CodeTree
 from proofmark.launch.ray.cluster import RayCluster
 from proofmark.record.events.log import read_events
-from tests.automl.searches import ROOT, STUB, search, settings, spec_maker
+from tests.automl.searches import ROOT, STUB, search, session, settings, spec_maker
 from tests.automl.test_several_devices import GRAPH, ended, process
 from tests.services import missing
 
@@ -243,18 +243,10 @@ def test_an_address_without_a_ray_or_with_another_is_one_line(
 
 def test_the_suite_refuses_in_one_line(tmp_path: Path) -> None:
     def answer(*options: str, **variables: str) -> tuple[int, str]:
-        command = [sys.executable, "-m", "pytest", *options, "--launcher", "ray", "-p", "no:cacheprovider", "-q"]
-        clean = {key: value for key, value in os.environ.items() if not key.startswith("PYTEST_")}
-        done = subprocess.run(
-            [*command, "--results-dir", str(tmp_path)],
-            cwd=ROOT,
-            env=clean | variables,
-            capture_output=True,
-            text=True,
-            timeout=300,
-        )
-        assert "Traceback" not in done.stdout + done.stderr
-        return done.returncode, done.stdout + done.stderr
+        with session(*options, "--launcher", "ray", "-q", "--results-dir", str(tmp_path), **variables) as running:
+            told, _ = running.communicate(timeout=300)
+        assert "Traceback" not in told
+        return running.returncode, told
 
     code, told = answer("suites/automl", "--ray-address", "127.0.0.1:1")
     assert code == 4 and "--ray-address 127.0.0.1:1: nothing answers there: Connection refused" in told
