@@ -17,6 +17,8 @@ from tests import temporary
 from tests.disks import MakeDisk, disk_maker
 from tests.services import STRICT
 
+gc.disable()  # until all is collected: there is little garbage in what is imported
+
 # how fast this machine is does not decide over a test
 hypothesis.settings.register_profile(
     "slow machines", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
@@ -64,6 +66,7 @@ FREEZE = gc.freeze
 
 def pytest_collection_finish() -> None:
     """Nobody else decides what collections of garbage walk over."""
+    gc.enable()
     vars(gc).update(freeze=lambda: None, unfreeze=lambda: None)
 
 
