@@ -44,7 +44,7 @@ def test_cases_are_spread_over_devices_and_every_report_has_them_all(two_devices
     page = (ran.run_dir / "report.html").read_text()
     assert all(case in page for case in cases)
     assert ran.output.count("VERDICT PASS") == 3
-    two_devices.becomes_empty(5)
+    assert two_devices.becomes_empty(5)
 
 
 def test_tests_of_a_case_stay_together_without_being_told_and_a_failure_loses_only_its_own_case(
@@ -84,9 +84,10 @@ def test_an_interrupt_of_all_processes_keeps_every_record(two_devices: House) ->
 
 
 def test_a_worker_that_takes_long_to_end_after_an_interrupt_is_waited_for(two_devices: House) -> None:
-    """As it does where others use the cores; xdist gives it ten seconds."""
-    slow = "import time\ndef pytest_sessionfinish(session):\n"
-    slow += "    time.sleep(11 if hasattr(session.config, 'workeroutput') else 0)\n"
+    """As it does where others use the cores; xdist gives it ten seconds, and here two."""
+    slow = "import time\nfrom xdist.workermanage import NodeManager\nNodeManager.EXIT_TIMEOUT = 2\n"
+    slow += "def pytest_sessionfinish(session):\n"
+    slow += "    time.sleep(3 if hasattr(session.config, 'workeroutput') else 0)\n"
     (two_devices.root / "ends_slowly.py").write_text(slow)
     session = two_devices.start(
         *("--vendor", "fake", "-n", "2", "-k", "Tiny or Second", "-p", "ends_slowly"), trouble="*.call=sleep"
