@@ -18,6 +18,7 @@ import jsonschema
 import pytest
 import yaml
 
+from proofmark.process.lifetime import end_group
 from tests.e2e.conftest import TEMPLATE, House
 from tests.reports.xunit2 import suites
 from tests.unit.test_affected_git import git_in
@@ -185,7 +186,7 @@ def clone(upstream: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cl
 def shell(script: str, folder: Path, values: Mapping[str, str]) -> tuple[int, str]:
     """As GitHub and GitLab run a script."""
     environment = {k: v for k, v in os.environ.items() if not k.startswith(("PYTEST_", "COV_"))} | dict(values)
-    done = subprocess.run(
+    with subprocess.Popen(
         ["bash", "--noprofile", "--norc", "-e", "-o", "pipefail", "-c", script],
         cwd=folder,
         env={**environment, "HOUSE": str(folder), "TROUBLE_MARK": str(folder / "../mark")},
@@ -193,9 +194,13 @@ def shell(script: str, folder: Path, values: Mapping[str, str]) -> tuple[int, st
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        timeout=600,
-    )
-    return done.returncode, done.stdout
+        start_new_session=True,
+    ) as running:
+        try:
+            output, _ = running.communicate(timeout=600)
+        finally:
+            end_group(running)
+    return running.returncode, output
 
 
 def github(name: str, job: str, folder: Path, known: Mapping[str, str], **given: str) -> tuple[int, str]:
