@@ -30,6 +30,7 @@ from proofmark.training.ranks.heartbeat import read_heartbeat
 from proofmark.vendor.registry import find_vendor
 from suites.automl import test_image_search
 from tests.automl.searches import ROOT
+from tests.cluster.cell import until
 from tests.unit.test_wall import has_landlock
 
 GRAPH = small_network(size=8, channels=1, width=4)
@@ -71,9 +72,17 @@ def process(
 
 
 def ended(begun: TrialProcess) -> dict[str, Any]:
+    deadline = time.monotonic() + 300
     while (end := begun.poll()) is None:
+        assert time.monotonic() < deadline, "it does not end"
         time.sleep(0.05)
     return end
+
+
+def trains(begun: TrialProcess, log: Path) -> bool:
+    """Whether it has begun an epoch; it has not ended."""
+    assert begun.poll() is None
+    return any(event["event"] == "epoch_begin" for event in read_events(log))
 
 
 def test_every_image_counts_once_and_the_weights_are_one_networks(tmp_path: Path) -> None:
@@ -93,9 +102,7 @@ def test_every_image_counts_once_and_the_weights_are_one_networks(tmp_path: Path
 
 def test_a_rank_that_is_killed_ends_its_trial_and_nothing_is_left(tmp_path: Path) -> None:
     begun, node = process(tmp_path, epochs=1000), tmp_path / "noderank0"
-    while not any(event["event"] == "epoch_begin" for event in read_events(node / "rank1.jsonl")):
-        assert begun.poll() is None
-        time.sleep(0.1)
+    until(lambda: trains(begun, node / "rank1.jsonl"), "its first epoch", every=0.1)
     other, killed = (pid_of(node / f"rank{rank}.heartbeat") for rank in range(2))
     os.kill(killed, signal.SIGKILL)
     end = ended(begun)
