@@ -24,7 +24,7 @@ bench: .venv/.bench
 
 test: .venv/.test lint
 	$(BIN)/python -m pytest tests -m "not audit and not quiet" -n 4 --dist loadfile --no-loadscope-reorder
-	$(BIN)/python -m pytest tests/unit -m quiet
+	$(BIN)/python -m pytest $$(grep -rl 'pytest\.mark\.quiet' tests/unit --include='*.py') -m quiet
 
 docs: .venv/bin/python
 	$(BIN)/python -m docs.generate

@@ -11,10 +11,13 @@ from pathlib import Path
 import hypothesis
 import pytest
 
-from proofmark.process.lifetime import tidy_environment
+from proofmark.process.lifetime import quiet_environment, tidy_environment
+from proofmark.process.warm import modules
 from tests import temporary
 from tests.disks import MakeDisk, disk_maker
 from tests.services import STRICT
+
+gc.disable()  # until all is collected: there is little garbage in what is imported
 
 # how fast this machine is does not decide over a test
 hypothesis.settings.register_profile(
@@ -49,11 +52,21 @@ def make_disk(tmp_path: Path) -> Iterator[MakeDisk]:
         yield make
 
 
+@pytest.fixture(scope="module")
+def warm(request: pytest.FixtureRequest) -> Iterator[None]:
+    """What a module's tests start is forked from a process that has imported its IMPORTED, as in a session."""
+    modules.warm_up(request.module.IMPORTED, quiet_environment())
+    yield
+    if modules._warm:
+        modules._warm.close()
+
+
 FREEZE = gc.freeze
 
 
 def pytest_collection_finish() -> None:
     """Nobody else decides what collections of garbage walk over."""
+    gc.enable()
     vars(gc).update(freeze=lambda: None, unfreeze=lambda: None)
 
 

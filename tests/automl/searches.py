@@ -1,12 +1,15 @@
-"""Searches by stubs: networks that are numbers, and trials that train nothing."""
+"""Searches by stubs: networks that are numbers, and trials that train nothing. And sessions of the suite itself."""
 
 from __future__ import annotations
 
+import contextlib
+import os
 import resource
+import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from proofmark.automl.search.ahead import Made, Networks
 from proofmark.automl.search.driver import Driver
@@ -17,7 +20,9 @@ from proofmark.automl.search.study import Study
 from proofmark.automl.search.upcoming import MakeSpec
 from proofmark.automl.trial.spec import TrialSpec
 from proofmark.launch.job import Launcher, LocalLauncher
+from proofmark.process.lifetime import end_group
 from proofmark.vendor.hardware.machine import describe_host
+from tests.e2e.forked_session import SETTLED, fork_session
 
 ROOT = Path(__file__).parents[2]
 STUB = "tests.automl.stub_trial"
@@ -97,6 +102,29 @@ def search(
         return driver.run(describe_host().model_dump(), "0")
     finally:
         journal.close()
+
+
+@contextlib.contextmanager
+def session(*arguments: str, as_users_do: bool = False, **variables: str) -> Iterator[subprocess.Popen[str]]:
+    """`python -m pytest ARGUMENTS`, forked unless it is started as users do; it has ended at the end."""
+    words = [*arguments, "-p", "no:cacheprovider"]
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("PYTEST_")} | variables
+    forked = None if as_users_do else fork_session(ROOT, words, environment | SETTLED)
+    running = cast(subprocess.Popen[str] | None, forked) or subprocess.Popen(
+        [sys.executable, "-m", "pytest", *words],
+        cwd=ROOT,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        yield running
+    finally:
+        end_group(running)
+        if running.stdout:
+            running.stdout.close()
 
 
 if __name__ == "__main__":

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -20,7 +17,7 @@ from proofmark.automl.search.running import epochs_of
 from proofmark.automl.search.state import Elapsed
 from proofmark.suite import find_suites
 from proofmark.verification.verify import verify
-from tests.automl.searches import ROOT, search, settings
+from tests.automl.searches import ROOT, search, session, settings
 
 
 def test_a_search_is_scored_again_from_its_journal(tmp_path: Path) -> None:
@@ -69,9 +66,7 @@ def test_the_suite_searches_and_no_edit_goes_unseen(tmp_path: Path, monkeypatch:
     outputs = {"--junitxml": "junit.xml", "--alluredir": "allure", "--benchmark-json": "benchmark.json"}
     options = [*few, "--max-duration", "600", "--results-dir", str(tmp_path / "results")]
     options += [f"{option}={tmp_path / name}" for option, name in outputs.items()]
-    command = [sys.executable, "-m", "pytest", "suites/automl", "--vendor", "cpu", "-p", "no:cacheprovider", *options]
-    environment = {key: value for key, value in os.environ.items() if not key.startswith("PYTEST_")}
-    with subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True) as running:
+    with session("suites/automl", "--vendor", "cpu", *options, as_users_do=True) as running:
         page = tmp_path / "results" / "latest" / "report.html"
         while running.poll() is None and not page.exists():
             time.sleep(0.1)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -13,7 +12,7 @@ import pytest
 from proofmark.automl.config_yml import read_config_yml
 from proofmark.errors import ConfigurationError
 from suites.automl.from_config_yml import arguments
-from tests.automl.searches import ROOT
+from tests.automl.searches import ROOT, session
 
 ORIGINAL = r"""
 authorName: default
@@ -138,18 +137,17 @@ def test_all_problems_are_told_at_once_and_a_setting_is_held_to_its_bounds(tmp_p
 
 
 def test_the_command_writes_arguments_that_a_session_takes(tmp_path: Path) -> None:
-    environment = {key: value for key, value in os.environ.items() if not key.startswith("PYTEST_")}
-    command = [sys.executable, "-m", "suites.automl.from_config_yml"]
+    def run(text: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "suites.automl.from_config_yml", str(written(tmp_path, text))]
+        return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
 
-    def run(*words: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(words, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120)
-
-    done = run(*command, str(written(tmp_path, ORIGINAL)))
+    done = run(ORIGINAL)
     assert done.returncode == 0 and len(done.stderr.splitlines()) >= len(SIXTEEN), done.stderr
     (tmp_path / "arguments").write_text(done.stdout, encoding="utf-8")
-    collected = run(sys.executable, "-m", "pytest", f"@{tmp_path / 'arguments'}", "--collect-only", "-q")
-    assert collected.returncode == 0 and "test_score" in collected.stdout, collected.stdout
-    refused = run(*command, str(written(tmp_path, ORIGINAL.replace("24h", "soon").replace("6000", "-1"))))
+    with session(f"@{tmp_path / 'arguments'}", "--collect-only", "-q") as running:
+        collected, _ = running.communicate(timeout=120)
+    assert running.returncode == 0 and "test_score" in collected, collected
+    refused = run(ORIGINAL.replace("24h", "soon").replace("6000", "-1"))
     assert refused.returncode == 4 and len(refused.stderr.splitlines()) == 2 and not refused.stdout, refused.stderr
 
 

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -25,7 +22,7 @@ from proofmark.errors import ConfigurationError
 from proofmark.record.parts import Identity
 from proofmark.rules.config import EffectiveConfig
 from tests.automl.automl_records import record
-from tests.automl.searches import ROOT
+from tests.automl.searches import session
 from tests.suites_there import page_of
 
 SMALL = small_network(size=8, channels=1, width=4)
@@ -114,11 +111,10 @@ def test_an_illegal_network_is_refused_with_key_and_reason(tmp_path: Path, text:
 def test_a_session_refuses_it_before_anything_runs(tmp_path: Path) -> None:
     (tmp_path / "bad.json").write_text(edited(SMALL, lambda graph: graph["nodes"][0].update(op="swish")))
     options = ["--init-model", str(tmp_path / "bad.json"), "--results-dir", str(tmp_path / "results")]
-    environment = {key: value for key, value in os.environ.items() if not key.startswith("PYTEST_")}
-    command = [sys.executable, "-m", "pytest", "suites/automl", "-p", "no:cacheprovider", *options]
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120)
-    assert done.returncode == 4 and "Traceback" not in done.stderr, done.stderr
-    assert "bad.json: nodes.0: " in done.stderr and not (tmp_path / "results").exists()
+    with session("suites/automl", *options) as running:
+        told, _ = running.communicate(timeout=120)
+    assert running.returncode == 4 and "Traceback" not in told, told
+    assert "bad.json: nodes.0: " in told and not (tmp_path / "results").exists()
 
 
 def test_what_began_with_another_network_is_told_and_not_ranked() -> None:

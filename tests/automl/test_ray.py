@@ -10,7 +10,6 @@ import shutil
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -28,8 +27,9 @@ from proofmark.errors import UsageError
 from proofmark.launch.cluster.code_tree import CodeTree
 from proofmark.launch.ray.cluster import RayCluster
 from proofmark.record.events.log import read_events
-from tests.automl.searches import ROOT, STUB, search, settings, spec_maker
+from tests.automl.searches import ROOT, STUB, search, session, settings, spec_maker
 from tests.automl.test_several_devices import GRAPH, ended, process
+from tests.cluster.cell import until
 from tests.services import missing
 
 REST: dict[str, Any] = {"hyperparameters": {}, "epochs": 1, "patience": None, "seed": 0}
@@ -70,6 +70,17 @@ def killed(node: subprocess.Popen[bytes]) -> None:
     node.wait()
 
 
+def runs(node: subprocess.Popen[bytes]) -> bool:
+    assert node.poll() is None
+    return True
+
+
+def begins(trial: TrialProcess) -> bool:
+    """Whether it has said anything; it has not ended."""
+    assert trial.poll() is None
+    return bool(list(read_events(trial.spec.folder / "trial.jsonl")))
+
+
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[RayCluster, str, subprocess.Popen[bytes]]]:
     """Connected; its address, and its second node."""
@@ -88,16 +99,12 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[RayClust
         from ray.util import get_node_ip_address  # after what guards it is known
 
         address = f"{get_node_ip_address()}:{port}"
-        while socket.socket().connect_ex((get_node_ip_address(), port)):
-            assert head.poll() is None
-            time.sleep(0.1)
+        until(lambda: runs(head) and not socket.socket().connect_ex((get_node_ip_address(), port)), "Ray", every=0.1)
         second, _ = started(f"--address={address}")
         started_here.callback(killed, second)
         ray = RayCluster(address, "CPU", CODE)
         started_here.callback(ray.close)
-        while ray.places(1) < 2:
-            assert second.poll() is None
-            time.sleep(0.2)
+        until(lambda: runs(second) and ray.places(1) == 2, "the second node", every=0.2)
         yield ray, address, second
 
 
@@ -177,8 +184,7 @@ def test_the_devices_of_a_trial_are_placed_together(
     (data,) = (event for event in own if event["event"] == "dataset")
     assert [epoch["images"] for epoch in end["epochs"]] == [0, data["items"]]
     assert (tmp_path / "noderank0" / "rank1.jsonl").exists()
-    while not all(each["state"] == "REMOVED" for each in placement_group_table().values()):
-        time.sleep(0.1)
+    until(lambda: {each["state"] for each in placement_group_table().values()} <= {"REMOVED"}, "its place to be free")
 
 
 def test_a_trial_whose_node_is_lost_is_run_again(
@@ -193,20 +199,11 @@ def test_a_trial_whose_node_is_lost_is_run_again(
         spec = make(tmp_path / str(number), trial=number, graph={}, parent=None, **REST)
         both.append(TrialProcess(spec, launcher, 60.0, 60.0, STUB))
         both[-1].begin({}, None)
-    while not all(list(read_events(tmp_path / f"{number}/noderank0/trial.jsonl")) for number in range(2)):
-        assert [trial.poll() for trial in both] == [None, None]
-        time.sleep(0.1)
+    until(lambda: all(begins(trial) for trial in both), "both trials", every=0.1)
     killed(second)
     (tmp_path / "now").touch()
-    ends: dict[int, Any] = {}
-    while len(ends) < 2:
-        for number, trial in enumerate(both):
-            if number not in ends and (end := trial.poll()) is not None:
-                ends[number] = end
-        time.sleep(0.1)
-    assert [ends[number]["reason"] for number in range(2)] == [None, None]
-    while ray.places(1) > 1:  # Ray's word on its nodes comes later
-        time.sleep(0.1)
+    assert [ended(trial)["reason"] for trial in both] == [None, None]
+    until(lambda: ray.places(1) == 1, "Ray's word on its nodes, which comes later", every=0.1)
     (left,) = TEMPORARY.glob("proofmark-host-*")
     shutil.rmtree(left)  # a machine without power tidies nothing up
 
@@ -243,18 +240,10 @@ def test_an_address_without_a_ray_or_with_another_is_one_line(
 
 def test_the_suite_refuses_in_one_line(tmp_path: Path) -> None:
     def answer(*options: str, **variables: str) -> tuple[int, str]:
-        command = [sys.executable, "-m", "pytest", *options, "--launcher", "ray", "-p", "no:cacheprovider", "-q"]
-        clean = {key: value for key, value in os.environ.items() if not key.startswith("PYTEST_")}
-        done = subprocess.run(
-            [*command, "--results-dir", str(tmp_path)],
-            cwd=ROOT,
-            env=clean | variables,
-            capture_output=True,
-            text=True,
-            timeout=300,
-        )
-        assert "Traceback" not in done.stdout + done.stderr
-        return done.returncode, done.stdout + done.stderr
+        with session(*options, "--launcher", "ray", "-q", "--results-dir", str(tmp_path), **variables) as running:
+            told, _ = running.communicate(timeout=300)
+        assert "Traceback" not in told
+        return running.returncode, told
 
     code, told = answer("suites/automl", "--ray-address", "127.0.0.1:1")
     assert code == 4 and "--ray-address 127.0.0.1:1: nothing answers there: Connection refused" in told

@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import time
+from contextlib import AbstractContextManager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ import psutil
 
 from proofmark.automl.outcome.record import AutoMLRecord
 from proofmark.record.parts import VerdictKind
-from tests.automl.searches import ROOT
+from tests.automl.searches import ROOT, session
 from tests.disks import MakeDisk
 from tests.services import missing
 
@@ -24,27 +25,10 @@ TOO_SLOW = ["--max-trials", "2", "--set", "learning_rate=1e-6", "--set", "warmup
 """What no network can learn with: the search misses its target."""
 
 
-def session(results: Path, *options: str) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "pytest", "suites/automl", "--vendor", "cpu", "-p", "no:cacheprovider"]
-    environment = {key: value for key, value in os.environ.items() if not key.startswith("PYTEST_")}
-    return subprocess.Popen(
-        [
-            *command,
-            *TOO_SLOW,
-            "--max-duration",
-            "600",
-            "--hang-timeout",
-            "300",
-            "--results-dir",
-            str(results),
-            *options,
-        ],
-        cwd=ROOT,
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
+def search(results: Path, *options: str, as_users_do: bool = False) -> AbstractContextManager[subprocess.Popen[str]]:
+    times = ("--max-duration", "600", "--hang-timeout", "300")
+    arguments = ("suites/automl", "--vendor", "cpu", *TOO_SLOW, *times, "--results-dir", str(results), *options)
+    return session(*arguments, as_users_do=as_users_do)
 
 
 def events(results: Path) -> list[dict[str, Any]]:
@@ -88,7 +72,7 @@ def nothing_runs(results: Path) -> bool:
 
 def test_no_trial_is_lost_or_done_twice_and_what_misses_its_target_is_a_failed_test(tmp_path: Path) -> None:
     killed, resumed = tmp_path / "killed", tmp_path / "resumed"
-    with session(killed) as running:
+    with search(killed) as running:
         while running.poll() is None and not any(event["event"] == "trial_end" for event in events(killed)):
             assert not listening(running)
             time.sleep(0.05)
@@ -98,7 +82,7 @@ def test_no_trial_is_lost_or_done_twice_and_what_misses_its_target_is_a_failed_t
     assert [event["trial"] for event in before if event["event"] == "trial_end"] == [0]
 
     (earlier,) = killed.glob("[0-9]*")
-    with session(resumed, "--resume", str(earlier), "--junitxml", str(tmp_path / "junit.xml")) as running:
+    with search(resumed, "--resume", str(earlier), "--junitxml", str(tmp_path / "junit.xml")) as running:
         output, _ = running.communicate(timeout=600)
     assert running.returncode == VerdictKind.FAIL_ACCURACY.exit_code, output[-3000:]
     whole = events(killed)
@@ -120,7 +104,7 @@ def test_no_trial_is_lost_or_done_twice_and_what_misses_its_target_is_a_failed_t
         ((), "has ended, and its best network is judged: there is nothing to go on with"),
         (("--max-trials", "5"), "has another configuration: max_trials (2 there, 5 here); repeat the options"),
     ):
-        with session(resumed, "--resume", str(resumed / "latest"), *options) as running:
+        with search(resumed, "--resume", str(resumed / "latest"), *options) as running:
             output, _ = running.communicate(timeout=120)
         assert running.returncode == 4 and told in output, output[-3000:]
         assert "Traceback" not in output and len([line for line in output.splitlines() if "ERROR" in line]) == 1
@@ -133,7 +117,7 @@ def test_on_a_ray_of_this_machine(tmp_path: Path) -> None:
         missing("ray (pip install ray)")
     answers: tuple[str, str] | None = None
     priorities = set[int]()
-    with session(tmp_path, "--launcher", "ray") as running:
+    with search(tmp_path, "--launcher", "ray", as_users_do=True) as running:
         while running.poll() is None and not (answers and priorities):
             priorities |= priorities_of_trials(running)
             time.sleep(0.5)
@@ -159,7 +143,7 @@ def test_on_a_ray_of_this_machine(tmp_path: Path) -> None:
 
 def test_on_a_disk_that_fills_up(make_disk: MakeDisk) -> None:
     results = make_disk(300)
-    with session(results) as running:
+    with search(results) as running:
         output, _ = running.communicate(timeout=600)
     assert running.returncode not in (0, 1, 5), output[-3000:]
     assert "No space left on device" in output and "Traceback" not in output

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import time
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,8 @@ from proofmark.record.events.log import read_events
 from proofmark.wall.isolation import Isolation
 from tests.automl import test_examined
 from tests.automl.searches import ROOT
-from tests.automl.test_several_devices import GRAPH, ended, pid_of, process
+from tests.automl.test_several_devices import GRAPH, ended, pid_of, process, trains
+from tests.cluster.cell import until
 
 FULL = "it filled its own directory with more than the 0.01 GiB of --own-directory, and was ended"
 
@@ -158,9 +158,7 @@ class Adapter(TrainingAdapter):
 @pytest.mark.parametrize("killed, told", [("rank", "it died of signal 9"), ("trial", "its process died")])
 def test_one_that_is_killed_ends_and_nothing_of_it_runs_on(tmp_path: Path, killed: str, told: str) -> None:
     begun, node = process(tmp_path, epochs=1000, nproc=1), tmp_path / "noderank0"
-    while not any(event["event"] == "epoch_begin" for event in read_events(node / "trial.jsonl")):
-        assert begun.poll() is None
-        time.sleep(0.1)
+    until(lambda: trains(begun, node / "trial.jsonl"), "its first epoch", every=0.1)
     (first,) = (event for event in read_events(node / "trial.jsonl") if event["event"] == "trial_begin")
     rank = pid_of(node / "rank0.heartbeat")
     os.kill(rank if killed == "rank" else first["pid"], signal.SIGKILL)

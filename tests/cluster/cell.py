@@ -116,12 +116,12 @@ def mentioned(word: str) -> list[psutil.Process]:
     return [process for process in found if word in " ".join(process.info["cmdline"] or ()) and alive(process)]
 
 
-def until(true: Callable[[], bool], what: str, patience: float = PATIENCE) -> None:
-    """Wait until something is true, and fail after `patience` seconds."""
+def until(true: Callable[[], object], what: str, patience: float = PATIENCE, every: float = 0.02) -> None:
+    """Wait until something is true, looking `every` so many seconds, and fail after `patience` seconds."""
     deadline = time.monotonic() + patience
     while not true():
         assert time.monotonic() < deadline, f"waited {patience:.0f} s in vain for {what}"
-        time.sleep(0.02)
+        time.sleep(every)
 
 
 def _may_make_namespaces() -> bool:

@@ -89,7 +89,7 @@ class Engine:
             start_new_session=True,
         )
         try:
-            until(lambda: self._run("info").returncode == 0, f"{name} to answer", 60)
+            until(lambda: self._run("info").returncode == 0, f"{name} to answer", 60, every=0.2)
             self.ask("build", "--quiet", f"--tag={IMAGE}", str(self.context))
         except BaseException:
             self.close()

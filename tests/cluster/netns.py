@@ -123,8 +123,10 @@ class Hosts:
 
     def processes(self, index: int) -> list[psutil.Process]:
         """What runs on a host for anybody: all but its first process and the sshd that listens."""
-        cell = self.hosts[index].cell
-        return [] if cell is None else [found for found in cell.processes("net") if found not in _listeners(cell)]
+        if (cell := self.hosts[index].cell) is None:
+            return []
+        listeners = _listeners(cell)
+        return [found for found in cell.processes("net") if found not in listeners]
 
     def kill_sshd(self, index: int) -> None:
         """Kill -9 a host's sshds and everything that they started and that is still below them."""

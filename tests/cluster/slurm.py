@@ -86,7 +86,7 @@ class Slurm:
         (folder / "prolog").chmod(0o755)
         self._cell = Cell(setup=SETUP, arguments=(str(folder), *self.nodes), environment=self.environment)
         try:
-            until(self._idle, f"idle nodes (see {folder}/*.log)")
+            until(self._idle, f"idle nodes (see {folder}/*.log)", every=0.2)
         except BaseException:
             self.close()
             raise
@@ -99,7 +99,7 @@ class Slurm:
     def cancel_all(self) -> None:
         """Cancel every job, and wait until all nodes are free of them."""
         self._ask("scancel", "--user=root")
-        until(lambda: not self.jobs(), "cancelled jobs to end")
+        until(lambda: not self.jobs(), "cancelled jobs to end", every=0.2)
 
     def end_time_of_all(self) -> None:
         """Let every job's time be over. Slurm looks at that twice a minute."""
@@ -118,7 +118,7 @@ class Slurm:
         """Let drained or failed nodes take jobs again, and wait until they and all others are idle."""
         # Slurm refuses it for a failed node that has come back by itself: what counts is that all are idle.
         self._run("scontrol", "update", f"NodeName={','.join(nodes)}", "State=RESUME")
-        until(lambda: not idle or self._idle(), "idle nodes")
+        until(lambda: not idle or self._idle(), "idle nodes", every=0.2)
 
     def processes(self) -> list[psutil.Process]:
         """What runs on the nodes besides Slurm's own daemons."""

@@ -17,6 +17,8 @@ from tests.e2e.conftest import House, Ran, clean, one_line_answer
 
 MIDWAY = "tiny.pause=0.05, tiny.rank1.step10="
 
+on_podman = pytest.mark.parametrize("engine", [Podman], ids=["podman"], indirect=True)
+
 
 class Contained(Site):
     """A house whose trainings run in containers on this machine."""
@@ -50,7 +52,7 @@ def contained(house: House, engine: Engine, tmp_path: Path) -> Contained:
 
 
 def nothing_is_left(engine: Engine) -> None:
-    until(lambda: not engine.containers(), "no containers", 15)
+    until(lambda: not engine.containers(), "no containers", 15, every=0.2)
 
 
 def refused(ran: Ran, *told: str) -> None:
@@ -99,7 +101,7 @@ def test_a_vendors_image_is_built_once_and_anew_when_its_file_changes(contained:
     refused(contained.run(*options, scale="1x1"), "building proofmark-cpu:", "absent")
 
 
-@pytest.mark.parametrize("engine", [Podman], ids=["podman"], indirect=True)  # each would need a daemon of its own
+@on_podman  # each would need a daemon of its own
 def test_containers_on_two_hosts(new_campus: Campus, engine: Engine, tmp_path: Path) -> None:
     campus = new_campus
     (tmp_path / "own").mkdir()
@@ -151,6 +153,7 @@ def test_no_container_outlives_its_session(contained: Contained, engine: Engine)
     assert contained.house.becomes_empty(5)
 
 
+@on_podman
 def test_inference_in_the_vendors_container(
     contained: Contained, engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -168,6 +171,7 @@ def test_inference_in_the_vendors_container(
     assert list((contained.work / "runs").iterdir()) == []
 
 
+@on_podman
 def test_a_container_that_is_killed_in_the_middle_of_inference_is_named(contained: Contained, engine: Engine) -> None:
     session = contained.start_inference("--container", engine.image, trouble="tiny.data=sleep")
     contained.house.wait_for_trouble(session)
@@ -179,6 +183,7 @@ def test_a_container_that_is_killed_in_the_middle_of_inference_is_named(containe
     nothing_is_left(engine)
 
 
+@on_podman
 def test_no_container_outlives_its_inference_session(contained: Contained, engine: Engine) -> None:
     session = contained.start_inference("--container", engine.image, trouble="tiny.data=hang")
     contained.house.wait_for_trouble(session)

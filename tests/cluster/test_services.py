@@ -22,6 +22,7 @@ ROOT = Path(__file__).parents[2]
 EVERYTHING = """
 import subprocess, sys
 from pathlib import Path
+from tests.cluster.cell import until
 from tests.cluster.netns import Hosts
 from tests.cluster.engines import Docker, Podman
 from tests.cluster.slurm import Slurm
@@ -32,8 +33,7 @@ hosts, slurm, engines = Hosts(1, folder / "hosts"), Slurm(folder / "slurm", 1), 
 subprocess.run([*hosts.ssh(0), "setsid sleep 1000 > /dev/null 2>&1 < /dev/null &"], check=True)
 for engine in engines:
     subprocess.Popen([*engine.run("--name=endless"), "/usr/bin/sleep", "1000"])
-while not all(engine.containers() for engine in engines):
-    pass
+until(lambda: all(engine.containers() for engine in engines), "containers", every=0.2)
 print(hosts.uplink, *(engine.path.parent for engine in engines), flush=True)
 input()
 """

@@ -28,7 +28,7 @@ def site(house: House, slurm: Slurm, tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 def nothing_is_left(slurm: Slurm) -> None:
     """Neither a job nor a process."""
-    until(lambda: not slurm.jobs() and not slurm.processes(), "nodes without jobs and processes", 15)
+    until(lambda: not slurm.jobs() and not slurm.processes(), "nodes without jobs and processes", 15, every=0.2)
 
 
 def test_a_training_on_two_nodes_that_were_waited_for(
@@ -38,7 +38,7 @@ def test_a_training_on_two_nodes_that_were_waited_for(
     for node in slurm.nodes:
         slurm.drain(node)
     session = site.start()
-    until(lambda: [job.state for job in slurm.jobs()] == ["PENDING"], "a job in the queue", 60)
+    until(lambda: [job.state for job in slurm.jobs()] == ["PENDING"], "a job in the queue", 60, every=0.2)
     slurm.resume(*slurm.nodes, idle=False)
     ran = site.house.end(session, timeout=150)
     assert ran.code == 0, ran.output
@@ -114,7 +114,7 @@ def test_an_end_of_the_session_leaves_neither_job_nor_process(
 def test_an_end_of_the_session_in_the_queue_leaves_no_job(site: Site, slurm: Slurm) -> None:
     slurm.drain("n2")
     session = site.start()
-    until(lambda: bool(slurm.jobs()), "a job in the queue", 60)
+    until(lambda: bool(slurm.jobs()), "a job in the queue", 60, every=0.2)
     session.kill()
     site.house.end(session)
     nothing_is_left(slurm)
@@ -137,7 +137,7 @@ def test_inference_on_a_node_that_was_waited_for(site: Site, slurm: Slurm, monke
     for node in slurm.nodes:
         slurm.drain(node)
     session = site.start_inference()
-    until(lambda: [job.state for job in slurm.jobs()] == ["PENDING"], "a job in the queue", 60)
+    until(lambda: [job.state for job in slurm.jobs()] == ["PENDING"], "a job in the queue", 60, every=0.2)
     slurm.resume(*slurm.nodes, idle=False)
     ran = site.house.end(session, timeout=150)
     assert ran.code == 0 and ": PENDING (" in ran.output, ran.output

@@ -16,6 +16,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from proofmark.gate.keeper import PREFIX
+from tests.cluster.cell import until
 from tests.e2e.conftest import House, clean, one_line_answer
 
 
@@ -41,8 +42,9 @@ def git(folder: Path, *arguments: str) -> str:
 
 
 @pytest.fixture
-def kept(house: House) -> Iterator[House]:
-    """A house under git's control: whatever a session does, its history and its files are as before."""
+def kept(house: House, monkeypatch: pytest.MonkeyPatch) -> Iterator[House]:
+    """A house under git's control: whatever a session does, its history and its files are as before, and in a temporary
+    directory of its own nothing stays."""
     (house.root / ".gitignore").write_text("results/\n.cache/\n__pycache__/\nbaselines/\ntrouble.mark\nhome/\n")
     git(house.root, "init", "-q")
     git(house.root, "add", "-A")
@@ -50,21 +52,16 @@ def kept(house: House) -> Iterator[House]:
     honest = house.root / "vendors/fake/honest.py"
     slower = honest.read_text().replace("        return [self", "        time.sleep(0.003)\n        return [self")
     honest.write_text(slower.replace("import atexit\n", "import atexit\nimport time\n"))
-    before = content(house.root / ".git"), git(house.root, "diff"), folders()
-    yield house
-    assert (content(house.root / ".git"), git(house.root, "diff")) == before[:2]
-    deadline = time.monotonic() + 60
-    while folders() - before[2] and time.monotonic() < deadline:
-        time.sleep(0.1)
-    assert not folders() - before[2]
+    before = content(house.root / ".git"), git(house.root, "diff")
+    with tempfile.TemporaryDirectory() as temporary:  # its name is short: sockets lie below
+        monkeypatch.setenv("TMPDIR", temporary)
+        yield house
+        assert (content(house.root / ".git"), git(house.root, "diff")) == before
+        until(lambda: not list(Path(temporary).glob(f"{PREFIX}*")), "the gate's folders to go", 60)
 
 
 def content(folder: Path) -> dict[str, bytes]:
     return {str(path): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
-
-
-def folders() -> set[Path]:
-    return set(Path(tempfile.gettempdir()).glob(f"{PREFIX}*"))
 
 
 def test_a_slower_engine_in_a_budget_too_small_for_an_alarm_is_neither_called_slower_nor_the_same(kept: House) -> None:
@@ -89,6 +86,7 @@ def test_a_session_that_is_killed_leaves_nothing_and_no_pass(kept: House) -> Non
     while not (record.exists() and "did not come to its end" in record.read_text()):
         assert time.monotonic() < deadline and session.poll() is None
         time.sleep(0.05)
+    assert list(Path(os.environ["TMPDIR"]).glob(f"{PREFIX}*"))
     os.kill(session.pid, signal.SIGKILL)
     assert json.loads(record.read_text())["verdict"]["kind"] == "ERROR"
     assert kept.becomes_empty(60), kept.processes()

@@ -15,13 +15,21 @@ from tests.e2e.conftest import House, one_line_answer
 PACKAGE = Path(__file__).with_name("acme_package")
 
 
-@pytest.fixture
-def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The package in a site directory of its own, for this test's sessions only."""
-    source, site = tmp_path / "source", tmp_path / "site"
+@pytest.fixture(scope="module")
+def site_directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the package, and nothing else, is installed."""
+    folder = tmp_path_factory.mktemp("acme")
+    source, site = folder / "source", folder / "site"
     shutil.copytree(PACKAGE, source)
     command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation", "--no-index"]
     subprocess.run([*command, "--target", str(site), str(source)], check=True, timeout=120)
+    return site
+
+
+@pytest.fixture
+def installed(site_directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The package in a site directory of its own, for this test's sessions only."""
+    site = shutil.copytree(site_directory, tmp_path / "site")
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(site), os.environ.get("PYTHONPATH", "")]))
     return site / "acme"
 

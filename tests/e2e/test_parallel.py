@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import os
 import signal
-import time
 from pathlib import Path
 
 import pytest
 
+from tests.cluster.cell import until
 from tests.e2e.conftest import House, clean, one_line_answer
 from tests.reports.xunit2 import properties, suites
 
@@ -21,6 +21,12 @@ def two_devices(house: House, monkeypatch: pytest.MonkeyPatch) -> House:
     house.add_case("second")
     house.add_case("third")
     return house
+
+
+def both_begin(house: House) -> None:
+    """Wait until two cases have."""
+    results = house.root / "results"
+    until(lambda: len(list(results.glob("[0-9]*/inference/*/events.jsonl"))) == 2, "two cases to begin")
 
 
 def test_cases_are_spread_over_devices_and_every_report_has_them_all(two_devices: House) -> None:
@@ -44,7 +50,7 @@ def test_cases_are_spread_over_devices_and_every_report_has_them_all(two_devices
     page = (ran.run_dir / "report.html").read_text()
     assert all(case in page for case in cases)
     assert ran.output.count("VERDICT PASS") == 3
-    two_devices.becomes_empty(5)
+    assert two_devices.becomes_empty(5)
 
 
 def test_tests_of_a_case_stay_together_without_being_told_and_a_failure_loses_only_its_own_case(
@@ -70,8 +76,7 @@ def test_an_interrupt_of_all_processes_keeps_every_record(two_devices: House) ->
     """As Ctrl-C does it, which reaches the workers too."""
     session = two_devices.start("--vendor", "fake", "-n", "2", "-k", "Tiny or Second", trouble="*.call=sleep")
     two_devices.wait_for_trouble(session, timeout=300)
-    while len(list((two_devices.root / "results").glob("*/inference/*/events.jsonl"))) < 2:
-        time.sleep(0.02)  # both have begun
+    both_begin(two_devices)
     os.killpg(session.pid, signal.SIGINT)
     ran = two_devices.end(session, timeout=60)
     assert ran.code == 2, ran.output
@@ -84,16 +89,16 @@ def test_an_interrupt_of_all_processes_keeps_every_record(two_devices: House) ->
 
 
 def test_a_worker_that_takes_long_to_end_after_an_interrupt_is_waited_for(two_devices: House) -> None:
-    """As it does where others use the cores; xdist gives it ten seconds."""
-    slow = "import time\ndef pytest_sessionfinish(session):\n"
-    slow += "    time.sleep(11 if hasattr(session.config, 'workeroutput') else 0)\n"
+    """As it does where others use the cores; xdist gives it ten seconds, and here two."""
+    slow = "import time\nfrom xdist.workermanage import NodeManager\nNodeManager.EXIT_TIMEOUT = 2\n"
+    slow += "def pytest_sessionfinish(session):\n"
+    slow += "    time.sleep(3 if hasattr(session.config, 'workeroutput') else 0)\n"
     (two_devices.root / "ends_slowly.py").write_text(slow)
     session = two_devices.start(
         *("--vendor", "fake", "-n", "2", "-k", "Tiny or Second", "-p", "ends_slowly"), trouble="*.call=sleep"
     )
     two_devices.wait_for_trouble(session, timeout=300)
-    while len(list((two_devices.root / "results").glob("*/inference/*/events.jsonl"))) < 2:
-        time.sleep(0.02)  # both have begun
+    both_begin(two_devices)
     os.killpg(session.pid, signal.SIGINT)
     ran = two_devices.end(session, timeout=90)
     assert ran.code == 2, ran.output

@@ -26,7 +26,7 @@ FAULTS = {
 @pytest.mark.parametrize("trouble", FAULTS)
 def test_rank_and_cause_are_named(house: House, trouble: str) -> None:
     code, ranks, told = FAULTS[trouble]
-    timeouts = ("--hang-timeout", "5", "--setup-timeout", "25")
+    timeouts = ("--hang-timeout", "5", "--setup-timeout", "12")
     ran = house.run("-k", "1x2", *timeouts, vendor="cpu", suite="training", trouble=f"tiny.{trouble}")
     assert house.becomes_empty(10)
     assert ran.code == code, ran.output

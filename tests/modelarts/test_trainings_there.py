@@ -73,7 +73,10 @@ def test_a_training_on_two_nodes(there: There, stand_in: StandIn) -> None:
 def test_a_training_on_each_of_two_servers(there: There) -> None:
     """Of whom each takes cores from the other: how quiet it was is not the question here."""
     ran = there.run(scale="1x1", aggregate="per_server_mean", servers=2)
-    (run,) = ran.training("1x1").runs
+    record = ran.training("1x1")
+    assert record.verdict is not None and str(record.verdict.kind) in ("PASS", "AMBIGUOUS"), ran.output
+    assert ran.code == record.verdict.kind.exit_code
+    (run,) = record.runs
     assert run.instances is not None and run.instances.mode == "per_server_mean"
     (server,) = run.servers
     assert [run.metric, server.metric] == list(run.instances.accuracies) and run.converged and server.converged

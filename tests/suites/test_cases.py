@@ -29,6 +29,7 @@ CLASSES: dict[str, type[InferenceCase]] = {
     "yolos": test_yolos.TestYolos,
 }
 OF_CLASSES = [name for name in CLASSES if name != "yolos"]
+FILES = sorted(CASES.parent.glob("*/*.yaml"))
 
 
 def example(config: EffectiveConfig, batch: int = 1) -> list[torch.Tensor | None]:
@@ -129,7 +130,7 @@ def test_importing_the_cases_imports_no_framework() -> None:
     subprocess.run([sys.executable, "-c", "\n".join([*lines, check])], cwd=CASES.parents[1], check=True)
 
 
-@pytest.mark.parametrize("path", sorted(Path("suites").glob("*/*.yaml")), ids=str)
+@pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}/{path.name}")
 def test_a_standard_profile_says_whose_task_it_is(path: Path) -> None:
     standard = load_mapping(path).get("profiles", {}).get("standard")
     if standard is None:
@@ -140,7 +141,7 @@ def test_a_standard_profile_says_whose_task_it_is(path: Path) -> None:
     assert said.task is None or same or any("target" in each for each in said.differs)
 
 
-@pytest.mark.parametrize("path", sorted(Path("suites").glob("*/*.yaml")), ids=str)
+@pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}/{path.name}")
 def test_a_standard_profile_has_the_published_numbers_or_says_which_differ(path: Path) -> None:
     profiles = load_mapping(path).get("profiles", {})
     if "standard" not in profiles:

@@ -1,4 +1,4 @@
-"""Two ranks that train a few steps, one of them slow: `-m tests.unit.communicating FOLDER MODEL SLOW-PART`."""
+"""Two ranks that train models for a few steps each, one of them slow: `-m tests.unit.communicating FOLDER`."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import os
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -17,6 +18,9 @@ from proofmark.training.ranks.communication import EVERY, CommunicationMeter
 from proofmark.training.ranks.model.strategy import Place
 
 SLEEP = 0.2
+
+WAYS = (("plain", "compute"), ("buffers", "data"), ("compiled", "compute"), ("compiled buffers", "data"))
+"""Models, and the part of a step that is slow."""
 
 
 class Compute:
@@ -29,11 +33,16 @@ class Compute:
 
 
 def main() -> None:
-    """Each rank's totals go to FOLDER/<rank>.json; rank 1 is the slow one."""
-    folder, kind, slow = Path(sys.argv[1]), sys.argv[2], sys.argv[3]
+    """Each rank's totals go to FOLDER/<rank>.json, those of each way; rank 1 is the slow one."""
     dist.init_process_group("gloo")
     torch.set_num_threads(1)
-    rank = dist.get_rank()
+    told = [trained(dist.get_rank(), *way) for way in WAYS]
+    (Path(sys.argv[1]) / f"{dist.get_rank()}.json").write_text(json.dumps(told))
+    dist.barrier()
+    os._exit(0)  # the interpreter's own end may wait for threads of torch, as for proofmark.training.ranks.rank
+
+
+def trained(rank: int, kind: str, slow: str) -> dict[str, Any]:
     inner = nn.Sequential(nn.Linear(8, 8), nn.BatchNorm1d(8) if "buffers" in kind else nn.ReLU(), nn.Linear(8, 8))
     model = DistributedDataParallel(torch.compile(inner, backend="eager") if "compiled" in kind else inner)
     communication = CommunicationMeter(model, Place(rank, rank, 2, torch.device("cpu")))
@@ -49,10 +58,7 @@ def main() -> None:
                 loss.backward()
             compute.ns += time.perf_counter_ns() - begun
     hooks = [len(p._post_accumulate_grad_hooks or ()) for p in inner.parameters()]  # type: ignore[attr-defined]
-    told = {"totals": communication.totals(), "hooks": sum(hooks) + len(inner._forward_pre_hooks)}
-    (folder / f"{rank}.json").write_text(json.dumps(told))
-    dist.barrier()
-    os._exit(0)  # the interpreter's own end may wait for threads of torch, as for proofmark.training.ranks.rank
+    return {"totals": communication.totals(), "hooks": sum(hooks) + len(inner._forward_pre_hooks)}
 
 
 if __name__ == "__main__":

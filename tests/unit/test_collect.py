@@ -225,9 +225,22 @@ def test_a_lost_round_is_no_pass(log: Path, number: int) -> None:
     assert (verdict.kind, verdict.reasons) == (VerdictKind.ERROR, ("2 of 3 rounds are in the record",))
 
 
-@pytest.mark.parametrize("name", ["loader", "warmup", "memory", "flops", "dataset", "weights"])
-def test_other_events_may_be_missing(log: Path, name: str) -> None:
-    collect(written(log, [event for event in good_events() if event[0] != name]))
+@pytest.mark.parametrize(
+    "name, reason",
+    [
+        ("loader", "the loader was not measured"),
+        ("warmup", None),
+        ("memory", None),
+        ("flops", "the FLOPs were not counted"),
+        ("dataset", "nothing identifies the data set"),
+        ("weights", "nothing identifies the weights"),
+    ],
+)
+def test_other_events_may_be_missing(log: Path, name: str, reason: str | None) -> None:
+    """Which is no pass where something was to be measured."""
+    verdict = collect(written(log, [event for event in good_events() if event[0] != name])).verdict
+    assert verdict is not None and verdict.reasons == ((reason,) if reason else ())
+    assert verdict.kind is (VerdictKind.ERROR if reason else VerdictKind.PASS)
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,26 +16,26 @@ from proofmark.training.logs.rank_log import RankLog
 from proofmark.training.logs.seed_run import _figures
 from proofmark.training.ranks.communication import CommunicationMeter
 from proofmark.training.ranks.model.strategy import Place
-from tests.unit.communicating import SLEEP
+from tests.unit.communicating import SLEEP, WAYS
 from tests.unit.torchrun import ran_on
 
 pytestmark = pytest.mark.quiet
 
 
-def communicated(folder: Path, *what: str) -> list[dict[str, Any]]:
-    """What each of two ranks measured."""
-    ran = ran_on(2, "tests.unit.communicating", str(folder), *what)
+@pytest.fixture(scope="module")
+def communicated(tmp_path_factory: pytest.TempPathFactory) -> list[list[dict[str, Any]]]:
+    """What each of two ranks measured, in each of the ways."""
+    folder = tmp_path_factory.mktemp("communicated")
+    ran = ran_on(2, "tests.unit.communicating", str(folder))
     assert ran.returncode == 0, ran.stderr
-    told = [json.loads((folder / f"{rank}.json").read_text()) for rank in range(2)]
+    return [json.loads((folder / f"{rank}.json").read_text()) for rank in range(2)]
+
+
+@pytest.mark.parametrize("way", range(len(WAYS)), ids=map("-".join, WAYS))
+def test_who_waits_says_so_and_who_is_waited_for_does_not(communicated: list[list[dict[str, Any]]], way: int) -> None:
+    told = [rank[way] for rank in communicated]
     assert [rank["hooks"] for rank in told] == [0, 0], "nothing is left in the model"
-    return [rank["totals"] for rank in told]
-
-
-@pytest.mark.parametrize(
-    "model, slow", [("plain", "compute"), ("buffers", "data"), ("compiled", "compute"), ("compiled buffers", "data")]
-)
-def test_who_waits_says_so_and_who_is_waited_for_does_not(tmp_path: Path, model: str, slow: str) -> None:
-    waiting, late = communicated(tmp_path, model, slow)
+    waiting, late = (rank["totals"] for rank in told)
     for rank in (waiting, late):
         assert (rank["steps"], rank["reason"]) == (1, None) and 0 < rank["seconds"] < rank["of"]
     assert waiting["seconds"] > SLEEP / 2 > late["seconds"]

@@ -15,8 +15,14 @@ from proofmark.monitoring.contention import ContentionMeter
 
 pytestmark = pytest.mark.quiet
 
-SPIN = "import time; end = time.monotonic() + 3\nwhile time.monotonic() < end: pass"
-ALONE = f"import os\nif os.fork(): os._exit(0)\n{SPIN}"
+ALONE = """
+import os, time
+if pid := os.fork():
+    print(pid, flush=True)
+    os._exit(0)
+end = time.monotonic() + 30
+while time.monotonic() < end: pass
+"""
 """Nobody's child any more."""
 
 
@@ -45,7 +51,12 @@ def test_a_child_of_this_process_is_none_of_the_others_alive_or_waited_for(monke
 
 
 def test_others_are() -> None:
-    subprocess.run([sys.executable, "-c", ALONE], check=True, timeout=10)
-    meter = ContentionMeter(os.getpid())
-    time.sleep(1)
-    assert meter.seen().others > 0.5
+    with subprocess.Popen([sys.executable, "-c", ALONE], stdout=subprocess.PIPE, text=True) as started:
+        assert started.stdout is not None
+        orphan = psutil.Process(int(started.stdout.readline()))
+    try:
+        meter = ContentionMeter(os.getpid())
+        time.sleep(1)
+        assert meter.seen().others > 0.5
+    finally:
+        orphan.kill()

@@ -92,7 +92,7 @@ def test_collection_imports_neither_torch_nor_transformers() -> None:
 
 
 def test_paces_are_compared_by_unit_tests_alone() -> None:
-    """`make test` looks for them there, and collects no others once more."""
+    """`make test` looks there for files that name the mark, and collects no others once more."""
     marked = {path.parent for path in (ROOT / "tests").rglob("*.py") if "mark.quiet" in path.read_text()}
     assert marked == {ROOT / "tests" / "unit"}
 

@@ -41,6 +41,9 @@ from proofmark.training.spec import BEFORE, STEP, WEIGHTS, WHICH, TrainingSpec
 from tests.training_records import passed
 from tests.unit.tokens import Tokens, trained
 
+pytestmark = pytest.mark.usefixtures("warm")
+IMPORTED = ("tests.unit.tokens",)
+
 HERE = Place(0, 0, 1, torch.device("cpu"))
 SETTINGS = {"eval_batch_size": 4, "precision": "fp32", "gradient_accumulation_steps": 1, "global_batch_size": 5}
 CONFIG = EffectiveConfig("training", "tokens", "embedded", "acme", {"schedule": "constant", "max_epoch": 2}, SETTINGS)

@@ -31,7 +31,11 @@ from proofmark.process.shared_memory.slots import Pool, Slot
 from proofmark.rules.config import EffectiveConfig
 from proofmark.vendor.isolation import NOT_ASKED_FOR
 from proofmark.wall.isolation import Isolation
+from tests.cluster.cell import until
 from tests.unit.test_wall import has_landlock
+
+pytestmark = pytest.mark.usefixtures("warm")
+IMPORTED = ("safetensors.torch", "proofmark.inference.engine.main")
 
 ACME = """
 from proofmark.vendor import Compiler, Device, StepError, Vendor
@@ -162,8 +166,7 @@ def test_an_engine_that_rests_takes_no_processor_from_others(root: Path) -> None
         made.rest()
         own = psutil.Process(made.pid)
         group = [own, *own.children()]
-        while any(each.status() != psutil.STATUS_STOPPED for each in group):
-            time.sleep(0.01)
+        until(lambda: all(each.status() == psutil.STATUS_STOPPED for each in group), "all to be stopped")
         assert len(group) == 2
         assert torch.equal(made([ones])[0][0], ones * 2)
         made.rest()
@@ -213,8 +216,7 @@ def turns(made: RemoteEngine, meanwhile: Callable[[], object]) -> None:
 def end_a_child_of(pid: int) -> None:
     child = next(each for each in psutil.Process(pid).children() if each.status() != psutil.STATUS_ZOMBIE)
     child.kill()
-    while child.status() != psutil.STATUS_ZOMBIE:
-        time.sleep(0.01)
+    until(lambda: child.status() == psutil.STATUS_ZOMBIE, "its end")
 
 
 WATCHES = """
@@ -515,11 +517,12 @@ def test_one_that_dies_and_hands_its_calls_on_to_a_process_that_it_forked(root: 
 def test_it_goes_with_its_referee(root: Path, tmp_path: Path) -> None:
     child = os.fork()
     if child == 0:
-        (tmp_path / "pid").write_text(str(process(root).pid))
-        time.sleep(60)
-        os._exit(0)
-    while not (tmp_path / "pid").is_file() or not (tmp_path / "pid").read_text():
-        time.sleep(0.01)
+        try:
+            (tmp_path / "pid").write_text(str(process(root).pid))
+            time.sleep(60)
+        finally:
+            os._exit(0)
+    until(lambda: (tmp_path / "pid").is_file() and (tmp_path / "pid").read_text(), "its engine's process")
     engine = psutil.Process(int((tmp_path / "pid").read_text()))
     time.sleep(0.3)
     os.kill(child, signal.SIGKILL)

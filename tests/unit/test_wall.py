@@ -189,13 +189,16 @@ HOW = {
 def test_who_listens_for_packets_is_not_missed_by_its_name(place: dict[str, Any], how: str, tmp_path: Path) -> None:
     here, there = socket.socketpair()
     if (child := os.fork()) == 0:
-        one = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        HOW[how](one, tmp_path / "attach")
-        one.listen()
-        there.send(b"x")
-        there.recv(1)
-        os._exit(0)
-    here.recv(1)
+        try:
+            one = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            HOW[how](one, tmp_path / "attach")
+            one.listen()
+            there.send(b"x")
+            there.recv(1)
+        finally:
+            os._exit(0)
+    there.close()
+    assert here.recv(1) == b"x"
     orders = {**place, "devices": ["/dev/full"], "streams": "all", "only": []}
     try:
         gaps = behind_a_wall(orders)[0].gaps
