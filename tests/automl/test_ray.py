@@ -29,8 +29,8 @@ from proofmark.launch.ray.cluster import RayCluster
 from proofmark.record.events.log import read_events
 from tests.automl.searches import ROOT, STUB, search, session, settings, spec_maker
 from tests.automl.test_several_devices import GRAPH, ended, process
-from tests.cluster.cell import until
 from tests.services import missing
+from tests.waiting import until
 
 REST: dict[str, Any] = {"hyperparameters": {}, "epochs": 1, "patience": None, "seed": 0}
 CODE = CodeTree.of(ROOT, (*SENT, "tests"))

@@ -20,7 +20,7 @@ from proofmark.wall.isolation import Isolation
 from tests.automl import test_examined
 from tests.automl.searches import ROOT
 from tests.automl.test_several_devices import GRAPH, ended, pid_of, process, trains
-from tests.cluster.cell import until
+from tests.waiting import until
 
 FULL = "it filled its own directory with more than the 0.01 GiB of --own-directory, and was ended"
 

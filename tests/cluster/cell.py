@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import os
 import subprocess
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Self
 
 import psutil
 
 from tests.services import missing, program
-
-PATIENCE = 120.0
-"""Seconds to wait for anything here."""
+from tests.waiting import until
 
 
 class Cell:
@@ -114,14 +111,6 @@ def mentioned(word: str) -> list[psutil.Process]:
     """The processes whose command line holds a word, such as the path of a directory that is theirs alone."""
     found = psutil.process_iter(["name", "cmdline"])
     return [process for process in found if word in " ".join(process.info["cmdline"] or ()) and alive(process)]
-
-
-def until(true: Callable[[], object], what: str, patience: float = PATIENCE, every: float = 0.02) -> None:
-    """Wait until something is true, looking `every` so many seconds, and fail after `patience` seconds."""
-    deadline = time.monotonic() + patience
-    while not true():
-        assert time.monotonic() < deadline, f"waited {patience:.0f} s in vain for {what}"
-        time.sleep(every)
 
 
 def _may_make_namespaces() -> bool:

@@ -9,8 +9,8 @@ import tempfile
 from pathlib import Path
 from typing import Self
 
-from tests.cluster.cell import until
 from tests.services import missing, program
+from tests.waiting import until
 
 ROOT = Path(__file__).parents[2]
 IMAGE = "localhost/machine"

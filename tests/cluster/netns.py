@@ -11,8 +11,9 @@ from typing import Self
 
 import psutil
 
-from tests.cluster.cell import Cell, kill, until
+from tests.cluster.cell import Cell, kill
 from tests.services import program
+from tests.waiting import until
 
 PORT = 2222
 SSHD_OPTIONS = {

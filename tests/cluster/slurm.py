@@ -11,8 +11,9 @@ from typing import Self
 
 import psutil
 
-from tests.cluster.cell import Cell, until
+from tests.cluster.cell import Cell
 from tests.services import program
+from tests.waiting import until
 
 DAEMONS = ("munged", "slurmctld", "slurmd", "slurmscriptd", "slurmstepd")
 SETUP = """

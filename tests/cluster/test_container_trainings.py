@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.cluster.cell import until
 from tests.cluster.conftest import Campus
 from tests.cluster.declared import declare, reached
 from tests.cluster.engines import Engine, Podman
 from tests.cluster.site import Site, failure, recorded
 from tests.e2e.conftest import House, Ran, clean, one_line_answer
+from tests.waiting import until
 
 MIDWAY = "tiny.pause=0.05, tiny.rank1.step10="
 

@@ -22,7 +22,7 @@ from proofmark.launch.cluster.link import Described, HostSetup
 from proofmark.launch.cluster.node import Here
 from proofmark.launch.hosts.describe import Description
 from proofmark.record.provenance import Chip, Host
-from tests.cluster.cell import until
+from tests.waiting import until
 
 
 def ends(work: Callable[[], object]) -> bool:

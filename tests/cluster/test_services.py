@@ -13,16 +13,17 @@ from typing import IO
 import psutil
 import pytest
 
-from tests.cluster.cell import Cell, mentioned, until
+from tests.cluster.cell import Cell, mentioned
 from tests.cluster.engines import Docker, Podman
 from tests.cluster.netns import Hosts
 from tests.cluster.slurm import Slurm
+from tests.waiting import until
 
 ROOT = Path(__file__).parents[2]
 EVERYTHING = """
 import subprocess, sys
 from pathlib import Path
-from tests.cluster.cell import until
+from tests.waiting import until
 from tests.cluster.netns import Hosts
 from tests.cluster.engines import Docker, Podman
 from tests.cluster.slurm import Slurm

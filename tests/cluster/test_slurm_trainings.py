@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster.cell import until
 from tests.cluster.declared import declare, reached
 from tests.cluster.site import MIDWAY, Ask, Site, failure, known_as_lost, recorded
 from tests.cluster.slurm import Slurm
 from tests.e2e.conftest import House, one_line_answer
+from tests.waiting import until
 
 
 @pytest.fixture

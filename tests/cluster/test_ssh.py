@@ -14,12 +14,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster.cell import until
 from tests.cluster.conftest import Campus
 from tests.cluster.declared import declare, reached
 from tests.cluster.netns import Hosts
 from tests.cluster.site import MIDWAY, Ask, failure, known_as_lost, recorded
 from tests.e2e.conftest import House, Ran, clean, one_line_answer
+from tests.waiting import until
 
 COUNTING = """#!/bin/sh
 [ "$1" != -u ] || echo >> {file}

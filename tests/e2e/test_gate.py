@@ -16,8 +16,8 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from proofmark.gate.keeper import PREFIX
-from tests.cluster.cell import until
 from tests.e2e.conftest import House, clean, one_line_answer
+from tests.waiting import until
 
 
 def old_record() -> Any:

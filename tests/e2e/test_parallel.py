@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster.cell import until
 from tests.e2e.conftest import House, clean, one_line_answer
 from tests.reports.xunit2 import properties, suites
+from tests.waiting import until
 
 
 @pytest.fixture

@@ -31,8 +31,8 @@ from proofmark.process.shared_memory.slots import Pool, Slot
 from proofmark.rules.config import EffectiveConfig
 from proofmark.vendor.isolation import NOT_ASKED_FOR
 from proofmark.wall.isolation import Isolation
-from tests.cluster.cell import until
 from tests.unit.test_wall import has_landlock
+from tests.waiting import until
 
 pytestmark = pytest.mark.usefixtures("warm")
 IMPORTED = ("safetensors.torch", "proofmark.inference.engine.main")
