@@ -78,6 +78,7 @@ def summarise(
         energy_method=method,
         energy_per_item=energy / items if energy is not None and items else None,
         throttled=tuple(seen.throttled),
+        throttled_share=seen.slowed / seen.within if seen.within else None,
         foreign_processes=tuple(seen.foreign),
         failures=tuple(problems),
         isolation=isolation,
@@ -89,11 +90,14 @@ class _Seen:
 
     def __init__(self, window: Window | None) -> None:
         self.samples, self.throttled, self.foreign = 0, list[str](), list[int]()
+        self.within = self.slowed = 0
         self._window = window
 
     def take(self, sample: Sample) -> None:
         self.samples += sample.isolation is None
         if self._window and self._window[0] <= sample.time <= self._window[1]:
+            self.within += 1
+            self.slowed += any(device.throttled for device in sample.devices)
             for device in sample.devices:
                 self.throttled = sorted({*self.throttled, *(device.throttled or ())})[:TOLD]
                 self.foreign = sorted({*self.foreign, *(device.foreign or ())})[:TOLD]

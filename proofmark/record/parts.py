@@ -167,7 +167,7 @@ class Series(Part):
 class Monitoring(Part):
     """What the monitor saw. `window` spans the timed rounds of the ranked measurement."""
 
-    SPEEDS = frozenset({"samples", "window", "series", "energy_joules", "energy_per_item"})
+    SPEEDS = frozenset({"samples", "window", "series", "energy_joules", "energy_per_item", "throttled_share"})
 
     samples: int
     window: tuple[float, float] | None
@@ -177,6 +177,12 @@ class Monitoring(Part):
     energy_per_item: float | None = Field(default=None, description="joules")
     throttled: tuple[str, ...] = Field(
         default=(), description="why a device ran slower than it could, within the window"
+    )
+    throttled_share: float | None = Field(
+        default=None,
+        ge=0,
+        le=1,
+        description="of the readings in the window, those in which one did; null: unknown",
     )
     foreign_processes: tuple[int, ...] = Field(default=(), description="of others, on a device, within the window")
     failures: tuple[str, ...] = Field(default=(), description="what was wrong with the monitor")

@@ -49,6 +49,11 @@ class Noise(Strict):
         "where others took 2.3 % of two cores, its core throughput was 6 % lower"
     )
     idle: Share = Field(description="of all cores, that must have been idle if others' part is not to count")
+    throttled: Share = Field(
+        default=0.01,
+        description="of a monitor's readings, those in which a device may have run slower than it could",
+        exclude_if=lambda share: share == 0.01,  # it is younger than records with hashes of all the others
+    )
 
 
 class Ranking(Strict):

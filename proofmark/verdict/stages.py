@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from proofmark.record.envelope import CaseRecord
 from proofmark.record.parts import Flops, Identity, Monitoring, Utilisation, Verdict, VerdictKind
+from proofmark.record.policy import Noise
 from proofmark.record.provenance import Chip
 
 Stage = tuple[VerdictKind, Sequence[str]]
@@ -91,13 +92,15 @@ def lacks_checks_alone(verdict: Verdict) -> bool:
     return bool(verdict.reasons) and all(_CHECK in each and each.endswith(_MISSING) for each in verdict.reasons)
 
 
-def disturbances(seen: Monitoring | None) -> list[str]:
-    """What made a device another one than the chip alone, while it was timed."""
+def disturbances(seen: Monitoring | None, noise: Noise) -> list[str]:
+    """What made a device another one than the chip alone, while it was timed, for longer than a policy allows."""
     if seen is None:
         return []
     reasons = []
-    if seen.throttled:
-        reasons.append(f"a device was throttled while it was timed: {', '.join(seen.throttled)}")
+    share = seen.throttled_share
+    if seen.throttled and (share is None or share > noise.throttled):
+        part = "" if share is None else f" in {share:.3g} of the readings"
+        reasons.append(f"a device was throttled while it was timed{part}: {', '.join(seen.throttled)}")
     if seen.foreign_processes:
         who = ", ".join(map(str, seen.foreign_processes))
         reasons.append(f"other processes were on a device while it was timed: {who}")

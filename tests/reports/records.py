@@ -170,6 +170,7 @@ def watched(**changes: Any) -> Monitoring:
         "energy_joules": 13_457.1,
         "energy_method": "device energy counter",
         "energy_per_item": 2.4962,
+        "throttled_share": 0.0,
         **changes,
     }
     return Monitoring(**values)

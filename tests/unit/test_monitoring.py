@@ -108,7 +108,9 @@ def test_only_what_happened_in_the_window_counts(tmp_path: Path) -> None:
     samples = [sample(0, throttled=["heat"], foreign=[7]), sample(2, throttled=[], foreign=[]), sample(4, foreign=[8])]
     found = seen(tmp_path, samples)
     assert found.throttled == () and found.foreign_processes == ()
-    assert seen(tmp_path, samples, (0, 4)).foreign_processes == (7, 8)
+    assert found.throttled_share == 0
+    whole = seen(tmp_path, samples, (0, 4))
+    assert whole.foreign_processes == (7, 8) and whole.throttled_share == pytest.approx(1 / 3)
 
 
 def test_rubbish_is_counted_and_named(tmp_path: Path) -> None:

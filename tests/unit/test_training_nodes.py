@@ -165,6 +165,7 @@ def test_energy_is_the_sum_over_nodes_each_by_its_own_clock(tmp_path: Path) -> N
     assert found.energy_joules == pytest.approx(4000.0) and found.energy_per_item == pytest.approx(40.0)
     assert found.energy_method == "device power, integrated"
     assert (found.throttled, found.foreign_processes) == (("heat", "power cap"), (9,))
+    assert found.throttled_share == 1
     assert {(series.node, series.name) for series in found.series} >= {(0, "power"), (1, "power"), (1, "host CPU")}
     assert found.failures == () and found.samples == 62
 

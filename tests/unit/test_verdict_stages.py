@@ -12,6 +12,7 @@ from proofmark.errors import Problem
 from proofmark.inference.outcome.verdict import judge
 from proofmark.record.compared import Compared, Outcome, Ratio
 from proofmark.record.parts import Flops, Identity, Monitoring, Utilisation, Verdict, VerdictKind
+from proofmark.record.policy import default_policy
 from proofmark.record.provenance import Chip, Peak
 from proofmark.training.outcome.verdict import judge as judge_training
 from proofmark.verdict import engine
@@ -244,9 +245,16 @@ def test_disturbances() -> None:
     shared = seen.model_copy(update={"foreign_processes": (7, 9)})
     throttled = "a device was throttled while it was timed: heat, power"
     others = "other processes were on a device while it was timed: 7, 9"
-    assert disturbances(None) == disturbances(seen) == []
-    assert disturbances(hot) == [throttled] and disturbances(shared) == [others]
-    assert disturbances(hot.model_copy(update={"foreign_processes": (7, 9)})) == [throttled, others]
+    noise = default_policy().noise
+    assert disturbances(None, noise) == disturbances(seen, noise) == []
+    assert disturbances(hot, noise) == [throttled] and disturbances(shared, noise) == [others]
+    assert disturbances(hot.model_copy(update={"foreign_processes": (7, 9)}), noise) == [throttled, others]
+
+
+@pytest.mark.parametrize("share, told", [(0.01, []), (0.02, ["0.02 of the readings: heat"])])
+def test_a_moment_of_heat_in_hours_is_no_disturbance(share: float, told: list[str]) -> None:
+    seen = Monitoring(samples=9, window=None, throttled=("heat",), throttled_share=share)
+    assert [line.partition(" in ")[2] for line in disturbances(seen, default_policy().noise)] == told
 
 
 def judged_training(**changes: Any) -> Verdict:

@@ -69,7 +69,7 @@ def stages(record: RunRecord) -> Iterator[Stage]:
     yield from shortfalls
     yield VerdictKind.ERROR, [f"{what}: run again on a quiet machine" for what in record.disturbed]
     yield VerdictKind.INSUFFICIENT, _too_little(record)
-    yield VerdictKind.AMBIGUOUS, disturbances(record.monitoring) + _noise(record)
+    yield VerdictKind.AMBIGUOUS, disturbances(record.monitoring, record.policy.noise) + _noise(record)
 
 
 def _unsupported(record: RunRecord) -> list[str]:

@@ -60,6 +60,7 @@ def _together(seen: Mapping[int, Monitoring | None], items: int) -> Monitoring |
         energy_method=", ".join(methods) if energy is not None else None,
         energy_per_item=energy / items if energy is not None and items else None,
         throttled=tuple(sorted({reason for each in known.values() for reason in each.throttled})),
+        throttled_share=max(each.throttled_share or 0.0 for each in known.values()),  # all wait for the slowest
         foreign_processes=tuple(sorted({pid for each in known.values() for pid in each.foreign_processes})),
         failures=tuple(_failures(seen)),
     )

@@ -271,4 +271,5 @@ def _contention(record: TrainingRecord) -> list[str]:
 
 
 def _disturbances(record: TrainingRecord) -> list[str]:
-    return [f"{name}{what}" for name, run in _trained(record) for what in disturbances(run.monitoring)]
+    noise = record.policy.noise
+    return [f"{name}{what}" for name, run in _trained(record) for what in disturbances(run.monitoring, noise)]
