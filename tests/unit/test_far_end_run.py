@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import sys
 import time
 from pathlib import Path
@@ -21,7 +22,7 @@ def run_to_its_end(folder: Path, sent: list[tuple[str, dict[str, Any]]], code: s
     """What is said at the end of a job that runs `code` in its node's folder."""
     run = Run(folder / "noderank0", ["rank*.log"], lambda kind, body=None, **fields: sent.append((kind, fields)))
     (folder / "code").mkdir()
-    run.start([sys.executable, "-c", code], {}, folder / "code", "{}", "mark", folder)
+    run.start([sys.executable, "-c", code], {}, folder / "code", "{}", secrets.token_hex(8), folder)
     deadline = time.monotonic() + 30
     while not any(kind == "ended" for kind, _ in sent):
         assert time.monotonic() < deadline, sent

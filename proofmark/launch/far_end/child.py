@@ -17,7 +17,7 @@ class Child:
     """A process that was started, and all that it starts: those have its mark in their environment."""
 
     def __init__(self, process: subprocess.Popen[bytes], mark: str) -> None:
-        self._process, self._mark = process, mark.encode()
+        self._process, self._mark = process, f"={mark}\0".encode()
 
     def has_ended(self) -> bool:
         """Whether it has; its id stays taken until it is waited for."""
