@@ -57,8 +57,10 @@ def stretches(line: Line) -> list[Points]:
 def marked(line: Points, shift: float) -> Points:
     """Points of a line that bear its mark: the last, and others so far apart that the line is seen between them.
 
-    `shift` is the share of their distance by which they lie beside those of other lines.
+    `shift` is the share of their distance by which they lie beside those of other lines, where not all have room.
     """
+    if all(right[0] - left[0] >= MARKS_APART for left, right in itertools.pairwise(line)):
+        return line
     kept, following = [], line[0][0] + shift * MARKS_APART
     for point in line:
         if point[0] >= following:

@@ -96,6 +96,8 @@ def test_marks_leave_the_dashes_between_them_to_be_seen() -> None:
         assert at[-1] == line[-1][0] and at[0] == pytest.approx(60 + shift * MARKS_APART, abs=2)
         assert min(after - before for before, after in itertools.pairwise(at)) >= MARKS_APART / 2
     assert list(marked(line[:1], 0.5)) == line[:1]
+    few = [(MARKS_APART * number, 1.0) for number in range(3)]
+    assert list(marked(few, 0.5)) == few, "all have room"
 
 
 @pytest.mark.parametrize("seeds", [1, 4, 10])
