@@ -53,9 +53,14 @@ def make_disk(tmp_path: Path) -> Iterator[MakeDisk]:
 
 
 @pytest.fixture(scope="module")
-def warm(request: pytest.FixtureRequest) -> Iterator[None]:
+def warm(request: pytest.FixtureRequest) -> None:
     """What a module's tests start is forked from a process that has imported its IMPORTED, as in a session."""
     modules.warm_up(request.module.IMPORTED, quiet_environment())
+
+
+@pytest.fixture(autouse=True, scope="module")
+def nothing_stays_warm() -> Iterator[None]:
+    """Another module's tests may look at what is started from nothing, as its command line."""
     yield
     if modules._warm:
         modules._warm.close()

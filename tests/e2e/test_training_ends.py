@@ -73,7 +73,7 @@ def test_a_full_disk_is_named(house: House, tmp_path: Path) -> None:
         ("good", "PASS", "J/point"),
         ("dies", "PASS", "the monitor ended by itself with code 7"),
         ("hangs", "PASS", "the monitor did not answer and was killed"),
-        ("throttles", "AMBIGUOUS", "a device was throttled while it was timed: heat"),
+        ("throttles", "AMBIGUOUS", "a device was throttled while it was timed"),
         ("shares", "AMBIGUOUS", "other processes were on a device while it was timed: 1"),
     ],
 )
