@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-import openvino as ov
 import pytest
 import torch
 
@@ -54,6 +53,8 @@ def test_a_device_of_fixed_shapes_gets_its_short_batches_filled_up(
 
 
 def test_an_npu_has_no_float32(monkeypatch: pytest.MonkeyPatch) -> None:
+    import openvino as ov  # after the vendor's package, which keeps it from writing to the home
+
     intel = Intel()
     monkeypatch.setattr(ov.Core, "available_devices", property(lambda core: ["CPU", "NPU"]))
     intel.select("NPU")
