@@ -38,6 +38,9 @@ class Strict(Part):
     model_config = ConfigDict(strict=True)
 
 
+_THROTTLED = 0.01
+
+
 class Noise(Strict):
     """From where on a figure says too little. Shares."""
 
@@ -50,9 +53,9 @@ class Noise(Strict):
     )
     idle: Share = Field(description="of all cores, that must have been idle if others' part is not to count")
     throttled: Share = Field(
-        default=0.01,
+        default=_THROTTLED,
         description="of a monitor's readings, those in which a device may have run slower than it could",
-        exclude_if=lambda share: share == 0.01,  # it is younger than records with hashes of all the others
+        exclude_if=lambda share: share == _THROTTLED,  # it is younger than records with hashes of all the others
     )
 
 
