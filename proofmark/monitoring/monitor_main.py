@@ -19,7 +19,7 @@ from typing import Any
 import psutil
 
 from proofmark.errors import ProofmarkError, named
-from proofmark.process.lifetime import end_own_group, leave, remove_own_temporary_directory
+from proofmark.process.lifetime import end_own_group, leave, tidy_at_exit
 from proofmark.process.wall_clock import now
 from proofmark.vendor.hardware.devices import usable_indices
 from proofmark.vendor.isolation import NOT_ASKED_FOR, VendorPlace
@@ -34,6 +34,7 @@ POWERCAP = Path("/sys/class/powercap")
 
 def main() -> None:
     """Sample until told to stop."""
+    tidy_at_exit()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     orders = json.loads(sys.stdin.buffer.readline())
     told_to_stop = threading.Event()
@@ -50,7 +51,6 @@ def main() -> None:
                 break
         stream.write((json.dumps(sampler.sample()) + "\n").encode())
         sampler.close()
-    remove_own_temporary_directory()  # the parent may be gone
 
 
 def _close_in(orders: dict[str, Any], log: int) -> Isolation:

@@ -117,6 +117,23 @@ def remove_own_temporary_directory() -> None:
         remove(directory)
 
 
+def tidy_at_exit() -> None:
+    """Have this process's own end, also by an error, do what its parent would have done, where that is gone.
+
+    A thread that waits for the parent's end and then tidies may be overtaken: the main one fails as soon as what it
+    works with is gone, and takes the process along.
+    """
+    own, parent = os.getpid(), os.getppid()
+
+    def tidy() -> None:
+        if os.getpid() == own:  # not in what was forked
+            if os.getppid() != parent:
+                end_marked(os.environ.get(MARK, ""))
+            remove_own_temporary_directory()
+
+    atexit.register(tidy)
+
+
 def end_own_group() -> NoReturn:
     """For a child whose parent is gone: end its group, and all that left it, and leave no temporary file behind."""
     end_marked(os.environ.get(MARK, ""))

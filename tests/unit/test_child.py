@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -117,3 +118,39 @@ def test_nobody_is_known_by_no_mark(start: Start, monkeypatch: pytest.MonkeyPatc
     child = start("import time; time.sleep(600)")
     end_marked("")
     assert child.identity.lives()
+
+
+OVERTAKEN = """
+from proofmark.process.lifetime import tidy_at_exit
+import subprocess
+import sys
+tidy_at_exit()
+print("ready", flush=True)
+sys.stdin.read()
+raise OSError("nobody reads what this process answers")
+"""
+"""A child whose main thread fails when its parent is gone, before any that watches has ended what it should."""
+
+PARENT = """
+import os, sys, time
+from pathlib import Path
+from proofmark.process.child import Child
+child = Child("whatever", sys_path=sys.argv[2:], log=Path(sys.argv[1]))
+print(child.mark, child._temporary.name, flush=True)
+time.sleep(600)
+"""
+
+
+def test_one_that_fails_without_its_parent_leaves_nothing_behind(tmp_path: Path) -> None:
+    (tmp_path / "whatever.py").write_text(DAEMON + OVERTAKEN)
+    (tmp_path / "parent.py").write_text(PARENT)
+    log = tmp_path / "log"
+    command = [sys.executable, str(tmp_path / "parent.py"), str(log), str(tmp_path), *sys.path]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as parent:
+        assert parent.stdout is not None
+        mark, temporary = parent.stdout.readline().split()
+        assert arrives(lambda: log.read_text() == "ready\n") and Path(temporary).is_dir()
+        assert len(with_mark(mark)) == 2
+        parent.kill()
+    assert arrives(lambda: not with_mark(mark) and not Path(temporary).exists())

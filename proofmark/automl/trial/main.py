@@ -21,7 +21,7 @@ from proofmark.automl.trial.failing import told
 from proofmark.automl.trial.spec import LOG, MOMENTUM, WEIGHTS, Begin, TrialSpec
 from proofmark.launch.spec import temporary_of
 from proofmark.process.environment import let_pass
-from proofmark.process.lifetime import MARK, end_marked, end_own_group, leave
+from proofmark.process.lifetime import MARK, end_marked, end_own_group, leave, tidy_at_exit
 from proofmark.process.own_directory import remove
 from proofmark.process.quota import EVERY, Quota
 from proofmark.process.wall_clock import now
@@ -43,6 +43,7 @@ def main() -> int:
 
         fork_ranks(declared_of(host))
     instructions = Instructions(spec)
+    tidy_at_exit()
     faulthandler.enable()
     log = EventLog(spec.folder / LOG)
     log.write("trial_begin", trial=spec.trial, pid=os.getpid(), host=socket.gethostname())

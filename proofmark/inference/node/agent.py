@@ -22,7 +22,7 @@ from proofmark.inference.node.answers import FILE
 from proofmark.inference.node.processes import ProcessesHere
 from proofmark.inference.node.spec import CaseSpec
 from proofmark.inference.node.worker import WorkerLost
-from proofmark.process.lifetime import end_own_group, leave
+from proofmark.process.lifetime import end_own_group, leave, tidy_at_exit
 from proofmark.rules.config import EffectiveConfig
 from proofmark.vendor.environment import require
 from proofmark.vendor.hardware.devices import assign
@@ -34,6 +34,7 @@ HEARTBEAT = 5.0
 
 def main() -> int:
     """Run the steps; exit code 0 if it was told to end."""
+    tidy_at_exit()
     spec, node = CaseSpec.load(Path(sys.argv[1])), int(sys.argv[2])
     directory = spec.node_directory(node)
     answers = Answers(directory / FILE)

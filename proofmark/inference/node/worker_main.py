@@ -19,7 +19,7 @@ from proofmark.inference.case import InferenceCase
 from proofmark.inference.engine.engines import Engines
 from proofmark.inference.steps.pipeline import Pipeline
 from proofmark.plain_json import plain_text
-from proofmark.process.lifetime import end_own_group, leave
+from proofmark.process.lifetime import end_own_group, leave, tidy_at_exit
 from proofmark.process.log_level import log_from
 from proofmark.process.memory import keep_freed
 from proofmark.process.warm.modules import split_off
@@ -33,6 +33,7 @@ def main() -> None:
     keep_freed()
     torch_extensions.hold_back()
     split_off(("torch",))  # what engines are forked from: nothing of the case is here yet, and no thread
+    tidy_at_exit()
     faulthandler.enable()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     answers = _Answers(int(sys.argv[1]))

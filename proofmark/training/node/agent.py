@@ -21,7 +21,7 @@ from proofmark.launch.spec import temporary_of
 from proofmark.process.capped_log import CappedLog
 from proofmark.process.dictation import Dictation
 from proofmark.process.environment import let_pass
-from proofmark.process.lifetime import leave, remove_own_temporary_directory
+from proofmark.process.lifetime import leave, remove_own_temporary_directory, tidy_at_exit
 from proofmark.process.own_directory import lay_open, remove
 from proofmark.process.quota import Quota
 from proofmark.process.warm.main import THREADS
@@ -67,6 +67,7 @@ def main() -> int:
     watch.log.write("agent_begin", **describe_host().model_dump())
     for name, pipes in ((OUTPUTS, watch.outputs), (EVENTS, watch.events)):
         os.environ[name] = ",".join(str(pipe.descriptor) for pipe in pipes.values())
+    tidy_at_exit()
     threading.Thread(target=watch.parent, daemon=True).start()
     threading.Thread(target=watch.heartbeats, daemon=True).start()
     threading.Thread(target=watch.stopwatch.run, daemon=True).start()
