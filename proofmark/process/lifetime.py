@@ -117,19 +117,24 @@ def remove_own_temporary_directory() -> None:
         remove(directory)
 
 
-def tidy_at_exit() -> None:
+def tidy_at_exit(leaves_results: bool = False) -> None:
     """Have this process's own end, also by an error, do what its parent would have done, where that is gone.
 
     A thread that waits for the parent's end and then tidies may be overtaken: the main one fails as soon as what it
     works with is gone, and takes the process along.
+
+    Args:
+        leaves_results: whether its results may lie in its directory for temporary files: a parent that lives takes
+            them from there.
     """
     own, parent = os.getpid(), os.getppid()
 
     def tidy() -> None:
         if os.getpid() == own:  # not in what was forked
-            if os.getppid() != parent:
+            if is_orphan := os.getppid() != parent:
                 end_marked(os.environ.get(MARK, ""))
-            remove_own_temporary_directory()
+            if is_orphan or not leaves_results:
+                remove_own_temporary_directory()
 
     atexit.register(tidy)
 

@@ -43,7 +43,7 @@ def main() -> int:
 
         fork_ranks(declared_of(host))
     instructions = Instructions(spec)
-    tidy_at_exit()
+    tidy_at_exit(leaves_results=True)
     faulthandler.enable()
     log = EventLog(spec.folder / LOG)
     log.write("trial_begin", trial=spec.trial, pid=os.getpid(), host=socket.gethostname())

@@ -34,7 +34,7 @@ HEARTBEAT = 5.0
 
 def main() -> int:
     """Run the steps; exit code 0 if it was told to end."""
-    tidy_at_exit()
+    tidy_at_exit(leaves_results=True)
     spec, node = CaseSpec.load(Path(sys.argv[1])), int(sys.argv[2])
     directory = spec.node_directory(node)
     answers = Answers(directory / FILE)

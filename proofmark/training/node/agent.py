@@ -67,7 +67,7 @@ def main() -> int:
     watch.log.write("agent_begin", **describe_host().model_dump())
     for name, pipes in ((OUTPUTS, watch.outputs), (EVENTS, watch.events)):
         os.environ[name] = ",".join(str(pipe.descriptor) for pipe in pipes.values())
-    tidy_at_exit()
+    tidy_at_exit(leaves_results=True)
     threading.Thread(target=watch.parent, daemon=True).start()
     threading.Thread(target=watch.heartbeats, daemon=True).start()
     threading.Thread(target=watch.stopwatch.run, daemon=True).start()
