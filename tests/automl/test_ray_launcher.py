@@ -10,8 +10,9 @@ from unittest.mock import MagicMock
 import pytest
 
 from proofmark.automl.search.running import TrialProcess
-from proofmark.errors import ProofmarkError
+from proofmark.errors import ProofmarkError, UsageError
 from proofmark.launch.job import Job
+from proofmark.launch.ray import cluster as clusters
 from proofmark.launch.ray import launcher as launching
 from proofmark.launch.ray.launcher import KEPT, RETRIES, RayLauncher
 from tests.automl.searches import STUB, spec_maker
@@ -100,6 +101,22 @@ def test_a_ray_that_takes_no_trial_is_told_in_a_line(tmp_path: Path, ray: Any, a
     ray.configure_mock(**{f"{asked}.side_effect": RayError("no room\nat all")})
     with pytest.raises(ProofmarkError, match="^--launcher ray: RayError: no room$"):
         launcher.submit(Job("a job", STUB, spec_maker(tmp_path)(tmp_path, trial=0, **REST), tmp_path, ()))
+
+
+@pytest.mark.parametrize("asked", ["put", "remote.return_value.return_value.remote"])
+def test_a_ray_that_takes_no_code_is_told_in_a_line(
+    tmp_path: Path, ray: Any, monkeypatch: pytest.MonkeyPatch, asked: str
+) -> None:
+    monkeypatch.setattr(clusters, "_ray", lambda: ray)
+    ray.nodes.return_value = [{"Alive": True, "Resources": {"CPU": 2.0}}]
+    code = SimpleNamespace(contents={}, files={})
+    cluster = clusters.RayCluster(None, "CPU", code)  # type: ignore[arg-type]
+    ray.configure_mock(**{f"{asked}.side_effect": RayError("no room\nat all")})
+    try:
+        with pytest.raises(UsageError, match="^--launcher ray: its nodes: RayError: no room$"):
+            cluster.launcher(1)
+    finally:
+        cluster.close()
 
 
 def test_of_what_trials_read_the_last_stays_in_the_store(tmp_path: Path, ray: Any) -> None:

@@ -17,7 +17,7 @@ from typing import Any
 
 from proofmark.errors import UsageError, harmless
 from proofmark.launch.cluster.code_tree import CodeTree
-from proofmark.launch.ray.launcher import RayLauncher
+from proofmark.launch.ray.launcher import RayLauncher, in_a_line
 from proofmark.process.lifetime import temporary_directory
 from proofmark.vendor.hardware.machine import usable_cores
 
@@ -92,13 +92,21 @@ class RayCluster:
         return room
 
     def launcher(self, each: int) -> RayLauncher:
-        """Of jobs of so many devices."""
+        """Of jobs of so many devices.
+
+        Raises:
+            UsageError: the cluster is gone, or its store has no room for the code.
+        """
         placed: dict[str, Any] = {"num_cpus": self._cores(each)}
         if self._resource == GPU:
             placed["num_gpus"] = each
         elif self._resource != PROCESSOR:
             placed["resources"] = {self._resource: each}
-        return RayLauncher(self._ray, self._code, placed, together=each > 1)
+        with _one_line("its nodes"):
+            try:
+                return RayLauncher(self._ray, self._code, placed, together=each > 1)
+            except self._ray.exceptions.RayError as error:
+                raise RuntimeError(in_a_line(error)) from None
 
     def close(self) -> None:
         """Let go of it; one of this machine's own ends."""

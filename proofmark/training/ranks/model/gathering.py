@@ -60,10 +60,20 @@ def _everywhere(tensor: torch.Tensor, place: Place) -> list[torch.Tensor]:
     return [each.cpu() for each in found]
 
 
+def of_all(values: Sequence[float], place: Place) -> torch.Tensor:
+    """Each rank's numbers, on every rank: float64 of the shape (ranks, numbers), in the processor's memory."""
+    return torch.stack(_everywhere(_sent(values, place), place)).view(torch.float64)
+
+
 def from_rank_0(values: Sequence[float], place: Place) -> list[float]:
     """Rank 0's numbers, on every rank; what others give says only how many there are."""
     if place.world == 1:
         return list(values)
-    told = torch.tensor(values, dtype=torch.float64, device=place.device)
-    dist.broadcast(told, 0)
-    return list(told.tolist())
+    sent = _sent(values, place)
+    dist.broadcast(sent, 0)
+    return list(sent.cpu().view(torch.float64).tolist())
+
+
+def _sent(values: Sequence[float], place: Place) -> torch.Tensor:
+    """Numbers as their bits: not every accelerator and not every backend has float64 (HCCL has not)."""
+    return torch.tensor(values, dtype=torch.float64).view(torch.int64).to(place.device)

@@ -11,6 +11,8 @@ import torch.distributed as dist
 from torch.distributed.algorithms._checkpoint.checkpoint_wrapper import apply_activation_checkpointing
 from torch.nn.parallel import DistributedDataParallel
 
+from proofmark.training.ranks.model.gathering import of_all
+
 if TYPE_CHECKING:
     from proofmark.case import Batch
     from proofmark.rules.config import EffectiveConfig
@@ -86,18 +88,14 @@ def summed(values: list[float], place: Place) -> list[float]:
     """Each value's sum over the ranks."""
     if place.world == 1:
         return values
-    sums = torch.tensor(values, dtype=torch.float64, device=place.device)
-    dist.all_reduce(sums)
-    return list(sums.tolist())
+    return list(of_all(values, place).sum(dim=0).tolist())
 
 
 def largest(value: float, place: Place) -> float:
     """The largest of the ranks' values."""
     if place.world == 1:
         return value
-    most = torch.tensor(value, dtype=torch.float64, device=place.device)
-    dist.all_reduce(most, dist.ReduceOp.MAX)
-    return float(most)
+    return float(of_all([value], place).max())
 
 
 def share_buffers(model: torch.nn.Module, place: Place) -> None:
