@@ -21,7 +21,7 @@ from proofmark.training.logs.downsampled import POINTS, Downsampled
 from proofmark.training.logs.failure import QUOTED, _hang, _Names, failure_of
 from proofmark.training.logs.outside import clock_checks
 from proofmark.training.logs.rank_log import RankLog
-from proofmark.training.logs.seed_run import _contention, _figures, _reached
+from proofmark.training.logs.seed_run import _contention, _figures
 from proofmark.training.outcome.checks import CLOCK, OUTSIDE, PARAMETERS, PLAN, REPLAYED, SEEDED, SESSION_CLOCK
 from proofmark.training.outcome.collect import _damaged_agents, _rounds, _utilisation
 from proofmark.training.outcome.event_types import SESSION_EVENTS
@@ -156,14 +156,14 @@ def test_the_evaluation_in_the_cases_own_model_ends_a_training() -> None:
     log = RankLog(0).take(finished())
     assert log.window() == (10.0, 33.6) and log.ended() == 33.6
     assert [epoch.ended for epoch in log.epochs.kept()] == [33.6]
-    assert _reached(log)["metric"] == 0.94, "the case's own model decides"
+    assert (log.reached() or {})["metric"] == 0.94, "the case's own model decides"
 
 
 def test_a_confirmation_that_decided_nothing_ended_no_training() -> None:
     later = {"event": "train_end", "time": 50.0, "clock": 99, "step": 16, "samples": 128, "converged": False}
     evaluated = {"event": "evaluation", "time": 49.0, "clock": 98, "step": 16, "metric": 0.5, "train_seconds": 39.0}
     log = RankLog(0).take([*finished()[:-1], evaluated, later])
-    assert log.ended() == 50.0 and _reached(log)["metric"] == 0.5
+    assert log.ended() == 50.0 and (log.reached() or {})["metric"] == 0.5
 
 
 def test_a_check_that_failed_once_has_failed() -> None:

@@ -67,6 +67,12 @@ class RankLog:
                 self._follow(kind, event)
         return self
 
+    def reached(self) -> Event | None:
+        """Its last evaluation: where the case's own model was asked too, that one's answer counts."""
+        evaluated, confirmed = self.last.get("evaluation"), self.last.get("confirmation")
+        same = evaluated and confirmed and confirmed["step"] == evaluated["step"]
+        return confirmed if same else evaluated
+
     def _note(self, damage: str) -> None:
         self.corrupt += 1
         self._damaged += [damage] if self.corrupt <= NAMED else []

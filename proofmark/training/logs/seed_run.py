@@ -55,7 +55,7 @@ def collect_run(
     failure = failure_of(directory, ranks, list(chain(*agents.values())), end)
     since = _Since(begin, end)
     times = _times(first, ranks, since)
-    claimed = _reached(first)
+    claimed = first.reached() or {"metric": None}
     examination = examination_of(agents.get(0, ()), claimed) if finished and finished["converged"] else None
     checks = (*first.checks.values(), *outside_checks(first, agents.get(0, ()), end, examination, config))
     resumed = begin.get("resume_from") is not None  # whatever ranks say of it
@@ -110,14 +110,6 @@ def _contention(ranks: Sequence[RankLog]) -> Contention | None:
     ]
     spare = default_policy().noise.idle
     return max(found, key=lambda seen: (seen.idle <= spare, seen.others), default=None)
-
-
-def _reached(first: RankLog) -> Event:
-    """The last evaluation: where the case's own model was asked too, its answer counts."""
-    evaluated, confirmed = first.last.get("evaluation"), first.last.get("confirmation")
-    if evaluated and confirmed and confirmed["step"] == evaluated["step"]:
-        evaluated = confirmed
-    return evaluated or {"metric": None}
 
 
 def _metrics(claimed: Event, examination: Examination | None) -> dict[str, Any]:

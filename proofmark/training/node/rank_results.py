@@ -32,9 +32,6 @@ def _result(log: RankLog, world: int) -> RankResult | None:
     )
     if not end or not window or not seconds or not end["samples"]:
         return None
-    evaluated, confirmed = log.last.get("evaluation"), log.last.get("confirmation")
-    if evaluated and confirmed and confirmed["step"] == evaluated["step"]:
-        evaluated = confirmed
     share = end["samples"] / world
     return RankResult(
         rank=log.rank,
@@ -46,5 +43,5 @@ def _result(log: RankLog, world: int) -> RankResult | None:
         ended=window[1],
         seconds=seconds,
         core=share / compute if compute else None,
-        metric=evaluated["metric"] if evaluated else None,
+        metric=reached["metric"] if (reached := log.reached()) else None,
     )
