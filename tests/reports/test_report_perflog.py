@@ -9,6 +9,7 @@ from typing import Any
 
 from proofmark.flagperf.perflog_reader import read_perflog
 from proofmark.record.parts import VerdictKind
+from proofmark.training.outcome.figures import figures
 from proofmark.training.outcome.record import SeedRun, TrainingRecord
 from suites.training.report.perflog import perflog
 from tests.training_records import BEGUN, make_run, make_training
@@ -55,6 +56,14 @@ def test_finished_info() -> None:
         "final_top1": 0.95,
         "final_loss": 0.5,
     }
+
+
+def test_a_run_that_was_resumed_says_so_beside_its_times() -> None:
+    """Those of its training have what was before, the whole and its initialisation do not."""
+    record = make_training(make_run(resumed_from=20))
+    assert lines_of(record)[-1]["value"]["resumed_from_step"] == 20
+    (times,) = (figure for figure in figures(record) if figure.key == "run_1_times")
+    assert times.note == "e2e and init since it was resumed, the others with those before"
 
 
 def test_the_effective_configuration_is_submitted() -> None:

@@ -119,6 +119,8 @@ def _of_runs(record: TrainingRecord) -> Iterator[Figure]:
         names["compute"] = "pure_compute_seconds"
         known = [f"{name} {number(s)} s" for name, key in names.items() if (s := getattr(run, key)) is not None]
         times = {"value": ", ".join(known)} if known else {"reason": "not recorded"}
+        if known and run.resumed_from is not None:
+            times["note"] = "e2e and init since it was resumed, the others with those before"
         yield cost(f"run_{index}_times", f"{whose}, times", "text", **times)
         if (found := run.confirmation) is not None:
             own = {**valued(found.metric, f"no {record.metric}"), **_beside(found.others)}

@@ -96,4 +96,5 @@ def finished(record: TrainingRecord, run: SeedRun) -> dict[str, Any]:
         f"final_{record.metric}": run.metric,
         **{f"final_{name}": value for name, value in run.metrics.items()},
         "final_loss": run.losses[-1][1] if run.losses else None,
+        **({} if run.resumed_from is None else {"resumed_from_step": run.resumed_from}),
     }

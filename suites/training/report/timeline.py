@@ -45,7 +45,8 @@ def _window(run: SeedRun) -> Window | None:
     begin, end = run.train_began, run.train_ended
     if begin is None or end is None:
         return None
-    return Window(begin - run.started, end - run.started, f"training, {text.number(end - begin, 3)} s")
+    what = "training" if run.resumed_from is None else "training since it was resumed"
+    return Window(begin - run.started, end - run.started, f"{what}, {text.number(end - begin, 3)} s")
 
 
 def _evaluations(run: SeedRun) -> list[Span]:
