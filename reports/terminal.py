@@ -15,7 +15,7 @@ from reports.content.provenance import override_level, override_line
 from reports.content.view import Shown, View, explained, with_other_name
 
 WIDTH = 80
-_LABEL = 24
+_LABEL, _WIDEST = 24, 32
 
 
 def summary_lines(
@@ -44,8 +44,10 @@ def explanations(records: Sequence[CaseRecord], width: int = WIDTH) -> list[str]
 def _case_lines(view: View[CaseRecord], width: int) -> Iterator[str]:
     """The reasons of a verdict stand where all verdicts are."""
     yield _rule(f"{view.name}, profile {view.record.profile}", width)
-    for label, value in (*_envelope(view.record), *_rows(view)):
-        yield from _wrapped(label, value, _LABEL, width)
+    rows = [*_envelope(view.record), *_rows(view)]
+    column = max(_LABEL, min(_WIDEST, 1 + max(len(label) for label, _ in rows)))
+    for label, value in rows:
+        yield from _wrapped(label, value, column, width)
     for entry in view.record.overrides:
         yield from _wrapped(override_level(entry), f"{entry.key}: {override_line(entry)}", 8, width)
     yield f"VERDICT {view.verdict.kind}"

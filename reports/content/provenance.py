@@ -128,7 +128,7 @@ def _host(host: Host | None) -> str:
 
 def chip(found: Chip) -> str:
     """The detected chip, its units and its dense peak with the source, or why there is no peak."""
-    name = f"{found.units} x {found.name}" if found.units > 1 else found.name
+    name = f"{found.units} cores of {found.name}" if found.units > 1 else found.name
     if found.peak is None:
         return f"{name}; peak {text.MISSING} ({found.peak_missing or 'no reason recorded'})"
     peak = found.peak

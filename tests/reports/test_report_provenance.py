@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from proofmark.record.provenance import Host, Known, Launched, Provenance
-from reports.content.provenance import identity_rows
+from proofmark.record.provenance import Chip, Host, Known, Launched, Peak, Provenance
+from reports.content.provenance import chip, identity_rows
 from tests.training_records import make_run, make_training
 
 HOST = Host(
@@ -33,6 +33,12 @@ def test_every_fact_or_why_there_is_none(make_record):
     assert rows["CPU governor"] == "\N{EN DASH} (no cpufreq)" and "not recorded" in rows["firmware"]
     clean = MADE.model_copy(update={"clean": True})
     assert dict(identity_rows(make_record(provenance=clean)))["suite's commit"] == "abc123, unchanged"
+
+
+def test_a_processors_units_are_its_cores_and_not_so_many_processors():
+    peak = Peak(precision="fp32", flops_per_second=2e12, achievable=None, source="measured")
+    shown = chip(Chip(name="Acme 2000", units=2, peak=peak))
+    assert shown == "2 cores of Acme 2000; fp32 peak 2.000 TFLOP/s (measured)"
 
 
 def test_a_record_without_them(make_record):

@@ -7,8 +7,10 @@ import re
 import pytest
 
 from proofmark.rules.legality import Override
+from proofmark.training.outcome.record import Confirmation
 from reports.terminal import WIDTH, explanations, summary_lines
 from tests.reports.records import watched
+from tests.training_records import make_run, make_training
 
 
 def test_the_fields_of_a_valid_run(records):
@@ -26,6 +28,14 @@ def test_the_fields_of_a_valid_run(records):
     assert fields["MFU"] == "30.2 %"
     assert fields["engine latency"] == "mean 8.642 ms, p50 8.531 ms, p90 9.753 ms"
     assert "VERDICT PASS" in lines
+
+
+def test_values_stand_in_one_column_where_a_name_is_long():
+    asked_too = make_run(confirmation=Confirmation(samples=10, metric=0.9, seconds=1.0))
+    lines = summary_lines([make_training(asked_too)], 120)
+    rows = lines[1 : lines.index("VERDICT PASS")]
+    column = len("seed 0, the case's own model ")
+    assert all(row[column - 1] == " " != row[column] for row in rows), "\n".join(rows)
 
 
 def test_energy_honesty_and_the_monitor_each_have_a_line(make_record, records):
