@@ -40,6 +40,6 @@ def _ratio(metric: str, rates: Sequence[tuple[float, float | None]], noise: floa
     added on both sides to twice the noise of the rounds. That is a margin by convention, of no known probability.
     """
     (base, before), (head, now) = rates
-    value = math.log(head / base)
+    value = math.log(head) - math.log(base)
     margin = noise + 2 * math.hypot((before or 0.0) / base, (now or 0.0) / head)
     return ratio_of(metric, Known(value, value - margin, value + margin), policy.width, 0)

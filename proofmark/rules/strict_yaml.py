@@ -98,7 +98,7 @@ def number_of(text: str) -> int | float | None:
     if len(text) > LONGEST_NUMBER or not _NUMBER.fullmatch(text):
         return None
     number = int(text) if text.lstrip("+-").isdecimal() else float(text)
-    return number if math.isfinite(number) else None
+    return None if _not_plain(number) else number
 
 
 def text_of(path: Path, root: Path | None = None) -> str:
@@ -160,11 +160,12 @@ def parse(text: str, where: str) -> Any:
 def _no_reader_takes(value: Any, where: str) -> Problem | None:
     """The first value that is not plain, text that UTF-8 can't hold, and what aliases make endless or huge."""
     left = [(value, 0, "")]
-    seen = 0
+    seen = letters = 0
     while left:
         item, depth, key = left.pop()
         seen += 1
-        if depth > DEEPEST or seen > MOST:
+        letters += len(item) if isinstance(item, str) else 0
+        if depth > DEEPEST or seen > MOST or letters > 2 * LARGEST:  # by aliases: no file has more than it is long
             return Problem(where, "", "not valid YAML: it is nested too deeply, refers to itself, or is too large")
         what = _not_plain(item)
         if what:

@@ -25,6 +25,7 @@ from fixtures.policy import POLICY
 from fixtures.settings import SETTINGS
 from fixtures.suites import SUITES
 from proofmark.errors import UsageError
+from proofmark.gate import sides as sides_module
 from proofmark.gate.alike import other_settings, other_task, unlike, unsound
 from proofmark.gate.base_tree import Repository, python_of
 from proofmark.gate.decision import Policy
@@ -311,6 +312,19 @@ def test_a_record_is_held_against_with_what_sessions_may_differ_by() -> None:
     assert core(1.0) is core(1.05) is core(0.96) is Outcome.AMBIGUOUS
 
 
+@pytest.mark.parametrize(
+    "base, head", [((1e300, 0.1), (1e-30, 0.1)), ((1.0, 900.0), (1.0, 0.1)), ((1e-300, 1e300),) * 2]
+)
+def test_figures_of_a_damaged_record_are_no_end_of_the_comparison(base: Any, head: Any) -> None:
+    def damaged(value: float, spread: float) -> Any:
+        whole = judged()
+        figures = (figure.model_copy(update={"value": value, "spread": spread}) for figure in whole.figures)
+        return whole.with_figures(list(figures))
+
+    found = against(begun(), damaged(*base), damaged(*head), suite, Policy())
+    assert len(found.ratios) == 2 and not found.problems
+
+
 def test_a_metric_that_a_record_lacks_is_an_error() -> None:
     lacking = judged()
     lacking = lacking.with_figures([figure for figure in lacking.figures if figure.key != "whole"])
@@ -592,6 +606,31 @@ def test_a_coin_says_which_side_is_loaded_first(tmp_path: Path, monkeypatch: pyt
         with sides.loaded() as loaded:
             assert [side.name for side in loaded] == ["base", "head"]  # type: ignore[attr-defined]
         assert started == (["base", "head"] if base_first else ["head", "base"])
+
+
+def test_no_monitor_of_a_side_computes_in_the_others_turns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun: list[list[str]] = []
+    monkeypatch.setattr(sides_module, "Session", lambda tree, command, *_, **__: begun.append(command))
+    tree = Tree("head", tmp_path, "python", tmp_path)
+    for short in (True, False):
+        options = ["--monitor-interval=1.0"]
+        Sides(
+            trees=(tree, tree),
+            house=tmp_path,
+            run="a/run",
+            module=Path("test_a.py"),
+            options=options,
+            scale="",
+            short_rounds=short,
+            configurations=(),
+            folder=tmp_path,
+            base_cache=tmp_path,
+            tell=lambda _: None,
+            coin=lambda: True,
+        ).start(tree)
+    in_turns, one_after_another = begun
+    last = [option for option in in_turns if option.startswith("--monitor-interval")][-1]
+    assert last == "--monitor-interval=0" and last not in one_after_another
 
 
 def test_each_option_of_the_house_is_both_sides_or_the_sessions_alone() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from proofmark.literal import literal
 from proofmark.rules.case_file import CaseFile, Parameters, Setting
@@ -505,4 +506,7 @@ def test_a_cases_own_number_is_one_however_it_is_written(kind: Any, written: Any
     value = Setting(type=kind, value=written).value
     assert value == number and type(value) is type(number)
     assert Setting(type="float", value=10).value == 10, "as it stands in the file"
+    assert Setting(type="int", value="9" * 18).value == int("9" * 18)
+    with pytest.raises(ValidationError):
+        Setting(type="int", value="9" * 20)  # no reader of a record takes it
     assert Setting(type="str", value="1e2").value == "1e2"

@@ -82,6 +82,7 @@ class TestYaml:
             ("a: " + "{x: " * 60 + "1" + "}" * 60, "nested too deeply"),
             ("b: &b [x, x]\n" + "".join(f"c{n}: &c{n} [{f'*c{n - 1}, ' * 9}*b]\n" for n in range(1, 12)), "undefined"),
             ("c0: &c0 [x]\n" + "".join(f"c{n}: &c{n} [{f'*c{n - 1}, ' * 9}]\n" for n in range(1, 12)), "too large"),
+            (f"a: &a {'x' * 100_000}\nb: [{'*a, ' * 30}]", "too large"),
             ('"\\e[31mred": 1\n"\\e[31mred": 2', r"duplicate key '\x1b[31mred'"),
             ("#" * (1 << 20) + "\n", "larger than 1 MiB"),
         ],
