@@ -22,14 +22,13 @@ from proofmark.errors import ProofmarkError, named
 from proofmark.process.lifetime import end_own_group, leave, tidy_at_exit
 from proofmark.process.wall_clock import now
 from proofmark.vendor.hardware.devices import usable_indices
+from proofmark.vendor.hardware.packages import ProcessorPackages
 from proofmark.vendor.isolation import NOT_ASKED_FOR, VendorPlace
 from proofmark.vendor.monitor_log import LARGEST
 from proofmark.vendor.readings import Monitor
 from proofmark.vendor.registry import find_vendor
 from proofmark.wall.isolation import Isolation
 from proofmark.wall.wall import Wall
-
-POWERCAP = Path("/sys/class/powercap")
 
 
 def main() -> None:
@@ -81,6 +80,7 @@ class _Sampler:
         self._devices: list[int] | None = None if isinstance(orders["devices"], int) else orders["devices"]
         self._monitor: Monitor | None = None
         self._failure: str | None = None
+        self._packages = ProcessorPackages.found()
         psutil.cpu_percent()
         try:
             found = find_vendor(orders["vendor"], Path(orders["vendors_dir"]), orders["selected"])
@@ -107,7 +107,7 @@ class _Sampler:
             "time": now(),
             "cpu": psutil.cpu_percent() / 100,
             "memory": psutil.virtual_memory().used,
-            "package_energy_j": package_energy(),
+            "package_energy_j": self._package_energy(),
             "devices": devices,
             "failure": failure,
         }
@@ -118,6 +118,14 @@ class _Sampler:
         An id that this host doesn't know (a container's) says nothing.
         """
         return None if processes is None else [pid for pid in processes if _is_foreign(pid, self._group)]
+
+    def _package_energy(self) -> float | None:
+        """Joules that the processor packages have used; None where the kernel doesn't tell us, or no longer."""
+        try:
+            return self._packages.joules() if self._packages else None
+        except (OSError, ValueError):
+            self._packages = None
+            return None
 
     def close(self) -> None:
         """Let go of the devices."""
@@ -136,18 +144,6 @@ def _is_foreign(pid: int, group: int) -> bool:
         return os.getpgid(pid) != group and all(parent.pid != group for parent in psutil.Process(pid).parents())
     except (OSError, psutil.Error):
         return False
-
-
-def package_energy() -> float | None:
-    """Joules that the processor packages have used since some moment; None where the kernel doesn't tell us."""
-    total = 0.0
-    try:
-        packages = [path for path in POWERCAP.glob("*rapl:*") if path.name.count(":") == 1]
-        for package in packages:
-            total += int((package / "energy_uj").read_text()) / 1e6
-    except (OSError, ValueError):
-        return None
-    return total if packages else None
 
 
 if __name__ == "__main__":

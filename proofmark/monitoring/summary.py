@@ -163,8 +163,9 @@ def _points(timed: Iterable[tuple[float, object]], key: str) -> Points:
 
 
 def _counter(points: Points, window: Window) -> float | None:
-    """The growth of a counter over the window, which readings must enclose; None if it ever fell."""
-    if any(b[1] < a[1] for a, b in itertools.pairwise(points)):
+    """The growth of a counter over the window, which readings must enclose; None if it fell there."""
+    steps = [(a, b) for a, b in itertools.pairwise(points) if b[0] >= window[0] and a[0] <= window[1]]
+    if any(b[1] < a[1] for a, b in steps):
         return None
     ends = [_interpolated(points, moment) for moment in window]
     return ends[1] - ends[0] if ends[0] is not None and ends[1] is not None else None

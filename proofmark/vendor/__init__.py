@@ -11,6 +11,7 @@ from proofmark.vendor.adapter import TrainedCase, TrainingAdapter
 from proofmark.vendor.contract import Analysis, Device, Software, Vendor, driver_files
 from proofmark.vendor.engine import Compiler, InferFromModel, InferFromOnnx, InferModel
 from proofmark.vendor.hardware.machine import physical_cores, processor_name
+from proofmark.vendor.hardware.packages import ProcessorPackages
 from proofmark.vendor.readings import Monitor, Reading
 
 __all__ = [
@@ -22,6 +23,7 @@ __all__ = [
     "InferFromOnnx",
     "InferModel",
     "Monitor",
+    "ProcessorPackages",
     "Reading",
     "Software",
     "StepError",

@@ -97,6 +97,12 @@ class TestEnergy:
         found = seen(tmp_path, samples)
         assert found.energy_joules is None and found.energy_method is None and found.energy_per_item is None
 
+    def test_a_counter_that_fell_elsewhere_is_one_all_the_same(self, tmp_path: Path) -> None:
+        before = [sample(t, energy_j=e) for t, e in ((-1, 900), (0.5, 100), (3.5, 250))]
+        assert seen(tmp_path, before).energy_joules == pytest.approx(100)
+        after = [sample(t, energy_j=e) for t, e in ((0.5, 100), (3.5, 250), (5, 3))]
+        assert seen(tmp_path, after).energy_joules == pytest.approx(100)
+
     def test_of_two_devices_is_their_sum(self, tmp_path: Path) -> None:
         samples = [sample(t, energy_j=t) for t in (0.0, 2.0, 4.0)]
         for each in samples:

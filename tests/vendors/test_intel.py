@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from proofmark.rules.config import HostSettings
-from proofmark.vendor import StepError
+from proofmark.vendor import ProcessorPackages, StepError
 from tests.vendors.conftest import WEIGHT, config_of
 from vendors.intel import Intel, openvino, vendor
 from vendors.intel.monitor import PackageEnergy
@@ -159,28 +159,14 @@ def test_a_selected_device_is_what_is_described_and_compiled_for(
     InferModel(config_of(HostSettings(device="CPU")), onnx_path, None)
 
 
-def powercap(root: Path, energies: dict[str, int], names: dict[str, str]) -> None:
-    for zone, energy in energies.items():
-        (root / zone).mkdir(parents=True, exist_ok=True)
-        (root / zone / "name").write_text(names[zone] + "\n")
-        (root / zone / "max_energy_range_uj").write_text("1000000\n")
-        (root / zone / "energy_uj").write_text(f"{energy}\n")
-
-
-def test_package_energy_grows_through_a_wrap_and_counts_no_part_twice(tmp_path: Path) -> None:
-    names = {"intel-rapl:0": "package-0", "intel-rapl:1": "package-1", "intel-rapl:2": "psys", "intel-rapl:0:0": "core"}
-    powercap(tmp_path, dict.fromkeys(names, 900_000), names)
-    monitor = PackageEnergy.found(tmp_path)
-    assert monitor is not None and monitor.sample()[0].energy_j == 0
-    powercap(tmp_path, {"intel-rapl:0": 100_000, "intel-rapl:1": 950_000, "intel-rapl:2": 0}, names)
+def test_its_monitor_reads_the_packages(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ProcessorPackages, "found", lambda: None)
+    assert PackageEnergy.found() is None
+    packages = ProcessorPackages([])
+    monkeypatch.setattr(packages, "joules", lambda: 0.25)
+    monkeypatch.setattr(ProcessorPackages, "found", lambda: packages)
+    monitor = PackageEnergy.found()
+    assert monitor is not None
     (reading,) = monitor.sample()
-    assert reading.energy_j == pytest.approx(0.25)
-    assert reading.power_w is None and reading.temperature_c is None
+    assert (reading.device, reading.energy_j, reading.power_w) == (0, 0.25, None)
     monitor.close()
-
-
-def test_no_energy_without_counters(tmp_path: Path) -> None:
-    assert PackageEnergy.found(tmp_path) is None
-    powercap(tmp_path, {"intel-rapl:0": 0}, {"intel-rapl:0": "package-0"})
-    (tmp_path / "intel-rapl:0" / "energy_uj").unlink()
-    assert PackageEnergy.found(tmp_path) is None
