@@ -9,6 +9,8 @@ import socket
 from collections.abc import Set
 from typing import Literal
 
+from proofmark.process.lifetime import PR_SET_PDEATHSIG
+
 UnixSockets = Literal["none", "datagrams", "all"]
 """Sockets between processes of one host."""
 
@@ -54,6 +56,9 @@ OF_A_PROCESS = (
 
 OUT_OF_THE_GROUP = ("setsid", "setpgid")
 """What a process starts is ended with its group, and may have cleared its environment, by which it would be known."""
+
+AN_INT = (1 << 32) - 1
+"""What the kernel looks at of an argument that is one."""
 
 A_GROUP = 1 << 31
 """The sign of whom a signal is for: it says that a group is meant by its number, or all."""
@@ -115,6 +120,8 @@ def restrict(network: bool, unix_sockets: UnixSockets, streams: bool = False, pa
     rules.refuse("sched_setaffinity", 0, _Argument(0, NOT_EQUAL, 0))
     for name in OUT_OF_THE_GROUP:  # likewise: who starts a daemon is told that it left
         rules.refuse(name, 0)
+    # and who no longer ends with its parent
+    rules.refuse("prctl", 0, _Argument(0, MASKED, AN_INT, PR_SET_PDEATHSIG))
     # and who would end what it takes for another's group would end itself: it is told, and not ended
     rules.refuse("kill", errno.EPERM, _Argument(0, MASKED, A_GROUP, A_GROUP))
     for name, process in PRIORITY_OF_A_PROCESS.items():

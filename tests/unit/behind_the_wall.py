@@ -81,6 +81,15 @@ def leave_the_group(leave: Callable[[], Any]) -> None:
         raise PermissionError(errno.EPERM, "it is still in it")
 
 
+def outlive_the_parent(option: int) -> None:
+    """Choose another signal by which its parent's end is told; the kernel looks at an option's lower half."""
+    told = ctypes.c_int()
+    called_by_name("prctl", ctypes.c_ulong(option), ctypes.c_ulong(signal.SIGURG))
+    called("prctl", 2, ctypes.byref(told))
+    if told.value != signal.SIGURG:
+        raise PermissionError(errno.EPERM, "it is as before")
+
+
 def listening(name: str) -> socket.socket:
     one = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     one.bind(name)
@@ -271,6 +280,8 @@ def attempts(orders: dict[str, Any]) -> dict[str, Callable[[], Any]]:
         "clock": lambda: called("settimeofday", (ctypes.c_long * 2)(1, 0), None),
         "leave the group": lambda: leave_the_group(os.setsid),
         "begin a group": lambda: leave_the_group(lambda: os.setpgid(0, 0)),
+        "outlive its parent": lambda: outlive_the_parent(1),
+        "outlive its parent by half an option": lambda: outlive_the_parent(1 << 32 | 1),
         "priority": lambda: os.nice(-5) and None,
         "ring": lambda: called("syscall", 425, 1, None),
         "exec": lambda: subprocess.run(["cat", secret], check=True, capture_output=True) and None,

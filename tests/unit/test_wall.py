@@ -44,6 +44,7 @@ CONTROLS = [
         "exec",
     ),
     *("watch outside", "leave the group", "begin a group"),
+    *("outlive its parent", "outlive its parent by half an option"),
     *("memory by number", "a lock by number", "letters by number"),
     *("its turns", "its turns by attributes", "its turns' order", "its priority", "its disk's priority"),
 ]
