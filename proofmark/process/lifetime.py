@@ -25,6 +25,9 @@ MARK = "PROOFMARK_RUN_ID"
 WITHIN = "PROOFMARK_WITHIN_RUN"
 """That of the process that started it, so that who ends one ends the other: a host's far end, or an agent's parent."""
 
+NOBODY = "0" * 32
+"""As long as a mark, and none: in what is forked warm its own takes its place."""
+
 TEMPORARY = "proofmark-"
 """How the names of temporary directories begin, those of a far end too."""
 
@@ -49,7 +52,7 @@ class Leader(Protocol):
 
 def marked(mark: str) -> dict[str, str]:
     """The environment by which a child is known, and all that it starts: as itself, and as its parent's."""
-    return {MARK: mark, WITHIN: os.environ.get(MARK, "")}
+    return {MARK: mark, WITHIN: os.environ.get(MARK) or NOBODY}
 
 
 def die_with_parent(signal_number: int) -> Callable[[], None]:
