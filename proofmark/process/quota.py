@@ -71,12 +71,13 @@ class Quota:
 
 
 def _free(directory: Path) -> float:
-    """Bytes of its disk; any number where it isn't there."""
+    """Bytes of its disk, as if each entry that may still be made took its share; any number where it isn't there."""
     try:
         status = os.statvfs(directory)
     except OSError:
         return math.inf
-    return float(status.f_bavail * status.f_frsize)
+    entries = status.f_favail / status.f_files if status.f_files else 1.0  # not every file system counts them
+    return min(float(status.f_bavail), entries * status.f_blocks) * status.f_frsize
 
 
 def held(directories: Sequence[Path], enough: float) -> float:
