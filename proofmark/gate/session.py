@@ -24,7 +24,7 @@ from proofmark.errors import harmless
 from proofmark.gate import SIDE
 from proofmark.gate.race import SideLost
 from proofmark.plain_json import first_of
-from proofmark.process.lifetime import end_group, end_marked, marked, wait_without_reaping
+from proofmark.process.lifetime import end_family, end_marked, marked, wait_without_reaping
 
 PIPES = "PROOFMARK_GATE_PIPES"
 """That with the descriptor from which it reads, and that on which it answers where rounds are wanted of it; without
@@ -197,7 +197,7 @@ class Session:
             return
         self._commands.close()
         wait_without_reaping(self._process.pid, patience)
-        end_group(self._process)
+        end_family(self._process)
         end_marked(self._mark)
         self._answers.close()
         self._printed.close()

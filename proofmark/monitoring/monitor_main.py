@@ -19,7 +19,8 @@ from typing import Any
 import psutil
 
 from proofmark.errors import ProofmarkError, named
-from proofmark.process.lifetime import end_own_group, leave, tidy_at_exit
+from proofmark.process.guard import guard
+from proofmark.process.lifetime import leave
 from proofmark.process.wall_clock import now
 from proofmark.vendor.hardware.devices import usable_indices
 from proofmark.vendor.hardware.packages import ProcessorPackages
@@ -33,7 +34,7 @@ from proofmark.wall.wall import Wall
 
 def main() -> None:
     """Sample until told to stop."""
-    tidy_at_exit()
+    guard(patience=8)  # longer than a parent that lives waits before it ends the group itself
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     orders = json.loads(sys.stdin.buffer.readline())
     told_to_stop = threading.Event()
@@ -65,11 +66,9 @@ def _close_in(orders: dict[str, Any], log: int) -> Isolation:
 
 
 def _watch_parent(told_to_stop: threading.Event) -> None:
-    """Standard input ends with the parent, however that ends. A sensor that hangs doesn't outlive it."""
+    """Standard input ends with the parent, however that ends."""
     sys.stdin.buffer.read()
     told_to_stop.set()
-    time.sleep(8)  # longer than a parent that lives waits before it ends the group itself
-    end_own_group()
 
 
 class _Sampler:

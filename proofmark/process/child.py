@@ -15,7 +15,7 @@ from pathlib import Path
 from proofmark.process.capped_log import CappedLog
 from proofmark.process.environment import begun_with
 from proofmark.process.identity import ProcessIdentity
-from proofmark.process.lifetime import end_group, end_marked, marked, temporary_directory, wait_without_reaping
+from proofmark.process.lifetime import end_family, end_marked, marked, temporary_directory, wait_without_reaping
 from proofmark.process.own_directory import remove
 from proofmark.process.warm.modules import start_module
 
@@ -117,7 +117,7 @@ class Child:
         """End its group now, and all that left that, and leave nothing behind. A second time does nothing."""
         if self._process.returncode is not None:
             return
-        end_group(self._process)
+        end_family(self._process)
         self._hang_up()
         end_marked(self.mark)
         self.log.finish()

@@ -25,6 +25,9 @@ MARK = "PROOFMARK_RUN_ID"
 WITHIN = "PROOFMARK_WITHIN_RUN"
 """That of the process that started it, so that who ends one ends the other: a host's far end, or an agent's parent."""
 
+NOBODY = "0" * 32
+"""As long as a mark, and none: in what is forked warm its own takes its place."""
+
 TEMPORARY = "proofmark-"
 """How the names of temporary directories begin, those of a far end too."""
 
@@ -49,7 +52,7 @@ class Leader(Protocol):
 
 def marked(mark: str) -> dict[str, str]:
     """The environment by which a child is known, and all that it starts: as itself, and as its parent's."""
-    return {MARK: mark, WITHIN: os.environ.get(MARK, "")}
+    return {MARK: mark, WITHIN: os.environ.get(MARK) or NOBODY}
 
 
 def die_with_parent(signal_number: int) -> Callable[[], None]:
@@ -132,7 +135,7 @@ def tidy_at_exit(leaves_results: bool = False) -> None:
     def tidy() -> None:
         if os.getpid() == own:  # not in what was forked
             if is_orphan := os.getppid() != parent:
-                end_marked(os.environ.get(MARK, ""))
+                end_started()
             if is_orphan or not leaves_results:
                 remove_own_temporary_directory()
 
@@ -141,10 +144,16 @@ def tidy_at_exit(leaves_results: bool = False) -> None:
 
 def end_own_group() -> NoReturn:
     """For a child whose parent is gone: end its group, and all that left it, and leave no temporary file behind."""
-    end_marked(os.environ.get(MARK, ""))
+    end_started()
     remove_own_temporary_directory()
     os.killpg(0, signal.SIGKILL)
     raise SystemExit(1)  # not reached
+
+
+def end_started() -> None:
+    """End what this process has started, its own group aside: what descends from it first, while that can be known."""
+    end_descendants(os.getpid())
+    end_marked(os.environ.get(MARK, ""))
 
 
 def wait_without_reaping(pid: int, seconds: float) -> bool:
@@ -194,6 +203,34 @@ def end_group(process: Leader) -> None:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
+
+
+def end_family(process: Leader) -> None:
+    """That, and the groups of what descends from it, which may have wiped the mark from its environment.
+
+    It is stopped before they are looked for: it starts no more, and its children's ids stay theirs.
+    """
+    if process.returncode is None:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGSTOP)
+        end_descendants(process.pid)
+    end_group(process)
+
+
+def end_descendants(pid: int) -> None:
+    """Kill the groups of what descends from a process, other than its own and this one's.
+
+    What runs others' code leads a group, which behind a wall its forks can't leave, and may undo all else by which it
+    would be known.
+    """
+    groups = set[int]()
+    with contextlib.suppress(psutil.NoSuchProcess):
+        for descendant in psutil.Process(pid).children(recursive=True):
+            with contextlib.suppress(ProcessLookupError):
+                groups.add(os.getpgid(descendant.pid))
+    for group in groups - {pid, os.getpgrp()}:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(group, signal.SIGKILL)
 
 
 def end_marked(mark: str, patience: float = 5.0) -> None:

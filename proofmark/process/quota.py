@@ -36,10 +36,11 @@ class Quota:
     Args:
         directories: its own; what is not there is empty.
         most: bytes that they may hold together.
+        says: what says so.
     """
 
-    def __init__(self, directories: Sequence[Path], most: float) -> None:
-        self.directories, self._most = tuple(directories), most
+    def __init__(self, directories: Sequence[Path], most: float, says: str = "of --own-directory") -> None:
+        self.directories, self._most, self._says = tuple(directories), most, says
         self._next = self._next_nameless = 0.0
 
     def exceeded(self, at_once: bool = False) -> str | None:
@@ -59,7 +60,7 @@ class Quota:
             return self._disk_full(size)
         if math.isinf(size):
             return "hid a folder in its own directory from whoever looks how much is there"
-        return f"filled its own directory with more than the {self._most / (1 << 30):.3g} GiB of --own-directory"
+        return f"filled its own directory with more than the {self._most / (1 << 30):.3g} GiB {self._says}"
 
     def _disk_full(self, size: float) -> str | None:
         """What is wrong, where next to nothing is left of a disk, and they hold more than that."""
@@ -70,12 +71,13 @@ class Quota:
 
 
 def _free(directory: Path) -> float:
-    """Bytes of its disk; any number where it isn't there."""
+    """Bytes of its disk, as if each entry that may still be made took its share; any number where it isn't there."""
     try:
         status = os.statvfs(directory)
     except OSError:
         return math.inf
-    return float(status.f_bavail * status.f_frsize)
+    entries = status.f_favail / status.f_files if status.f_files else 1.0  # not every file system counts them
+    return min(float(status.f_bavail), entries * status.f_blocks) * status.f_frsize
 
 
 def held(directories: Sequence[Path], enough: float) -> float:

@@ -11,10 +11,11 @@ DRIVERS = ("/usr/", "/opt/", "/lib/", "/lib64/")
 _DEVICE_FILE = re.compile(r"/dev/[\w.-]+(/[\w.-]+)*")
 _HOSTS_OWN = re.compile(
     r"/dev/((k?mem|port|kmsg|console|kvm|fuse|uinput|snapshot|(tty|vcs)\w*|loop-control|(x?v|s|h)d[a-z]{1,2}\d*"
-    r"|cuse|ptmx|userfaultfd|autofs|btrfs-control|v?hci|u?hid(raw\d+)?|vsock|nvram"
+    r"|cuse|ptmx|userfaultfd|autofs|btrfs-control|v?hci|u?hid(raw\d+)?|vsock|nvram|hpet|cpu_dma_latency"
     r"|(nbd|loop|nvme|ng|mmcblk|dm-|md|zd|sr|sg|n?st|vhost|watchdog|rbd|drbd|bcache|pmem)(\d[\w.-]*|-[\w-]+)?"
-    r"|(mtd|ubi|tpm|tpmrm|rtc|i2c-|dax|uio|usbmon|video|media|hwrng|mei)\d[\w.-]*|(megaraid|mpt)[\w-]*"
-    r"|(raw|mapper|disk|block|zvol|md|rbd|drbd|bcache|bsg|pts|shm|mqueue|hugepages|input|bus|net|cpu)(/.*)?))"
+    r"|(mtd|ubi|tpm|tpmrm|rtc|i2c-|dax|uio|usbmon|video|media|hwrng|mei|hvc|xvc|fb|gpiochip)\d[\w.-]*"
+    r"|(megaraid|mpt)[\w-]*|ipmi(dev)?(\d+|/.*)?"
+    r"|(raw|mapper|disk|block|zvol|md|rbd|drbd|bcache|bsg|pts|shm|mqueue|hugepages|input|bus|net|cpu|dma_heap)(/.*)?))"
 )
 """The host's memory, disks, terminals and the like."""
 

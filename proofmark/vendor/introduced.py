@@ -10,7 +10,6 @@ import json
 import os
 import sys
 import tempfile
-import threading
 import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
@@ -18,7 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from proofmark.errors import ProofmarkError, named
-from proofmark.process.lifetime import end_own_group, leave, tidy_at_exit
+from proofmark.process.guard import guard
+from proofmark.process.lifetime import leave
 from proofmark.vendor.adapter import adapted_steps
 from proofmark.vendor.contract import Software, Vendor
 from proofmark.vendor.hardware.provenance import device_software
@@ -34,7 +34,7 @@ LARGEST_FILE = 1 << 30
 
 def main() -> None:
     """Import the vendor that standard input names, ask it, and say what it answered."""
-    tidy_at_exit()
+    guard()
     faulthandler.enable()
     descriptor = int(sys.argv[1])
     os.set_inheritable(descriptor, False)
@@ -51,18 +51,11 @@ def main() -> None:
         if orders["wall"]:
             own = Wall(writable=(Path(tempfile.gettempdir()),), largest_file=LARGEST_FILE)
             send(isolation=place.enter(own).model_dump(mode="json"))
-        threading.Thread(target=_watch_parent, daemon=True).start()
         note("its import")
         found = find_vendor(orders["vendor"], Path(orders["vendors_dir"]), orders["selected"])
         send(answers=_declared(found) | _asked(found, note, found.adapters_of(orders["suites"])))
     except ProofmarkError as error:
         send(error=str(error))
-
-
-def _watch_parent() -> None:
-    """Standard input ends with the parent, however that ends."""
-    sys.stdin.buffer.read()
-    end_own_group()
 
 
 def _declared(found: FoundVendor) -> dict[str, Any]:

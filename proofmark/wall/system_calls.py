@@ -9,6 +9,8 @@ import socket
 from collections.abc import Set
 from typing import Literal
 
+from proofmark.process.lifetime import PR_SET_PDEATHSIG
+
 UnixSockets = Literal["none", "datagrams", "all"]
 """Sockets between processes of one host."""
 
@@ -55,16 +57,25 @@ OF_A_PROCESS = (
 OUT_OF_THE_GROUP = ("setsid", "setpgid")
 """What a process starts is ended with its group, and may have cleared its environment, by which it would be known."""
 
+AN_INT = (1 << 32) - 1
+"""What the kernel looks at of an argument that is one."""
+
 A_GROUP = 1 << 31
 """The sign of whom a signal is for: it says that a group is meant by its number, or all."""
 
 PRIORITY_OF_A_PROCESS = {"setpriority": 0, "ioprio_set": 1}
 """Their first argument is whether the second is a process, as here, or a group or a user."""
 
+OPENS = {"open": 1, "openat": 2}
+"""Which argument of theirs has the flags."""
+
+READ_NOTHING = os.O_WRONLY | os.O_RDWR
+"""With these flags together a file can be neither read nor written, but cut off."""
+
 PAST_THE_FILTER = ("io_uring_setup", "io_uring_enter", "io_uring_register")
 """They open sockets without the calls for it."""
 
-SINCE = {"fchmodat2": 452, "setxattrat": 463, "removexattrat": 466, "file_setattr": 469}
+SINCE = {"openat2": 437, "fchmodat2": 452, "setxattrat": 463, "removexattrat": 466, "file_setattr": 469}
 """Numbers, the same everywhere, of those that are younger than many a libseccomp."""
 
 FAMILIES = 64
@@ -92,7 +103,9 @@ class _Argument(ctypes.Structure):
     ]
 
 
-def restrict(network: bool, unix_sockets: UnixSockets, streams: bool = False, packets: bool = False) -> None:
+def restrict(
+    network: bool, unix_sockets: UnixSockets, streams: bool = False, packets: bool = False, cuts: bool = True
+) -> None:
     """Refuse this thread, and all that it starts, those calls; calls of another architecture end it.
 
     Args:
@@ -102,6 +115,7 @@ def restrict(network: bool, unix_sockets: UnixSockets, streams: bool = False, pa
             (Landlock knows none of them). Pairs of streams without a name always stay.
         packets: whether those of them stay that are of packets in sequence: a driver may want to listen at one, as
             CUDA's does. Where nothing else connects, none can, and none is answered.
+        cuts: whether files may be cut off without being written, since Landlock knows which may be.
 
     Raises:
         OSError: there is no libseccomp, or the kernel refuses.
@@ -115,11 +129,15 @@ def restrict(network: bool, unix_sockets: UnixSockets, streams: bool = False, pa
     rules.refuse("sched_setaffinity", 0, _Argument(0, NOT_EQUAL, 0))
     for name in OUT_OF_THE_GROUP:  # likewise: who starts a daemon is told that it left
         rules.refuse(name, 0)
+    # and who no longer ends with its parent
+    rules.refuse("prctl", 0, _Argument(0, MASKED, AN_INT, PR_SET_PDEATHSIG))
     # and who would end what it takes for another's group would end itself: it is told, and not ended
     rules.refuse("kill", errno.EPERM, _Argument(0, MASKED, A_GROUP, A_GROUP))
     for name, process in PRIORITY_OF_A_PROCESS.items():
         rules.refuse(name, errno.EPERM, _Argument(0, NOT_EQUAL, process))
         rules.refuse(name, errno.EPERM, _Argument(1, NOT_EQUAL, 0))
+    if not cuts:
+        _refuse_cuts(rules)
     kept = {socket.AF_INET, socket.AF_INET6, socket.AF_NETLINK} if network or streams else set()
     left = _LEFT[unix_sockets] | ({socket.SOCK_SEQPACKET} if packets else set())
     kept |= {socket.AF_UNIX} if left else set()
@@ -139,6 +157,15 @@ def restrict(network: bool, unix_sockets: UnixSockets, streams: bool = False, pa
             rules.refuse("socket", errno.EACCES, _Argument(0, EQUAL, family))
     rules.refuse("socket", errno.EACCES, _Argument(0, GREATER, FAMILIES - 1))
     rules.load()
+
+
+def _refuse_cuts(rules: _Filter) -> None:
+    """All that cuts a file off which wasn't opened to be written, for which Landlock has a rule."""
+    rules.refuse("truncate", errno.EACCES)
+    for name, flags in OPENS.items():
+        for how in (os.O_RDONLY, READ_NOTHING):
+            rules.refuse(name, errno.EACCES, _Argument(flags, MASKED, os.O_ACCMODE | os.O_TRUNC, how | os.O_TRUNC))
+    rules.refuse("openat2", errno.ENOSYS)  # a filter sees no flags of its; who uses it does without on older kernels
 
 
 def _leave_streams(rules: _Filter) -> None:

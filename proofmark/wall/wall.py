@@ -100,11 +100,8 @@ def put_on(wall: Wall) -> Isolation:
     commanded = [place for pattern in COMMANDED for place in glob.glob(pattern)]
     version, without = _close_files(wall, devices)
     gaps += without
-    try:
-        system_calls.restrict(wall.network, wall.unix_sockets, wall.streams != "none", bool(devices))
-    except OSError as error:
-        gaps.append(f"network, modes and owners of files, keys: no filter of system calls: {error.strerror or error}")
-    outside = _outside(wall) + [f"datagrams: {place} takes orders" for place in commanded if _takes_datagrams(place)]
+    outside = _filtered(wall, bool(devices), version)
+    outside += _outside(wall) + [f"datagrams: {place} takes orders" for place in commanded if _takes_datagrams(place)]
     gaps += OPEN[wall.unix_sockets]
     if devices and _connects(wall) and wall.unix_sockets != "all":
         gaps.append(PACKETS)
@@ -159,11 +156,20 @@ def _close_files(wall: Wall, devices: Collection[Path]) -> tuple[int, list[str]]
     except OSError as error:
         return 0, [f"files, signals, memory of other processes: no Landlock: {_why(error)}"]
     gaps = [f"signals to other processes: Landlock {version} knows nothing of them"] if version < SIGNALS else []
-    if version < TRUNCATION:
-        gaps.append(f"cutting off files: Landlock {version} knows nothing of it")
     if version < TCP and wall.streams == "own":
         gaps.append(f"network: Landlock {version} knows nothing of it, and one rank's process group needs TCP")
     return version, gaps
+
+
+def _filtered(wall: Wall, devices: bool, version: int) -> list[str]:
+    """Refuse system calls; what can be done with them where there is no filter."""
+    cuts = not 0 < version < TRUNCATION
+    try:
+        system_calls.restrict(wall.network, wall.unix_sockets, wall.streams != "none", devices, cuts)
+    except OSError as error:
+        open_to_all = "network, modes and owners of files, cutting them off, keys"
+        return [f"{open_to_all}: no filter of system calls: {error.strerror or error}"]
+    return []
 
 
 def _network(wall: Wall, version: int) -> Network:

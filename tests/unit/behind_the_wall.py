@@ -81,6 +81,20 @@ def leave_the_group(leave: Callable[[], Any]) -> None:
         raise PermissionError(errno.EPERM, "it is still in it")
 
 
+def outlive_the_parent(option: int) -> None:
+    """Choose another signal by which its parent's end is told; the kernel looks at an option's lower half."""
+    told = ctypes.c_int()
+    called_by_name("prctl", ctypes.c_ulong(option), ctypes.c_ulong(signal.SIGURG))
+    called("prctl", 2, ctypes.byref(told))
+    if told.value != signal.SIGURG:
+        raise PermissionError(errno.EPERM, "it is as before")
+
+
+def cut_by_new_ways(path: Path) -> None:
+    how = (ctypes.c_uint64 * 3)(os.O_RDONLY | os.O_TRUNC)
+    called("syscall", 437, -100, str(path).encode(), ctypes.byref(how), ctypes.c_size_t(24))  # openat2
+
+
 def listening(name: str) -> socket.socket:
     one = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     one.bind(name)
@@ -194,6 +208,9 @@ def attempts(orders: dict[str, Any]) -> dict[str, Callable[[], Any]]:
         "make outside": lambda: (outside / "new").write_bytes(b"x") and None,
         "remove outside": secret.unlink,
         "cut outside": lambda: os.truncate(secret, 0),
+        "cut outside by reading": lambda: os.close(os.open(secret, os.O_RDONLY | os.O_TRUNC)),
+        "cut outside by doing nothing": lambda: os.close(os.open(secret, os.O_WRONLY | os.O_RDWR | os.O_TRUNC)),
+        "cut outside by new ways": lambda: cut_by_new_ways(secret),
         "open to public": lambda: secret.chmod(0o777),
         "give away": lambda: os.chown(secret, 1, 1),
         "date back": lambda: os.utime(secret, (0, 0)),
@@ -271,6 +288,8 @@ def attempts(orders: dict[str, Any]) -> dict[str, Callable[[], Any]]:
         "clock": lambda: called("settimeofday", (ctypes.c_long * 2)(1, 0), None),
         "leave the group": lambda: leave_the_group(os.setsid),
         "begin a group": lambda: leave_the_group(lambda: os.setpgid(0, 0)),
+        "outlive its parent": lambda: outlive_the_parent(1),
+        "outlive its parent by half an option": lambda: outlive_the_parent(1 << 32 | 1),
         "priority": lambda: os.nice(-5) and None,
         "ring": lambda: called("syscall", 425, 1, None),
         "exec": lambda: subprocess.run(["cat", secret], check=True, capture_output=True) and None,
@@ -291,6 +310,8 @@ def main() -> None:
             raise OSError(number, os.strerror(number))
 
         landlock._call = refused
+    if version := orders.get("landlock"):
+        landlock.version = lambda: version
     if orders.get("without_filter"):
         system_calls.LIBRARY = "libnothing.so.9"
     paths = {key: tuple(map(Path, orders.get(key, ()))) for key in ("readable", "devices", "hidden")}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -80,6 +81,32 @@ def test_what_leaves_its_group_is_ended_though_it_ended_well(start: Start) -> No
     assert with_mark(child.mark) == [] and child.returncode == 0
 
 
+UNMARKED = """
+import os, sys
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        os.setpgid(0, os.getppid())  # no group of its own, as behind a wall
+    os.execve("/bin/sleep", ["sleep", "600"], {})
+"""
+"""One that leads a session, and its fork: no mark is on either, and nobody told them to end with their parent."""
+
+
+def sleeping(pid: int) -> list[psutil.Process]:
+    with contextlib.suppress(psutil.Error):
+        below = psutil.Process(pid).children(recursive=True)
+        return [process for process in below if process.cmdline() == ["sleep", "600"]]
+    return []
+
+
+def test_what_wiped_its_mark_is_ended_by_its_descent(start: Start) -> None:
+    child = start(UNMARKED + "import time; time.sleep(600)")
+    assert arrives(lambda: len(sleeping(child.pid)) == 2)
+    left = sleeping(child.pid)
+    child.kill()
+    assert arrives(lambda: not any(process.is_running() for process in left))
+
+
 @pytest.mark.parametrize("own", [True, False])
 def test_its_temporary_directory_goes_with_it(start: Start, own: bool) -> None:
     child = start("import tempfile\nprint(tempfile.mkstemp()[1])", temporary=own)
@@ -141,8 +168,19 @@ time.sleep(600)
 """
 
 
-def test_one_that_fails_without_its_parent_leaves_nothing_behind(tmp_path: Path) -> None:
-    (tmp_path / "whatever.py").write_text(DAEMON + OVERTAKEN)
+WATCHED = """
+from proofmark.process.lifetime import end_own_group
+import sys
+print("ready", flush=True)
+sys.stdin.read()
+end_own_group()
+"""
+"""A child that watches for its parent's end."""
+
+
+@pytest.mark.parametrize("ends", [OVERTAKEN, WATCHED])
+def test_one_without_its_parent_leaves_nothing_behind(tmp_path: Path, ends: str) -> None:
+    (tmp_path / "whatever.py").write_text(DAEMON + UNMARKED + "print(os.getpid(), flush=True)\n" + ends)
     (tmp_path / "parent.py").write_text(PARENT)
     log = tmp_path / "log"
     command = [sys.executable, str(tmp_path / "parent.py"), str(log), str(tmp_path), *sys.path]
@@ -150,7 +188,10 @@ def test_one_that_fails_without_its_parent_leaves_nothing_behind(tmp_path: Path)
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as parent:
         assert parent.stdout is not None
         mark, temporary = parent.stdout.readline().split()
-        assert arrives(lambda: log.read_text() == "ready\n") and Path(temporary).is_dir()
-        assert len(with_mark(mark)) == 2
+        assert arrives(lambda: log.read_text().endswith("ready\n")) and Path(temporary).is_dir()
+        pid = int(log.read_text().split()[0])
+        assert arrives(lambda: len(with_mark(mark)) == 2 and len(sleeping(pid)) == 3)
+        left = sleeping(pid)
         parent.kill()
     assert arrives(lambda: not with_mark(mark) and not Path(temporary).exists())
+    assert arrives(lambda: not any(process.is_running() for process in left))

@@ -156,6 +156,8 @@ def vendor(directory: Path, *options: str) -> Any:
                 "bcache0",
                 "pmem0s",
                 "bsg",
+                *("hvc0", "xvc0", "ipmi0", "ipmidev/0", "cpu_dma_latency", "fb0", "gpiochip1", "hpet"),
+                *("dma_heap", "dma_heap/system"),
             )
         ),
         ("devices: ['/dev/acme0:/dev/mem:rw']", "is the host's own"),

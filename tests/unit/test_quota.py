@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -149,3 +150,14 @@ def test_who_fills_a_disk_smaller_than_allowed_is_ended(
     monkeypatch.setattr(quota, "_free", lambda directory: float(left))
     full = Quota([tmp_path], 1 << 40).exceeded()
     assert full == ("filled the disk: it holds 0.0977 GiB there, and 50 MiB are left" if ended else None)
+
+
+@pytest.mark.parametrize("entries, left, ended", [(1 << 16, 100, True), (1 << 16, 1 << 16, False), (0, 0, False)])
+def test_who_takes_all_entries_of_a_disk_is_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, entries: int, left: int, ended: bool
+) -> None:
+    """A small disk may have few from the beginning, and some file systems, which have no end of them, say 0."""
+    disk = SimpleNamespace(f_blocks=1 << 20, f_bavail=1 << 20, f_frsize=4096, f_files=entries, f_favail=left)
+    monkeypatch.setattr(os, "statvfs", lambda directory: disk)
+    monkeypatch.setattr(quota, "held", lambda directories, enough: float(300 << 20))
+    assert ("filled the disk" in (Quota([tmp_path], 1 << 40).exceeded() or "")) is ended

@@ -15,9 +15,11 @@ from typing import Any
 import psutil
 import pytest
 
-from proofmark.process.lifetime import MARK, Leader, end_group, end_marked, wait_without_reaping
+from proofmark.process.child import Child
+from proofmark.process.lifetime import MARK, WITHIN, Leader, end_group, end_marked, wait_without_reaping
 from proofmark.process.warm import modules as warm
 from proofmark.process.warm.imports import SET_BY_LIBRARIES
+from tests.waiting import until
 
 CHILD = """
 import gc, json, os, random, signal, sys, tempfile, threading, weakref
@@ -192,6 +194,42 @@ def test_what_it_forks_in_turn_is_known_by_its_mark(start: Any) -> None:
     end_marked("1" * 32)
     assert living(daemons) == [daemons[1]]
     end_marked("2" * 32)
+
+
+GRANDPARENT = """
+import sys, time
+from proofmark.process.child import Child
+from proofmark.process.warm.modules import warm_up
+if "within" in sys.argv:
+    print("within", flush=True)
+    time.sleep(600)
+warm_up([], {})
+child = Child("child_of_a_child", ["within"], log=__import__("pathlib").Path(sys.argv[1]))
+print(child._process.__class__.__name__, child.pid, flush=True)
+time.sleep(600)
+"""
+
+
+@pytest.mark.parametrize("is_warm", [True, False])
+def test_a_childs_child_is_known_by_its_grandparents_mark(
+    start: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_warm: bool
+) -> None:
+    """So is one that is forked by a process which was forked itself, or was not."""
+    (tmp_path / "child_of_a_child.py").write_text(GRANDPARENT)
+    monkeypatch.delenv(MARK, raising=False)
+    if is_warm:
+        warm.warm_up([], {})
+    log, within = tmp_path / "log", tmp_path / "within"
+    child = Child("child_of_a_child", [str(within)], log=log)
+    try:
+        until(lambda: log.exists() and log.read_text().endswith("\n"), "its child")
+        kind, pid = log.read_text().split()
+        assert kind == "Forked"
+        grandchild = psutil.Process(int(pid))
+        assert grandchild.environ()[WITHIN] == child.mark != grandchild.environ()[MARK]
+    finally:
+        child.kill()
+    assert living([grandchild]) == []
 
 
 def test_where_it_has_died_another_way_is_found(start: Any) -> None:

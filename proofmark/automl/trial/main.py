@@ -21,7 +21,7 @@ from proofmark.automl.trial.failing import told
 from proofmark.automl.trial.spec import LOG, MOMENTUM, WEIGHTS, Begin, TrialSpec
 from proofmark.launch.spec import temporary_of
 from proofmark.process.environment import let_pass
-from proofmark.process.lifetime import MARK, end_marked, end_own_group, leave, tidy_at_exit
+from proofmark.process.lifetime import end_own_group, end_started, leave, tidy_at_exit
 from proofmark.process.own_directory import remove
 from proofmark.process.quota import EVERY, Quota
 from proofmark.process.wall_clock import now
@@ -89,7 +89,7 @@ def _watch_over(spec: TrialSpec, log: EventLog) -> None:
 
 def _end_all(spec: TrialSpec) -> NoReturn:
     """End this process and all that it has started; nothing of a rank's own stays."""
-    end_marked(os.environ.get(MARK, ""))
+    end_started()
     _clear(spec)
     end_own_group()
 

@@ -23,7 +23,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from proofmark.process.lifetime import MARK, die_with_parent
+from proofmark.process.lifetime import MARK, NOBODY, WITHIN, die_with_parent
 from proofmark.process.warm.imports import CACHES
 
 LONGEST = 1 << 20
@@ -36,9 +36,6 @@ THREADS = "OMP_NUM_THREADS"
 
 CLEARED = 1.0
 """Seconds in which a thread that has ended is no longer listed."""
-
-PLACEHOLDER = "0" * 32
-"""As long as a mark: a process's own takes its place."""
 
 
 def import_all(modules: Sequence[str]) -> None:
@@ -141,7 +138,7 @@ def _become(orders: Mapping[str, Any], descriptors: Sequence[int]) -> None:
         os.close(descriptor)
     os.environ.clear()
     os.environ.update(environment)
-    _wear(environment.get(MARK, PLACEHOLDER))
+    _wear({name: environment.get(name) or NOBODY for name in (MARK, WITHIN)})
     path = environment.get("PYTHONPATH", "").split(os.pathsep)
     sys.path[:] = dict.fromkeys(entry for entry in (*path, *sys.path) if entry)
     sys.argv = ["", *orders["arguments"], *map(str, descriptors[3:])]
@@ -165,13 +162,14 @@ def _compute_as(environment: Mapping[str, str]) -> None:
         sys.modules["torch"].set_num_threads(1)
 
 
-def _wear(mark: str) -> None:
-    """Others see the environment that a process began with, in its place: the mark goes there."""
-    begun_with = Path("/proc/self/environ").read_bytes()
-    place = begun_with.find(f"{MARK}=".encode())
-    if place >= 0 and len(mark) == len(PLACEHOLDER):
-        start = int(Path("/proc/self/stat").read_text().rpartition(")")[2].split()[ENVIRONMENT_BEGINS])
-        ctypes.memmove(start + place + len(MARK) + 1, mark.encode(), len(mark))
+def _wear(marks: Mapping[str, str]) -> None:
+    """Others see the environment that a process began with, in its place: its marks go there."""
+    begun_with = b"\0" + Path("/proc/self/environ").read_bytes()
+    start = int(Path("/proc/self/stat").read_text().rpartition(")")[2].split()[ENVIRONMENT_BEGINS])
+    for name, mark in marks.items():
+        before, name_there, after = begun_with.partition(f"\0{name}=".encode())
+        if name_there and len(mark) == after.find(b"\0"):  # there is room for it, and for no more
+            ctypes.memmove(start + len(before) + len(name_there) - 1, mark.encode(), len(mark))
 
 
 if __name__ == "__main__":

@@ -21,9 +21,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import IO, Any
 
 from proofmark.process.environment import begun_with
-from proofmark.process.lifetime import MARK, Leader, die_with_parent, end_group, wait_without_reaping
+from proofmark.process.lifetime import MARK, NOBODY, WITHIN, Leader, die_with_parent, end_group, wait_without_reaping
 from proofmark.process.warm.imports import SET_BY_LIBRARIES, suits, surroundings
-from proofmark.process.warm.main import PLACEHOLDER, serve
+from proofmark.process.warm.main import serve
 
 PATIENCE = 120.0
 """Seconds that its imports may take, and that a fork may."""
@@ -87,7 +87,7 @@ class Warm:
             OSError: it can't be started.
         """
         ours, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        settled = {"PYTHONPATH": os.pathsep.join(sys.path), MARK: PLACEHOLDER}
+        settled = {"PYTHONPATH": os.pathsep.join(sys.path), **dict.fromkeys((MARK, WITHIN), NOBODY)}
         begins_with = {**SET_BY_LIBRARIES, **begun_with(environment, settled)}
         with its:
             process = subprocess.Popen(
