@@ -20,7 +20,7 @@ import psutil
 
 from proofmark.errors import ProofmarkError, named
 from proofmark.process.guard import guard
-from proofmark.process.lifetime import leave
+from proofmark.process.lifetime import leave, tidy_at_exit
 from proofmark.process.wall_clock import now
 from proofmark.vendor.hardware.devices import usable_indices
 from proofmark.vendor.hardware.packages import ProcessorPackages
@@ -35,6 +35,7 @@ from proofmark.wall.wall import Wall
 def main() -> None:
     """Sample until told to stop."""
     guard(patience=8)  # longer than a parent that lives waits before it ends the group itself
+    tidy_at_exit()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     orders = json.loads(sys.stdin.buffer.readline())
     told_to_stop = threading.Event()

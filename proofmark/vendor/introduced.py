@@ -18,7 +18,7 @@ from typing import Any
 
 from proofmark.errors import ProofmarkError, named
 from proofmark.process.guard import guard
-from proofmark.process.lifetime import leave
+from proofmark.process.lifetime import leave, tidy_at_exit
 from proofmark.vendor.adapter import adapted_steps
 from proofmark.vendor.contract import Software, Vendor
 from proofmark.vendor.hardware.provenance import device_software
@@ -35,6 +35,7 @@ LARGEST_FILE = 1 << 30
 def main() -> None:
     """Import the vendor that standard input names, ask it, and say what it answered."""
     guard()
+    tidy_at_exit()
     faulthandler.enable()
     descriptor = int(sys.argv[1])
     os.set_inheritable(descriptor, False)

@@ -88,3 +88,15 @@ def test_a_monitor_that_fills_the_disk_is_ended_at_once(vendors: Path, tmp_path:
         assert "ended by itself with code -9" in (process.stop() or "")
     told = f"it filled its own directory with more than the {guard.MOST >> 30} GiB that it may keep, and was ended\n"
     assert (tmp_path / "monitor.err").read_text() == told
+
+
+def test_a_monitor_that_ends_by_itself_tidies_up_before(vendors: Path, tmp_path: Path) -> None:
+    """Its parent may be killed before it does."""
+    add(vendors, "acme", GOOD)
+    process = MonitorProcess("acme", vendors, os.getpgid(0), None, tmp_path / "monitor.jsonl", 1.0)
+    directory = process._child._temporary
+    assert directory is not None
+    process._child._hang_up()
+    until(process._child.has_ended, "its end")
+    left = Path(directory.name).exists()
+    assert process.stop() is not None and not left
