@@ -112,12 +112,17 @@ def test_broken_chips_file(house: House) -> None:
 
 
 def test_broken_compiler_module_fails_its_case_by_name(house: House) -> None:
-    (house.root / "vendors/fake/slow.py").write_text("import nonesuch\n")
+    (house.root / "vendors/fake/slow.py").write_text("import nonesuch\n\n\nclass InferModel: ...\n")
     ran = house.run("--compiler=slow")
     kind, reasons = ran.verdict()
     assert kind == "ERROR" and "compiler 'slow' of vendor fake cannot be imported" in reasons
     assert ran.code == 17
     clean(ran)
+
+
+def test_a_compiler_module_of_which_nothing_can_come_is_told_before_anything_runs(house: House) -> None:
+    (house.root / "vendors/fake/slow.py").write_text("class InferModel(:\n")
+    one_line_answer(house.run(), "vendors/fake/slow.py: line 1: invalid syntax")
 
 
 @pytest.mark.parametrize("content", [b"", b"not a model", None], ids=["empty", "text", "truncated"])
