@@ -1,8 +1,9 @@
-"""What a compiler's module must hold, seen in its text: before anything runs, and without running any of it."""
+"""What a compiler's module must hold: seen in its text, before any of it runs, and in the class once it has run."""
 
 from __future__ import annotations
 
 import ast
+import inspect
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
@@ -35,6 +36,21 @@ def lacks_class(there: Collection[str]) -> str:
     """What is told of a module that has other names."""
     has = f"has {', '.join(there)}{misnamed(NAME, there)}" if there else "defines nothing"
     return harmless(f"expected a class {NAME} with __init__ and __call__; it {has}")
+
+
+def wrong_arguments(infer_model: type) -> str | None:
+    """Why a class can't be made of what it is given, after the number of its line; None where nobody knows."""
+    try:
+        signature = inspect.signature(infer_model)
+    except (TypeError, ValueError):  # of a class that is written in C, say
+        return None
+    try:
+        signature.bind(None, None, None)
+    except TypeError:
+        code = getattr(getattr(infer_model, "__init__", None), "__code__", None)
+        line = f":{code.co_firstlineno}" if code else ""
+        return harmless(f"{line}: expected {NAME}(config, onnx_path, model), found {NAME}{signature}")
+    return None
 
 
 def _names(tree: ast.Module) -> Iterator[str]:

@@ -12,7 +12,7 @@ from proofmark.finding import imported, installed
 from proofmark.names import BRING, hint, misnamed
 from proofmark.rules.scale import Scale
 from proofmark.vendor.adapter import TrainingAdapter, adapted_steps
-from proofmark.vendor.compiler_module import lacks_class, wrong_with
+from proofmark.vendor.compiler_module import lacks_class, wrong_arguments, wrong_with
 from proofmark.vendor.contract import Vendor
 from proofmark.vendor.engine import Compiler, InferModel
 from proofmark.vendor.from_source import FromSource
@@ -162,6 +162,8 @@ class FoundVendor:
             own = [name for name, each in vars(found).items() if callable(each)]
             has = f"has {', '.join(own)}{misnamed('__call__', own)}" if own else "has no method"
             raise UsageError(f"{module.__file__}: expected a class InferModel with a method __call__; it {has}")
+        if what := wrong_arguments(found):
+            raise UsageError(f"{module.__file__}{what}")
         return found
 
 

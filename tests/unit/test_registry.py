@@ -24,7 +24,8 @@ class Acme(Vendor):
     def chip(self): return "a"
 vendor = Acme()
 """
-ENGINE = "class InferModel:\n    def __call__(self, inputs): return inputs, 0.0\n"
+CALLED = "class InferModel:\n    def __call__(self, inputs): return inputs, 0.0\n"
+ENGINE = f"{CALLED}    def __init__(self, config, onnx_path, model): ...\n"
 
 
 @pytest.fixture
@@ -135,6 +136,29 @@ def test_what_may_be_meant_by_a_method(vendors: Path) -> None:
     add(vendors, "acme", engine="class InferModel:\n    def __cal__(self): ...\n")
     with pytest.raises(UsageError, match="it has __cal__; did you mean '__call__'"):
         find_vendor("acme", vendors).infer_model("engine")
+
+
+@pytest.mark.parametrize(
+    "parameters, fits",
+    [
+        ("self, config, onnx", False),
+        ("self, config, onnx_path, model, more", False),
+        ("self, config, *, onnx_path, model", False),
+        ("self, config, onnx_path, model, more=None", True),
+        ("self, *given", True),
+    ],
+)
+def test_what_an_engine_is_made_of(vendors: Path, parameters: str, fits: bool) -> None:
+    add(vendors, "acme", engine=f"{CALLED}    def __init__({parameters}): ...\n")
+    found = find_vendor("acme", vendors)
+    if fits:
+        assert found.infer_model("engine")
+        return
+    with pytest.raises(UsageError) as refused:
+        found.infer_model("engine")
+    own = parameters.removeprefix("self, ")
+    told = f"acme/engine.py:3: expected InferModel(config, onnx_path, model), found InferModel({own})"
+    assert str(refused.value).endswith(told)
 
 
 @pytest.mark.parametrize(
