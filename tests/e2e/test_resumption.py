@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.conftest import House, Ran
+from tests.e2e.conftest import House, Ran, one_line_answer
 
 CHECKPOINTED = "--vendor cpu --set checkpoint_steps=10 --set num_workers=1 --set learning_rate=0.002".split()
 """A training that takes some epochs."""
@@ -76,7 +76,7 @@ def test_nothing_to_resume_is_one_line(house: House) -> None:
     assert not [line for line in ran.output.splitlines() if "Traceback" in line]
 
 
-def test_cases_that_are_run_as_a_whole_have_nothing_to_go_on_with(house: House) -> None:
-    ran = house.run("--resume", "results/none")
-    assert ran.code == 4, ran.output
-    assert "--resume results/none: cases of inference are run as a whole; expected some of " in ran.output
+@pytest.mark.parametrize("option", ["--resume results/none", "--scale 1x2"])
+def test_an_option_that_means_nothing_for_the_selected_cases_is_refused(house: House, option: str) -> None:
+    told = f"{option}: means nothing for cases of inference; expected some of "
+    one_line_answer(house.run(*option.split()), told, "training")
