@@ -57,7 +57,8 @@ def problems_of(
     problems = []
     found = error.errors()
     for detail in found[:MOST]:
-        key = ".".join([prefix, *map(str, detail["loc"])]) if prefix else ".".join(map(str, detail["loc"]))
+        place = [str(part) for part in detail["loc"] if part != "[key]"]  # so pydantic marks a key that is wrong itself
+        key = ".".join([prefix, *place] if prefix else place)
         message = detail["msg"].removeprefix("Value error, ")
         if detail["type"] == "extra_forbidden":
             message = f"unknown key{hint(str(detail['loc'][-1]), _known(model, detail['loc']))}"

@@ -167,3 +167,11 @@ def test_a_loader_of_a_cases_own_is_refused_where_weights_are_trained(house: Hou
     kind, reasons = house.run("-k", "Walks").verdict("walks")
     assert kind == "ERROR" and "expected a torch.utils.data.DataLoader over data with indices" in reasons, reasons
     assert reasons.endswith("found Walker")
+
+
+def test_all_that_is_wrong_with_what_a_vendor_lists_as_unsupported_is_told_at_once(house: House) -> None:
+    entry = "{case: inference/tinny, compiler: honset, precision: fp16, reason: r}"
+    (house.root / "vendors/fake/unsupported.yaml").write_text(f"unsupported: [{entry}]\n")
+    ran = house.run()
+    one_line_answer(ran, "unsupported.0: unknown compiler 'honset'", "did you mean 'honest'?")
+    assert "unsupported.0.case: there is no case 'inference/tinny'; did you mean 'inference/tiny'?" in ran.output

@@ -463,6 +463,10 @@ unsupported:
             assert expected_reason(entries, *place) is None
         (unknown,) = unknown_cases(path, entries, ["inference/net"])
         assert (unknown.key, unknown.what) == ("unsupported.2.case", "there is no case 'training/net'")
+        misspelled = unknown_cases(path, entries, ["inference/nett", "training/net"])
+        assert {each.what for each in misspelled} == {
+            "there is no case 'inference/net'; did you mean 'inference/nett'?"
+        }
 
     def test_no_file_is_no_expectation(self, tmp_path: Path) -> None:
         assert load_expected(tmp_path / "unsupported.yaml") == ()
@@ -475,6 +479,7 @@ unsupported:
                 "fp16 is among the precisions of comp",
             ),
             ("{case: inference/net, compiler: three, precision: fp16, reason: r}", "expected one of one, two"),
+            ("{case: inference/net, compiler: twoo, precision: fp16, reason: r}", "one, two; did you mean 'two'?"),
             ("{case: inference/net, precision: fp32, reason: r}", "fp32 is among framework_precisions"),
             ("{case: training/net, precision: fp32, reason: r}", "fp32 is among training_precisions"),
             ("{case: training/net, compiler: one, precision: bf16, reason: r}", "a case of training has no compiler"),
