@@ -72,5 +72,10 @@ def hint(name: str, known: Iterable[str], also: Mapping[str, str] | None = None)
     return f"; did you mean '{near}'?" if near else ""
 
 
+def misnamed(name: str, there: Iterable[str]) -> str:
+    """The same, where `name` is expected and something like it is there."""
+    return f"; did you mean '{name}'?" if any(meant(each, [name]) for each in there) else ""
+
+
 def _spelled(name: str) -> str:
     return re.sub(r"[^a-z0-9/]", "", name.lower())

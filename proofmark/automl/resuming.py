@@ -14,9 +14,7 @@ from proofmark.automl.search.journal import FILE, LOCK, Chain, hold, read_journa
 from proofmark.errors import UsageError, harmless
 from proofmark.record.events.log import Event, read_events
 from proofmark.rules.config import EffectiveConfig
-
-NAMED = 4
-"""Settings that are named where they differ."""
+from proofmark.rules.differing import differing
 
 
 def search_of(session: Path, case: str) -> Path | None:
@@ -63,19 +61,9 @@ def to_be_resumed(session: Path, case: str, config: EffectiveConfig) -> Path:
 
 def other_configuration(begun: Mapping[str, Any] | None, config: EffectiveConfig) -> str:
     """Why a search does not go on with a configuration that it was not `begun` with; None where nobody knows that."""
-    then, now = ({} if each is None else dict(_settings(each)) for each in (begun, config.as_dict()))
-    differ = [key for key in now if then and then.get(key) != now[key]]
-    named = ", ".join(f"{key} ({then.get(key)!r} there, {now[key]!r} here)" for key in differ[:NAMED])
-    more = f" and {len(differ) - NAMED} more" if len(differ) > NAMED else ""
-    what = f"another configuration{': ' if named else ''}{named}{more}"
+    named = differing(begun, config) if begun else ""
+    what = f"another configuration{': ' if named else ''}{named}"
     return f"the search there has {what}; repeat the options that it was begun with, or begin another search"
-
-
-def _settings(config: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    for key in ("profile", "vendor"):
-        yield key, config.get(key)
-    for kind in ("parameters", "configurations"):
-        yield from config.get(kind, {}).items()
 
 
 def _events(session: Path, case: str) -> Iterator[Event]:

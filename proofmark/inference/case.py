@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 from pydantic import Field
 
 from proofmark.case import Case, Loader
+from proofmark.inference.recipe import Recipe
 from proofmark.rules.case_file import Parameters
 
 if TYPE_CHECKING:
@@ -18,6 +19,9 @@ class InferenceParameters(Parameters):
     """Those of an inference case."""
 
     warmup: int = Field(ge=1, description="untimed batches before the first round")
+    training: Recipe | None = Field(
+        None, exclude_if=lambda recipe: recipe is None, description="how the suite trains the weights"
+    )
 
 
 class InferenceCase(Case):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import secrets
 from collections.abc import Collection, Mapping, Sequence
@@ -180,6 +181,8 @@ def read_raw(path: Path, versions: Collection[int]) -> dict[str, Any]:
         raw = read_json(path)
     except (OSError, ValueError, RecursionError) as error:
         first = str(error).splitlines()[0] if str(error) else type(error).__name__
+        if isinstance(error, json.JSONDecodeError):  # where its reader stopped says nothing of a file that is another
+            first = "it is no JSON, or more than one value, as a log of events is"
         raise UsageError(harmless(f"{path}: not a run record: {first}")) from None
     return of_version(raw, path, versions)
 

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
 
 from proofmark.errors import ConfigurationError, Problem
 from proofmark.literal import literal
-from proofmark.names import hint
+from proofmark.names import hint, meant
 from proofmark.rules.strict_yaml import load_mapping
+
+if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -54,12 +57,13 @@ def problems_of(
     problems = []
     found = error.errors()
     for detail in found[:MOST]:
-        key = ".".join([prefix, *map(str, detail["loc"])]) if prefix else ".".join(map(str, detail["loc"]))
+        place = [str(part) for part in detail["loc"] if part != "[key]"]  # so pydantic marks a key that is wrong itself
+        key = ".".join([prefix, *place] if prefix else place)
         message = detail["msg"].removeprefix("Value error, ")
         if detail["type"] == "extra_forbidden":
             message = f"unknown key{hint(str(detail['loc'][-1]), _known(model, detail['loc']))}"
         elif detail["type"] == "missing":
-            message = "is required and missing"
+            message = f"is required and missing{_misspelled(model, detail)}"
         elif detail["type"] != "value_error":
             message = f"{_expected(message)}, found {literal(detail['input'])[:80]}"
         problems.append(Problem(where, key.strip("."), message))
@@ -70,15 +74,33 @@ def problems_of(
 def _expected(message: str) -> str:
     """A complaint of pydantic's in the words of all others."""
     kind = message.removeprefix(_SHOULD_BE)
-    return message if kind == message else f"expected {_KINDS.get(kind.removeprefix('a valid '), kind)}"
+    of = kind.removeprefix("a valid ").partition(", unable to parse")[0]
+    return message if kind == message else f"expected {_KINDS.get(of, kind)}"
+
+
+def _misspelled(model: type[BaseModel] | None, missing: ErrorDetails) -> str:
+    """Where keys of any name may be: the one that is there and may be the missing one. Elsewhere that is unknown."""
+    place, given = missing["loc"], missing["input"]
+    holder = _at(model, place)
+    if holder is None or holder.model_config.get("extra") != "allow" or not isinstance(given, Mapping):
+        return ""
+    others = [str(key) for key in given if key not in holder.model_fields]
+    near = next((key for key in others if meant(key, [str(place[-1])])), None)
+    return f"; did you mean it by '{near}'?" if near else ""
 
 
 def _known(model: type[BaseModel] | None, place: Sequence[int | str]) -> list[str]:
     """The keys that there are beside one: none where its model isn't known."""
+    holder = _at(model, place)
+    return [field.alias or name for name, field in holder.model_fields.items()] if holder is not None else []
+
+
+def _at(model: type[BaseModel] | None, place: Sequence[int | str]) -> type[BaseModel] | None:
+    """The model that a key is of."""
     for part in place[:-1]:
         if model is not None and part in model.model_fields:  # else it is an index, or a key of a mapping
             model = _within(model.model_fields[str(part)].annotation)
-    return [field.alias or name for name, field in model.model_fields.items()] if model is not None else []
+    return model
 
 
 def _within(annotation: Any) -> type[BaseModel] | None:

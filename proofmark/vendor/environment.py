@@ -59,12 +59,16 @@ def may_not_be_set(name: str) -> str | None:
     return next((why for pattern, why in RULES if re.fullmatch(pattern, name, re.IGNORECASE)), None)
 
 
-def _is_free(variables: dict[str, str]) -> dict[str, str]:
-    wrong = [f"{name} {why}" for name in variables if (why := may_not_be_set(name))]
-    wrong += [f"{name} has a value that is no line of text" for name, v in variables.items() if not v.isprintable()]
-    if wrong:
-        raise ValueError("; ".join(wrong))
-    return variables
+def _is_free(name: str) -> str:
+    if why := may_not_be_set(name):
+        raise ValueError(f"{name} {why}")
+    return name
+
+
+def _is_a_line(value: str) -> str:
+    if not value.isprintable():
+        raise ValueError("has a value that is no line of text")
+    return value
 
 
 def _as_text(variables: Any) -> Any:
@@ -89,14 +93,16 @@ def _is_a_requirement(text: str) -> str:
     return text
 
 
+Variable = Annotated[str, AfterValidator(_is_free)]
+Value = Annotated[str, AfterValidator(_is_a_line)]
+
+
 class Needs(BaseModel):
     """What processes need: all may be left out."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
-    variables: Annotated[dict[str, str], BeforeValidator(_as_text), AfterValidator(_is_free)] = Field(
-        default_factory=dict
-    )
+    variables: Annotated[dict[Variable, Value], BeforeValidator(_as_text)] = Field(default_factory=dict)
     requirements: Annotated[tuple[Annotated[str, AfterValidator(_is_a_requirement)], ...], Field(max_length=MOST)] = ()
 
 

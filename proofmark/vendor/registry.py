@@ -9,9 +9,10 @@ from types import ModuleType
 
 from proofmark.errors import Problem, StepError, UsageError
 from proofmark.finding import imported, installed
-from proofmark.names import BRING, hint
+from proofmark.names import BRING, hint, misnamed
 from proofmark.rules.scale import Scale
 from proofmark.vendor.adapter import TrainingAdapter, adapted_steps
+from proofmark.vendor.compiler_module import lacks_class, wrong_arguments, wrong_with
 from proofmark.vendor.contract import Vendor
 from proofmark.vendor.engine import Compiler, InferModel
 from proofmark.vendor.from_source import FromSource
@@ -156,12 +157,13 @@ class FoundVendor:
         found = getattr(module, "InferModel", None)
         if not isinstance(found, type):
             own = [name for name, each in vars(module).items() if getattr(each, "__module__", "") == module.__name__]
-            has = f"has {', '.join(own)}{hint('InferModel', own)}" if own else "defines nothing"
-            raise UsageError(f"{module.__file__}: expected a class InferModel with __init__ and __call__; it {has}")
+            raise UsageError(f"{module.__file__}: {lacks_class(own)}")
         if "__call__" not in dir(found):
             own = [name for name, each in vars(found).items() if callable(each)]
-            has = f"has {', '.join(own)}{hint('__call__', own)}" if own else "has no method"
+            has = f"has {', '.join(own)}{misnamed('__call__', own)}" if own else "has no method"
             raise UsageError(f"{module.__file__}: expected a class InferModel with a method __call__; it {has}")
+        if what := wrong_arguments(found):
+            raise UsageError(f"{module.__file__}{what}")
         return found
 
 
@@ -226,7 +228,7 @@ def _expected(name: str, known: Collection[str], cases: Mapping[str, bool]) -> s
     """What is wrong with a file under `configs/`, and what would be read in its place."""
     folder, _, file = name.rpartition("/")
     stem, dot, ending = file.rpartition(".")
-    scale, bring = stem.removeprefix(_THEIRS), f"; what was made for FlagPerf is brought along by `{BRING}`"
+    scale, bring = stem.removeprefix(_THEIRS), f" (what was made for FlagPerf is brought along by `{BRING}`)"
     suite = next((case.partition("/")[0] for case, scaled in cases.items() if scaled), "<suite>")
     if file.startswith(_THEIRS) and Scale.is_named(scale):
         case = folder if folder in cases else f"{suite}/<case>"
@@ -274,10 +276,25 @@ def _checked(package: ModuleType, name: str, device: str | None) -> Vendor:
     compilers = candidate.compilers
     if not isinstance(compilers, dict) or not all(isinstance(value, Compiler) for value in compilers.values()):
         raise UsageError(f"{where}: 'compilers' must be a dict of names to proofmark.vendor.Compiler")
+    if texts := _no_sets(candidate):
+        raise UsageError("\n".join(f"{where}: {what}" for what in texts))
     if getattr(candidate, "default_compiler", None) not in compilers:
         raise UsageError(f"{where}: 'default_compiler' must be one of {', '.join(sorted(compilers)) or '(none)'}")
     directory = Path(package.__file__ or ".").parent
     for compiler in compilers:
         if not (directory / f"{compiler}.py").is_file():
             raise UsageError(f"{where}: compiler '{compiler}' has no module {directory / compiler}.py")
+    files = [directory / f"{compiler}.py" for compiler in compilers]
+    if problems := [f"{file}: {what}" for file in files if (what := wrong_with(file))]:
+        raise UsageError("\n".join(problems))
     return candidate
+
+
+def _no_sets(vendor: Vendor) -> list[str]:
+    """Precisions that are text, which is a collection too: of letters."""
+    declared: dict[str, object] = {
+        f"compilers.{name}.precisions": each.precisions for name, each in vendor.compilers.items()
+    }
+    declared |= {name: getattr(vendor, name, None) for name in ("framework_precisions", "training_precisions")}
+    found = {name: value for name, value in declared.items() if isinstance(value, str)}
+    return [f"{name}: expected a set of precisions, found the text {value!r:.80}" for name, value in found.items()]

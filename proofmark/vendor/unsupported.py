@@ -11,6 +11,7 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from proofmark.errors import ConfigurationError, Problem
+from proofmark.names import hint
 from proofmark.rules.config import EffectiveConfig
 from proofmark.rules.strict_yaml import load_mapping
 from proofmark.rules.typed_yaml import problems_of
@@ -88,7 +89,8 @@ def _contradiction(entry: Expected, vendor: Vendor, training: Collection[str]) -
     elif entry.compiler is None:
         declared, where = vendor.framework_precisions, "framework_precisions"
     elif entry.compiler not in vendor.compilers:
-        return f"unknown compiler '{entry.compiler}': expected one of {', '.join(sorted(vendor.compilers))}"
+        known = sorted(vendor.compilers)
+        return f"unknown compiler '{entry.compiler}': expected one of {', '.join(known)}{hint(entry.compiler, known)}"
     else:
         declared, where = vendor.compilers[entry.compiler].precisions, f"the precisions of compiler {entry.compiler}"
     if entry.precision in declared:
@@ -103,7 +105,7 @@ def unknown_cases(path: Path, entries: Sequence[Expected], cases: Collection[str
         cases: all there are, as `<suite>/<case>`.
     """
     return [
-        Problem(str(path), f"unsupported.{number}.case", f"there is no case '{entry.case}'")
+        Problem(str(path), f"unsupported.{number}.case", f"there is no case '{entry.case}'{hint(entry.case, cases)}")
         for number, entry in enumerate(entries)
         if entry.case not in cases
     ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 from proofmark.errors import UsageError, harmless
@@ -15,6 +16,10 @@ from proofmark.suite import Suite
 from proofmark.verdict.engine import judge
 from proofmark.verdict.stages import lacks_checks_alone
 from proofmark.verification.made_up import UNREADABLE, reason
+from proofmark.verification.plain_files import RECORD, records_in
+
+NAMED = 8
+"""Records of a folder that are named."""
 
 
 @dataclass(frozen=True)
@@ -62,10 +67,21 @@ def judge_again(path: Path, suites: Mapping[str, Suite], policy: Policy | None =
     Raises:
         UsageError: it can't be read or judged, or its suite isn't installed.
     """
+    if path.is_dir():
+        raise UsageError(harmless(f"{path}: is a directory; {_there(path)}"))
     try:
         return _judged(path, suites, policy)
     except UNREADABLE as error:
         raise UsageError(harmless(f"{path}: cannot be judged: {reason(error)}")) from None
+
+
+def _there(folder: Path) -> str:
+    """Which records somebody may mean who names a folder."""
+    found = sorted(map(str, islice(records_in(folder), NAMED + 1)))
+    if not found:
+        return f"expected a run's {RECORD}, and there is none in it"
+    more = " and more" if len(found) > NAMED else ""
+    return f"name the records in it: {' '.join(found[:NAMED])}{more}"
 
 
 def _judged(path: Path, suites: Mapping[str, Suite], policy: Policy | None) -> Judged:

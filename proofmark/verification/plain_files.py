@@ -7,6 +7,15 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
+RECORD = "record.json"
+
+
+def records_in(root: Path) -> Iterator[Path]:
+    """Records of runs, wherever they lie below a folder; no link is followed."""
+    for folder, _, files in os.walk(root):
+        if RECORD in files:
+            yield Path(folder, RECORD)
+
 
 def is_plain(path: Path) -> bool:
     """Whether it is a file, and no link to one.

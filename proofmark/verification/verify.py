@@ -17,9 +17,7 @@ from proofmark.suite import Suite
 from proofmark.verification.again import faults
 from proofmark.verification.configuration import held
 from proofmark.verification.made_up import UNREADABLE, reason
-from proofmark.verification.plain_files import strange
-
-RECORD = "record.json"
+from proofmark.verification.plain_files import RECORD, records_in, strange
 
 
 @dataclass(frozen=True)
@@ -76,7 +74,7 @@ def verify(directory: Path, suites: Mapping[str, Suite], allowed: Path | None = 
     signer, findings, notes = _signer(root, allowed)
     findings += [*unopened, *_against_manifest(root)]
     records = dict[str, CaseRecord]()
-    for path in sorted(_records(root)):
+    for path in sorted(records_in(root)):
         name = path.relative_to(root).as_posix()
         if beside := next((each for each in odd if path.parent in each.parents), None):
             findings.append(Finding(name, f"is not read: {beside.relative_to(root)} is no plain file"))
@@ -133,7 +131,17 @@ def _folder(directory: Path) -> Path:
         raise UsageError(
             harmless(f"{directory}: has sessions' folders and is none: name them, as {directory / sessions[-1]}")
         )
+    session = next((above for above in found.parents if (above / MANIFEST).exists()), None)
+    if session is not None and not (found / MANIFEST).exists():
+        whole = _above(directory, session, len(found.relative_to(session).parts))
+        raise UsageError(harmless(f"{directory}: is a part of a session's folder: name that, {whole}"))
     return found
+
+
+def _above(directory: Path, session: Path, steps: int) -> Path:
+    """A session's folder as whoever named a folder in it would: by a link such as `latest`, where one was named."""
+    named = [directory, *directory.parents][steps:][:1]
+    return named[0] if named and named[0].resolve() == session else session
 
 
 def _against_manifest(root: Path) -> Iterator[Finding]:
@@ -149,10 +157,3 @@ def _against_manifest(root: Path) -> Iterator[Finding]:
         yield Finding(MANIFEST, str(error).removeprefix(f"{root / MANIFEST}: "))
     except OSError as error:
         yield Finding(os.path.relpath(error.filename or root, root), f"cannot be read: {error.strerror}")
-
-
-def _records(root: Path) -> Iterator[Path]:
-    """Records of runs, wherever they lie; no link is followed."""
-    for folder, _, files in os.walk(root):
-        if RECORD in files:
-            yield Path(folder, RECORD)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from proofmark.errors import StepError
 from proofmark.record.parts import Identity
-from suites.data.images import needed_directory
+from suites.data.images import named_dataset, needed_directory
 from suites.data.loading import Batch, BatchDataset
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def search_dataset(config: EffectiveConfig, split: str) -> BatchDataset:
     Raises:
         StepError: the data directory is not what was expected.
     """
-    if config.dataset == "digits":
+    if named_dataset(config, "digits", "image_folder") == "digits":
         from suites.data.digits import digits
 
         if split == "held_out":

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from suites.data import chinese
-from suites.data.images import data_directory
+from suites.data.images import data_directory, named_dataset
 from suites.data.lines import Lines
 from suites.data.loading import Batch, BatchDataset, TensorData
 from suites.data.text import IGNORED, load_tokenizer
@@ -30,7 +30,7 @@ def causal_dataset(config: EffectiveConfig, split: str) -> BatchDataset:
     Raises:
         StepError: there is no data directory or tokenizer, or they are not what was expected.
     """
-    if config.dataset == "chinese":
+    if named_dataset(config, "chinese", "text_folder") == "chinese":
         items = config.train_sequences if split == "train" else config.validation_sequences
         return chinese_text(split, items, config.max_seq_length, config.seed)
     root = data_directory(config, split, "text files, one sentence or paragraph per line")

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from suites.data import grammar
-from suites.data.images import needed_directory
+from suites.data.images import named_dataset, needed_directory
 from suites.data.loading import Batch, BatchDataset, TensorData
 from suites.data.text import IGNORED, load_tokenizer, vocabulary
 
@@ -45,7 +45,7 @@ def cloze_dataset(config: EffectiveConfig, split: str) -> BatchDataset:
     Raises:
         StepError: there is no data directory or tokenizer, or they are not what was expected.
     """
-    if config.dataset == "grammar":
+    if named_dataset(config, "grammar", "record") == "grammar":
         items = config.train_sequences if split == "train" else config.validation_sequences
         return grammar_cloze(split, items, config.max_seq_length, config.seed)
     from suites.data.superglue import ReCoRD

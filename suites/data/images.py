@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from proofmark.errors import StepError
+from proofmark.names import hint
 from suites.data.loading import BatchDataset, BatchLoader, batch_loader
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ def image_dataset(config: EffectiveConfig, split: str) -> BatchDataset:
     Raises:
         StepError: there is no data directory, it is not what was expected, or it has no such split.
     """
-    if config.dataset == "digits":
+    if named_dataset(config, "digits", "image_folder") == "digits":
         from suites.data.digits import digits
 
         return digits(split, config.image_size, config.channels)
@@ -41,7 +42,7 @@ def detection_loader(config: EffectiveConfig, split: str) -> BatchLoader:
     Raises:
         StepError: there is no data directory, it is not what was expected, or it has no such split.
     """
-    if config.dataset == "scenes":
+    if named_dataset(config, "scenes", "coco") == "scenes":
         from suites.data.scenes import Scenes
 
         made = Scenes(split, config.scenes[split], config.image_size[0], config.seed)
@@ -50,6 +51,18 @@ def detection_loader(config: EffectiveConfig, split: str) -> BatchLoader:
 
     root = data_directory(config, split, "val2017 and annotations of COCO")
     return batch_loader(CocoImages(root, config.classes, config.image_size, config.mean, config.std), config)
+
+
+def named_dataset(config: EffectiveConfig, *known: str) -> str:
+    """What the parameter `dataset` names.
+
+    Raises:
+        StepError: it is none of those that are known.
+    """
+    name = str(config.dataset)
+    if name not in known:
+        raise StepError(f"unknown dataset '{name}': there are {', '.join(known)}{hint(name, known)}")
+    return name
 
 
 def data_directory(config: EffectiveConfig, split: str, content: str) -> str:

@@ -13,7 +13,7 @@ import torch
 
 from proofmark.errors import StepError
 from suites.data import grammar
-from suites.data.images import data_directory
+from suites.data.images import data_directory, named_dataset
 from suites.data.lines import Lines
 from suites.data.loading import Batch, BatchDataset, BatchLoader, TensorData, batch_loader
 
@@ -46,7 +46,7 @@ def text_dataset(config: EffectiveConfig, split: str) -> BatchDataset:
     Raises:
         StepError: there is no data directory or tokenizer, or they are not what was expected.
     """
-    if config.dataset == "grammar":
+    if named_dataset(config, "grammar", "text_folder") == "grammar":
         items = config.train_sequences if split == "train" else config.validation_sequences
         return grammar_text(split, items, config.max_seq_length, config.seed)
     root = data_directory(config, split, "text files, one sentence or paragraph per line")

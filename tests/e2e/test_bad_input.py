@@ -112,12 +112,17 @@ def test_broken_chips_file(house: House) -> None:
 
 
 def test_broken_compiler_module_fails_its_case_by_name(house: House) -> None:
-    (house.root / "vendors/fake/slow.py").write_text("import nonesuch\n")
+    (house.root / "vendors/fake/slow.py").write_text("import nonesuch\n\n\nclass InferModel: ...\n")
     ran = house.run("--compiler=slow")
     kind, reasons = ran.verdict()
     assert kind == "ERROR" and "compiler 'slow' of vendor fake cannot be imported" in reasons
     assert ran.code == 17
     clean(ran)
+
+
+def test_a_compiler_module_of_which_nothing_can_come_is_told_before_anything_runs(house: House) -> None:
+    (house.root / "vendors/fake/slow.py").write_text("class InferModel(:\n")
+    one_line_answer(house.run(), "vendors/fake/slow.py: line 1: invalid syntax")
 
 
 @pytest.mark.parametrize("content", [b"", b"not a model", None], ids=["empty", "text", "truncated"])
@@ -162,3 +167,11 @@ def test_a_loader_of_a_cases_own_is_refused_where_weights_are_trained(house: Hou
     kind, reasons = house.run("-k", "Walks").verdict("walks")
     assert kind == "ERROR" and "expected a torch.utils.data.DataLoader over data with indices" in reasons, reasons
     assert reasons.endswith("found Walker")
+
+
+def test_all_that_is_wrong_with_what_a_vendor_lists_as_unsupported_is_told_at_once(house: House) -> None:
+    entry = "{case: inference/tinny, compiler: honset, precision: fp16, reason: r}"
+    (house.root / "vendors/fake/unsupported.yaml").write_text(f"unsupported: [{entry}]\n")
+    ran = house.run()
+    one_line_answer(ran, "unsupported.0: unknown compiler 'honset'", "did you mean 'honest'?")
+    assert "unsupported.0.case: there is no case 'inference/tinny'; did you mean 'inference/tiny'?" in ran.output

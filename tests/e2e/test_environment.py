@@ -42,7 +42,7 @@ def test_what_is_not_there_is_told_before_anything_runs(house: House) -> None:
     one_line_answer(ran, "vendors/fake/environment.yaml: requirements: not installed", "pip install 'fake-runtime>=2'")
     assert not ran.results.exists()
     path.write_text("variables: {LD_PRELOAD: /opt/fake.so}\n")
-    one_line_answer(house.run(), "environment.yaml: variables: LD_PRELOAD changes which code runs")
+    one_line_answer(house.run(), "environment.yaml: variables.LD_PRELOAD: LD_PRELOAD changes which code runs")
     path.write_text("cases: {inference/tinny: {}}\n")
     one_line_answer(house.run(), "cases.inference/tinny: there is no such case; did you mean 'inference/tiny'?")
 

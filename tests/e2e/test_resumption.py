@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.conftest import House, Ran
+from tests.e2e.conftest import House, Ran, one_line_answer
 
 CHECKPOINTED = "--vendor cpu --set checkpoint_steps=10 --set num_workers=1 --set learning_rate=0.002".split()
 """A training that takes some epochs."""
@@ -70,13 +70,29 @@ def test_a_checkpoint_of_other_data_is_refused(house: House, finished: Ran) -> N
     assert "config" not in record.verdict.reasons[0] and "validation" not in record.verdict.reasons[0]
 
 
+def test_a_training_begun_with_other_settings_is_refused_by_their_names(house: House, finished: Ran) -> None:
+    asked = ("--set", "learning_rate=0.003", "--set", "num_workers=1", "-k", "1x1", "--resume", str(finished.run_dir))
+    ran = house.run(*asked, vendor="cpu", suite="training")
+    told = "training/tiny/1x1 was begun with another configuration: learning_rate (0.002 there, 0.003 here); repeat"
+    one_line_answer(ran, f"--resume {finished.run_dir}: {told}")
+    (advice,) = [line for line in finished.output.splitlines() if line.startswith("to go on: ")]
+    assert "--set learning_rate=0.002" in advice and advice.endswith(f"--resume results/{finished.run_dir.name}")
+
+
+def test_one_may_go_on_without_further_checkpoints(house: House, finished: Ran) -> None:
+    asked = " ".join(CHECKPOINTED).replace("--set checkpoint_steps=10", "").split()
+    again = house.end(house.start(*asked, "-k", "1x1", "--resume", str(finished.run_dir), suite="training"))
+    run = again.training("1x1").runs[0]
+    assert again.code == finished.code and run.resumed_from is not None and not run.checkpoints, again.output
+
+
 def test_nothing_to_resume_is_one_line(house: House) -> None:
     ran = house.run("--resume", "nowhere", vendor="cpu", suite="training")
     assert ran.code == 4 and "--resume nowhere: there are no checkpoints" in ran.output
     assert not [line for line in ran.output.splitlines() if "Traceback" in line]
 
 
-def test_cases_that_are_run_as_a_whole_have_nothing_to_go_on_with(house: House) -> None:
-    ran = house.run("--resume", "results/none")
-    assert ran.code == 4, ran.output
-    assert "--resume results/none: cases of inference are run as a whole; expected some of " in ran.output
+@pytest.mark.parametrize("option", ["--resume results/none", "--scale 1x2"])
+def test_an_option_that_means_nothing_for_the_selected_cases_is_refused(house: House, option: str) -> None:
+    told = f"{option}: means nothing for cases of inference; expected some of "
+    one_line_answer(house.run(*option.split()), told, "training")

@@ -303,10 +303,13 @@ def test_a_record_that_says_otherwise_is_an_error(session: Path, looked_at: Call
 
 def test_what_cannot_be_judged_is_one_line(session: Path, tmp_path: Path, looked_at: Callable[..., str]) -> None:
     path = record_of(session)
+    (tmp_path / "empty").mkdir()
     (tmp_path / "odd.yaml").write_text("name: <b>\nnoise: 3\n")
     for arguments, told in (
         ((tmp_path / "nothing.json",), "No such file"),
-        ((session,), "Is a directory"),
+        ((session,), f"is a directory; name the records in it: {path}"),
+        ((tmp_path / "empty",), "is a directory; expected a run's record.json, and there is none in it"),
+        ((path.with_name("events.jsonl"),), "events.jsonl: not a run record: it is no JSON, or more than one value"),
         ((path, "--allowed-signers", path), "--allowed-signers is for --verify"),
     ):
         line = looked_at("--judge", *arguments)
@@ -324,6 +327,17 @@ def test_the_command_refuses_what_is_no_directory(tmp_path: Path, looked_at: Cal
         told = looked_at("--verify", tmp_path / wrong)
         assert told.startswith("4 ERROR: ") and why in told and len(told.splitlines()) == 1
     assert "no record" in looked_at("--verify", tmp_path) or "not there" in looked_at("--verify", tmp_path)
+
+
+def test_a_part_of_a_session_is_no_session_that_is_wrong(
+    session: Path, tmp_path: Path, looked_at: Callable[..., str]
+) -> None:
+    (tmp_path / "latest").symlink_to(session)
+    folder = record_of(session).parent
+    by_link = tmp_path / "latest" / folder.relative_to(session)
+    for part, whole in ((folder, session), (folder.parent, session), (by_link, tmp_path / "latest")):
+        told = looked_at("--verify", part)
+        assert told.startswith("4 ERROR: ") and told.endswith(f": name that, {whole}\n")
 
 
 def test_a_session_signs_what_it_leaves(

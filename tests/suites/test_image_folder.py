@@ -74,6 +74,11 @@ def test_no_directory_is_refused() -> None:
         loader_of(None)
 
 
+def test_a_dataset_that_nobody_knows_is_told_as_that() -> None:
+    with pytest.raises(StepError, match="unknown dataset 'digit': there are digits, image_folder; did you mean 'dig"):
+        image_loader(config_of("resnet50", "embedded", dataset="digit"), "validation")
+
+
 def test_training_split_is_refused(images: Path) -> None:
     with pytest.raises(StepError, match="has no train split"):
         loader_of(images, split="train")

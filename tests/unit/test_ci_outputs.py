@@ -74,7 +74,20 @@ def test_a_file_that_cannot_be_written_is_one_line_and_no_success(
     (tmp_path / "file").write_text("")
     assert not ci._write(config(tmp_path, summary="file/s.md"), 0)
     (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith("--summary file/s.md: cannot be written: ")
+    assert line.startswith(f"--summary {tmp_path}/file/s.md: cannot be written: ")
+
+
+def test_a_folder_elsewhere_that_is_not_there_is_refused_and_not_made(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    house, nowhere = tmp_path / "house", tmp_path / "nowhere/s.md"
+    house.mkdir()
+    ci.pytest_configure(config(house, summary="results/s.md"))
+    with pytest.raises(pytest.UsageError) as refused:
+        ci.pytest_configure(config(house, summary=str(nowhere)))
+    assert str(refused.value) == f"--summary {nowhere}: there is no folder {nowhere.parent}"
+    assert not ci._write(config(house, str(refused.value), summary=str(nowhere)), 4)
+    assert not nowhere.parent.exists() and not capsys.readouterr().err, "it was told"
 
 
 def test_what_is_wrong_with_a_file_of_the_house_is_said_on_its_line(tmp_path: Path) -> None:

@@ -124,7 +124,7 @@ def session(device: str, results: Path) -> Any:
     name = device.removeprefix("device ").removesuffix(" of vendor acme")
     vendor.devices = lambda: [SimpleNamespace(index=name)]
     settings = SimpleNamespace(found=SimpleNamespace(name="acme", vendor=vendor), device_wait=0, results_dir=results)
-    return SimpleNamespace(stash={SETTINGS: settings, TELL: None})
+    return SimpleNamespace(stash={SETTINGS: settings, TELL: None}, option=SimpleNamespace(results_dir=None))
 
 
 def test_there_is_one_processor_whoever_compiles_for_it() -> None:

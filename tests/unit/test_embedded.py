@@ -10,7 +10,8 @@ import torch
 from pydantic import ValidationError
 from safetensors.torch import load_file
 
-from proofmark.inference.steps.embedded import Recipe, train
+from proofmark.inference.recipe import Recipe
+from proofmark.inference.steps.embedded import train
 from proofmark.rules.config import EffectiveConfig
 from tests.unit.net import Breaks, Convolves, Net, Points
 

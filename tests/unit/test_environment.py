@@ -88,6 +88,7 @@ def test_variables_that_a_vendor_may_need(tmp_path: Path, name: str) -> None:
         ("variables: [A]", "variables: "),
         ("variables: {A: [1]}", "variables.A: "),
         ("variables: {A: true}", "variables.A: "),
+        ("variables: {A: [1], LD_PRELOAD: x}", "variables.LD_PRELOAD: LD_PRELOAD changes which code runs"),
         ('variables: {A: "a\\nb"}', "has a value that is no line of text"),
         ("requirements: ['-r other.txt']", "is no package with its versions"),
         ("requirements: ['a @ https://x.test/a.whl']", "is an address"),

@@ -49,3 +49,8 @@ def test_an_interrupt_that_was_swallowed_can_be_repeated(clock: SimpleNamespace)
 def test_the_full_trace_is_there_for_who_asks() -> None:
     with pytest.raises(KeyboardInterrupt), Interrupt().calm(ASKED):
         raise KeyboardInterrupt
+
+
+def test_modules_that_cannot_be_imported_are_told_in_pytests_own_words() -> None:
+    with pytest.raises(pytest.Session.Interrupted, match="1 error"), Interrupt().calm(QUIET):
+        raise pytest.Session.Interrupted("1 error during collection")

@@ -190,6 +190,7 @@ configurations: {batch_size: 4}
 profiles:
   embedded: {parameters: {target: 0.9}}
 """
+TRAINED = "{epochs: 3, batch_size: 8, learning_rate: 1.0e-2}"
 
 
 class TestCaseFile:
@@ -206,6 +207,13 @@ class TestCaseFile:
         assert case.parameters.flops == 2e6
         assert case.elsewhere["batch_size"] == ()
 
+    def test_how_weights_are_trained_is_kept_as_it_is_given(self, tmp_path: Path) -> None:
+        case = self.read(tmp_path, CASE.replace("flops:", f"training: {TRAINED}, flops:"))
+        assert isinstance(case, CaseFile)
+        assert case.parameters.model_dump()["training"] == {"epochs": 3, "batch_size": 8, "learning_rate": 0.01}
+        untrained = self.read(tmp_path, CASE)
+        assert isinstance(untrained, CaseFile) and "training" not in untrained.parameters.model_dump()
+
     def test_what_the_other_profiles_have(self, tmp_path: Path) -> None:
         other = CASE + "  standard:\n    configurations: {batch_size: 64}\n"
         case = self.read(tmp_path, other)
@@ -219,6 +227,17 @@ class TestCaseFile:
             (("target: 0.9", "target: .nan"), "profiles.embedded.parameters.target", "finite"),
             (("metric: top1, ", ""), "parameters.metric", "missing"),
             (("2*1e6", "2+2"), "parameters.flops", "product"),
+            (("target: 0.9", "targt: 0.9"), "parameters.target", "missing; did you mean it by 'targt'?"),
+            (
+                ("flops:", f"training: {TRAINED.replace('epochs', 'epoch')}, flops:"),
+                "parameters.training.epoch",
+                "unknown key; did you mean 'epochs'?",
+            ),
+            (
+                ("flops:", f"training: {TRAINED.replace('1.0e-2', '1.0 e-2')}, flops:"),
+                "parameters.training.learning_rate",
+                "expected a number, found '1.0 e-2'",
+            ),
             (("batch_size: 4", "batch_size: 0"), "configurations.batch_size", "at least 1"),
             (("batch_size: 4", "batch_size: four"), "configurations.batch_size", "expected int"),
             (("batch_size: 4", "colour: red"), "configurations.colour", "not declared"),
@@ -445,6 +464,10 @@ unsupported:
             assert expected_reason(entries, *place) is None
         (unknown,) = unknown_cases(path, entries, ["inference/net"])
         assert (unknown.key, unknown.what) == ("unsupported.2.case", "there is no case 'training/net'")
+        misspelled = unknown_cases(path, entries, ["inference/nett", "training/net"])
+        assert {each.what for each in misspelled} == {
+            "there is no case 'inference/net'; did you mean 'inference/nett'?"
+        }
 
     def test_no_file_is_no_expectation(self, tmp_path: Path) -> None:
         assert load_expected(tmp_path / "unsupported.yaml") == ()
@@ -457,6 +480,7 @@ unsupported:
                 "fp16 is among the precisions of comp",
             ),
             ("{case: inference/net, compiler: three, precision: fp16, reason: r}", "expected one of one, two"),
+            ("{case: inference/net, compiler: twoo, precision: fp16, reason: r}", "one, two; did you mean 'two'?"),
             ("{case: inference/net, precision: fp32, reason: r}", "fp32 is among framework_precisions"),
             ("{case: training/net, precision: fp32, reason: r}", "fp32 is among training_precisions"),
             ("{case: training/net, compiler: one, precision: bf16, reason: r}", "a case of training has no compiler"),

@@ -24,7 +24,8 @@ class Acme(Vendor):
     def chip(self): return "a"
 vendor = Acme()
 """
-ENGINE = "class InferModel:\n    def __call__(self, inputs): return inputs, 0.0\n"
+CALLED = "class InferModel:\n    def __call__(self, inputs): return inputs, 0.0\n"
+ENGINE = f"{CALLED}    def __init__(self, config, onnx_path, model): ...\n"
 
 
 @pytest.fixture
@@ -113,7 +114,7 @@ def test_broken(vendors: Path, text: str, told: str) -> None:
 @pytest.mark.parametrize(
     "text, told",
     [
-        ("import nonesuch", "cannot be imported"),
+        ("import nonesuch\nclass InferModel: ...", "cannot be imported"),
         ("", "expected a class InferModel"),
         ("InferModel = 3", "expected a class"),
     ],
@@ -131,14 +132,80 @@ def test_a_class_that_cannot_be_called_is_no_infer_model(vendors: Path) -> None:
         find_vendor("acme", vendors).infer_model("engine")
 
 
-def test_what_may_be_meant_by_a_class_or_a_method(vendors: Path) -> None:
-    add(
-        vendors, "acme", engine="class InferModle:\n    pass\n", other="class InferModel:\n    def __cal__(self): ...\n"
-    )
-    with pytest.raises(UsageError, match="it has InferModle; did you mean 'InferModle'"):
+def test_what_may_be_meant_by_a_method(vendors: Path) -> None:
+    add(vendors, "acme", engine="class InferModel:\n    def __cal__(self): ...\n")
+    with pytest.raises(UsageError, match="it has __cal__; did you mean '__call__'"):
         find_vendor("acme", vendors).infer_model("engine")
-    with pytest.raises(UsageError, match="it has __cal__; did you mean '__cal__'"):
-        find_vendor("acme", vendors).infer_model("other")
+
+
+@pytest.mark.parametrize(
+    "parameters, fits",
+    [
+        ("self, config, onnx", False),
+        ("self, config, onnx_path, model, more", False),
+        ("self, config, *, onnx_path, model", False),
+        ("self, config, onnx_path, model, more=None", True),
+        ("self, *given", True),
+    ],
+)
+def test_what_an_engine_is_made_of(vendors: Path, parameters: str, fits: bool) -> None:
+    add(vendors, "acme", engine=f"{CALLED}    def __init__({parameters}): ...\n")
+    found = find_vendor("acme", vendors)
+    if fits:
+        assert found.infer_model("engine")
+        return
+    with pytest.raises(UsageError) as refused:
+        found.infer_model("engine")
+    own = parameters.removeprefix("self, ")
+    told = f"acme/engine.py:3: expected InferModel(config, onnx_path, model), found InferModel({own})"
+    assert str(refused.value).endswith(told)
+
+
+@pytest.mark.parametrize(
+    "text, told",
+    [
+        ("x = 1\nclass InferModel(:\n", "engine.py: line 2: invalid syntax"),
+        ("def helper(): ...\n", "__init__ and __call__; it has helper"),
+        ("raise SystemExit\nclass InferModle:\n    pass\n", "it has InferModle; did you mean 'InferModel'?"),
+    ],
+)
+def test_a_compiler_module_of_which_nothing_can_come_is_told_with_the_vendor(
+    vendors: Path, text: str, told: str
+) -> None:
+    add(vendors, "acme", engine=text)
+    with pytest.raises(UsageError) as refused:
+        find_vendor("acme", vendors)
+    assert str(refused.value).startswith(str(vendors / "acme/engine.py")) and told in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "from vendors.acme.other import InferModel",
+        "from vendors.acme.other import *",
+        "import vendors.acme.other as InferModel",
+        "if True:\n    class InferModel: ...",
+        "def __getattr__(name): ...",
+        "InferModel = make()",
+    ],
+)
+def test_what_the_text_of_a_compiler_module_may_leave_to_its_import(vendors: Path, text: str) -> None:
+    add(vendors, "acme", engine=text)
+    assert find_vendor("acme", vendors).compiler("engine")
+
+
+@pytest.mark.parametrize(
+    "change, told",
+    [
+        (('frozenset({"fp32"})', '"fp32"'), "compilers.engine.precisions: expected a set of precisions, found the"),
+        (("    default_", '    training_precisions = "bf16"\n    default_'), "training_precisions: expected a set of"),
+    ],
+)
+def test_precisions_that_are_text(vendors: Path, change: tuple[str, str], told: str) -> None:
+    add(vendors, "acme", GOOD.replace(*change))
+    with pytest.raises(UsageError) as refused:
+        find_vendor("acme", vendors)
+    assert told in str(refused.value) and "\n" not in str(refused.value)
 
 
 def test_unknown_compiler(vendors: Path) -> None:
@@ -162,8 +229,8 @@ def test_unknown_compiler(vendors: Path) -> None:
         ),
         (
             "training/net/config_A100x1x8.yaml",
-            "is read by nobody: FlagPerf's settings at a scale are expected as YAML, in training/net/A100x1x8.yaml; "
-            "what was made for FlagPerf is brought along by `python -m proofmark.flagperf import",
+            "is read by nobody: FlagPerf's settings at a scale are expected as YAML, in training/net/A100x1x8.yaml "
+            "(what was made for FlagPerf is brought along by `python -m proofmark.flagperf import",
         ),
         ("training/net/config_A100x1x8.json", "is read by nobody: FlagPerf's settings at a scale are expected as YAML"),
         (
@@ -172,7 +239,7 @@ def test_unknown_compiler(vendors: Path) -> None:
         ),
         (
             "inference/nett.yaml",
-            "is named after no case, so that none would read it; did you mean 'inference/net.yaml'?",
+            "is named after no case, so that none would read it; did you mean 'inference/net.yaml'? (what was made for",
         ),
         (
             "training/net/many.yaml",
@@ -182,8 +249,8 @@ def test_unknown_compiler(vendors: Path) -> None:
             "training/net.yaml",
             "is named after no scale, so that none would read it: expected training/net/<scale>.yaml, as A100x1x8.yaml",
         ),
-        ("inference/acme_configurations.yaml", "is named after no case, so that none would read it; what was made for"),
-        ("configurations.yaml", "is named after no case, so that none would read it; what was made for FlagPerf"),
+        ("inference/acme_configurations.yaml", "is named after no case, so that none would read it (what was made for"),
+        ("configurations.yaml", "is named after no case, so that none would read it (what was made for FlagPerf"),
         ("training/net/A100_H100x1x8.yaml", "names two chips, so that none would read it: expected a file for each"),
         ("training/net/config_A100xB100x1x8.py", "names two chips, so that none would read it"),
         ("inference/resnet.yml", "is read by nobody: expected <suite>/<case>.yaml or training/<case>/<scale>.yaml"),

@@ -13,8 +13,8 @@ import torch
 from safetensors.torch import save_file
 
 from proofmark.errors import StepError
+from proofmark.inference.recipe import Recipe
 from proofmark.inference.steps import weights
-from proofmark.inference.steps.embedded import Recipe
 from proofmark.inference.steps.weights import embedded_weights
 from proofmark.record.identity import identify
 from proofmark.record.integrity.own_key import KEY, OwnKey

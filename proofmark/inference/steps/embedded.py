@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
-
-from pydantic import BaseModel, ConfigDict, Field
+from typing import TYPE_CHECKING, Any
 
 from proofmark.errors import StepError
+from proofmark.inference.recipe import Recipe
 from proofmark.record.events.log import Event, EventLog
 from proofmark.rules.config import EffectiveConfig, HostSettings
 from proofmark.training.case import TrainingCase
@@ -27,19 +26,6 @@ if TYPE_CHECKING:
 Progress = Callable[..., None]
 
 _NEVER = 1 << 62
-
-
-class Recipe(BaseModel):
-    """The parameter `training` of an embedded profile."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    epochs: int = Field(ge=1)
-    batch_size: int = Field(ge=1)
-    learning_rate: float = Field(gt=0)
-    weight_decay: float = Field(0.01, ge=0)
-    schedule: Literal["one_cycle", "linear", "constant"] = "one_cycle"
-    channels_last: bool = False
 
 
 class ForInference(TrainingCase):

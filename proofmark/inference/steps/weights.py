@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 from proofmark.errors import StepError
 from proofmark.inference.outcome.kept import cached_weights
-from proofmark.inference.steps.embedded import Recipe, train
+from proofmark.inference.recipe import Recipe
+from proofmark.inference.steps.embedded import train
 from proofmark.process.own_directory import remove
 from proofmark.record.identity import identify
 from proofmark.record.integrity.own_key import OwnKey
@@ -35,6 +36,7 @@ TRAINING = ".training-"
 """What follows an entry's name in that of the directory in which it is trained."""
 
 TRAINED_BY = (
+    "proofmark.inference.recipe",
     "proofmark.inference.steps.embedded",
     "proofmark.training.case",
     *(f"proofmark.training.ranks.{name}" for name in ("batches", "loading", "model.own", "model.strategy", "trainer")),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from proofmark.errors import StepError
 from proofmark.training.ranks.model.strategy import Place, share_buffers, unwrapped
+from proofmark.training.resuming import trained_by
 
 if TYPE_CHECKING:
     from proofmark.record.events.log import EventLog
@@ -87,4 +88,4 @@ def _identity(config: EffectiveConfig, spec: TrainingSpec, data: Data, place: Pl
     """What a checkpoint must agree in with the run that goes on from it."""
     identities = {"train data": data.train.identity, "validation data": data.validation.identity}
     digests = {name: identity.sha256 for name, identity in identities.items()}
-    return {"config": config.hash, "seed": spec.seed, "world": place.world, **digests}
+    return {"config": trained_by(config), "seed": spec.seed, "world": place.world, **digests}
