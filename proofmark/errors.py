@@ -59,7 +59,7 @@ def first_line(error: BaseException) -> str:
     except (Exception, SystemExit):  # noqa: BLE001 (its `__str__` may raise anything)
         return ""
     causes = [line for before, line in itertools.pairwise(lines) if before.strip() == CAUSE]
-    return "; ".join([*lines[:1], *causes[-1:]])
+    return harmless("; ".join([*lines[:1], *causes[-1:]]))
 
 
 def named(error: BaseException) -> str:

@@ -55,7 +55,8 @@ class Slot:
         """
         descriptor = -1
         try:
-            if size > psutil.virtual_memory().available:  # without this, the kernel would end processes to make room
+            # it is copied once more; without this, the kernel would end processes to make room
+            if 2 * size > psutil.virtual_memory().available:
                 raise OSError(errno.ENOMEM, os.strerror(errno.ENOMEM))
             descriptor = os.memfd_create("proofmark", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
             os.posix_fallocate(descriptor, 0, size)  # a lack of memory is told here, and by no signal later

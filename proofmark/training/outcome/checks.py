@@ -94,11 +94,11 @@ def keeps_the_plan(steps: int, samples: int, items: int, global_batch: int) -> C
     return Check(PLAN, samples == planned, float(abs(samples - planned)), 0.0, what)
 
 
-REPLAY = {"fp32": 0.01, "tf32": 0.1, "fp16": 0.1, "bf16": 0.5}
+REPLAY = {"fp32": 1e-3, "tf32": 0.1, "fp16": 0.1, "bf16": 0.5}
 """How far gradients of a recorded step may be from those of the same step in float32, as a share of their length.
 
-First steps of the embedded cases on a processor: float32 up to 5.3e-5; bfloat16 up to 6e-3, but 0.26 where convolutions
-are normalised by batches.
+First steps of the embedded cases on a processor: float32 up to 5.3e-5; bfloat16 from 4e-3 to 6e-3, but 0.26 where
+convolutions are normalised by batches.
 """
 
 NOISE = 1.5
