@@ -1,4 +1,4 @@
-"""How much of this machine's cores others take from a session, and how much is left to it."""
+"""How much of the cores that a session may use others take from it, and how much is left to it."""
 
 from __future__ import annotations
 
@@ -25,21 +25,23 @@ FREQUENCIES = "devices/system/cpu/cpu*/cpufreq/scaling_cur_freq"
 class ContentionMeter:
     """All that computes beside the session, from now on: beside this process's parent, and everything that it started.
 
-    A case's process is a child of the session's, as is its monitor.
+    A case's process is a child of the session's, as is its monitor. What computes on cores that the session may not use
+    (`taskset`, a container's set of processors) takes nothing from it, and what is idle there is none of its own.
     """
 
     def __init__(self, root: int | None = None) -> None:
         self._root = os.getppid() if root is None else root
+        self._cores = _cores_of(self._root)
         self._begun = time.monotonic()
-        self._busy, self._stolen = _machine()
+        self._busy, self._stolen = _machine(self._cores)
         self._ours = _of_tree(self._root)
 
     def seen(self) -> Contention:
-        """Shares of all cores since the meter was made. What a host takes of a virtual machine is among the others'."""
-        capacity = (time.monotonic() - self._begun) * (os.cpu_count() or 1)
+        """Shares of the cores since the meter was made. What a host takes of a virtual machine is among the others'."""
+        capacity = (time.monotonic() - self._begun) * len(self._cores)
         if capacity <= 0:
             return Contention(others=0.0, stolen=0.0, idle=0.0, clock_mhz=clock_mhz())
-        busy, stolen = (now - then for now, then in zip(_machine(), (self._busy, self._stolen), strict=True))
+        busy, stolen = (now - then for now, then in zip(_machine(self._cores), (self._busy, self._stolen), strict=True))
         others = busy - (_of_tree(self._root) - self._ours)
         return Contention(
             others=_share(others, capacity),
@@ -80,10 +82,22 @@ def _share(seconds: float, capacity: float) -> float:
     return min(1.0, max(0.0, seconds / capacity))
 
 
-def _machine() -> tuple[float, float]:
-    """Seconds since the machine was started: of all computing, and of those what a host took."""
-    times = psutil.cpu_times()._asdict()
-    return sum(seconds for kind, seconds in times.items() if kind not in UNUSED), times.get("steal", 0.0)
+def _cores_of(process: int) -> list[int]:
+    """Those that a process may run on, by their places in the kernel's list."""
+    known = range(len(psutil.cpu_times(percpu=True)))
+    try:
+        usable = os.sched_getaffinity(process)
+    except OSError:  # it has ended
+        usable = set(known)
+    return sorted(usable.intersection(known)) or list(known)  # some containers' lists have the usable ones alone
+
+
+def _machine(cores: Sequence[int]) -> tuple[float, float]:
+    """Seconds since the machine was started on some of its cores: of all computing, and of those what a host took."""
+    known = psutil.cpu_times(percpu=True)
+    times = [known[core]._asdict() for core in cores if core < len(known)]
+    busy = sum(seconds for each in times for kind, seconds in each.items() if kind not in UNUSED)
+    return busy, sum(each.get("steal", 0.0) for each in times)
 
 
 def _of_tree(root: int) -> float:

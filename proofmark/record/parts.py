@@ -119,7 +119,7 @@ class Rate(Part):
 
 
 class Contention(Part):
-    """Shares of all of a machine's cores over some time, 0 to 1."""
+    """Shares of all the cores that a session may use over some time, 0 to 1."""
 
     others: Share = Field(description="taken by what the session did not start, a virtual machine's host included")
     stolen: Share = Field(description="the part that a virtual machine's host took")

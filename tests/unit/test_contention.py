@@ -6,6 +6,9 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import NamedTuple
 
 import psutil
 import pytest
@@ -27,15 +30,18 @@ while time.monotonic() < end: pass
 
 
 @pytest.fixture(autouse=True)
-def one_core(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A share is one of one core."""
-    monkeypatch.setattr("os.cpu_count", lambda: 1)
+def one_core() -> Iterator[None]:
+    """A share is one of one core, and this test's processes have no other."""
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {max(before)})
+    yield
+    os.sched_setaffinity(0, before)
 
 
 def test_a_child_of_this_process_is_none_of_the_others_alive_or_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever else computes here: in place of the machine's times stand those of this test's own processes."""
 
-    def of_this_test() -> tuple[float, float]:
+    def of_this_test(*_: object) -> tuple[float, float]:
         alive = [sum(child.cpu_times()[:2]) for child in psutil.Process().children()]
         return sum(os.times()[:4]) + sum(alive), 0.0
 
@@ -60,3 +66,41 @@ def test_others_are() -> None:
         assert meter.seen().others > 0.5
     finally:
         orphan.kill()
+
+
+class Times(NamedTuple):
+    """Of a core."""
+
+    user: float
+    idle: float
+    steal: float
+
+
+@pytest.mark.parametrize(
+    "affinity, seconds, others, idle",
+    [
+        ({2, 3}, [8.0, 8.0, 0.0, 0.0], 0.0, 1.0),  # others have their own
+        ({2, 3}, [0.0, 0.0, 8.0, 0.0], 0.4, 0.6),  # of four cores it would be 0.2
+        ({0, 1, 2, 3}, [0.0, 0.0, 8.0, 0.0], 0.2, 0.8),
+        ({40, 41}, [8.0, 0.0, 0.0, 0.0], 0.2, 0.8),  # the list has a container's cores alone, by numbers of its own
+    ],
+)
+def test_only_cores_that_the_session_may_use_count(
+    monkeypatch: pytest.MonkeyPatch, affinity: set[int], seconds: list[float], others: float, idle: float
+) -> None:
+    now = [Times(0.0, 0.0, 0.0)] * len(seconds)
+    monkeypatch.setattr(psutil, "cpu_times", lambda percpu: now)
+    monkeypatch.setattr("os.sched_getaffinity", lambda process: affinity)
+    monkeypatch.setattr(contention, "_of_tree", lambda root: 0.0)
+    monkeypatch.setattr(contention, "time", SimpleNamespace(monotonic=lambda: 10.0 if any(map(any, now)) else 0.0))
+    meter = ContentionMeter(os.getpid())
+    now[:] = [Times(busy, 10.0 - busy, busy / 4) for busy in (each / 1.25 for each in seconds)]
+    seen = meter.seen()
+    assert (seen.others, seen.idle) == (pytest.approx(others), pytest.approx(idle))
+    assert seen.stolen == pytest.approx(others / 5)
+
+
+def test_of_a_session_that_has_ended_the_machines_cores_count() -> None:
+    with subprocess.Popen([sys.executable, "-c", ""]) as ended:
+        pass
+    assert contention._cores_of(ended.pid) == list(range(len(psutil.cpu_times(percpu=True))))
