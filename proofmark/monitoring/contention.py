@@ -101,11 +101,29 @@ def _machine(cores: Sequence[int]) -> tuple[float, float]:
 
 
 def _of_tree(root: int) -> float:
-    """Of a process, its descendants, and those that they have waited for: none is lost when it is waited for."""
+    """Of a process's tree, and of those that it has waited for: none is lost when it is waited for."""
     seconds = 0.0
-    with contextlib.suppress(psutil.Error):
-        top = psutil.Process(root)
-        for process in (top, *top.children(recursive=True)):
-            with contextlib.suppress(psutil.Error):  # gone just now
-                seconds += sum(process.cpu_times()[:4])
+    for pid in _tree(root):
+        with contextlib.suppress(psutil.Error):  # gone just now
+            seconds += sum(psutil.Process(pid).cpu_times()[:4])
     return seconds
+
+
+def _tree(root: int) -> set[int]:
+    """A process, its descendants, and who is in a group or session of theirs, as a helper that a library has forked
+    twice is, which is nobody's child any more. Who only shares the root's own may be a neighbour of the user's shell.
+    """
+    try:
+        descendants = {process.pid for process in psutil.Process(root).children(recursive=True)}
+    except psutil.Error:
+        return set()
+    theirs = set[int]().union(*map(_groups, descendants)) - _groups(root)
+    return {root} | descendants | {pid for pid in psutil.pids() if not theirs.isdisjoint(_groups(pid))}
+
+
+def _groups(pid: int) -> set[int]:
+    """A process's group and session, by their leaders; none of one that has ended, nor one that is not to be seen."""
+    try:
+        return {os.getpgid(pid), os.getsid(pid)} - {0}
+    except OSError:
+        return set()

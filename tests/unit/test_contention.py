@@ -68,6 +68,24 @@ def test_others_are() -> None:
         orphan.kill()
 
 
+def test_a_helper_that_was_forked_twice_in_an_engines_group_is_none_of_the_others() -> None:
+    engine = f"import sys, subprocess; subprocess.run([sys.executable, '-c', {ALONE!r}]); sys.stdin.read()"
+    pipe = subprocess.PIPE
+    with subprocess.Popen([sys.executable, "-c", engine], stdin=pipe, stdout=pipe, start_new_session=True) as started:
+        assert started.stdout is not None
+        helper = psutil.Process(int(started.stdout.readline()))
+        try:
+            assert helper.ppid() != started.pid
+            assert {started.pid, helper.pid} <= contention._tree(os.getpid())
+            while sum(helper.cpu_times()[:2]) < 0.2:
+                time.sleep(0.05)
+            assert helper.pid not in contention._tree(started.pid), "a root's own group may be others' too"
+            assert contention._of_tree(os.getpid()) >= 0.2
+        finally:
+            helper.kill()
+            started.communicate()
+
+
 class Times(NamedTuple):
     """Of a core."""
 
