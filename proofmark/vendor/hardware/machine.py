@@ -14,19 +14,21 @@ from typing import Any
 import psutil
 
 from proofmark import __version__
+from proofmark.process.control_groups import quota_of_processors
 from proofmark.record.provenance import Host, Known
 
 
-def usable_cores() -> int:
-    """Cores that this process may run on."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+def usable_cores(root: Path = Path("/")) -> int:
+    """Cores that this process may run on, or as many as it has the time of: a container's may be a part of each."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return min(cores, max(1, quota_of_processors(root) or cores))
 
 
 def physical_cores(root: Path = Path("/")) -> int:
     """Those of the cores that compute by themselves: the threads of one share its arithmetic, and its peak."""
     cpus = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1)
     topology = (root / f"sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list" for cpu in cpus)
-    return len({_read(path) or path for path in topology})
+    return min(len({_read(path) or path for path in topology}), usable_cores(root))
 
 
 def too_many_loaders(config: Mapping[str, Any], processes: int = 1) -> str:
