@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import psutil
 
 from proofmark.errors import StepError
+from proofmark.process.control_groups import memory_left
 from proofmark.process.shared_memory.layout import Layout
 from proofmark.process.threads import one_thread
 
@@ -56,7 +57,7 @@ class Slot:
         descriptor = -1
         try:
             # it is copied once more; without this, the kernel would end processes to make room
-            if 2 * size > psutil.virtual_memory().available:
+            if 2 * size > _available():
                 raise OSError(errno.ENOMEM, os.strerror(errno.ENOMEM))
             descriptor = os.memfd_create("proofmark", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
             os.posix_fallocate(descriptor, 0, size)  # a lack of memory is told here, and by no signal later
@@ -109,6 +110,12 @@ class Slot:
     def _check(self, size: int) -> None:
         if size > self.size:
             raise ValueError(f"{size} bytes in a slot of {self.size}")
+
+
+def _available() -> int:
+    """Bytes, of the machine's and of what this process's control groups may have."""
+    bound, available = memory_left(), int(psutil.virtual_memory().available)
+    return available if bound is None else min(bound, available)
 
 
 def tensors_in(memory: bytearray | mmap.mmap | memoryview, layout: Layout) -> list[torch.Tensor]:
