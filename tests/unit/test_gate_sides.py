@@ -451,6 +451,22 @@ def test_a_folder_with_two_records_of_a_run_is_refused(tmp_path: Path) -> None:
         RecordedBaseline(tmp_path / "old", "old", config)
 
 
+@pytest.mark.parametrize("named", [".", "inference/net", "inference/net/record.json"])
+def test_what_a_vendor_leaves_in_a_runs_folder_is_no_baseline(tmp_path: Path, named: str) -> None:
+    """A session with a run's record, one of the same run below it, and one of a run that came to none itself."""
+    run = judged().run_name
+    laid = {run: judged(), f"{run}/engine-1/{run}": judged(9.0), f"{run}-2/engine-1": judged(9.0)}
+    for folder, made in laid.items():
+        (tmp_path / "old" / folder).mkdir(parents=True)
+        (tmp_path / "old" / folder / "record.json").write_text(made.text())
+    (tmp_path / "old" / run / "engine-1/record.json").write_text("rubbish")
+    (tmp_path / "old/manifest.json").touch()
+    config = option(tmp_path / "old")
+    config.stash[SUITES] = {"inference": suite}
+    found = RecordedBaseline(tmp_path / "old" / named.replace("inference/net", run), "old", config)
+    assert [file for file, _ in found._records.values()] == [tmp_path / "old" / run / "record.json"]
+
+
 @pytest.mark.parametrize(
     "given", [{"gate_width": 0.03}, {"gate_budget": "5m"}, {"compare_unlike": True}], ids=lambda given: str(*given)
 )
