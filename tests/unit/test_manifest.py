@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from proofmark.errors import UsageError
+from proofmark.record.integrity import manifest
 from proofmark.record.integrity.manifest import MANIFEST, SIGNATURE, differences, read_manifest, write_manifest
 from proofmark.record.integrity.signature import BadSignature, refuse_unusable, sign, signer_of
 
@@ -45,6 +46,21 @@ def test_a_file_that_is_all_holes_is_known_by_its_length(folder: Path) -> None:
     assert read_manifest(folder).files["holes"].bytes == 1 << 42 and found(folder) == {}
     os.truncate(folder / "holes", 1 << 41)
     assert "bytes, not" in found(folder)["holes"]
+
+
+def test_a_copy_that_has_holes_as_zeros_is_no_edited_file(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(manifest, "PIECE", 1024)
+    (folder / "holes").touch()
+    os.truncate(folder / "holes", 1 << 20)
+    write_manifest(folder)
+    assert read_manifest(folder).files["holes"].sha256 is None
+    (folder / "holes").write_bytes(bytes(1 << 20))
+    assert found(folder) == {}
+    write_manifest(folder)
+    assert read_manifest(folder).files["holes"].sha256 is not None
+    (folder / "holes").write_bytes(b"")
+    os.truncate(folder / "holes", 1 << 20)
+    assert "SHA-256 is another" in found(folder)["holes"], "nobody may put holes where there was content"
 
 
 @pytest.mark.parametrize(
