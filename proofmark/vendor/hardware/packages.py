@@ -1,4 +1,4 @@
-"""What the processor's packages take: the kernel's powercap interface to the RAPL counters (Intel's and AMD's)."""
+"""What the processor's packages take: the kernel's powercap interface to the RAPL counters."""
 
 from __future__ import annotations
 
