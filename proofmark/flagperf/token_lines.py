@@ -11,6 +11,9 @@ from typing import Any
 from proofmark.record.parts import Utilisation
 from proofmark.rules.scale import Scale
 
+ROUNDED = 0.01
+"""By what share a log's own two rates may differ of what they say of each other."""
+
 SYSTEM, EACH, MFU = "System tokens per second", "Tokens/p/s", "MFU"
 _LINE = re.compile(rb"(System tokens per second|Tokens/p/s|MFU)\s*[:=]\s*(-?[0-9][0-9.eE+-]{0,40}|-?nan|-?inf)\s*(%?)")
 
@@ -49,10 +52,14 @@ def token_figures(
     world = scale.world if scale else None
     if system is None and each is not None and world:
         system = each * world
-    if each is None and system is not None and world:
-        each = system / world
     said = next((log.said[MFU] for log in logs if MFU in log.said), None)
     reason = f"the log says {said}, which is no share of a peak" if said else "not in the log"
+    if system is not None and world:
+        if each is not None and not math.isclose(each, system / world, rel_tol=ROUNDED):
+            # on several nodes it divides by a node's devices, and multiplies by the nodes where it should divide
+            reason = f"the log's is of {each:g} tokens/s of a device; its system's {system:g} are of {world} devices"
+            mfu = each = None
+        each = each or system / world
     utilisation = Utilisation(mfu=mfu) if mfu is not None else Utilisation(reason=reason)
     return {"tokens_per_second": system, "tokens_per_second_per_device": each, "utilisation": utilisation}
 

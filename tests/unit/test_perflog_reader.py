@@ -354,6 +354,16 @@ TOKENS = [
 ]
 
 
+def test_a_rate_of_a_device_that_the_systems_contradicts_is_left_with_its_mfu(tmp_path: Path) -> None:
+    """FlagPerf's own mistake on several nodes: by one node's devices, and times the nodes."""
+    folder = tmp_path / "run20241121191924/llama3_8B:megatron:A100:2:8:1/round1/10.1.2.3_noderank0"
+    folder.mkdir(parents=True)
+    (folder / "rank0.log.txt").write_text("\n".join(TOKENS))
+    record = read_perflog([folder / "rank0.log.txt"])
+    assert (record.tokens_per_second, record.tokens_per_second_per_device) == (29589.6, 29589.6 / 16)
+    assert record.utilisation.mfu is None and "3698.7 tokens/s of a device" in (record.utilisation.reason or "")
+
+
 @pytest.mark.parametrize("name", ["rank0.log.txt", "noderank0.out.log"])
 def test_a_language_models_rates(tmp_path: Path, name: str) -> None:
     folder = tmp_path / "run20241121191924/llama3_8B:megatron:A100:1:8:1/round1/10.1.2.3_noderank0"
