@@ -42,6 +42,10 @@ class Spec(Protocol):
         """The same job where things lie elsewhere."""
 
 
+ENDING = 60.0
+"""Seconds in which agents end that have nothing left to do but that."""
+
+
 @dataclass(frozen=True)
 class Job:
     """One agent per node: `python -m MODULE SPEC NODE`.
@@ -59,6 +63,7 @@ class Job:
         index: the folder in which it is remembered, None for nowhere.
         imports: modules that its processes need; on this machine, all jobs of a session share their import.
         environment: what that import may look at: part of its agents' own.
+        ending: seconds that its other nodes get to end well after one has: ranks end together.
         held: keep the hosts when all agents have ended, so that files can be fetched, until it is stopped.
     """
 
@@ -77,6 +82,7 @@ class Job:
     beats: Sequence[str] = ()
     brings: Mapping[str, Path] = field(default_factory=dict)
     begins: str = "ranks start"
+    ending: float = ENDING
 
     def node_directory(self, node: int) -> Path:
         """Where a node's files are kept, made if it is not there."""

@@ -222,9 +222,17 @@ def known_jobs(index: Path) -> tuple[list[JobFile], list[str]]:
 
 
 def _forget(folder: Path) -> None:
-    """Links of jobs whose results were removed, and those of the oldest."""
+    """Links of jobs whose results were removed, and those of the oldest that have ended."""
     with contextlib.suppress(OSError):  # another session tidies up just now
         links = sorted(folder.iterdir(), key=lambda link: link.lstat().st_mtime)
         for number, link in enumerate(links):
-            if not link.exists() or number < len(links) - MOST:
+            if not link.exists() or (number < len(links) - MOST and not _is_under_way(link)):
                 link.unlink(missing_ok=True)
+
+
+def _is_under_way(link: Path) -> bool:
+    """As far as is written down: on a service a job goes on without its session."""
+    try:
+        return read_job(link).ended is None
+    except UsageError:
+        return False

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from proofmark.launch.job import Handle, Job, Launcher
+from proofmark.launch.job import ENDING, Handle, Job, Launcher
 from proofmark.launch.job_file import index_in
 from proofmark.launch.rank_result import LEFT
 from proofmark.record.events.log import Event
@@ -41,6 +41,7 @@ def submit(spec: TrainingSpec, launcher: Launcher, imports: Sequence[str] = ()) 
             sys_path=spec.sys_path,
             imports=(*IMPORTED, *imports),
             environment=referee_environment_of(spec.config["host"]),
+            ending=ENDING + spec.setup_timeout,  # the first node's referee has yet to look at the weights
         )
     )
 

@@ -94,6 +94,13 @@ def test_a_ray_that_is_gone_is_told_in_a_line_and_can_be_left(tmp_path: Path, ra
     trial.stop()
 
 
+def test_a_trial_is_ended_by_its_id(tmp_path: Path, ray: Any) -> None:
+    trial = begun(tmp_path, ray)
+    trial._handle._file.ask_to_stop()
+    assert trial._handle.status() == "stopped" and ray.cancel.call_count == 1
+    assert trial._handle.status() == "stopped" and ray.cancel.call_count == 1
+
+
 @pytest.mark.parametrize("asked", ["put", "remote.return_value.options.return_value.remote"])
 def test_a_ray_that_takes_no_trial_is_told_in_a_line(tmp_path: Path, ray: Any, asked: str) -> None:
     """As one whose store is full."""

@@ -103,9 +103,10 @@ class StandIn:
         job.terminate()
         return 202, job.view()
 
-    def _search(self, filters: list[dict[str, Any]], **_: Any) -> Answer:
+    def _search(self, filters: list[dict[str, Any]], workspace_id: str = "0", **_: Any) -> Answer:
         (wanted,) = [each["value"] for each in filters if each["key"] == "name"]
-        found = [job.view() for job in self.jobs.values() if any(part in job.name for part in wanted)]
+        there = [job for job in self.jobs.values() if job.body["metadata"]["workspace_id"] == workspace_id]
+        found = [job.view() for job in there if any(part in job.name for part in wanted)]
         return 200, {"total": len(found), "count": len(found), "limit": 50, "offset": 0, "items": found}
 
     def _preview(self, identifier: str, task: str) -> Answer:

@@ -85,6 +85,13 @@ def test_a_creation_whose_answer_cannot_be_read_makes_one_job(
     assert reasons(job) == [f"the service ended job {stand_in.job.id}: Failed"]
 
 
+def test_a_job_is_looked_for_in_its_own_workspace(bench: Bench, stand_in: StandIn) -> None:
+    stand_in.fate = "Failed"
+    stand_in.faults["create"].append(lambda: 503)
+    bench.run(workspace_id="2f1b")
+    assert stand_in.asked["create"] == 1 and stand_in.job.body["metadata"]["workspace_id"] == "2f1b"
+
+
 def test_a_job_that_a_search_shows_late_is_found(
     bench: Bench, stand_in: StandIn, monkeypatch: pytest.MonkeyPatch
 ) -> None:

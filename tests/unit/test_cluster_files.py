@@ -81,6 +81,8 @@ def test_a_full_file(tmp_path: Path) -> None:
         ({"requirements": "r.txt"}, "requirements: expected a list"),
         ({"requirements": ["vendors/.r.txt"]}, "requirements: expected a file's path"),
         ({"slurm_options": ["--nodes=1"]}, "slurm_options: --nodes is the suite's to say"),
+        ({"slurm_options": ["--quiet"]}, "slurm_options: --quiet is the suite's to say"),
+        ({"slurm_options": ["--clusters=b"]}, "slurm_options: --clusters is the suite's to say"),
         ({"slurm_options": ["--no-sh"]}, "slurm_options: --no-sh is the suite's to say"),
         ({"clear_caches": "yes"}, "clear_caches: "),
         ({"worker_dir": "/work"}, "worker_dir: unknown key"),

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from proofmark import jobs
+from proofmark.launch import job_file
 from proofmark.launch import reattach as reattached
 from proofmark.launch.job_file import JobFile, index_in, known_jobs
 from proofmark.launch.reattach import reattach
@@ -168,6 +169,17 @@ def test_jobs_whose_results_were_removed_are_forgotten(job: JobFile, tmp_path: P
     (tmp_path / "next").mkdir()
     JobFile.begin(index_in(str(tmp_path)), "next", "local", tmp_path / "next")
     assert len(list((index_in(str(tmp_path)) / str(os.getuid())).iterdir())) == 1
+
+
+def test_what_runs_is_forgotten_last(job: JobFile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a service it goes on without its session."""
+    monkeypatch.setattr(job_file, "MOST", 2)
+    index = index_in(str(tmp_path))
+    for number in range(4):
+        (tmp_path / f"next{number}").mkdir()
+        JobFile.begin(index, f"next{number}", "local", tmp_path / f"next{number}").end("succeeded")
+    names = [known.name for known in known_jobs(index)[0]]
+    assert job.name in names and "next0" not in names and "next3" in names
 
 
 def test_a_number_that_was_given_again_is_another_process() -> None:

@@ -53,3 +53,16 @@ def test_nodes_that_stay_too_few_are_told(asked: list[tuple[str, ...]]) -> None:
         asyncio.run(taken(3))
     assert [command[-1] for command in asked].count("%N") == TRIES
     assert asked[-1] == ("scancel", "7"), "and given back"
+
+
+def test_a_session_within_a_job_gives_none_of_its_bounds_on(
+    asked: list[tuple[str, ...]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`srun` takes the binding and the memory of the shell's own job for what is wanted here."""
+    for name in ("SLURM_CPU_BIND", "SLURM_CONF", "SRUN_CPUS_PER_TASK", "OTHER"):
+        monkeypatch.setenv(name, "x")
+    (first, _) = asyncio.run(taken(2))
+    before, after = first.lead[: first.lead.index("srun")], first.lead[first.lead.index("srun") :]
+    unset = {name for flag, name in zip(before[1::2], before[2::2], strict=True) if flag == "-u"}
+    assert before[0] == "env" and {"SLURM_CPU_BIND", "SRUN_CPUS_PER_TASK"} <= unset
+    assert not {"SLURM_CONF", "OTHER"} & unset and "--cpu-bind=none" in after

@@ -16,8 +16,17 @@ Mount = Annotated[str, Field(pattern=r"^/[^:]*:/[^:]*(:[A-Za-z,]+)?$")]
 
 _HOST = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_.:%-]*[A-Za-z0-9_])?")
 
-_OWN_OPTIONS = ("--nodes", "--ntasks", "--ntasks-per-node", "--no-shell", "--jobid", "--kill-command")
-"""Options of salloc that decide how many nodes there are and how long they are held."""
+_OWN_OPTIONS = (
+    "--nodes",
+    "--ntasks",
+    "--ntasks-per-node",
+    "--no-shell",
+    "--jobid",
+    "--kill-command",
+    "--quiet",
+    "--clusters",
+)
+"""Options of salloc that decide how many nodes there are, whose, how long they are held, and whether it says so."""
 
 _FILE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*(/[A-Za-z0-9_][A-Za-z0-9_.-]*)*")
 _USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*\$?")

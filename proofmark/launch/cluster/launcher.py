@@ -24,9 +24,6 @@ from proofmark.process.lifetime import MARK
 PATIENCE = 10.0
 """Seconds that the other nodes get to end, and to say why, after one has failed."""
 
-ENDING = 60.0
-"""Seconds that the other nodes get to end well after one has: ranks end together."""
-
 FETCHING = 3600.0
 """Seconds that what a job left may take to come home."""
 
@@ -228,7 +225,7 @@ class ClusterHandle(Handle):
             now, ended = time.monotonic(), [link.connection.logs.ended for link in links]
             taken = await self._setup.nodes.gone()
             first_end = first_end or (now if 0 in ended else None)
-            if first_end and now - first_end > ENDING:
+            if first_end and now - first_end > self._job.ending:
                 self._give_up([link for link in links if link.connection.logs.ended is None])
             lost = [link for link in links if link.connection.lost and link.connection.logs.ended is None]
             lost += [link for link in links if link.connection.logs.incomplete and link.connection.logs.ended == 0]
@@ -245,7 +242,7 @@ class ClusterHandle(Handle):
 
     def _give_up(self, links: Sequence[HostLink]) -> None:
         for link in links:
-            link.connection.give_up(f"its agent has not ended, {ENDING:.0f} s after another node's")
+            link.connection.give_up(f"its agent has not ended, {self._job.ending:.0f} s after another node's")
 
     def _name_the_lost(self, links: Sequence[HostLink], taken: str | None) -> None:
         """Nodes that brought the others down without a rank that could say so."""

@@ -99,7 +99,7 @@ def compare(reports: Sequence[HostReport]) -> None:
         if facts["python"] != first.facts["python"]:
             other.problems.append(f"Python is {facts['python']}, on {first.name} it is {first.facts['python']}")
         for package, version in facts["versions"].items():
-            expected = first.facts["versions"][package]
+            expected = first.facts["versions"].get(package)
             if None not in (version, expected) and version != expected:
                 other.problems.append(f"{package} is {version}, on {first.name} it is {expected}")
         if None not in (facts["data"], first.facts["data"]) and facts["data"] != first.facts["data"]:

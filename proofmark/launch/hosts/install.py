@@ -75,7 +75,7 @@ def commands(environment: Path, constraints: Path, files: list[Path]) -> list[li
 
 
 def _name(files: list[Path]) -> str:
-    digest = hashlib.sha256(repr((sys.version, sys.base_prefix, platform.libc_ver())).encode())
+    digest = hashlib.sha256(repr((sys.version, sys.base_prefix, platform.libc_ver(), platform.machine())).encode())
     for file in files:
         digest.update(b"\0" + (file.read_bytes() if file.is_file() else b""))
     return digest.hexdigest()[:16]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import re
 import shutil
 import signal
@@ -136,13 +137,21 @@ class Slurm:
         shown = await _output("scontrol", "show", "node", "-o", name)
         address = re.search(r"NodeAddr=(\S+)", shown)
         step = ["srun", f"--jobid={self._job}", "--overlap", "-N1", "-n1", f"--nodelist={name}", "--quiet"]
-        return Node(name, address[1] if address else name, (*step, "--mpi=none", "--export=PATH,HOME,USER,LANG"))
+        step += ["--cpu-bind=none", "--mpi=none", "--export=PATH,HOME,USER,LANG"]
+        return Node(name, address[1] if address else name, (*_without_the_sessions_job(), *step))
 
     async def _listen(self, holder: asyncio.subprocess.Process) -> None:
         assert holder.stderr
         while chunk := await holder.stderr.read(4096):
             self._said = (self._said + chunk.decode("utf-8", "replace"))[-4096:]
         await holder.wait()
+
+
+def _without_the_sessions_job() -> list[str]:
+    """What keeps `srun` from the bounds of a job that the session is itself in: it takes them for this one's."""
+    given = (name for name in sorted(os.environ) if name.startswith(("SLURM_", "SRUN_")) and name != "SLURM_CONF")
+    unset = [part for name in given for part in ("-u", name)]
+    return ["env", *unset] if unset else []
 
 
 async def _output(*command: str) -> str:

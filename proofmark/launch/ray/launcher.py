@@ -126,13 +126,16 @@ class RayHandle(Handle):
         )
         self._logs = NodeLogs(self._home, self._leaves)
         self._execution: str | None = None
-        self._executions = 0
+        self._executions, self._ending = 0, False
         self._heard = 0.0
         self._status: Status = "running"
         self._task, self._group = launcher.begin(self, job, self._name)
 
     def status(self) -> Status:
         """Whether it still runs, or waits to, and if not, whether it succeeded."""
+        if self._status == "running" and not self._ending and self._file.is_asked_to_stop():
+            self._say(f"job {self._file.id} was stopped by its id")
+            self.stop()
         if self._status == "running":
             self._launcher.look()
             done, _ = self._ray.wait([self._task], timeout=0)
@@ -159,6 +162,7 @@ class RayHandle(Handle):
 
     def stop(self) -> None:
         """Ask it to end, then have Ray kill it."""
+        self._ending = True
         with contextlib.suppress(ProofmarkError):  # a Ray that is gone has taken it along
             self.status()
         if self._status != "running":

@@ -37,6 +37,9 @@ from proofmark.rules.scale import Scale
 LEAVING = 10.0
 """Seconds that the agent gets to end when the platform ends the node."""
 
+DESCRIBED = 300.0
+"""Seconds that its devices get to describe themselves."""
+
 ENDED = 128 + signal.SIGTERM
 """Exit code of an agent that the platform wanted no more of."""
 
@@ -118,7 +121,10 @@ class Node:
             return facts
         command = [sys.executable, "-m", "proofmark.launch.hosts.describe"]
         command += [asked.vendor, str(self._code / "vendors"), asked.precision, asked.device, asked.isolation]
-        done = subprocess.run(command, cwd=self._code, capture_output=True, text=True, timeout=300)
+        try:
+            done = subprocess.run(command, cwd=self._code, capture_output=True, text=True, timeout=DESCRIBED)
+        except subprocess.TimeoutExpired:
+            raise ValueError(f"its devices do not describe themselves in {DESCRIBED:g} s") from None
         if done.returncode:
             why = done.stderr.strip().splitlines()[-1:] or [f"exit code {done.returncode}"]
             raise ValueError(f"its devices cannot be described: {why[0]}")

@@ -125,6 +125,7 @@ class ModelArts(Service):
         """By its exact name: the service's search would take a part of it."""
         what = f"looking for job {name}"
         body = {"limit": 50, "offset": 0, "filters": [{"key": "name", "operator": "in", "value": [name]}]}
+        body["workspace_id"] = self._cloud.workspace_id  # else the service looks in the default one
         found = wire.read(self._asked(what, "list_training_jobs", "ListTrainingJobs", body=body)[1], wire.Jobs, what)
         return next((job.metadata.id for job in found.items or () if job.metadata.name == name), None)
 
