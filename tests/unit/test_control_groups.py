@@ -77,7 +77,7 @@ def test_memory_that_is_left(tmp_path: Path, own: str, files: dict[str, str], le
 
 def test_a_slot_that_a_containers_memory_does_not_hold_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(psutil, "virtual_memory", lambda: SimpleNamespace(available=1 << 40))
-    monkeypatch.setattr(slots, "memory_left", lambda: 1 << 20)
+    monkeypatch.setattr(slots, "memory_left", lambda: 2 << 20)  # what lies there is copied once
     Slot.make(1, 1 << 20)
     with pytest.raises(StepError, match="set a smaller batch_size"):
         Slot.make(2, (1 << 20) + 1)
