@@ -64,6 +64,7 @@ def test_of_a_training_ranks_and_monitor_have_them(tmp_path: Path, monkeypatch: 
     host = {"cache_dir": str(tmp_path), "environment": DECLARED, "device": None, "isolation": "wall"}
     config = {"suite": "training", "case": "net", "host": host}
     spec: Any = SimpleNamespace(config=config, directory=str(tmp_path), nnodes=1, nproc=1, sys_path=(), vendor="acme")
+    spec.setup_timeout = 60.0
     spec.vendors_dir = "vendors"
     launcher: Any = SimpleNamespace(submit=lambda each: each)
     submitted: Any = job.submit(spec, launcher)
