@@ -121,12 +121,12 @@ class Pairs:
         return ratio_of(metric, known, self._policy.width, len(self._base[metric]))
 
 
-MOST = 700.0
-"""Of which exp is a float."""
+LARGEST_LOG = 700.0
+"""Up to which, and down to minus which, `exp` of a logarithm is a number that a record can hold."""
 
 
 def ratio_of(metric: str, known: Known, width: float, pairs: int) -> Ratio:
     """What is recorded of a metric."""
     logs = (known.value, known.low, known.high)
-    value, low, high = (math.exp(log) if log is not None and -MOST < log < MOST else None for log in logs)
+    value, low, high = (math.exp(log) if log is not None and -LARGEST_LOG < log < LARGEST_LOG else None for log in logs)
     return Ratio(metric=metric, outcome=known.outcome(width), value=value, low=low, high=high, pairs=pairs)

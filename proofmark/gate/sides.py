@@ -81,10 +81,10 @@ class Sides:
         """A session, and where its record will be."""
         results = self.folder / f"{tree.name}{next(self._numbers)}"
         options = [*self.options, *([f"--cache-dir={self.base_cache}"] if tree is self.trees[0] else [])]
-        if self.scale and not self.short_rounds:
-            options += ["-k", self.scale]  # for a version that doesn't know of sides
         if self.short_rounds:  # what a side's rest does not stop would compute in the other's turns
             options.append("--monitor-interval=0")
+        elif self.scale:
+            options += ["-k", self.scale]  # for a version that doesn't know of sides
         command = tree.command(self.module, options, results)
         environment, seconds = tree.environment(self.house), self.seconds + GRACE
         session = Session(tree, command, environment, self.run, rounds=self.short_rounds, seconds=seconds)

@@ -595,24 +595,30 @@ def test_of_a_case_that_the_base_does_not_support_nothing_is_compared(
     assert compared.new in [figure.value for figure in figures(beside)]
 
 
+def sides_in(folder: Path, trees: tuple[Tree, Tree], **changes: Any) -> Sides:
+    """Of short rounds, of which nothing is started yet."""
+    made: dict[str, Any] = {
+        "trees": trees,
+        "house": folder,
+        "run": "a/run",
+        "module": Path("test_a.py"),
+        "options": [],
+        "scale": "",
+        "short_rounds": True,
+        "configurations": (),
+        "folder": folder,
+        "base_cache": folder,
+        "tell": lambda _: None,
+        "coin": lambda: True,
+    }
+    return Sides(**{**made, **changes})
+
+
 def test_a_coin_says_which_side_is_loaded_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     trees = (Tree("base", tmp_path, "python", tmp_path), Tree("head", tmp_path, "python", tmp_path))
     for base_first in (True, False):
         started: list[str] = []
-        sides = Sides(
-            trees=trees,
-            house=tmp_path,
-            run="a/run",
-            module=Path("test_a.py"),
-            options=[],
-            scale="",
-            short_rounds=True,
-            configurations=(),
-            folder=tmp_path,
-            base_cache=tmp_path,
-            tell=lambda _: None,
-            coin=lambda first=base_first: first,
-        )
+        sides = sides_in(tmp_path, trees, coin=lambda first=base_first: first)
 
         def start(tree: Tree, started: list[str] = started) -> tuple[Any, Path]:
             started.append(tree.name)
@@ -629,21 +635,7 @@ def test_no_monitor_of_a_side_computes_in_the_others_turns(tmp_path: Path, monke
     monkeypatch.setattr(sides_module, "Session", lambda tree, command, *_, **__: begun.append(command))
     tree = Tree("head", tmp_path, "python", tmp_path)
     for short in (True, False):
-        options = ["--monitor-interval=1.0"]
-        Sides(
-            trees=(tree, tree),
-            house=tmp_path,
-            run="a/run",
-            module=Path("test_a.py"),
-            options=options,
-            scale="",
-            short_rounds=short,
-            configurations=(),
-            folder=tmp_path,
-            base_cache=tmp_path,
-            tell=lambda _: None,
-            coin=lambda: True,
-        ).start(tree)
+        sides_in(tmp_path, (tree, tree), short_rounds=short, options=["--monitor-interval=1.0"]).start(tree)
     in_turns, one_after_another = begun
     last = [option for option in in_turns if option.startswith("--monitor-interval")][-1]
     assert last == "--monitor-interval=0" and last not in one_after_another
