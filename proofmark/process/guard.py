@@ -8,6 +8,7 @@ import select
 import signal
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 from proofmark.process.lifetime import MARK, end_marked, remove_own_temporary_directory
@@ -36,20 +37,19 @@ def guard(patience: float = 0.0) -> None:
 def _guard(guarded: int, patience: float) -> None:
     os.setsid()
     os.closerange(3, os.sysconf("SC_OPEN_MAX"))
-    life = os.pidfd_open(guarded)
     quota = Quota([Path(tempfile.gettempdir())], MOST, "that it may keep")
     poll = select.poll()
     poll.register(sys.stdin.fileno(), 0)  # its end alone: what is read there is not for this process
-    poll.register(life, select.POLLIN)
     full = None
-    while not (ended := dict(poll.poll(EVERY * 1000))) and not (full := quota.exceeded()):
-        pass
+    while not poll.poll(EVERY * 1000) and not (full := quota.exceeded()):
+        if os.getppid() != guarded:  # it has ended: its parent clears up behind it
+            return
     if full:
         os.write(sys.stderr.fileno(), f"it {full}, and was ended\n".encode())
-    elif sys.stdin.fileno() not in ended:  # its parent clears up behind it
-        return
     else:
-        select.select([life], [], [], patience)
+        deadline = time.monotonic() + patience
+        while os.getppid() == guarded and time.monotonic() < deadline:
+            time.sleep(0.05)
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(guarded, signal.SIGKILL)
     end_marked(os.environ.get(MARK, ""))

@@ -133,11 +133,11 @@ def tidy_at_exit(leaves_results: bool = False) -> None:
     own, parent = os.getpid(), os.getppid()
 
     def tidy() -> None:
-        if os.getpid() == own:  # not in what was forked
-            if is_orphan := os.getppid() != parent:
-                end_started()
-            if is_orphan or not leaves_results:
-                remove_own_temporary_directory()
+        # not in what was forked; and a parent that dies closes its pipes before it is gone: where nothing is to be left
+        # for it, it isn't asked
+        if os.getpid() == own and (not leaves_results or os.getppid() != parent):
+            end_started()
+            remove_own_temporary_directory()
 
     atexit.register(tidy)
 
