@@ -14,12 +14,14 @@ from proofmark.record.parts import Kept
 from proofmark.record.policy import Policy
 from proofmark.rules.config import EffectiveConfig
 from proofmark.suite import R, Run
+from proofmark.vendor.contract import lacks_torch
 from proofmark.vendor.hardware.provenance import run_facts
 from proofmark.vendor.registry import FoundVendor
 
 
 class LoggedRun(Run[R]):
-    """Nothing is trained of an illegal configuration, nor at a precision that the vendor does not declare."""
+    """Nothing is trained of an illegal configuration, nor on a processor in a chip's place, nor at a
+    precision that the vendor does not declare."""
 
     def __init__(
         self,
@@ -94,7 +96,10 @@ class LoggedRun(Run[R]):
 
 
 def _unsupported(precision: str, found: FoundVendor) -> str | None:
-    """Why the vendor does not train at a precision, None if it does."""
+    """Why the vendor does not train, or not at a precision; None if it does."""
+    why = lacks_torch(found.vendor)
+    if why and found.vendor.devices():  # where there are none, those of other hosts may be torch's
+        return f"vendor {found.name} does not train: {why}"
     declared = found.vendor.training_precisions
     if precision in declared:
         return None

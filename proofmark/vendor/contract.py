@@ -69,6 +69,16 @@ def driver_files(*patterns: str) -> list[str]:
     return lines
 
 
+def lacks_torch(vendor: Vendor) -> str | None:
+    """Why torch can't compute on a vendor's devices, None if it can."""
+    if vendor.torch_device().split(":")[0] != "cpu" or vendor.runs_on_processor:
+        return None
+    return (
+        "torch_device() says 'cpu', and the figure would be the processor's under the chip's name (a vendor whose "
+        "device is the processor says runs_on_processor)"
+    )
+
+
 def _access(path: Path) -> str:
     if os.access(path, os.R_OK | os.W_OK):
         return "there, this user may use it"
@@ -154,7 +164,11 @@ class Vendor(ABC):
         """
 
     def torch_device(self) -> str:
-        """The torch device for framework validation and training."""
+        """The torch device for framework validation and training.
+
+        Where it is the processor and `runs_on_processor` is not said, nothing is trained or ranked on it: that would be
+        the processor's figure under the chip's name. The framework is validated there all the same.
+        """
         return "cpu"
 
     def training_adapter(self) -> TrainingAdapter:

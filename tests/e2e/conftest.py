@@ -113,6 +113,11 @@ class House:
         path.parent.mkdir(parents=True, exist_ok=True)
         return path
 
+    def has_a_device_apart(self) -> None:
+        """The fake vendor's is no longer this machine's processor, as far as it says."""
+        with (self.root / "vendors/fake/__init__.py").open("a") as stream:
+            stream.write("\n\nFake.runs_on_processor = False\n")
+
     def add_case(
         self,
         case: str,

@@ -129,6 +129,16 @@ def test_illegal_overrides_are_refused_all_at_once(house: House) -> None:
     clean(ran)
 
 
+@pytest.mark.parametrize(("suite", "options"), [("training", ["-k", "1x1"]), ("inference", ["--compiler", "null"])])
+def test_what_torch_computes_on_the_processor_is_no_chips(house: House, suite: str, options: list[str]) -> None:
+    house.has_a_device_apart()
+    ran = house.run(*options, suite=suite)
+    verdict = (ran.training("1x1") if suite == "training" else ran.record("tiny")).verdict
+    assert ran.code == 10 and verdict is not None and verdict.kind == "UNSUPPORTED", ran.output
+    assert "torch_device() says 'cpu', and the figure would be the processor's" in verdict.reasons[0]
+    clean(ran)
+
+
 def test_a_precision_that_the_vendor_does_not_declare_is_not_trained(house: House) -> None:
     ran = house.run("-k", "1x1", "--precision", "tf32", vendor="cpu", suite="training")
     record = ran.training("1x1")

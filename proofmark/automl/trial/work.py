@@ -14,6 +14,7 @@ import torch.distributed as dist
 from proofmark.automl.trial.goal import BestWeights, counted
 from proofmark.automl.trial.made_case import TrialCase
 from proofmark.automl.trial.spec import TrialSpec
+from proofmark.errors import StepError
 from proofmark.measuring.precision import use_tf32
 from proofmark.process.wall_clock import now
 from proofmark.record.events.log import EventLog
@@ -27,7 +28,7 @@ from proofmark.training.ranks.model.strategy import Place
 from proofmark.training.ranks.trainer import Trainer
 from proofmark.training.spec import TrainingSpec
 from proofmark.vendor.adapter import TrainingAdapter
-from proofmark.vendor.contract import Processor, Vendor
+from proofmark.vendor.contract import Processor, Vendor, lacks_torch
 from proofmark.vendor.registry import find_vendor
 
 
@@ -82,6 +83,8 @@ class Prepared:
         """
         spec, world = self.spec, self.spec.nproc
         vendor, adapter = _computes_on(spec, self.config)
+        if why := lacks_torch(vendor):
+            raise StepError(f"vendor {spec.vendor} does not train: {why}")
         device = torch.device(vendor.torch_device())
         if device.type != "cpu":
             device = torch.device(device.type, rank)

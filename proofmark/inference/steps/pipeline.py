@@ -35,6 +35,7 @@ from proofmark.metric import Scoring
 from proofmark.record.events.log import Log
 from proofmark.record.identity import identify
 from proofmark.rules.config import EffectiveConfig
+from proofmark.vendor.contract import lacks_torch
 from proofmark.vendor.engine import Compiler
 from proofmark.vendor.registry import FoundVendor
 
@@ -109,6 +110,8 @@ class Pipeline:
         weights takes longest, and so comes when all else is known to be right.
         """
         config, model = self.config, None
+        if self.compiler is None and (why := lacks_torch(self.found.vendor)):
+            raise _Unsupported(f"vendor {self.found.name} runs no framework, and compiler is null: {why}")
         if not config.no_validation:
             self._seed()
             model = self.case.create_model(config).eval()

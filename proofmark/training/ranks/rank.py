@@ -16,7 +16,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any, NoReturn
 
-from proofmark.errors import ProofmarkError, in_a_line
+from proofmark.errors import ProofmarkError, StepError, in_a_line
 from proofmark.process.lifetime import end_with
 from proofmark.process.log_level import log_from
 from proofmark.process.memory import keep_freed
@@ -26,6 +26,7 @@ from proofmark.training.logs.rank_log import ISOLATED
 from proofmark.training.ranks.heartbeat import HeartbeatWriter
 from proofmark.training.ranks.walled import close_in, dictated, wall_of_rank
 from proofmark.training.spec import AGENT, EVENTS, OUTPUTS, TrainingSpec
+from proofmark.vendor.contract import lacks_torch
 from proofmark.vendor.environment import require
 from proofmark.vendor.registry import find_vendor
 from proofmark.wall.isolation import Isolation
@@ -95,6 +96,8 @@ def _train(spec: TrainingSpec, rank: int, log: EventLog, heartbeat: HeartbeatWri
     require(found.directory, name)
     adapter = found.training_adapter(name)
     local_rank = int(os.environ["LOCAL_RANK"])
+    if why := lacks_torch(vendor):
+        raise StepError(f"vendor {spec.vendor} does not train: {why}")
     device = torch.device(vendor.torch_device())
     if device.type != "cpu":
         device = torch.device(device.type, local_rank)

@@ -27,6 +27,7 @@ class Fake(Vendor):
         "onnx": Compiler(frozenset({"fp32"}), consumes="onnx", loads_compiled=True),
     }
     default_compiler = "honest"
+    runs_on_processor = True
     visible_devices_variable = "FAKE_VISIBLE_DEVICES"
 
     selected = "fake chip"
