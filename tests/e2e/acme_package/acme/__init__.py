@@ -16,7 +16,6 @@ class Acme(Vendor):
 
     compilers = {"anvil": Compiler(frozenset({"fp32"}), consumes="model", package="acme-proofmark")}
     default_compiler = "anvil"
-    runs_on_processor = True
 
     def devices(self) -> list[Device]:
         return [Device(0, self.chip())]
