@@ -58,8 +58,12 @@ class TrainingSuite(Suite):
         return bool(getattr(parameters, "initial_weights", False))
 
     def host_problems(self, config: EffectiveConfig, here: bool) -> Sequence[Problem]:
-        """Of data."""
-        return [*problems_without_engines(config), *host_problems(config, here)]
+        """Of data; and of weights, where the task can't be reached from fresh ones."""
+        problems = [*problems_without_engines(config), *host_problems(config, here)]
+        if config.get("initial_weights") == "required" and not config.host.weights:
+            what = f"case {config.case}, profile {config.profile}, begins with pre-trained weights: --weights DIR"
+            problems.append(Problem("--weights", "", f"{what} (which ones: docs/cases/training/{config.case}.md)"))
+        return problems
 
     def stages(self, record: TrainingRecord) -> Iterable[Stage]:
         """Honesty, the target, disturbances."""

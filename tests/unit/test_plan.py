@@ -189,6 +189,15 @@ class TestHost:
             wheres = ["--data-dir", "--engine-user", "--weights"]
             assert sorted(problem.where for problem in problems) == wheres, suite.name
 
+    @pytest.mark.parametrize("declared, refused", [(False, False), (True, False), ("required", True)])
+    def test_a_training_that_must_begin_with_given_weights(self, full: str, declared: object, refused: bool) -> None:
+        asked = {"no_validation": True, "initial_weights": declared}
+        problems = TrainingSuite().host_problems(config("standard", HostSettings(data_dir=full), **asked), here=True)
+        begins = "--weights: case net, profile standard, begins with pre-trained weights: --weights DIR"
+        assert [str(problem).partition(" (")[0] for problem in problems] == [begins] * refused
+        given = HostSettings(data_dir=full, weights=full)
+        assert not TrainingSuite().host_problems(config("standard", given, **asked), here=True)
+
     def test_a_search_is_on_no_hosts_of_a_cluster(self) -> None:
         host = HostSettings(data_dir="far/away", weights="far/away", engine_user="nobody")
         problems = list(map(str, AutoMLSuite().host_problems(config("standard", host), here=False)))
