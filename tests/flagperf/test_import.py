@@ -505,6 +505,13 @@ def test_a_peak_of_several_chips_is_the_users_to_write(tmp_path: Path) -> None:
     assert "vendors/acme/chips.yaml" not in moved.files
 
 
+def test_a_peak_of_fp32_or_tf32_is_taken_for_neither(brought: tuple[Moved, Path]) -> None:
+    told = row(brought[0], "inference/docker_images/acme/acme_analysis.py", "fp32_or_tf32_flops")
+    assert (told.fate, told.value) == ("by hand", 24e12) and "of fp32, or of tf32 where the chip has it" in told.why
+    (chip,) = load_chips(brought[1] / "vendors/acme/chips.yaml")
+    assert list(chip.peaks) == ["fp16"]
+
+
 def test_two_peaks_of_one_chip_are_told(tmp_path: Path) -> None:
     moved = again(tmp_path, {f"{BERT}/config_Z100x2x8.py": "theoryflops = 95e12\n"})
     told = row(moved, "inference/docker_images/acme/acme_analysis.py", "fp16_flops")
