@@ -18,6 +18,7 @@ from proofmark.finding import imported, installed
 from proofmark.record.comparison import Comparison
 from proofmark.record.envelope import CaseRecord
 from proofmark.record.figures import Figure
+from proofmark.rules.case_file import Parameters
 from proofmark.rules.config import EffectiveConfig, Resolution
 from proofmark.verdict.stages import Stage
 
@@ -120,6 +121,10 @@ class Suite(ABC):
     def told_apart(self, config: EffectiveConfig, scale: str) -> Mapping[str, str]:
         """By what runs of a case are told apart, beside vendor, chip and profile."""
         return {"precision": self.precision(config)}
+
+    def takes_weights(self, parameters: Parameters) -> bool:
+        """Whether a case of these parameters begins with what --weights names, if it is given."""
+        return True
 
     def host_problems(self, config: EffectiveConfig, here: bool) -> Sequence[Problem]:
         """What is wrong with where the user says that data and weights are. `here`: the case runs on this machine."""

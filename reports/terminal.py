@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from proofmark.record.envelope import CaseRecord
 from proofmark.record.figures import Figure
@@ -16,6 +17,7 @@ from reports.content.view import Shown, View, explained, with_other_name
 
 WIDTH = 80
 _LABEL, _WIDEST = 24, 32
+AS_ABOVE = "as above"
 
 
 def summary_lines(
@@ -44,7 +46,8 @@ def explanations(records: Sequence[CaseRecord], width: int = WIDTH) -> list[str]
 def _case_lines(view: View[CaseRecord], width: int) -> Iterator[str]:
     """The reasons of a verdict stand where all verdicts are."""
     yield _rule(f"{view.name}, profile {view.record.profile}", width)
-    rows = [*_envelope(view.record), *_rows(view)]
+    known = view.record.variant
+    rows = [*_envelope(view.record), *((label, value) for label, value in _rows(view) if label not in known)]
     column = max(_LABEL, min(_WIDEST, 1 + max(len(label) for label, _ in rows)))
     for label, value in rows:
         yield from _wrapped(label, value, column, width)
@@ -64,12 +67,21 @@ def _envelope(record: CaseRecord) -> Iterator[tuple[str, str]]:
 
 def _rows(view: View[CaseRecord]) -> Iterator[tuple[str, str]]:
     """A line for each figure, one for all parts of a thing."""
-    for name, group in itertools.groupby(view.listed(), key=lambda each: each[0].name.partition(": ")[0]):
+    for name, group in itertools.groupby(_once(view.listed()), key=lambda each: each[0].name.partition(": ")[0]):
         figures = list(group)
         if any(": " in figure.label for figure, _ in figures):
             yield name, _parts(figures)
         else:
             yield from (_row(figure, shown) for figure, shown in figures)
+
+
+def _once(figures: Iterable[tuple[Figure, Shown]]) -> Iterator[tuple[Figure, Shown]]:
+    """A note that several figures in a row have stands beside the first."""
+    before: str | None = None
+    for figure, shown in figures:
+        note = shown.reason if shown.value is not None else None
+        yield figure, replace(shown, reason=AS_ABOVE) if note and note == before else shown
+        before = note
 
 
 def _row(figure: Figure, shown: Shown) -> tuple[str, str]:

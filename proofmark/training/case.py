@@ -32,8 +32,8 @@ class TrainingParameters(Parameters):
     max_epoch: int = Field(ge=1)
     eval_interval_samples: int = Field(ge=0, description="samples between two evaluations; 0 is each epoch's end")
     max_samples_termination: int | None = Field(None, ge=1)
-    initial_weights: bool = Field(
-        False, description="whether training may start from --weights, not only from fresh ones"
+    initial_weights: bool | Literal["required"] = Field(
+        False, description="whether training may, or must, start from --weights, not only from fresh ones"
     )
     references: dict[Annotated[str, Field(pattern=r"^[1-9][0-9]*$")], list[int]] = Field(
         default_factory=dict, description="samples to target of reference runs, by global batch"

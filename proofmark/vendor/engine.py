@@ -21,7 +21,7 @@ class Compiler:
             tries all the same, and an undeclared precision that works is an error.
         consumes: 'onnx' if it compiles the ONNX file, 'model' if it compiles the torch module.
         loads_compiled: whether it can start from `exist_compiler_path`.
-        package: the distribution whose version the record names.
+        package: whose version the record names: a distribution, or what is imported.
     """
 
     precisions: frozenset[str]

@@ -13,6 +13,7 @@ from proofmark.automl.outcome.verdict import stages
 from proofmark.automl.search.running import IMPORTED
 from proofmark.errors import ConfigurationError, Problem
 from proofmark.record.figures import Figure
+from proofmark.rules.case_file import Parameters
 from proofmark.rules.config import EffectiveConfig
 from proofmark.rules.host_problems import host_problems, problems_without_engines
 from proofmark.suite import RESUME, Suite
@@ -53,12 +54,13 @@ class AutoMLSuite(Suite):
         },
     }
 
+    def takes_weights(self, parameters: Parameters) -> bool:
+        """A search begins from fresh ones."""
+        return False
+
     def host_problems(self, config: EffectiveConfig, here: bool) -> Sequence[Problem]:
-        """Of data and init models; and a search begins from fresh weights, on no hosts of a cluster file."""
+        """Of data and init models; and a search is on no hosts of a cluster file."""
         problems = problems_without_engines(config)
-        if config.host.weights:
-            what = f"case {config.case} begins from fresh weights: leave it out"
-            problems.append(Problem("--weights", "", what))
         if not here:
             what = f"case {config.case} is searched for on this machine's devices, or by --launcher ray"
             problems.append(Problem("--launcher", "", f"{what}: leave any other, and --cluster, out"))

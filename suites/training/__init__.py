@@ -8,6 +8,7 @@ from pathlib import Path
 from proofmark.errors import Problem
 from proofmark.record.comparison import Comparison
 from proofmark.record.figures import Figure
+from proofmark.rules.case_file import Parameters
 from proofmark.rules.config import EffectiveConfig, Resolution
 from proofmark.rules.host_problems import host_problems, problems_without_engines
 from proofmark.rules.scale import Scale
@@ -52,12 +53,16 @@ class TrainingSuite(Suite):
         """By scale."""
         return {"scale": scale, "precision": self.precision(config)}
 
+    def takes_weights(self, parameters: Parameters) -> bool:
+        """A training starts from fresh ones, where its profile does not let the user give others."""
+        return bool(getattr(parameters, "initial_weights", False))
+
     def host_problems(self, config: EffectiveConfig, here: bool) -> Sequence[Problem]:
-        """Of data; and a training starts from fresh weights, where its profile does not let the user give others."""
+        """Of data; and of weights, where the task can't be reached from fresh ones."""
         problems = [*problems_without_engines(config), *host_problems(config, here)]
-        if config.host.weights and not config.initial_weights:
-            what = f"case {config.case}, profile {config.profile}, is trained from fresh weights: leave it out"
-            problems.append(Problem("--weights", "", what))
+        if config.get("initial_weights") == "required" and not config.host.weights:
+            what = f"case {config.case}, profile {config.profile}, begins with pre-trained weights: --weights DIR"
+            problems.append(Problem("--weights", "", f"{what} (which ones: docs/cases/training/{config.case}.md)"))
         return problems
 
     def stages(self, record: TrainingRecord) -> Iterable[Stage]:

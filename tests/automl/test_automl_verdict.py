@@ -6,11 +6,13 @@ from typing import Any
 
 import pytest
 
+from proofmark.automl.outcome.figures import figures
 from proofmark.automl.outcome.record import Score
 from proofmark.automl.outcome.verdict import judge, rules
 from proofmark.record.parts import Check, Contention, Identity, Utilisation
 from proofmark.record.provenance import Chip, Peak
 from proofmark.vendor.hardware.machine import describe_host
+from reports.terminal import summary_lines
 from tests.automl.automl_records import epoch, record, trial
 
 EVALUATED = epoch(3).model_copy(update={"evaluated": 11})
@@ -159,3 +161,11 @@ def test_a_record_of_before_says_nothing_of_a_trials_data_and_is_not_asked() -> 
     old = record(trial(0, **before), trial(1, **before), chosen_on=None)
     assert judge(old).kind == "PASS" and old.unrankable == []
     assert record(trial(0, **before), chosen_on=None).unrankable == []
+
+
+def test_the_terminal_says_once_how_many_devices_and_why_it_is_not_ranked() -> None:
+    made = record(trial(0))
+    judged = made.model_copy(update={"verdict": judge(made)}).with_figures(list(figures(made)))
+    text = " ".join(" ".join(summary_lines([judged])).split())
+    assert text.count("devices 1 ") == 1
+    assert text.count("it did not search") == 1 and text.count("(as above)") == 3

@@ -264,7 +264,7 @@ def test_the_standard_profile_needs_data(house: House) -> None:
         ((), "profile standard needs the data set: --data-dir DIR"),
         (("--data-dir", "nowhere"), "no such directory"),
         (("--data-dir", ".", "--flops-convention", "flagperf"), "suite training has no MFU by FlagPerf's FLOPs"),
-        (("--data-dir", ".", "--weights", "."), "case tiny, profile standard, is trained from fresh weights"),
+        (("--data-dir", ".", "--weights", "."), "case tiny, profile standard, begins with fresh weights"),
     ):
         one_line_answer(house.run(*standard, *options, vendor="cpu", suite="training"), told)
     house.root.joinpath("host.yaml").write_text("CASES: {'tiny:pytorch:x:1:1:1': nowhere}\n")

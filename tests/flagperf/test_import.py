@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 import sys
 from collections.abc import Callable
 from functools import cache
@@ -503,6 +504,21 @@ def test_a_peak_of_several_chips_is_the_users_to_write(tmp_path: Path) -> None:
         assert (told.fate, told.here) == ("by hand", "") and "the adaptation is of Y200, Z100" in told.why
         assert f"{key} = 96000000000000.0" in str(told)
     assert "vendors/acme/chips.yaml" not in moved.files
+
+
+def test_a_peak_of_fp32_or_tf32_is_taken_for_neither(brought: tuple[Moved, Path]) -> None:
+    told = row(brought[0], "inference/docker_images/acme/acme_analysis.py", "fp32_or_tf32_flops")
+    assert (told.fate, told.value) == ("by hand", 24e12) and "of fp32, or of tf32 where the chip has it" in told.why
+    (chip,) = load_chips(brought[1] / "vendors/acme/chips.yaml")
+    assert list(chip.peaks) == ["fp16"]
+
+
+def test_a_listed_case_says_where_the_layout_of_its_data_is_told(brought: tuple[Moved, Path]) -> None:
+    rows = [row for row in brought[0].rows if row.key.startswith("CASES: ") and row.here]
+    cases = ["training/bert", "training/resnet50", "inference/vit", "inference/bert"]
+    assert sorted(re.findall(r"docs/cases/(\S+)\.md says what", " ".join(row.why for row in rows))) == sorted(cases)
+    for case in cases:
+        assert "**Data.**" in (ROOT / f"docs/cases/{case}.md").read_text(encoding="utf-8")
 
 
 def test_two_peaks_of_one_chip_are_told(tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ def test_a_line_nested_too_deeply_to_be_shown_costs_itself_alone(tmp_path: Path,
 
 def test_a_peak_nested_too_deeply_is_refused(tmp_path: Path) -> None:
     moved = again(tmp_path, {ANALYSIS: f"def analysis_log(path):\n    return 1, 2, ({DEEP})(3), 1e12\n"})
-    assert [row.fate for row in moved.rows if row.key == "fp32_flops"] == ["refused"]
+    assert [row.fate for row in moved.rows if row.key == "fp32_or_tf32_flops"] == ["refused"]
 
 
 def test_no_file_is_called_so_that_it_cannot_be_told(tmp_path: Path) -> None:

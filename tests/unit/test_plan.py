@@ -184,14 +184,22 @@ class TestHost:
         told = [(problem.where, problem.what) for problem in host_problems(config(host=host))]
         embedded = ("--data-dir", "the embedded profile brings its own data; add --profile standard")
         assert told == [embedded, ("--weights", "no such directory: none")]
-        for suite, fresh in ((TrainingSuite(), "is trained from fresh"), (AutoMLSuite(), "begins from fresh")):
+        for suite in (TrainingSuite(), AutoMLSuite()):
             problems = suite.host_problems(config("standard", host, initial_weights=False), here=True)
-            wheres = ["--data-dir", "--engine-user", "--weights", "--weights"]
+            wheres = ["--data-dir", "--engine-user", "--weights"]
             assert sorted(problem.where for problem in problems) == wheres, suite.name
-            assert any(fresh in problem.what for problem in problems), suite.name
+
+    @pytest.mark.parametrize("declared, refused", [(False, False), (True, False), ("required", True)])
+    def test_a_training_that_must_begin_with_given_weights(self, full: str, declared: object, refused: bool) -> None:
+        asked = {"no_validation": True, "initial_weights": declared}
+        problems = TrainingSuite().host_problems(config("standard", HostSettings(data_dir=full), **asked), here=True)
+        begins = "--weights: case net, profile standard, begins with pre-trained weights: --weights DIR"
+        assert [str(problem).partition(" (")[0] for problem in problems] == [begins] * refused
+        given = HostSettings(data_dir=full, weights=full)
+        assert not TrainingSuite().host_problems(config("standard", given, **asked), here=True)
 
     def test_a_search_is_on_no_hosts_of_a_cluster(self) -> None:
         host = HostSettings(data_dir="far/away", weights="far/away", engine_user="nobody")
         problems = list(map(str, AutoMLSuite().host_problems(config("standard", host), here=False)))
-        assert [problem.partition(":")[0] for problem in problems] == ["--engine-user", "--weights", "--launcher"]
-        assert problems[2].endswith("devices, or by --launcher ray: leave any other, and --cluster, out")
+        assert [problem.partition(":")[0] for problem in problems] == ["--engine-user", "--launcher"]
+        assert problems[1].endswith("devices, or by --launcher ray: leave any other, and --cluster, out")

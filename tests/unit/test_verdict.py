@@ -427,9 +427,12 @@ def test_a_reason_is_told_in_these_words(told: str, changes: dict[str, Any]) -> 
     assert judge(record(**changes)).reasons[0] == told
 
 
-def test_what_to_do_about_noise_is_told_last() -> None:
+def test_what_to_do_about_noise_is_told_last(monkeypatch: pytest.MonkeyPatch) -> None:
     *_, last = judge(record(engine=scattered(0.6, 1.0, 2.0))).reasons
-    assert last == "run again on a quiet machine, or longer (--min-seconds)"
+    assert last == "run again on a quiet machine, or longer (--min-seconds 4)", "twice what the longest took"
+    monkeypatch.setattr("proofmark.inference.outcome.verdict.LONGEST", 3)
+    *_, last = judge(record(engine=scattered(0.6, 1.0, 2.0))).reasons
+    assert last == "run again on a quiet machine", "four seconds may not be asked for"
     *_, last = judge(record(engine=beside(others=0.3, idle=0.0))).reasons
     assert last == "run again on a quiet machine", "longer would be no better"
 

@@ -43,6 +43,11 @@ class OurCase:
         """As `<suite>/<case>`."""
         return f"{self.file.suite}/{self.file.case}"
 
+    @property
+    def page(self) -> str:
+        """Where the checkout says what its data directory must hold."""
+        return f"docs/cases/{self.name}.md"
+
     def setting(self, key: str) -> str | None:
         """Our name of a setting that is called so elsewhere, or here."""
         return key if key in self.file.settings else renamed(key, self.file.settings)

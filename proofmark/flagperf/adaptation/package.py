@@ -103,6 +103,9 @@ class InferModel:
 '''
 
 
+EITHER = "fp32_or_tf32_flops"
+
+
 def move_package(moved: Moved) -> None:
     """Write the package, what it needs and its chips."""
     for path in moved.checkout.analyses:
@@ -216,13 +219,16 @@ def _write_chips(moved: Moved) -> None:
 
 
 def _move_peaks(moved: Moved, path: Path) -> None:
-    """The last two of the four that analysis_log returns: peaks at fp32 and fp16, FLOP/s."""
+    """The last two of the four that analysis_log returns: peaks at fp32 (tf32 where a chip has it) and fp16, FLOP/s.
+
+    No file says which of the two the first is of, so that it is taken for neither.
+    """
     parts = returned_by(path, moved.checkout.root, "analysis_log")
     if len(parts) != 4:
         why = unreadable(path, moved.checkout.root)
         moved.tell(path, 0, "" if why else "analysis_log()", None, "refused", why=why or "returns no four figures")
         return
-    for key, precision, part in zip(("fp32_flops", "fp16_flops"), ("fp32", "fp16"), parts[2:], strict=True):
+    for key, part in zip((EITHER, "fp16_flops"), parts[2:], strict=True):
         flops = _number(part)
         if flops is None:
             moved.tell(path, part.lineno, key, None, "refused", why="is computed; write it into chips.yaml")
@@ -230,8 +236,11 @@ def _move_peaks(moved: Moved, path: Path) -> None:
             moved.tell(
                 path, part.lineno, key, flops, "illegal", why="is no chip's peak: leave it out, and there is no MFU"
             )
+        elif key == EITHER:
+            why = "FlagPerf's figure is of fp32, or of tf32 where the chip has it: write it under the one it is of"
+            moved.tell(path, part.lineno, key, flops, "by hand", here=f"{moved.chips_file}: peaks", why=why)
         else:
-            fate, told = moved.take_peak(precision, flops, path)
+            fate, told = moved.take_peak("fp16", flops, path)
             moved.tell(path, part.lineno, key, flops, fate, **told)
 
 

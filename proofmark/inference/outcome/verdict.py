@@ -41,6 +41,9 @@ REQUIRED_CHECKS = frozenset(
 )
 """Honesty checks without which an engine's figures count for nothing."""
 
+LONGEST = 3600
+"""Seconds that `min_seconds` may be."""
+
 ALIKE = "answers alike when timed"
 
 TIMED_CHECKS = frozenset({"no slower when fresh", ALIKE})
@@ -235,7 +238,13 @@ def _noise(record: RunRecord) -> list[str]:
         return []
     scatters = measured.core.noise is not None and measured.core.noise > bound
     before = [f"measured before ({number}): {what}" for number, what in enumerate(measured.repeated, 1)]
-    return [*reasons, *before, f"run again on a quiet machine{', or longer (--min-seconds)' if scatters else ''}"]
+    return [*reasons, *before, f"run again on a quiet machine{_longer(measured) if scatters else ''}"]
+
+
+def _longer(measured: Measurement) -> str:
+    """Rounds twice as long as these were, which may be longer than was asked for: a pass over the data is not cut."""
+    seconds = math.ceil(2 * max(timed.core_seconds for timed in measured.rounds))
+    return f", or longer (--min-seconds {seconds})" if seconds <= LONGEST else ""
 
 
 def _dishonesty(record: RunRecord) -> list[str]:

@@ -8,7 +8,10 @@ from pathlib import Path
 
 _FAR_END = ("protocol", "caches", "child", "store", "facts", "run", "server")
 
-MODULES = ("proofmark.process.own_directory", *(f"proofmark.launch.far_end.{name}" for name in _FAR_END))
+SHARED = ("proofmark.process.own_directory", "proofmark.process.versions")
+"""What the far end needs that others use too."""
+
+MODULES = (*SHARED, *(f"proofmark.launch.far_end.{name}" for name in _FAR_END))
 """Each after those that it needs."""
 
 _AMONG_THEM = re.compile(f"^from (__future__|{'|'.join(map(re.escape, MODULES))}) import .*\n", re.MULTILINE)

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from proofmark.launch.far_end.caches import may_drop_caches
 from proofmark.launch.far_end.protocol import Frame
+from proofmark.process.versions import version_of
 
 SIOCGIFFLAGS, IFF_UP, IFF_LOOPBACK, IFF_RUNNING = 0x8913, 0x1, 0x8, 0x40
 
@@ -33,7 +34,7 @@ def facts_of(
     return {
         "hostname": socket.gethostname(),
         "python": platform.python_version(),
-        "versions": {name: _version(name) for name in packages},
+        "versions": {name: version_of(name) for name in packages},
         "free_bytes": shutil.disk_usage(work).free,
         "interface": None if interface is None else _interface_state(interface),
         "port_free": None if port is None else _is_free(port),
@@ -65,15 +66,6 @@ def fingerprint(folder: Path) -> str | None:
             if count == MOST_FILES:
                 return digest.hexdigest()
     return digest.hexdigest()
-
-
-def _version(package: str) -> str | None:
-    from importlib import metadata  # half of what a far end imports; there is an order less to wait for without it
-
-    try:
-        return metadata.version(package)
-    except metadata.PackageNotFoundError:
-        return None
 
 
 def _interface_state(name: str) -> str:

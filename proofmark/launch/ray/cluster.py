@@ -17,6 +17,7 @@ from typing import Any
 
 from proofmark.errors import UsageError, harmless
 from proofmark.launch.cluster.code_tree import CodeTree
+from proofmark.launch.cluster.program import SHARED
 from proofmark.launch.ray.launcher import RayLauncher, in_a_line
 from proofmark.process.lifetime import temporary_directory
 from proofmark.vendor.hardware.machine import usable_cores
@@ -161,7 +162,7 @@ def _ray() -> Any:
         raise UsageError(f"--launcher ray: Ray is not installed here: {INSTALL}") from None
     for name in ("exceptions", "util.scheduling_strategies"):
         importlib.import_module(f"ray.{name}")
-    for package in ("proofmark.launch.ray.task", "proofmark.launch.far_end", "proofmark.process.own_directory"):
+    for package in ("proofmark.launch.ray.task", "proofmark.launch.far_end", *SHARED):
         ray.cloudpickle.register_pickle_by_value(importlib.import_module(package))
     return ray
 

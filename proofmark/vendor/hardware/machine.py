@@ -7,7 +7,6 @@ import platform
 import socket
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ import psutil
 
 from proofmark import __version__
 from proofmark.process.control_groups import quota_of_processors
+from proofmark.process.versions import version_of
 from proofmark.record.provenance import Host, Known
 
 
@@ -121,10 +121,6 @@ def describe_host(software: Mapping[str, Known] | None = None) -> Host:
 
 def installed_versions(packages: Iterable[str]) -> dict[str, str]:
     """Versions of Proofmark, Python and those of `packages` that are installed. Imports none of them."""
-    versions = {"proofmark": __version__, "python": platform.python_version()}
-    for package in packages:
-        try:
-            versions[package] = version(package)
-        except PackageNotFoundError:
-            continue
-    return versions
+    found = {package: version_of(package) for package in packages}
+    known = {package: version for package, version in found.items() if version is not None}
+    return {"proofmark": __version__, "python": platform.python_version(), **known}

@@ -192,7 +192,9 @@ def _move_entry(moved: Moved, theirs: str, data: Any, runs: dict[str, str]) -> t
         return "illegal", {"why": problems_of(error, "")[0].what}
     runs[ours] = data
     renamed = case.file.case != terms[0]
-    return ("renamed" if renamed else "taken over"), {"here": f"{RUNS}: CASES: {ours}"}
+    # whether the folder is laid out so only the case can say, which reads it whole; it may not be on this machine
+    why = f"FlagPerf's data may be laid out otherwise: {case.page} says what the folder must hold"
+    return ("renamed" if renamed else "taken over"), {"here": f"{RUNS}: CASES: {ours}", "why": why}
 
 
 def _move_cluster(moved: Moved, taken: dict[str, _Given]) -> None:
