@@ -49,17 +49,26 @@ class LogitsAndBoxes(torch.nn.Module):
         return output.logits, output.pred_boxes
 
 
-class TextLogits(torch.nn.Module):
-    """Returns the logits, (batch, tokens, words), of token ids and their mask, each (batch, tokens)."""
+class LikeliestTokens(torch.nn.Module):
+    """Returns of each token the highest logit, and the id of the token that has it: each (batch, tokens).
+
+    While it is trained, all logits, (batch, tokens, words), of which there is a loss. To copy those to the host would
+    take longer than to compute them: they are thousands of times as many bytes.
+    """
 
     def __init__(self, model: torch.nn.Module) -> None:
         super().__init__()
         self.model = model
 
-    def forward(self, input_ids: torch.Tensor, attention_mask: torch.Tensor) -> torch.Tensor:
-        """Call the model."""
+    def forward(
+        self, input_ids: torch.Tensor, attention_mask: torch.Tensor
+    ) -> torch.Tensor | tuple[torch.Tensor, torch.Tensor]:
+        """Call the model with token ids and their mask, each (batch, tokens)."""
         logits: torch.Tensor = self.model(input_ids=input_ids, attention_mask=attention_mask).logits
-        return logits
+        if self.training:
+            return logits
+        highest, tokens = logits.max(-1)
+        return highest, tokens
 
 
 class LogitsAndEmbeddings(torch.nn.Module):

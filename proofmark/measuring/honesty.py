@@ -42,7 +42,7 @@ TOLERANCE = {"fp32": 0.0002, "tf32": 0.005, "fp16": 0.02, "bf16": 0.1, "int8": 0
 """Largest distance of a row's answer from the framework's, in units of the spread between samples.
 
 Worst rows of the embedded cases: engines in float32 up to 7e-7, inputs cut to 15 bits of mantissa 5e-5, float16 weights
-alone 3e-4 to 1.4e-3, tf32 5e-4 to 1.5e-3, float16 7e-4 to 2.3e-3, bfloat16 7e-3 to 3e-2, int8 (one scale per tensor)
+alone 3e-4 to 1.4e-3, tf32 5e-4 to 1.5e-3, float16 7e-4 to 4.1e-3, bfloat16 7e-3 to 3.2e-2, int8 (one scale per tensor)
 1.8e-2 to 7.3e-2, float8 (e4m3) 8e-2 to 1.8e-1. float16 within tf32's bound cannot be told from it: its mantissa is as
 long.
 """
@@ -162,7 +162,8 @@ def recognition(loader: Loader, engine: Compute, other: Compute, synchronize: Sy
             call = timed_call(compute, data, synchronize)
             seconds[name], answers[name] = call.seconds, call.answer
         paces.add(seconds["other"], seconds["known"])
-        closest = min(closest, *map(distance, answers["other"], answers["known"]))
+        told = zip(answers["other"], answers["known"], strict=True)
+        closest = min(closest, *(distance(*each) for each in told if each[0].is_floating_point()))
         if paces.clear:
             break
     return [

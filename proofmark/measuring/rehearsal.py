@@ -67,6 +67,9 @@ def rehearse(case: Case, config: EffectiveConfig, model: torch.nn.Module, batch:
         check_outputs(outputs, len(targets))
     except StepError as error:
         raise StepError(f"create_model: asked for {len(targets)} samples of build_dataloader: {error}") from None
+    if not any(output.is_floating_point() for output in outputs):
+        expected = "a floating-point answer beside them, by which an engine's can be held to it"
+        raise StepError(f"create_model: the model answers whole numbers alone; expected {expected}")
     if case.metric(config) is case.metric(config):
         raise StepError("metric: answers the same object at each call; expected a new one, fed with nothing yet")
     scoring = Scoring.of(case, config)
@@ -92,14 +95,20 @@ def _rehearse_mean(mean: Mean, outputs: list[torch.Tensor], targets: torch.Tenso
 
 
 def rehearse_training(case: Case, model: torch.nn.Module, batch: Batch) -> None:
-    """See that there is a loss to train by.
+    """See that there is a loss to train by, of the model while it trains. It is left in evaluation mode.
 
     Raises:
         StepError: there is none.
     """
     import torch
 
-    outputs, targets = _answered(model, batch)
+    if len(batch[1]) == 1:  # norms over a batch can't train on one sample
+        batch = [torch.cat([tensor, tensor]) for tensor in batch[0]], torch.cat([batch[1], batch[1]])
+    model.train()
+    try:
+        outputs, targets = _answered(model, batch)
+    finally:
+        model.eval()
     loss = case.loss(outputs, targets)
     if not isinstance(loss, torch.Tensor) or loss.dim():
         raise StepError(f"loss: answers {_told(loss)}; expected a tensor without dimensions")

@@ -20,6 +20,8 @@ class TestBert(InferenceContract):
 
     input_names = ("input_ids", "attention_mask")
 
+    output_names = ("highest_logits", "tokens")
+
     def build_dataloader(self, config: EffectiveConfig, split: str = "validation") -> Loader:
         """Token ids, attention mask and targets (-100 where nothing is hidden), each (batch, max_seq_length)."""
         from suites.data.text import text_loader
@@ -27,14 +29,14 @@ class TestBert(InferenceContract):
         return text_loader(config, split)
 
     def create_model(self, config: EffectiveConfig) -> torch.nn.Module:
-        """Ids and mask to logits of shape (batch, max_seq_length, vocab_size)."""
+        """Ids and mask to each token's highest logit and whose it is; while it is trained, to all logits."""
         from transformers import BertForMaskedLM
 
-        from suites.models import TextLogits, build_model
+        from suites.models import LikeliestTokens, build_model
 
-        return TextLogits(build_model(BertForMaskedLM, config))
+        return LikeliestTokens(build_model(BertForMaskedLM, config))
 
     def evaluator(self, outputs: list[torch.Tensor], targets: torch.Tensor) -> tuple[float, float]:
         """Hidden tokens that are guessed right, and hidden tokens."""
         hidden = targets != -100
-        return float((outputs[0].argmax(-1) == targets)[hidden].sum()), float(hidden.sum())
+        return float((outputs[1] == targets)[hidden].sum()), float(hidden.sum())

@@ -25,12 +25,12 @@ class TestBert(TrainingContract):
         return text_dataset(config, split)
 
     def create_model(self, config: EffectiveConfig) -> torch.nn.Module:
-        """Ids and mask to logits of shape (batch, max_seq_length, vocab_size)."""
+        """Ids and mask to each token's highest logit and whose it is; while it is trained, to all logits."""
         from transformers import BertForMaskedLM
 
-        from suites.models import TextLogits, build_model
+        from suites.models import LikeliestTokens, build_model
 
-        return TextLogits(build_model(BertForMaskedLM, config))
+        return LikeliestTokens(build_model(BertForMaskedLM, config))
 
     def create_optimizer(self, model: torch.nn.Module, config: EffectiveConfig) -> torch.optim.Optimizer:
         """LAMB where the profile says so, AdamW otherwise."""
@@ -47,4 +47,4 @@ class TestBert(TrainingContract):
     def evaluator(self, outputs: list[torch.Tensor], targets: torch.Tensor) -> tuple[float, float]:
         """Hidden tokens that are guessed right, and hidden tokens."""
         hidden = targets != -100
-        return float((outputs[0].argmax(-1) == targets)[hidden].sum()), float(hidden.sum())
+        return float((outputs[1] == targets)[hidden].sum()), float(hidden.sum())

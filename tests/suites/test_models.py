@@ -10,7 +10,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from proofmark.errors import StepError
-from suites.models import ImageLogits, TextLogits, build_model
+from suites.models import ImageLogits, LikeliestTokens, build_model
 from tests.suites.conftest import config_of
 
 if TYPE_CHECKING:
@@ -83,7 +83,20 @@ def test_bert_loads_published_weights(tmp_path: Path) -> None:
     bert().save_pretrained(tmp_path)
     edit(tmp_path, as_published)
     ids = torch.arange(16).view(2, 8)
-    assert TextLogits(bert(tmp_path))(ids, torch.ones_like(ids)).shape == (2, 8, 40)
+    model = LikeliestTokens(bert(tmp_path))
+    assert model.train()(ids, torch.ones_like(ids)).shape == (2, 8, 40)
+
+
+def test_a_language_model_answers_with_each_tokens_likeliest_word_and_is_trained_on_all() -> None:
+    """Of published size all logits of 32 sequences are 2 GB."""
+    model, ids = LikeliestTokens(bert()), torch.arange(16).view(2, 8)
+    highest, words = model.eval()(ids, torch.ones_like(ids))
+    for module in model.modules():
+        if isinstance(module, torch.nn.Dropout):
+            module.p = 0.0
+    logits = model.train()(ids, torch.ones_like(ids))
+    assert torch.equal(logits.argmax(-1), words) and torch.equal(logits.amax(-1), highest)
+    assert highest.shape == words.shape == (2, 8) and not words.is_floating_point()
 
 
 def test_missing_weights_are_listed(weights: Path) -> None:

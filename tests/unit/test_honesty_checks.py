@@ -48,7 +48,8 @@ class Played:
         kind = "short" if len(inputs[0]) < BATCH else KINDS[int(inputs[0][0, 0])]
         self.unseen.append(f"{engine} {kind}")
         self.rows += [inputs[0][:, 1].tolist()] if kind == "short" else []
-        return SimpleNamespace(seconds=self.seconds.get(kind, self.seconds[engine]), answer=[kind])
+        scores_and_names = [torch.ones(1), torch.ones(1, dtype=torch.int64)]  # other weights may leave names alone
+        return SimpleNamespace(seconds=self.seconds.get(kind, self.seconds[engine]), answer=scores_and_names)
 
     def hold(self, calls: list[Any]) -> None:
         self.held.append(len(calls))
@@ -71,7 +72,7 @@ def played(monkeypatch: pytest.MonkeyPatch) -> Played:
     monkeypatch.setattr(honesty, "chains", lambda data, other, chance: chains)
     monkeypatch.setattr(honesty, "timed_call", made.call)
     monkeypatch.setattr(honesty, "Answers", lambda: made)
-    monkeypatch.setattr(honesty, "distance", lambda one, other: made.distance)
+    monkeypatch.setattr(honesty, "distance", lambda one, _: made.distance * one.is_floating_point())
     monkeypatch.setattr(honesty, "run_window", lambda compute, *_: SimpleNamespace(answer=compute))
     monkeypatch.setattr(honesty, "time", SimpleNamespace(sleep=made.slept.append))
     return made

@@ -25,6 +25,7 @@ from proofmark.rules.config import EffectiveConfig
 from proofmark.training.outcome.event_types import RANK_EVENTS
 from proofmark.training.outside import metric
 from proofmark.training.outside.metric import evaluated
+from proofmark.training.ranks.model.evaluation import as_scored
 from tests.unit.cheating_engines import Answer, Data
 from tests.unit.corpus import METRICS, TASK, OfOnesOwn
 from tests.unit.test_outside import CONFIG, HERE
@@ -32,6 +33,12 @@ from tests.unit.tokens import trained
 from tests.unit.torchrun import ran_on
 
 LOGITS, KINDS = torch.eye(4)[[0, 1, 2, 2]], torch.tensor([0, 1, 2, 3])
+
+
+def test_a_metric_gets_numbers_in_float32_and_names_as_they_are() -> None:
+    """A float32 has no room for names beyond 2 ** 24."""
+    score, name = as_scored((torch.ones(2, dtype=torch.bfloat16), torch.tensor([3, 2**24 + 1])))
+    assert score.dtype is torch.float32 and name.tolist() == [3, 2**24 + 1]
 
 
 class Answering:

@@ -290,6 +290,12 @@ def test_several_processes_agree(tmp_path: Path) -> None:
 
 
 class TestApart:
+    def test_whole_numbers_are_names(self) -> None:
+        want = torch.tensor([[7, 30000], [8, 2], [9, 3]])
+        assert apart([want.int()], [want]) == 0
+        assert apart([want.roll(1, 0)], [want]) == 1
+        assert apart([want.float()], [want]) == float("inf")
+
     def test_masks_must_be_the_same(self) -> None:
         want = torch.tensor([[1.0, MASKED], [2.0, 3.0]])
         assert apart([want.clone()], [want]) == 0

@@ -164,6 +164,10 @@ WRONG = {
         "create_model: the model cannot take build_dataloader's a list of 1 (a tensor (2, 3)): RuntimeError: mat1",
     ),
     "an answer for all": (answering(lambda y: y.sum(0)[:1]), "create_model: asked for 2 samples of build_dataloader: "),
+    "names alone": (
+        answering(lambda y: y.argmax(1)),
+        "the model answers whole numbers alone; expected a floating-point answer beside them",
+    ),
     "an answer by name": (answering(lambda y: {"logits": y}), "create_model: asked for 2 samples"),
     "a score alone": (scoring(1.0), "evaluator: answers a float; expected two numbers, sum and count"),
     "three scores": (scoring((1, 2, 3)), "evaluator: answers a tuple of 3"),
@@ -200,6 +204,38 @@ def test_a_good_case_is_trained_after_its_rehearsal(rehearsed: Rehearsed) -> Non
     assert rehearsed.trained == 1 and rehearsed.counted() == [8.0]
     assert [path.name for path in rehearsed.exported] == ["rehearsal.onnx"]
     assert not rehearsed.exported[0].parent.exists()
+
+
+class Guesses(Net):
+    """Answers with the higher score and whose it is; while it is trained, with both scores, over a norm."""
+
+    def create_model(self, config: Any) -> torch.nn.Module:
+        class Likeliest(nn.Linear):
+            def __init__(self) -> None:
+                super().__init__(2, 2)
+                self.norm = nn.BatchNorm1d(2)
+
+            def forward(self, points: torch.Tensor) -> Any:
+                scores = self.norm(super().forward(points))
+                return scores if self.training else tuple(scores.max(-1))
+
+        return Likeliest()
+
+    def build_dataloader(self, config: Any, split: str = "validation") -> Any:
+        loader = super().build_dataloader(config, split)
+        return torch.utils.data.DataLoader(loader.dataset, 1, collate_fn=loader.collate_fn)
+
+    def evaluator(self, outputs: list[torch.Tensor], targets: torch.Tensor) -> tuple[float, float]:
+        return float((outputs[1] == targets).sum()), float(len(targets))
+
+    def loss(self, outputs: list[torch.Tensor], targets: torch.Tensor) -> torch.Tensor:
+        (scores,) = outputs
+        return super().loss([scores], targets)
+
+
+def test_a_loss_is_rehearsed_as_it_is_trained_by(rehearsed: Rehearsed) -> None:
+    outcome = rehearsed.run(Guesses(), ONNX)
+    assert (outcome["status"], rehearsed.trained) == ("done", 1), outcome["detail"]
 
 
 def test_a_metric_that_two_samples_are_too_few_for_is_not_refused(rehearsed: Rehearsed) -> None:

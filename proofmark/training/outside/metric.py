@@ -14,7 +14,7 @@ from proofmark.metric import Scoring
 from proofmark.rules.config import EffectiveConfig
 from proofmark.training.case import TrainingCase, TrainingData
 from proofmark.training.ranks.loading import RankLoader
-from proofmark.training.ranks.model.evaluation import answers
+from proofmark.training.ranks.model.evaluation import as_scored
 from proofmark.training.ranks.model.own import named_weights
 
 DRAWN, LEAST, ROWS = 10_000, 512, 16
@@ -121,7 +121,7 @@ def _answered(
     samples = 0
     with torch.no_grad():
         for rows, (inputs, targets) in zip(lists, RankLoader(data, workers=0).load(lists), strict=True):
-            yield [answer.float() for answer in answers(model(*inputs))], targets
+            yield as_scored(model(*inputs)), targets
             samples += len(rows)
             if samples >= LEAST and time.monotonic() > until:
                 return

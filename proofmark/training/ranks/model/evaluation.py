@@ -90,7 +90,7 @@ def evaluate(
             inputs, targets = on_device(batch, config, place)
             with autocast():
                 output = model(*inputs)
-            given = [*(answer.float() for answer in answers(output)), targets]
+            given = [*as_scored(output), targets]
             if scoring.mean is None:  # it may keep all answers: a view of what was given would keep the batch's slot
                 given[:-1] = [answer.clone() for answer in given[:-1]]
             parts = gathered(given, number < count, place) if scoring.mean is None else [given][: number < count]
@@ -118,6 +118,11 @@ def told(found: Evaluated) -> dict[str, Any]:
     others = found.others
     metric = found.metric if math.isfinite(found.metric) else None
     return {"metric": metric, **({"others": others} if others else {})}
+
+
+def as_scored(output: Any) -> list[torch.Tensor]:
+    """What a metric is fed with: numbers in float32, whole ones, which are names, as they are."""
+    return [answer.float() if answer.is_floating_point() else answer for answer in answers(output)]
 
 
 def answers(output: Any) -> list[torch.Tensor]:

@@ -204,19 +204,14 @@ def apart(found: list[torch.Tensor], wanted: list[torch.Tensor]) -> float:
             raise StepError("the case's own model answers with what is no number")
         if got.shape != want.shape or got.is_floating_point() != want.is_floating_point():
             return math.inf
-        most = 0.99 * min(_most(got), _most(want))
-        masked = want.abs() >= most
-        if not torch.equal(got.abs() >= most, masked):
-            return math.inf
-        got, want = (tensor.float().masked_fill(masked, 0.0) for tensor in (got, want))
+        if want.is_floating_point():
+            most = 0.99 * min(torch.finfo(tensor.dtype).max for tensor in (got, want))
+            masked = want.abs() >= most
+            if not torch.equal(got.abs() >= most, masked):
+                return math.inf
+            got, want = (tensor.float().masked_fill(masked, 0.0) for tensor in (got, want))
         worst = max(worst, distance(got, want))
     return worst
-
-
-def _most(tensor: torch.Tensor) -> float:
-    """The largest number that its type holds: a score of that is to count for nothing."""
-    kind = torch.finfo if tensor.is_floating_point() else torch.iinfo
-    return float(kind(tensor.dtype).max)
 
 
 def _named(of: Print) -> str:
