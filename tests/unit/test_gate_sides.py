@@ -18,8 +18,12 @@ from typing import Any
 import psutil
 import pytest
 
-from fixtures.gate import baseline, comparing
-from fixtures.gate.baseline import PASSED_ON, RecordedBaseline, Revision, Subject, found_baseline
+from fixtures.gate import comparing
+from fixtures.gate import revision as revision_module
+from fixtures.gate.baseline import Subject, begun_comparison
+from fixtures.gate.comparing import found_baseline
+from fixtures.gate.recorded import RecordedBaseline
+from fixtures.gate.revision import PASSED_ON, Revision
 from fixtures.option_table import _ADDED
 from fixtures.policy import POLICY
 from fixtures.settings import SETTINGS
@@ -348,8 +352,8 @@ def test_an_unlike_record_is_told_by_what_differs() -> None:
 
 
 def test_beside_a_record_nobody_knows_how_often_there_is_a_false_alarm() -> None:
-    assert baseline._begun("old", None, "recorded", Policy()).error is None
-    assert baseline._begun("old", None, "rounds", Policy()).error == 0.01
+    assert begun_comparison("old", None, "recorded", Policy()).error is None
+    assert begun_comparison("old", None, "rounds", Policy()).error == 0.01
 
 
 @pytest.mark.parametrize("short, needed", [(True, Policy().loadings), (False, 1)])
@@ -357,7 +361,7 @@ def test_how_many_loadings_are_needed_is_recorded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, short: bool, needed: int
 ) -> None:
     sides = SimpleNamespace(short_rounds=short, differences=(), loaded=lambda: nullcontext((None, None)))
-    monkeypatch.setattr(baseline, "Sides", lambda **given: sides)
+    monkeypatch.setattr(revision_module, "Sides", lambda **given: sides)
     tree = Tree("base", tmp_path, sys.executable, tmp_path)
     whole = {"_name": "main", "_commit": "0" * 40, "_base": tree, "_head": tree, "_house": tmp_path, "_given": []}
     revision = object.__new__(Revision)
@@ -513,7 +517,7 @@ def test_weights_for_the_base_are_copied_whole_or_not_at_all(tmp_path: Path, mon
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr("fixtures.gate.baseline.shutil.copytree", interrupted)
+        patched.setattr("fixtures.gate.revision.shutil.copytree", interrupted)
         with pytest.raises(KeyboardInterrupt):
             revision._base_cache()
     assert {path.name for path in tmp_path.iterdir()} == {"weights", KEY}
@@ -575,7 +579,7 @@ def test_of_a_case_that_the_base_does_not_support_nothing_is_compared(
     ready = READY.replace("config_hash", f"verdict={says}, config_hash")
     program = [sys.executable, "-c", SIDE + ready + "commands.read()"]
     monkeypatch.setattr(Tree, "command", lambda *_: program)
-    monkeypatch.setattr(baseline, "_coin", lambda: True)
+    monkeypatch.setattr(revision_module, "_coin", lambda: True)
     (history / "fixtures/gate").mkdir(parents=True)
     for name in ("fixtures/gate/side.py", "test_a.py"):
         (history / name).touch()
