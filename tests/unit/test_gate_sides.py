@@ -664,6 +664,32 @@ def test_each_option_of_the_house_is_both_sides_or_the_sessions_alone() -> None:
     }
 
 
+def test_what_a_baseline_lacks_is_told_before_anything_runs(history: Path, tmp_path: Path) -> None:
+    then, revision = judged(), object.__new__(Revision)
+    found = object.__new__(RecordedBaseline)
+    vars(found).update(told="comparing with old", _records={then.run_name: (tmp_path / "record.json", then)})
+    gate = comparing.Gate(found, 0.02, 600.0)
+    gate.look_for({then.run_name: "a.py", "inference/new": "b.py"})
+    assert gate.told == [
+        "comparing with old",
+        "inference/new will be INSUFFICIENT: nothing to compare with: it has no record of inference/new, "
+        f"but of {then.run_name}",
+    ]
+    with pytest.raises(UsageError, match=f"it has no record of inference/new, but of {then.run_name}"):
+        comparing.Gate(found, 0.02, 600.0).look_for({"inference/new": "b.py"})
+
+    (history / "suites").mkdir()
+    for name in ("test_a.py", "test_b.py"):
+        (history / "suites" / name).touch()
+    vars(revision).update(told="comparing with main", _base=Tree("base", history, sys.executable, tmp_path))
+    gate = comparing.Gate(revision, 0.02, 600.0)
+    gate.look_for({"suite/a": "suites/test_a.py", "suite/new": "suites/test_new.py", "none/new": "none/test_new.py"})
+    assert [line.partition("with: ")[2] for line in gate.told[1:]] == [
+        "it has no suites/test_new.py, but test_a.py; test_b.py there",
+        "it has no none/test_new.py, but no cases there",
+    ]
+
+
 def test_what_will_not_be_compared_leaves_its_share_to_the_others() -> None:
     shares: list[float] = []
     base: Any = SimpleNamespace(told="", compare=lambda subject, policy, seconds: shares.append(seconds))
