@@ -249,6 +249,21 @@ def test_different_tasks_are_not_compared(changes: dict[str, Any], told: str) ->
     assert other_task(task(), task(**changes), {"batch_size"}) == [told]
 
 
+@pytest.mark.parametrize(
+    "parameters, free, told",
+    [
+        (("target",), {"target", "batch_size", "new"}, ["target: 0.9 there, 0.8 here"]),
+        (("target",), (), ["target: 0.9 there, 0.8 here", "new: null there, 1 here"]),
+        ((), {"new"}, []),
+        (None, {"target", "new"}, ["batch_size: 16 there, 64 here"]),
+    ],
+)
+def test_the_base_says_what_of_it_is_the_task(parameters: Any, free: Any, told: list[str]) -> None:
+    """Whatever the head's files have made of its parameters; a key that is new is what they say."""
+    head = task(config={"target": 0.8, "batch_size": 64, "new": 1})
+    assert other_task(task(parameters=parameters), head, free) == told
+
+
 def test_what_a_vendor_may_change_is_told() -> None:
     faster = task(config={"target": 0.9, "batch_size": 64}, precision="fp16", versions={"torch": "3"})
     assert other_task(task(), faster, {"batch_size"}) == []
