@@ -175,15 +175,9 @@ def resolve(
         values.update({override.key: override.new for override in held.applied})
         overrides += held.applied
         problems += held.problems
-    if values.get("compiler") == "default":
-        overrides.append(Override("compiler", "default", default_compiler, f"vendor {vendor}", "changed"))
-        values["compiler"] = default_compiler
-    if values.get("scenario") == "latency" and values["batch_size"] != 1:
-        overrides.append(Override("batch_size", values["batch_size"], 1, "scenario latency", "changed"))
-        values["batch_size"] = 1
-    if values.get("fp16") and values.get("precision") not in (None, "fp16") and _decided_over_fp16(layers):
-        overrides.append(Override("fp16", True, False, f"precision {values['precision']}", "changed"))
-        values["fp16"] = False
+    following = list(_following(values, layers, vendor, default_compiler))
+    values.update({override.key: override.new for override in following})
+    overrides += following
     if values.get("fp16") and values.get("precision") not in (None, "fp16"):
         what = f"contradicts fp16: true (precision is {literal(values['precision'])}); set one of them"
         problems.append(Problem(case.path, "precision", what))
@@ -199,6 +193,18 @@ def resolve(
         source=case.sha256,
     )
     return Resolution(config, tuple(problems))
+
+
+def _following(
+    values: Mapping[str, Any], layers: Sequence[OverrideLayer], vendor: str, default_compiler: str | None
+) -> Iterator[Override]:
+    """What follows from what was asked for, each of another key."""
+    if values.get("compiler") == "default":
+        yield Override("compiler", "default", default_compiler, f"vendor {vendor}", "changed")
+    if values.get("scenario") == "latency" and values["batch_size"] != 1:
+        yield Override("batch_size", values["batch_size"], 1, "scenario latency", "changed")
+    if values.get("fp16") and values.get("precision") not in (None, "fp16") and _decided_over_fp16(layers):
+        yield Override("fp16", True, False, f"precision {values['precision']}", "changed")
 
 
 def _decided_over_fp16(layers: Sequence[OverrideLayer]) -> bool:
