@@ -22,9 +22,12 @@ def other_task(base: Task, head: Task, configurations: Collection[str]) -> list[
     Args:
         base: what the base says of its task.
         head: likewise.
-        configurations: keys that a vendor may set; all others are the task's own.
+        configurations: keys that a vendor may set here; all others are the task's own. Of a key that the base has its
+            own word decides, where it has one: a change could free what it then sets otherwise.
     """
-    own = [_of_task(side.config, configurations) for side in (base, head)]
+    free = {key for key in configurations if base.parameters is None or key not in base.config}
+    free |= {key for key in base.config if base.parameters is not None and key not in base.parameters}
+    own = [_of_task(side.config, free) for side in (base, head)]
     found = list(differing(own[0], own[1]))
     whose = [{"vendor": side.vendor, "profile": side.profile} for side in (base, head)]
     found += differing(whose[0], whose[1])

@@ -66,6 +66,7 @@ class Task(BaseModel):
     profile: str
     precision: str
     config: dict[str, Any]
+    parameters: tuple[str, ...] | None = None
     config_hash: str
     case_hash: str | None = None
     dataset: Content | None = None

@@ -19,6 +19,7 @@ def envelope_of(begin: Event, config: EffectiveConfig) -> dict[str, Any]:
         "config_hash": config.hash,
         "case_hash": config.source,
         "config": {**plain["parameters"], **plain["configurations"]},
+        "parameters": tuple(plain["parameters"]),
         "overrides": plain["overrides"],
         "started": begin["time"],
         **{name: begin[name] for name in ("precision", "versions", "host", "chip", "problems")},

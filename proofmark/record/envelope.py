@@ -28,6 +28,7 @@ class CaseRecord(Part):
     """What the record of any suite's case run holds."""
 
     SPEEDS = frozenset({"seconds"})
+    ADDED = frozenset({"parameters"})
 
     schema_version: Literal[3] = SCHEMA_VERSION
     suite: str
@@ -41,6 +42,9 @@ class CaseRecord(Part):
     config_hash: str
     case_hash: str | None = Field(None, description="of the case's files that the configuration was resolved from")
     config: dict[str, Any]
+    parameters: tuple[str, ...] | None = Field(
+        None, description="keys of it that are the task's own, which nobody may set; null: made before they were named"
+    )
     overrides: tuple[Override, ...] = ()
     problems: tuple[Problem, ...] = ()
     expected_unsupported: str | None = Field(

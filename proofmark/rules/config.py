@@ -21,13 +21,19 @@ from proofmark.rules.legality import Override, OverrideLayer, hold_against
 class HostSettings:
     """Where things are on this machine. Not part of the task: kept out of the hash.
 
-    `artifact_dir` is where a compiler may leave its compiled engine, `device` what --device asked of the vendor,
-    `isolation` whether vendors' code runs behind a wall where the kernel has one, `own_directory` how many GiB each of
-    its processes may keep in a directory of its own, `engine_user` whose processes engines are, None for the session's
-    own user, `environment` the variables that the vendor declares for the
-    case's processes, `flops_convention` by whose FLOPs MFU is shown too, `log_level` from which level on those
-    processes print what is logged in them, `validated_onnx` the SHA-256 of the ONNX file whose model an earlier run
-    vouches for.
+    Attributes:
+        data_dir: of the data set; None for data that is shipped, and in an engine's process.
+        weights: file or folder of --weights; None without, and in an engine's process.
+        cache_dir: what may be kept from one session to the next; in an engine's process a directory of its own.
+        artifact_dir: where a compiler may leave its compiled engine; None where there is no engine.
+        device: what --device asked of the vendor.
+        isolation: whether vendors' code runs behind a wall where the kernel has one.
+        own_directory: GiB that each of its processes may keep in a directory of its own.
+        engine_user: whose processes engines are; None for the session's own user.
+        environment: variables that the vendor declares for the case's processes.
+        flops_convention: by whose FLOPs MFU is shown too.
+        log_level: from which level on those processes print what is logged in them.
+        validated_onnx: SHA-256 of the ONNX file whose model an earlier run vouches for.
     """
 
     data_dir: str | None = None
@@ -46,10 +52,21 @@ class HostSettings:
 
 @dataclass(frozen=True)
 class EffectiveConfig(Mapping[str, Any]):
-    """What a case runs with. Immutable to the last list; every value is also an attribute.
+    """What a case runs with. Immutable to the last list.
 
-    `hash` identifies the task: suite, case, profile, vendor, parameters and configurations. `source` is the SHA-256 of
-    the case's files that it was resolved from, None where nobody says.
+    A value is found by its key in the case's file, as an attribute (`config.batch_size`) or an entry
+    (`config["batch_size"]`); what may be missing with `config.get("batch_size")`, as in any mapping.
+
+    Attributes:
+        suite: of the case.
+        case: its name.
+        profile: embedded, standard or another that the case has.
+        vendor: whose devices it runs on.
+        parameters: the task itself, by key; nobody has overridden these.
+        configurations: what may be set, by key, with all overrides.
+        overrides: what was set, with the value before.
+        host: where things are on this machine.
+        source: SHA-256 of the case's files that it was resolved from; None where nobody says.
     """
 
     suite: str
@@ -93,7 +110,7 @@ class EffectiveConfig(Mapping[str, Any]):
 
     @property
     def hash(self) -> str:
-        """SHA-256 over the canonical JSON of the task, in hexadecimal."""
+        """Of the task: suite, case, profile, vendor, parameters, configurations; SHA-256 of canonical JSON, in hex."""
         task = {key: value for key, value in self.as_dict().items() if key not in ("host", "overrides", "source")}
         canonical = json.dumps(task, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
         return hashlib.sha256(canonical.encode()).hexdigest()
@@ -158,15 +175,9 @@ def resolve(
         values.update({override.key: override.new for override in held.applied})
         overrides += held.applied
         problems += held.problems
-    if values.get("compiler") == "default":
-        overrides.append(Override("compiler", "default", default_compiler, f"vendor {vendor}", "changed"))
-        values["compiler"] = default_compiler
-    if values.get("scenario") == "latency" and values["batch_size"] != 1:
-        overrides.append(Override("batch_size", values["batch_size"], 1, "scenario latency", "changed"))
-        values["batch_size"] = 1
-    if values.get("fp16") and values.get("precision") not in (None, "fp16") and _decided_over_fp16(layers):
-        overrides.append(Override("fp16", True, False, f"precision {values['precision']}", "changed"))
-        values["fp16"] = False
+    following = list(_following(values, layers, vendor, default_compiler))
+    values.update({override.key: override.new for override in following})
+    overrides += following
     if values.get("fp16") and values.get("precision") not in (None, "fp16"):
         what = f"contradicts fp16: true (precision is {literal(values['precision'])}); set one of them"
         problems.append(Problem(case.path, "precision", what))
@@ -182,6 +193,18 @@ def resolve(
         source=case.sha256,
     )
     return Resolution(config, tuple(problems))
+
+
+def _following(
+    values: Mapping[str, Any], layers: Sequence[OverrideLayer], vendor: str, default_compiler: str | None
+) -> Iterator[Override]:
+    """What follows from what was asked for, each of another key."""
+    if values.get("compiler") == "default":
+        yield Override("compiler", "default", default_compiler, f"vendor {vendor}", "changed")
+    if values.get("scenario") == "latency" and values["batch_size"] != 1:
+        yield Override("batch_size", values["batch_size"], 1, "scenario latency", "changed")
+    if values.get("fp16") and values.get("precision") not in (None, "fp16") and _decided_over_fp16(layers):
+        yield Override("fp16", True, False, f"precision {values['precision']}", "changed")
 
 
 def _decided_over_fp16(layers: Sequence[OverrideLayer]) -> bool:

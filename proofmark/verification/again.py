@@ -87,7 +87,8 @@ def _filled(record: CaseRecord, made: CaseRecord) -> CaseRecord:
         if isinstance(parts, tuple) and isinstance(its, tuple) and len(parts) == len(its):
             pairs = zip(parts, its, strict=True)
             filled[name] = tuple(_part_filled(one, other) for one, other in pairs)
-    return record.model_copy(update=filled)
+    whole: CaseRecord = _part_filled(record.model_copy(update=filled), made)
+    return whole
 
 
 def _part_filled(part: Any, its: Any) -> Any:

@@ -121,6 +121,15 @@ def restrict(
         OSError: there is no libseccomp, or the kernel refuses.
     """
     rules = _Filter()
+    _refuse_others(rules)
+    if not cuts:
+        _refuse_cuts(rules)
+    _refuse_sockets(rules, network, unix_sockets, streams, packets)
+    rules.load()
+
+
+def _refuse_others(rules: _Filter) -> None:
+    """All that reaches other processes, or leads out of reach of those that watch this one."""
     for name in (*ATTRIBUTES, *OTHER_PROCESSES, *WATCHES, *BETWEEN_PROCESSES, *PAST_THE_FILTER):
         rules.refuse(name, errno.EPERM)
     for name in OF_A_PROCESS:
@@ -136,8 +145,10 @@ def restrict(
     for name, process in PRIORITY_OF_A_PROCESS.items():
         rules.refuse(name, errno.EPERM, _Argument(0, NOT_EQUAL, process))
         rules.refuse(name, errno.EPERM, _Argument(1, NOT_EQUAL, 0))
-    if not cuts:
-        _refuse_cuts(rules)
+
+
+def _refuse_sockets(rules: _Filter, network: bool, unix_sockets: UnixSockets, streams: bool, packets: bool) -> None:
+    """Those that do not stay, by their families and kinds."""
     kept = {socket.AF_INET, socket.AF_INET6, socket.AF_NETLINK} if network or streams else set()
     left = _LEFT[unix_sockets] | ({socket.SOCK_SEQPACKET} if packets else set())
     kept |= {socket.AF_UNIX} if left else set()
@@ -156,7 +167,6 @@ def restrict(
         if family not in kept:
             rules.refuse("socket", errno.EACCES, _Argument(0, EQUAL, family))
     rules.refuse("socket", errno.EACCES, _Argument(0, GREATER, FAMILIES - 1))
-    rules.load()
 
 
 def _refuse_cuts(rules: _Filter) -> None:

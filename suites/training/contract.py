@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from fixtures.contracts import audited, fail, recorded, skip
 from proofmark.record.parts import VerdictKind
 from proofmark.training.case import TrainingCase
+from proofmark.training.logs.gist import gist
 from proofmark.training.outcome.record import TrainingRecord
 from proofmark.training.run import ScaleRun
 from reports.content.withholding import withheld
@@ -28,12 +30,12 @@ class TrainingContract(TrainingCase):
         if scale_run.problems:
             fail(*map(str, scale_run.problems))
 
-    def test_ranks_finish(self, training_record: TrainingRecord) -> None:
+    def test_ranks_finish(self, training_record: TrainingRecord, scale_run: ScaleRun) -> None:
         """Every rank came to its end."""
-        failures = [run.failure for run in training_record.runs if run.failure]
-        if failures:
-            causes = "\n".join(f"{failure.cause}\n{failure.last_lines}" for failure in failures)
-            fail(causes)
+        failed = [(number, run.failure) for number, run in enumerate(training_record.runs, 1) if run.failure]
+        if failed:
+            told = (gist(failure, scale_run.run_dir / f"round{number}", Path.cwd()) for number, failure in failed)
+            fail(*itertools.chain.from_iterable(told))
         _legal(training_record)
 
     def test_target_reached(self, training_record: TrainingRecord) -> None:

@@ -26,7 +26,7 @@ def old_record() -> Any:
 
 
 def strange_records() -> Iterator[tuple[str, Any]]:
-    """Two figures with one key; a round that took less than no time."""
+    """Two figures with one key; a round that took less than no time; one of another case."""
     doubled, negative = old_record(), old_record()
     doubled["accuracy"]["others"] = [{"metric": "mAP", "target": None, "framework": None, "engine": None}] * 2
     yield "doubled.json", doubled
@@ -34,6 +34,7 @@ def strange_records() -> Iterator[tuple[str, Any]]:
     for each, seconds, others in zip(negative["engine"]["rounds"], (10, -9), (0.5, 0.0), strict=True):
         each |= {"whole_seconds": seconds, "contention": {"others": others, "stolen": 0.0, "idle": 0.0}}
     yield "negative.json", negative
+    yield "other.json", old_record()
 
 
 def git(folder: Path, *arguments: str) -> str:
@@ -107,6 +108,7 @@ def test_a_part_of_a_case_that_was_to_be_compared_is_no_success(kept: House) -> 
         (["--compare", "HEAD", "--gate-budget", "soon"], "--gate-budget: expected a time such as 90s, 10m or 1h"),
         (["--compare", "suites"], "--compare suites: no record.json below it"),
         (["--compare", "doubled.json"], "doubled.json: cannot be compared with: two figures have one key"),
+        (["--compare", "other.json"], "--compare other.json: it has no record of inference/tiny, but of inference/"),
         (["--compare", "negative.json"], "negative.json: cannot be compared with: others: Input should be less than"),
     ],
 )

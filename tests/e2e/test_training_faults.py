@@ -35,6 +35,9 @@ def test_rank_and_cause_are_named(house: House, trouble: str) -> None:
     assert run.failure is not None and run.failure.ranks == ranks and told in run.failure.cause, ran.output
     assert record.verdict is not None and told in "\n".join(record.verdict.reasons)
     assert "withheld" in ran.output
+    log = f"results/{ran.run_dir.name}/training/tiny/1x2/round1/noderank0/rank{ranks[0]}.log"
+    assert f"its whole log: {log}" in ran.output
+    assert "Traceback" not in ran.output and "most recent call first" not in ran.output, "that is in the log"
     if not trouble.startswith(("rank1.model", "rank1.step1=")):
         assert run.losses and run.evaluations, "what was measured is kept"
     if "hang" in trouble:

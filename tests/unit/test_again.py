@@ -60,6 +60,13 @@ def test_a_record_of_before_lacks_fields_and_is_judged_by_what_its_logs_say(tmp_
     assert told(record(*other), record(*TRIALS), tmp_path) == ["trials[0].asked is 2, its logs say 1"]
 
 
+def test_a_record_from_before_parameters_were_named_is_judged_by_its_logs(tmp_path: Path) -> None:
+    made = record(*TRIALS, parameters=("min_seconds",))
+    assert told(record(*TRIALS), made, tmp_path) == []
+    other = record(*TRIALS, parameters=())
+    assert told(other, made, tmp_path) == ["parameters is 0 of them, its logs say 1 of them"]
+
+
 @pytest.mark.parametrize(
     "versions, commit, hint",
     [

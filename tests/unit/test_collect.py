@@ -136,6 +136,7 @@ def test_whole_log(log: Path) -> None:
     record = collect(written(log, good_events()))
     assert record.verdict is not None and record.verdict.kind is VerdictKind.PASS, record.verdict
     assert record.config_hash == CONFIG.hash and record.seed == 7
+    assert record.parameters == tuple(CONFIG.parameters) and {*record.parameters} < {*record.config}
     assert [override.key for override in record.overrides] == ["batch_size"]
 
     assert record.engine is not None

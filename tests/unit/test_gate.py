@@ -14,7 +14,8 @@ from typing import Any
 
 import pytest
 
-from fixtures.gate.baseline import RecordedBaseline, Subject
+from fixtures.gate.baseline import Subject
+from fixtures.gate.recorded import RecordedBaseline
 from fixtures.suites import SUITES
 from proofmark.gate.decision import Pairs, Policy, Rates
 from proofmark.gate.race import Race, Raced, Side, SideLost

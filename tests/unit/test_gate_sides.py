@@ -18,8 +18,12 @@ from typing import Any
 import psutil
 import pytest
 
-from fixtures.gate import baseline, comparing
-from fixtures.gate.baseline import PASSED_ON, RecordedBaseline, Revision, Subject, found_baseline
+from fixtures.gate import comparing
+from fixtures.gate import revision as revision_module
+from fixtures.gate.baseline import Subject, begun_comparison
+from fixtures.gate.comparing import found_baseline
+from fixtures.gate.recorded import RecordedBaseline
+from fixtures.gate.revision import PASSED_ON, Revision
 from fixtures.option_table import _ADDED
 from fixtures.policy import POLICY
 from fixtures.settings import SETTINGS
@@ -245,6 +249,21 @@ def test_different_tasks_are_not_compared(changes: dict[str, Any], told: str) ->
     assert other_task(task(), task(**changes), {"batch_size"}) == [told]
 
 
+@pytest.mark.parametrize(
+    "parameters, free, told",
+    [
+        (("target",), {"target", "batch_size", "new"}, ["target: 0.9 there, 0.8 here"]),
+        (("target",), (), ["target: 0.9 there, 0.8 here", "new: null there, 1 here"]),
+        ((), {"new"}, []),
+        (None, {"target", "new"}, ["batch_size: 16 there, 64 here"]),
+    ],
+)
+def test_the_base_says_what_of_it_is_the_task(parameters: Any, free: Any, told: list[str]) -> None:
+    """Whatever the head's files have made of its parameters; a key that is new is what they say."""
+    head = task(config={"target": 0.8, "batch_size": 64, "new": 1})
+    assert other_task(task(parameters=parameters), head, free) == told
+
+
 def test_what_a_vendor_may_change_is_told() -> None:
     faster = task(config={"target": 0.9, "batch_size": 64}, precision="fp16", versions={"torch": "3"})
     assert other_task(task(), faster, {"batch_size"}) == []
@@ -348,8 +367,8 @@ def test_an_unlike_record_is_told_by_what_differs() -> None:
 
 
 def test_beside_a_record_nobody_knows_how_often_there_is_a_false_alarm() -> None:
-    assert baseline._begun("old", None, "recorded", Policy()).error is None
-    assert baseline._begun("old", None, "rounds", Policy()).error == 0.01
+    assert begun_comparison("old", None, "recorded", Policy()).error is None
+    assert begun_comparison("old", None, "rounds", Policy()).error == 0.01
 
 
 @pytest.mark.parametrize("short, needed", [(True, Policy().loadings), (False, 1)])
@@ -357,7 +376,7 @@ def test_how_many_loadings_are_needed_is_recorded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, short: bool, needed: int
 ) -> None:
     sides = SimpleNamespace(short_rounds=short, differences=(), loaded=lambda: nullcontext((None, None)))
-    monkeypatch.setattr(baseline, "Sides", lambda **given: sides)
+    monkeypatch.setattr(revision_module, "Sides", lambda **given: sides)
     tree = Tree("base", tmp_path, sys.executable, tmp_path)
     whole = {"_name": "main", "_commit": "0" * 40, "_base": tree, "_head": tree, "_house": tmp_path, "_given": []}
     revision = object.__new__(Revision)
@@ -513,7 +532,7 @@ def test_weights_for_the_base_are_copied_whole_or_not_at_all(tmp_path: Path, mon
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr("fixtures.gate.baseline.shutil.copytree", interrupted)
+        patched.setattr("fixtures.gate.revision.shutil.copytree", interrupted)
         with pytest.raises(KeyboardInterrupt):
             revision._base_cache()
     assert {path.name for path in tmp_path.iterdir()} == {"weights", KEY}
@@ -575,7 +594,7 @@ def test_of_a_case_that_the_base_does_not_support_nothing_is_compared(
     ready = READY.replace("config_hash", f"verdict={says}, config_hash")
     program = [sys.executable, "-c", SIDE + ready + "commands.read()"]
     monkeypatch.setattr(Tree, "command", lambda *_: program)
-    monkeypatch.setattr(baseline, "_coin", lambda: True)
+    monkeypatch.setattr(revision_module, "_coin", lambda: True)
     (history / "fixtures/gate").mkdir(parents=True)
     for name in ("fixtures/gate/side.py", "test_a.py"):
         (history / name).touch()
@@ -658,6 +677,32 @@ def test_each_option_of_the_house_is_both_sides_or_the_sessions_alone() -> None:
     assert {option.name.removeprefix("--") for option in options} == session | {
         name.removeprefix("--") for name in PASSED_ON
     }
+
+
+def test_what_a_baseline_lacks_is_told_before_anything_runs(history: Path, tmp_path: Path) -> None:
+    then, revision = judged(), object.__new__(Revision)
+    found = object.__new__(RecordedBaseline)
+    vars(found).update(told="comparing with old", _records={then.run_name: (tmp_path / "record.json", then)})
+    gate = comparing.Gate(found, 0.02, 600.0)
+    gate.look_for({then.run_name: "a.py", "inference/new": "b.py"})
+    assert gate.told == [
+        "comparing with old",
+        "inference/new will be INSUFFICIENT: nothing to compare with: it has no record of inference/new, "
+        f"but of {then.run_name}",
+    ]
+    with pytest.raises(UsageError, match=f"it has no record of inference/new, but of {then.run_name}"):
+        comparing.Gate(found, 0.02, 600.0).look_for({"inference/new": "b.py"})
+
+    (history / "suites").mkdir()
+    for name in ("test_a.py", "test_b.py"):
+        (history / "suites" / name).touch()
+    vars(revision).update(told="comparing with main", _base=Tree("base", history, sys.executable, tmp_path))
+    gate = comparing.Gate(revision, 0.02, 600.0)
+    gate.look_for({"suite/a": "suites/test_a.py", "suite/new": "suites/test_new.py", "none/new": "none/test_new.py"})
+    assert [line.partition("with: ")[2] for line in gate.told[1:]] == [
+        "it has no suites/test_new.py, but test_a.py; test_b.py there",
+        "it has no none/test_new.py, but no cases there",
+    ]
 
 
 def test_what_will_not_be_compared_leaves_its_share_to_the_others() -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+import proofmark.vendor
 from fixtures.options import OPTIONS
 from proofmark.suite import find_suites
 
@@ -119,6 +120,12 @@ def test_the_reference_of_the_vendor_contract_is_up_to_date() -> None:
         check=True,
     ).stdout
     assert printed == (ROOT / "docs" / "vendor-contract.md").read_text(encoding="utf-8"), "run `make docs`"
+
+
+def test_all_that_the_vendor_contract_offers_is_in_its_reference() -> None:
+    page = (ROOT / "docs" / "vendor-contract.md").read_text(encoding="utf-8")
+    headings = re.findall(r"^## `(\w+)", page, re.MULTILINE)
+    assert sorted(headings) == sorted([*proofmark.vendor.__all__, "HostSettings"])
 
 
 RUNTIMES = {"openvino", "tensorrt"}

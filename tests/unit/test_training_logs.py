@@ -19,6 +19,7 @@ from proofmark.record.provenance import Chip, Peak
 from proofmark.rules.config import EffectiveConfig
 from proofmark.training.logs.downsampled import POINTS, Downsampled
 from proofmark.training.logs.failure import QUOTED, _hang, _Names, failure_of
+from proofmark.training.logs.gist import gist
 from proofmark.training.logs.outside import clock_checks
 from proofmark.training.logs.rank_log import RankLog
 from proofmark.training.logs.seed_run import _contention, _figures
@@ -112,6 +113,56 @@ def test_a_hang_of_thousands_is_told_in_a_few_lines(tmp_path: Path) -> None:
     assert f"{100 - QUOTED} more ranks hung there; waiting for it: rank 100, 101" in failure.cause
     assert failure.cause.endswith(f"and {8092 - QUOTED} more")
     assert failure.last_lines.splitlines() == [f"stack of {rank}" for rank in range(QUOTED)]
+
+
+PYTHON, TORCH = "/usr/lib/python3.12/threading.py", "/venv/lib/python3.12/site-packages/torch/nn/modules/linear.py"
+RAISED = f"""a word
+Traceback (most recent call last):
+  File "/house/proofmark/rank.py", line 1, in main
+ValueError: before
+
+During handling of the above exception, another exception occurred:
+
+Traceback (most recent call last):
+  File "/house/proofmark/rank.py", line 2, in main
+    step()
+    ^^^^^^
+  File "/venv/lib/python3.12/site-packages/acme/training.py", line 7, in step
+    matmul()
+  File "{TORCH}", line 9, in forward
+RuntimeError: no kernel
+second line of it"""
+HUNG = f"""Thread 0x00007f (most recent call first):
+  File "{PYTHON}", line 3 in wait
+  File "/house/other.py", line 4 in other
+
+Current thread 0x00007e (most recent call first):
+  File "{TORCH}", line 5 in forward
+  File "/house/vendors/acme.py", line 6 in step
+  File "/house/proofmark/rank.py", line 7 in main"""
+
+
+@pytest.mark.parametrize(
+    "last_lines, told",
+    [
+        (RAISED, ["at /venv/lib/python3.12/site-packages/acme/training.py, line 7, in step"]),
+        (HUNG, ["at vendors/acme.py, line 6, in step"]),
+        (f'Stack (most recent call first):\n  File "{TORCH}", line 5 in run', [f"at {TORCH}, line 5, in run"]),
+        ("one\ntwo\nthree\n\x1b[2J", ["last words: two", "last words: three", "last words: \\x1b[2J"]),
+        ("", []),
+    ],
+)
+def test_a_failure_is_told_by_cause_place_and_log(tmp_path: Path, last_lines: str, told: list[str]) -> None:
+    (tmp_path / "round1/noderank1").mkdir(parents=True)
+    for name in ("rank1.log", "rank10.log", "agent.log"):
+        (tmp_path / "round1/noderank1" / name).touch()
+    failure = Failure(ranks=(1,), cause="rank 1: it broke", last_lines=last_lines)
+    for seen_from, log in ((Path("/house"), tmp_path / "round1/noderank1"), (tmp_path, "round1/noderank1")):
+        lines = gist(failure, tmp_path / "round1", seen_from)
+        assert lines[0] == failure.cause and lines[-1] == f"its whole log: {log}/rank1.log"
+        assert seen_from == tmp_path or lines[1:-1] == told
+    of_agent = gist(failure.model_copy(update={"ranks": ()}), tmp_path / "round1", tmp_path)
+    assert of_agent[-1] == "its whole log: round1/noderank1/agent.log"
 
 
 def test_a_hang_of_more_loaders_than_cores_says_so_once(tmp_path: Path) -> None:

@@ -12,14 +12,13 @@ import struct
 import threading
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
-from typing_extensions import TypedDict
+from pydantic import ValidationError
 
 from proofmark.inference.engine import protocol
 from proofmark.inference.engine.engine_process import EngineFailed, EngineProcess
-from proofmark.inference.failure import LONGEST
+from proofmark.inference.engine.told import Made, content_of
 from proofmark.measuring.window import Apart
 from proofmark.plain_json import first_of
 from proofmark.process.memory import peak_resident_bytes, reset_peak
@@ -41,30 +40,6 @@ AHEAD = 8
 UNSEEN = 16 << 20
 """Bytes from which on a batch is laid while the engine's process rests: a thread of it that watches the memory could
 begin before the clock does. Smaller ones lie there sooner than a process stops."""
-
-
-class _Told(TypedDict, total=False):
-    isolation: Isolation
-    done: Any
-    failed: Annotated[str, Field(max_length=4 * LONGEST["reason"])]
-    detail: Annotated[str, Field(max_length=2 * LONGEST["detail"])] | None
-
-
-_TOLD = TypeAdapter(_Told)
-
-
-def _is_a_line(reason: str) -> str:
-    if not reason.strip() or not reason.isprintable():
-        raise ValueError("expected a line of text")
-    return reason
-
-
-class _Made(BaseModel):
-    """What an engine's process says of itself, once it has made its engine."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    foo_time_reason: Annotated[str, Field(max_length=LONGEST["message"]), AfterValidator(_is_a_line)] | None
 
 
 class Call(NamedTuple):
@@ -115,7 +90,7 @@ class RemoteEngine(Apart):
             EngineFailed: it can't be.
         """
         try:
-            made = _Made.model_validate_json(json.dumps(self._ordered("make", orders)))
+            made = Made.model_validate_json(json.dumps(self._ordered("make", orders)))
         except ValidationError as error:
             raise EngineFailed(f"the engine's process answered what is no answer: {first_of(error)}") from None
         self.foo_time_reason = made.foo_time_reason
@@ -294,7 +269,7 @@ class RemoteEngine(Apart):
         Raises:
             EngineFailed: it failed before, or says something else.
         """
-        content = self._content(self._told())
+        content = content_of(self._told())
         if "isolation" not in content:
             raise EngineFailed("the engine's process does not begin with how it is kept from the rest")
         return content["isolation"]
@@ -305,19 +280,7 @@ class RemoteEngine(Apart):
         Raises:
             EngineFailed: it failed, or says once more how it is kept.
         """
-        content = self._content(message)
+        content = content_of(message)
         if "isolation" in content:
             raise EngineFailed("the engine's process says a second time how it is kept from the rest")
         return content.get("done")
-
-    @staticmethod
-    def _content(message: bytes) -> _Told:
-        try:
-            content = _TOLD.validate_python(json.loads(message[1:]))
-        except ValidationError as error:
-            raise EngineFailed(f"the engine's process answered what is no answer: {first_of(error)}") from None
-        except (ValueError, RecursionError):
-            raise EngineFailed("the engine's process answered what is no answer: not JSON") from None
-        if "failed" in content:
-            raise EngineFailed(content["failed"][: LONGEST["reason"]], content.get("detail"))
-        return content

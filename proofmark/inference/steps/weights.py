@@ -71,7 +71,6 @@ def embedded_weights(
     seen = {key: value for key, value in config.parameters.items() if key not in NOT_TRAINED_BY}
     config = replace(config, parameters=seen)
     entry = cached_weights(config).with_suffix("")
-    directory = entry.parent
     key = _key(case, config)
     with _locked(entry.with_suffix(".lock")) as unwritable:
         own = _own_key(Path(config.host.cache_dir), unwritable)
@@ -83,21 +82,31 @@ def embedded_weights(
             raise unwritable
         note(wrong)
         rehearse()
-        recipe = Recipe.model_validate(dict(config.parameters["training"]))
-        for left in directory.glob(f"{entry.name}{TRAINING}*"):  # by a run that was killed: this one alone is here
-            remove(left)
-        with tempfile.TemporaryDirectory(prefix=f"{entry.name}{TRAINING}", dir=directory) as folder:
-            made = train(case, config, recipe, Path(folder), progress)
-            content = made.read_bytes()
-            entry.with_suffix(".json").unlink(missing_ok=True)  # not before: what is there may do for another run
-            made.replace(entry.with_suffix(".safetensors"))
+        content = _trained(case, config, entry, progress)
         model.load_state_dict(load(content))
-        draft = entry.with_suffix(".draft")
-        digest = _digest(content)
-        manifest = {"key": key, "sha256": digest, "signature": own.sign(entry.name, key, digest)}
-        draft.write_text(json.dumps(manifest) + "\n", encoding="utf-8")
-        draft.replace(entry.with_suffix(".json"))
+        _sign(entry, key, content, own)
         return identify(model, f"trained by the suite (as {key[:12]})")
+
+
+def _trained(case: InferenceCase, config: EffectiveConfig, entry: Path, progress: Callable[..., None]) -> bytes:
+    """Weights made now, which the cache has from here on, not signed yet."""
+    recipe = Recipe.model_validate(dict(config.parameters["training"]))
+    for left in entry.parent.glob(f"{entry.name}{TRAINING}*"):  # by a run that was killed: this one alone is here
+        remove(left)
+    with tempfile.TemporaryDirectory(prefix=f"{entry.name}{TRAINING}", dir=entry.parent) as folder:
+        made = train(case, config, recipe, Path(folder), progress)
+        content = made.read_bytes()
+        entry.with_suffix(".json").unlink(missing_ok=True)  # not before: what is there may do for another run
+        made.replace(entry.with_suffix(".safetensors"))
+    return content
+
+
+def _sign(entry: Path, key: str, content: bytes, own: OwnKey) -> None:
+    """Say beside an entry of the cache what it is."""
+    draft, digest = entry.with_suffix(".draft"), _digest(content)
+    manifest = {"key": key, "sha256": digest, "signature": own.sign(entry.name, key, digest)}
+    draft.write_text(json.dumps(manifest) + "\n", encoding="utf-8")
+    draft.replace(entry.with_suffix(".json"))
 
 
 def _own_key(cache_dir: Path, unwritable: OSError | None) -> OwnKey:

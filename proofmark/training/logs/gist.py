@@ -1,0 +1,56 @@
+"""A failed training in a few lines: its cause, where in the code, and which file has the rest."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from proofmark.errors import harmless
+from proofmark.training.outcome.record import Failure
+
+STACK = re.compile(r"\(most recent call (last|first)\):$")
+"""What Python's tracebacks begin with, and the stacks of a process that hangs, whose innermost frame is the first."""
+
+FRAME = re.compile(r'^ *File "([^"]+)", line (\d+),? in (.+)$')
+
+LIBRARY = re.compile(r"^<|/python3\.\d+/(?!site-packages/|dist-packages/)|/(site|dist)-packages/torch/")
+"""Paths of Python and torch: who reads of a failure can mend what called them."""
+
+LAST = 3
+"""Lines of a log without a stack that are told."""
+
+
+def gist(failure: Failure, folder: Path, seen_from: Path) -> list[str]:
+    """What a reader needs.
+
+    Args:
+        failure: of a run.
+        folder: of the run's logs.
+        seen_from: where the reader is: files below it are named from there.
+    """
+    logs = sorted(path for name in _logs_of(failure) for path in folder.glob(f"noderank*/{name}"))
+    named = (f"its whole log: {_shown(path, seen_from)}" for path in logs[:LAST])
+    return [*failure.cause.splitlines(), *_where(failure.last_lines, seen_from), *named]
+
+
+def _shown(path: Path, seen_from: Path) -> Path:
+    return path.relative_to(seen_from) if path.is_relative_to(seen_from) else path
+
+
+def _logs_of(failure: Failure) -> list[str]:
+    return [f"rank{rank}.log" for rank in failure.ranks[:LAST]] or ["agent.log"]
+
+
+def _where(text: str, seen_from: Path) -> Iterator[str]:
+    """The innermost frame of the last stack that is no library's, or the last words."""
+    lines = text.splitlines()
+    stacks = [number for number, line in enumerate(lines) if STACK.search(line)]
+    frames = [found for line in lines[stacks[-1] :] if (found := FRAME.match(line))] if stacks else []
+    if not frames:
+        yield from (f"last words: {harmless(line)}" for line in lines[-LAST:])
+        return
+    inner_first = frames if "first" in lines[stacks[-1]] else frames[::-1]
+    ours = (each for each in inner_first if not LIBRARY.search(each[1]))
+    file, line, function = next(ours, inner_first[0]).groups()
+    yield harmless(f"at {_shown(Path(file), seen_from)}, line {line}, in {function}")
