@@ -52,6 +52,11 @@ def test_a_full_file(tmp_path: Path) -> None:
     assert (cluster.hosts[1].port, cluster.port, cluster.slurm_options) == (2222, 22, ("--gres=gpu:8",))
 
 
+@pytest.mark.parametrize("user", ["you", "y_o.u-2", "host$", "you@example.org", "CORP\\you"])
+def test_users_as_directories_have_them(tmp_path: Path, user: str) -> None:
+    assert load(tmp_path, yaml.safe_dump({**GOOD, "user": user})).user == user
+
+
 @pytest.mark.parametrize(
     "changes, told",
     [
@@ -64,6 +69,14 @@ def test_a_full_file(tmp_path: Path) -> None:
         ({"hosts": ["-oProxyCommand=x"]}, "hosts.0.address: '-oProxyCommand=x' is no host's name or address"),
         ({"hosts": ["a b"]}, "is no host's name or address"),
         ({"hosts": [{"address": "a", "user": "-x"}]}, "hosts.0.user: '-x' is no user's name"),
+        ({"user": "-oProxyCommand=x"}, "user: '-oProxyCommand=x' is no user's name"),
+        ({"user": "you -x"}, "user: 'you -x' is no user's name"),
+        ({"user": "you\n"}, "user: 'you\\n' is no user's name"),
+        ({"user": "you\\"}, "is no user's name"),
+        ({"user": ""}, "user: '' is no user's name"),
+        ({"python": "--task-prolog=x"}, "python: expected a program's name or path, found '--task-prolog=x'"),
+        ({"python": ""}, "python: expected a program's name or path"),
+        ({"python": "python3\n"}, "python: expected a program's name or path"),
         ({"hosts": [{"port": 22}]}, "hosts.0.address: is required and missing"),
         ({"hosts": [7]}, "hosts.0: "),
         ({"port": 0}, "port: "),
@@ -206,6 +219,12 @@ def test_an_image_of_the_vendors_is_named_after_its_containerfile(tmp_path: Path
         assert built.containerfile == content.encode() and built.settings.options == ("--gpus=all",)
         names.append(built.image)
     assert names[0] == names[2] != names[1]
+
+
+@pytest.mark.parametrize("image, engine", [("--volume=/:/host", "docker"), ("image", "-x")])
+def test_neither_image_nor_engine_is_an_option(tmp_path: Path, image: str, engine: str) -> None:
+    with pytest.raises(UsageError, match="expected a name, found '-"):
+        container_of(vendor(tmp_path), image, engine)
 
 
 def test_a_containers_command_line() -> None:

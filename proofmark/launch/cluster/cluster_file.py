@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from proofmark.errors import ConfigurationError, Problem
 from proofmark.rules.foreign import load_no_python
@@ -29,7 +29,16 @@ _OWN_OPTIONS = (
 """Options of salloc that decide how many nodes there are, whose, how long they are held, and whether it says so."""
 
 _FILE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*(/[A-Za-z0-9_][A-Za-z0-9_.-]*)*")
-_USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*\$?")
+_USER = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_.@+\\-]*[A-Za-z0-9_.-])?\$?")
+
+
+def _is_a_user(user: str) -> str:
+    if not _USER.fullmatch(user):
+        raise ValueError(f"{user!r} is no user's name")
+    return user
+
+
+User = Annotated[str, AfterValidator(_is_a_user)]
 
 
 class _Part(BaseModel):
@@ -41,7 +50,7 @@ class ClusterHost(_Part):
 
     address: str = Field(description="name or address, as ssh takes it, and as the other hosts reach it")
     port: Port | None = None
-    user: str | None = None
+    user: User | None = None
 
     @field_validator("address")
     @classmethod
@@ -49,13 +58,6 @@ class ClusterHost(_Part):
         if not _HOST.fullmatch(address):
             raise ValueError(f"{address!r} is no host's name or address")
         return address
-
-    @field_validator("user")
-    @classmethod
-    def _is_a_user(cls, user: str | None) -> str | None:
-        if user is not None and not _USER.fullmatch(user):
-            raise ValueError(f"{user!r} is no user's name")
-        return user
 
 
 class Cluster(_Part):
@@ -65,7 +67,7 @@ class Cluster(_Part):
         default=(), description="in the order of their node numbers; Slurm chooses its own"
     )
     port: Port = 22
-    user: str | None = Field(default=None, description="who logs in; null: as ssh's own configuration has it")
+    user: User | None = Field(default=None, description="who logs in; null: as ssh's own configuration has it")
     key: str | None = Field(default=None, description="a private key's file; null: ssh's own choice")
     known_hosts: str | None = Field(default=None, description="a file of pinned host keys; null: ssh's own")
     work_dir: str = Field(description="an absolute path on each host, for code and runs")
@@ -124,6 +126,13 @@ class Cluster(_Part):
             if not isinstance(file, str) or not _FILE.fullmatch(file):
                 raise ValueError(f"expected a file's path relative to the suite's root, found {file!r}")
         return tuple(files)
+
+    @field_validator("python")
+    @classmethod
+    def _is_a_program(cls, program: str) -> str:
+        if not re.fullmatch(r"[^-\s]\S*( \S+)*", program) or not program.isprintable():
+            raise ValueError(f"expected a program's name or path, found {program!r}")
+        return program
 
     @field_validator("work_dir", "data_dir", "checkpoints")
     @classmethod

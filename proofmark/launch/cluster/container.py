@@ -164,9 +164,12 @@ def container_of(found: FoundVendor, image: str, engine: str) -> ContainerImage:
         engine: docker, podman, or a path.
 
     Raises:
-        UsageError: there is no Containerfile.
+        UsageError: there is no Containerfile; or what should be an image's or an engine's name is an option.
         ConfigurationError: what the vendor wants for it is no container's to have.
     """
+    for option, name in (("--container", image), ("--container-engine", engine)):
+        if name.startswith("-"):
+            raise UsageError(f"{option}: expected a name, found {name!r}, which the engine would take as an option")
     settings = settings_of(found)
     if image != "vendor":
         return ContainerImage(engine, image, settings)
