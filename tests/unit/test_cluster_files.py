@@ -49,7 +49,7 @@ def test_a_full_file(tmp_path: Path) -> None:
     }
     cluster = load(tmp_path, yaml.safe_dump(content))
     assert [host.address for host in cluster.hosts] == ["one", "10.0.0.2", "fe80::1%eth0"]
-    assert (cluster.hosts[1].port, cluster.port, cluster.slurm_options) == (2222, 22, ("--gres=gpu:8",))
+    assert (cluster.hosts[1].port, cluster.port, cluster.slurm_options) == (2222, None, ("--gres=gpu:8",))
 
 
 @pytest.mark.parametrize("user", ["you", "y_o.u-2", "host$", "you@example.org", "CORP\\you"])
@@ -314,6 +314,14 @@ def test_a_command_line_over_ssh(tmp_path: Path) -> None:
     assert "StrictHostKeyChecking=yes" in command and command[-5:-3] == ["-l", "you"]
     with pytest.raises(UsageError, match="key: no such file: /no"):
         Ssh(cluster.model_copy(update={"key": "/no"}), "cluster.yaml")
+
+
+def test_a_port_that_no_file_names_is_sshs_own_to_choose() -> None:
+    cluster = Cluster.model_validate({**GOOD, "hosts": ["one", {"address": "two", "port": 2222}]})
+    assert ["-p" in node.lead for node in Ssh(cluster, "cluster.yaml").all] == [False, True]
+    everywhere = cluster.model_copy(update={"port": 2200})
+    ports = [node.lead[node.lead.index("-p") + 1] for node in Ssh(everywhere, "cluster.yaml").all]
+    assert ports == ["2200", "2222"]
 
 
 def test_slurm_must_be_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -14,6 +14,9 @@ from proofmark.rules.foreign import load_no_python
 Port = Annotated[int, Field(ge=1, le=65535)]
 Mount = Annotated[str, Field(pattern=r"^/[^:]*:/[^:]*(:[A-Za-z,]+)?$")]
 
+SSH_PORT = 22
+"""Where an sshd listens of which nothing else is said."""
+
 _HOST = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_.:%-]*[A-Za-z0-9_])?")
 
 _OWN_OPTIONS = (
@@ -66,7 +69,7 @@ class Cluster(_Part):
     hosts: tuple[ClusterHost, ...] = Field(
         default=(), description="in the order of their node numbers; Slurm chooses its own"
     )
-    port: Port = 22
+    port: Port | None = Field(default=None, description="null: as ssh's own configuration has it")
     user: User | None = Field(default=None, description="who logs in; null: as ssh's own configuration has it")
     key: str | None = Field(default=None, description="a private key's file; null: ssh's own choice")
     known_hosts: str | None = Field(default=None, description="a file of pinned host keys; null: ssh's own")
@@ -104,7 +107,7 @@ class Cluster(_Part):
 
     @model_validator(mode="after")
     def _are_different(self) -> Self:
-        places = [(host.address, host.port or self.port) for host in self.hosts]
+        places = [(host.address, host.port or self.port or SSH_PORT) for host in self.hosts]
         twice = sorted({address for address, port in places if places.count((address, port)) > 1})
         if twice:
             raise ValueError(f"hosts: named more than once: {', '.join(twice)}")
