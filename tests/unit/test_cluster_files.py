@@ -52,6 +52,11 @@ def test_a_full_file(tmp_path: Path) -> None:
     assert (cluster.hosts[1].port, cluster.port, cluster.slurm_options) == (2222, None, ("--gres=gpu:8",))
 
 
+@pytest.mark.parametrize("hosts", [["::1"], ["fd00::2", "::ffff:10.0.0.1"], ["fe80::1%eth0"]])
+def test_addresses_of_ipv6(tmp_path: Path, hosts: list[str]) -> None:
+    assert [host.address for host in load(tmp_path, yaml.safe_dump({**GOOD, "hosts": hosts})).hosts] == hosts
+
+
 @pytest.mark.parametrize("user", ["you", "y_o.u-2", "host$", "you@example.org", "CORP\\you"])
 def test_users_as_directories_have_them(tmp_path: Path, user: str) -> None:
     assert load(tmp_path, yaml.safe_dump({**GOOD, "user": user})).user == user
@@ -68,6 +73,7 @@ def test_users_as_directories_have_them(tmp_path: Path, user: str) -> None:
         ({"hosts": ["one", "one"]}, "hosts: named more than once: one"),
         ({"hosts": ["-oProxyCommand=x"]}, "hosts.0.address: '-oProxyCommand=x' is no host's name or address"),
         ({"hosts": ["a b"]}, "is no host's name or address"),
+        ({"hosts": ["fe80::1%eth0", "fe80::2%eth0"]}, "hosts: ranks meet on the first one, and torch takes no address"),
         ({"hosts": [{"address": "a", "user": "-x"}]}, "hosts.0.user: '-x' is no user's name"),
         ({"user": "-oProxyCommand=x"}, "user: '-oProxyCommand=x' is no user's name"),
         ({"user": "you -x"}, "user: 'you -x' is no user's name"),

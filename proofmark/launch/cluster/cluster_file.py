@@ -17,7 +17,7 @@ Mount = Annotated[str, Field(pattern=r"^/[^:]*:/[^:]*(:[A-Za-z,]+)?$")]
 SSH_PORT = 22
 """Where an sshd listens of which nothing else is said."""
 
-_HOST = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_.:%-]*[A-Za-z0-9_])?")
+_HOST = re.compile(r"(::)?[A-Za-z0-9_]([A-Za-z0-9_.:%-]*[A-Za-z0-9_])?")
 
 _OWN_OPTIONS = (
     "--nodes",
@@ -111,6 +111,16 @@ class Cluster(_Part):
         twice = sorted({address for address, port in places if places.count((address, port)) > 1})
         if twice:
             raise ValueError(f"hosts: named more than once: {', '.join(twice)}")
+        return self
+
+    @model_validator(mode="after")
+    def _meet_without_a_zone(self) -> Self:
+        first, *others = [host.address for host in self.hosts] or [""]
+        if others and "%" in first:
+            raise ValueError(
+                f"hosts: ranks meet on the first one, and torch takes no address with a zone, as {first}: "
+                "name it, or write an address that all hosts reach without one; the others may have zones"
+            )
         return self
 
     @field_validator("environment", mode="before")
