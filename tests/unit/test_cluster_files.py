@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from proofmark.errors import ConfigurationError, UsageError
 from proofmark.launch.cluster.cluster_file import Cluster, load_cluster
 from proofmark.launch.cluster.connection import HostError
-from proofmark.launch.cluster.container import ContainerImage, _without_disks, container_of
+from proofmark.launch.cluster.container import ContainerImage, _all_there, _without_disks, container_of
 from proofmark.launch.cluster.container_file import ContainerSettings, device_files
 from proofmark.launch.cluster.link import HostLink, environment_on
 from proofmark.launch.cluster.node import Node
@@ -264,6 +264,15 @@ def test_a_disk_by_any_name_is_not_given(tmp_path: Path) -> None:
             asyncio.run(_without_disks(node, [str(device)]))
     with pytest.raises(HostError, match="looking at the devices: .*gone"):
         asyncio.run(_without_disks(node, [str(tmp_path / "gone")]))
+
+
+def test_what_is_to_be_mounted_is_there(tmp_path: Path) -> None:
+    (tmp_path / "it's there").touch()
+    asyncio.run(_all_there(Node("here", "localhost"), []))
+    asyncio.run(_all_there(Node("here", "localhost"), [str(tmp_path / "it's there")]))
+    lacking = [str(tmp_path / name) for name in ("one", "an other")]
+    with pytest.raises(HostError, match=f"not there, or not for the user to see: {', '.join(lacking)};"):
+        asyncio.run(_all_there(Node("far", "far", ("/bin/sh", "-c"), through_shell=True), [*lacking, str(tmp_path)]))
 
 
 def test_device_files_stand_under_either_key() -> None:

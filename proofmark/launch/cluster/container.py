@@ -71,12 +71,15 @@ class ContainerImage:
         Returns the command that runs a program there but for the program itself, and what a record should say.
 
         Raises:
-            HostError: there is no engine, no image, or it can't be built; a device is not there, or is a disk.
+            HostError: there is no engine, no image, or it can't be built; a device is not there, or is a disk; what is
+                to be mounted is not there.
         """
         user = re.search(r"uid=(\d+).*? gid=(\d+)", await _run(node, ["id"], "who the user is"))
         if user is None:
             raise HostError("`id` does not tell who the user is")
         await _without_disks(node, device_files(self.settings))
+        shown = [mount.split(":")[0] for mount in (*cluster.mounts, *self.settings.mounts)]
+        await _all_there(node, [*filter(None, [cluster.checkpoints]), *read, *shown])
         await _run(node, ["mkdir", "-p", cluster.work_dir], "making work_dir")  # else the engine would, as root
         facts: dict[str, Any] = {
             "engine": self.engine,
@@ -121,6 +124,17 @@ async def _without_disks(node: Node, devices: Sequence[str]) -> None:
     found = await _run(node, ["find", "-L", *devices, "-maxdepth", "3", "-type", "b"], "looking at the devices")
     if disks := found.split():
         raise HostError(f"{disks[0]} is a disk, and no accelerator: no container is given it (container.yaml, devices)")
+
+
+async def _all_there(node: Node, paths: Sequence[str]) -> None:
+    """What is not there docker would make, as root and empty, where podman refuses."""
+    look = 'for path; do [ -e "$path" ] || echo "$path"; done'
+    lacking = await _run(node, ["sh", "-c", look, "sh", *paths], "looking at what is mounted")
+    if lacking:
+        raise HostError(
+            f"not there, or not for the user to see: {', '.join(lacking.splitlines())}; a container would be given it "
+            "(data directory, --weights, `checkpoints`, `mounts`): make it, or name what is there"
+        )
 
 
 class _Refused(HostError):
