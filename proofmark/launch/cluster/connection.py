@@ -18,7 +18,10 @@ SILENCE = 15.0
 """Seconds without a heartbeat after which a host has stopped answering; its own far end has given up before."""
 
 MOST_CHATTER = 64 * 1024
-"""Bytes that a login may print before the far end speaks."""
+"""Bytes that a login may print before the far end speaks, and that are kept of errors."""
+
+LONGEST = 200
+"""Characters that are told of a line of errors: fish repeats a whole command, of which the program is part."""
 
 NO_FAR_END = "something else answers: no far end spoke up"
 
@@ -202,7 +205,7 @@ class Connection:
     async def _listen_to_errors(self) -> None:
         assert self._process and self._process.stderr
         while chunk := await self._process.stderr.read(4096):
-            self._errors = (self._errors + chunk)[-4096:]
+            self._errors = (self._errors + chunk)[-MOST_CHATTER:]
 
     async def _why_ended(self) -> str:
         """What the process that led to the far end complained of, else its exit code, where it passes one on."""
@@ -229,7 +232,7 @@ class Connection:
         """What the process that led to the far end complained of, in one line."""
         lines = [line.strip() for line in self._errors.decode("utf-8", "replace").splitlines()]
         kept = [line for line in lines if line.strip("@ ") and not line.startswith("debug")]
-        return harmless("; ".join(dict.fromkeys(kept))[-600:])
+        return harmless("; ".join(dict.fromkeys(line[:LONGEST] for line in kept))[-600:])
 
 
 def _checked(answer: dict[str, Any]) -> dict[str, Any]:

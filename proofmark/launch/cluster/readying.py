@@ -15,6 +15,7 @@ from proofmark.launch.cluster.connection import Connection, HostError
 from proofmark.launch.cluster.link import CONSTRAINTS, HostLink, HostSetup, environment_on
 from proofmark.launch.cluster.node import CONNECT_TIMEOUT, Tell
 from proofmark.launch.cluster.preflight import HostRequirements, compare, question
+from proofmark.launch.cluster.program import OLDEST
 from proofmark.launch.hosts import describe
 from proofmark.process.lifetime import MARK
 
@@ -134,7 +135,10 @@ async def _reach(setup: HostSetup, link: HostLink) -> None:
     try:
         await link.connection.open(command, CONNECT_TIMEOUT + 10)
     except HostError as error:
-        raise HostError(f"`python`: {error}" if link.python in str(error) else str(error)) from None
+        if link.python not in str(error):
+            raise
+        oldest = ".".join(map(str, OLDEST))
+        raise HostError(f"`python`: {error}; expected the name or path there of Python {oldest} or newer") from None
     await _furnish(setup, link)
 
 
