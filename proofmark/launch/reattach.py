@@ -12,6 +12,7 @@ from proofmark.launch.job import Handle
 from proofmark.launch.job_file import JobFile, Status, find_job, read_job
 from proofmark.launch.launchers import ServiceLauncher, find_launcher
 from proofmark.launch.service.contract import Service, State
+from proofmark.launch.service.creation import in_doubt
 from proofmark.launch.service.gathering import gather
 from proofmark.launch.service.running import RunningJob
 from proofmark.process.lifetime import end_marked
@@ -155,11 +156,15 @@ class ReattachedAtService(Reattached):
 
         Raises:
             ServiceError: it can't be ended, or the service can't be asked.
-            UsageError: its session does not answer.
+            UsageError: its session does not answer; or whether there is such a job is in doubt.
         """
         if self._written() == "running":
             super().stop()
-        if self._written() in ("succeeded", "stopped") or (running := self._running()) is None:
+        if self._written() in ("succeeded", "stopped"):
+            return
+        if (running := self._running()) is None:
+            if self._file.ended is None and (at := self._file.service):
+                raise UsageError(f"job {self.id}: {in_doubt(at.name)}; nothing was ended: ask again in a minute")
             return
         view = running.look()
         if not view.ended:
