@@ -9,11 +9,14 @@ import re
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from proofmark.launch.cluster.cluster_file import Cluster
 from proofmark.launch.cluster.connection import Connection, HostError
+from proofmark.launch.cluster.controller import Controller
 from proofmark.launch.cluster.link import Described
 from proofmark.launch.cluster.node import Node
 from proofmark.launch.cluster.node_logs import NodeLogs
@@ -270,6 +273,23 @@ def test_a_host_that_does_not_do_for_a_scale(scale: str, known: dict[str, Any], 
     host = {"chip": {"name": "H100 80GB"}, "devices": 8, "busy": []} | known
     assert Described("x", "fp32", "", Scale.parse(scale), True).problems(host) == [told]
     assert Described("x", "fp32", "", Scale.parse("H100x2x8"), True).problems(host | {"busy": []}) == []
+
+
+def test_how_long_a_host_may_take_is_the_cluster_files_to_say(tmp_path: Path) -> None:
+    setup: Any = SimpleNamespace(cluster=Cluster(work_dir=str(tmp_path), answer_timeout=0.3))
+
+    async def ask() -> None:
+        (link,) = await Controller().links(setup, [Node("busy", "busy")], None)
+        try:
+            await link.connection.open(started_with(sys.executable), 30)
+            await link.connection.ask("open", timeout=30, work_dir=str(tmp_path))
+            slow: dict[str, Any] = {"command": ["sleep", "5"], "environment": {}, "seconds": 5.0, "mark": "M=me"}
+            with pytest.raises(HostError, match="^no answer to 'ask' within 0.3 s, `answer_timeout`$"):
+                await link.connection.ask("ask", **slow)
+        finally:
+            await link.connection.close()
+
+    asyncio.run(ask())
 
 
 def opened(command: list[str]) -> None:

@@ -86,6 +86,9 @@ class Cluster(_Part):
     )
     checkpoints: str | None = Field(default=None, description="a directory that all hosts share, for checkpoints")
     clear_caches: bool = Field(default=False, description="have the kernel drop its caches before each run")
+    answer_timeout: Annotated[float, Field(gt=0, le=86_400)] = Field(
+        default=60.0, description="seconds in which a host that is reached begins to answer, and answers each order"
+    )
     environment: dict[str, str] = Field(
         default_factory=dict, description="variables of all that runs on the hosts, such as NCCL's"
     )

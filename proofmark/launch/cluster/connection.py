@@ -36,8 +36,9 @@ class HostError(ProofmarkError):
 class Connection:
     """A far end, and the process on this machine that leads to it. Used within one event loop."""
 
-    def __init__(self, logs: NodeLogs | None = None) -> None:
-        """Prepare; `logs` take what the far end sends of a job."""
+    def __init__(self, logs: NodeLogs | None = None, patience: float = 60.0) -> None:
+        """Prepare; `logs` take what the far end sends of a job, `patience` is in seconds, of one order."""
+        self._patience = patience
         self.logs = logs or NodeLogs(None)
         """Of the job that it is used for now."""
         self._process: asyncio.subprocess.Process | None = None
@@ -76,7 +77,7 @@ class Connection:
         try:
             await asyncio.wait_for(self._greeting(), timeout)
         except TimeoutError:
-            self.lost = f"no answer within {timeout:.0f} s"
+            self.lost = f"no answer within {timeout:g} s, `answer_timeout`"
         except HostError as error:
             self.lost = str(error)
         except ValueError:  # a line without an end
@@ -87,8 +88,10 @@ class Connection:
         self._heard = time.monotonic()
         self._tasks += [asyncio.create_task(self._listen()), asyncio.create_task(self._heartbeat())]
 
-    async def ask(self, order: str, body: bytes | None = None, timeout: float = 60.0, **fields: Any) -> dict[str, Any]:
-        """Give an order and wait for its answer.
+    async def ask(
+        self, order: str, body: bytes | None = None, timeout: float | None = None, **fields: Any
+    ) -> dict[str, Any]:
+        """Give an order and wait for its answer, for `timeout` seconds where it has a time of its own.
 
         Raises:
             HostError: it refused, or was lost meanwhile.
@@ -96,15 +99,19 @@ class Connection:
         async with self._asking:
             return await self._ask(order, body, timeout, fields)
 
-    async def _ask(self, order: str, body: bytes | None, timeout: float, fields: dict[str, Any]) -> dict[str, Any]:
+    async def _ask(
+        self, order: str, body: bytes | None, timeout: float | None, fields: dict[str, Any]
+    ) -> dict[str, Any]:
+        seconds, key = (timeout, "") if timeout else (self._patience, ", `answer_timeout`")
         size = {} if body is None else {"size": len(body)}
         await self._write(json.dumps({"order": order, **fields, **size}).encode() + b"\n" + (body or b""))
-        deadline = time.monotonic() + timeout
+        deadline = time.monotonic() + seconds
         answer = asyncio.ensure_future(self._answers.get())
         try:
             while not answer.done():
                 if time.monotonic() > deadline:
-                    self._lose(f"no answer to '{order}' within {timeout:.0f} s")  # one that came now would be mistaken
+                    # one that came later would be taken for another order's
+                    self._lose(f"no answer to '{order}' within {seconds:g} s{key}")
                 if self.lost:
                     raise HostError(self.lost)
                 await asyncio.wait([answer], timeout=0.5)
