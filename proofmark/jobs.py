@@ -43,7 +43,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = Parser(prog="python -m proofmark.jobs", description="jobs of this checkout, of this user")
     parser.add_argument("--cache-dir", default=".cache", metavar="DIR", help="as the sessions' own (.cache)")
     commands = parser.add_subparsers(dest="command", required=True, metavar="list|status|stop|logs")
-    listed = commands.add_parser("list", help="those that run")
+    listed = commands.add_parser("list", help="those that run, or may")
     listed.add_argument("--all", action="store_true", help="those that have ended too")
     for name, purpose in (("status", "how one is"), ("stop", "end one"), ("logs", "what its processes printed")):
         one = commands.add_parser(name, help=purpose)
@@ -57,12 +57,12 @@ def _list(index: Path, every: bool) -> int:
     (jobs, wrong), listed = known_jobs(index), 0
     for job in jobs:
         state = job.state()
-        if state == "lost" and job.service is not None:
+        if state in ("lost", "unseen") and job.service is not None:
             try:
                 state = reattached(job).status()
             except (ProofmarkError, OSError) as error:
                 wrong.append(f"{job.id}: {error}")
-        if every or state == "running":
+        if every or state in ("running", "unseen"):
             print(_line(job, state))
             listed += 1
     if not listed:
@@ -75,6 +75,7 @@ def _list(index: Path, every: bool) -> int:
 def _line(job: JobFile, state: Status) -> str:
     begun = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(job.started))
     where = ", ".join(job.hosts) or (f"process {job.agent.pid}" if job.agent else "no host yet")
+    where += f"; of host {job.host}, cannot be seen from here" if state == "unseen" else ""
     return harmless(f"{job.id}  {state:<9}  {begun}  {job.launcher:<6}  {job.name}  {where}")
 
 
@@ -89,7 +90,7 @@ def _logs(job: Reattached, follow: bool) -> int:
     """Each piece after the name of its log."""
     seen: dict[str, int] = {}
     while True:
-        running = job.status() == "running"
+        running = job.status() in ("running", "unseen")
         added = list(job.logs(seen))
         for name, piece in added:
             seen[name] = seen.get(name, 0) + len(piece)

@@ -11,6 +11,7 @@ import contextlib
 import os
 import re
 import secrets
+import socket
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -36,7 +37,8 @@ LONGEST = 1 << 20
 _ID = re.compile(r"[0-9a-f]{12}")
 _Mark = Annotated[str, Field(pattern="^[0-9a-f]{32}$")]
 
-Status = Literal["running", "succeeded", "failed", "stopped", "lost"]
+Status = Literal["running", "succeeded", "failed", "stopped", "lost", "unseen"]
+"""`unseen` is one whose session is of another host, which shares this folder: whether that lives is not to be seen."""
 
 
 class AtService(BaseModel):
@@ -64,6 +66,7 @@ class JobFile(BaseModel):
         name: of what it is a run.
         directory: where it leaves its files, on this machine.
         user: who began it.
+        host: the name of its session's machine; empty in files of before there was one.
         session: the process that leads it.
         agent: the process that it is, where that runs on this machine, known by its `mark`.
         hosts: those that it runs on otherwise.
@@ -79,6 +82,7 @@ class JobFile(BaseModel):
     directory: str
     user: int
     started: Annotated[float, Field(ge=0, lt=253_402_300_800)]
+    host: str = ""
     session: ProcessIdentity
     agent: ProcessIdentity | None = None
     mark: _Mark | None = None
@@ -101,6 +105,7 @@ class JobFile(BaseModel):
             directory=str(directory.absolute()),
             user=os.getuid(),
             started=time.time(),
+            host=socket.gethostname(),
             session=ProcessIdentity.of(os.getpid()),
             **identity,
         )
@@ -142,8 +147,10 @@ class JobFile(BaseModel):
         return (Path(self.directory) / STOP).exists()
 
     def state(self) -> Status:
-        """As it was written down, or 'lost' if its session is gone without a word."""
-        return "lost" if self.status == "running" and not self.session.lives() else self.status
+        """As it was written down, but 'lost' if its session is gone without a word, 'unseen' if it is elsewhere."""
+        if self.status != "running" or self.session.lives():
+            return self.status
+        return "unseen" if self.host not in ("", socket.gethostname()) else "lost"
 
     def logs(self, since: Mapping[str, int]) -> Iterator[tuple[str, bytes]]:
         """What was added to each of its logs beyond a position, by the log's path in the run's folder.

@@ -12,6 +12,7 @@ from proofmark.launch.job import Handle
 from proofmark.launch.job_file import JobFile, Status, find_job, read_job
 from proofmark.launch.launchers import ServiceLauncher, find_launcher
 from proofmark.launch.service.contract import Service, State
+from proofmark.launch.service.creation import in_doubt
 from proofmark.launch.service.gathering import gather
 from proofmark.launch.service.running import RunningJob
 from proofmark.process.lifetime import end_marked
@@ -56,7 +57,7 @@ class Reattached(Handle):
         return self._file
 
     def status(self) -> Status:
-        """As its session wrote it down last, or 'lost'.
+        """As its session wrote it down last, 'lost', or 'unseen'.
 
         Raises:
             UsageError: its file is there no more, or damaged.
@@ -74,17 +75,25 @@ class Reattached(Handle):
             return None
         if status == "lost":
             return f"its session is gone, and with it what had not come home from {hosts}"
-        return f"it is its session's, process {self._file.session.pid}, to bring it home from {hosts}"
+        return f"it is its session's, {self._leader}, to bring it home from {hosts}"
+
+    @property
+    def _leader(self) -> str:
+        elsewhere = self._file.state() == "unseen"
+        return f"process {self._file.session.pid}" + (f" of host {self._file.host}" if elsewhere else "")
 
     def stop(self) -> None:
-        """Have its session end it; without one, end what is left of it on this machine.
+        """Have its session end it, on another host too; without one, end what is left of it on this machine.
 
         Raises:
-            UsageError: its process's number belongs to another now, or its session does not answer.
+            UsageError: its process's number belongs to another now, or is one of another host; or its session does not
+                answer.
             OSError: its folder can't be written.
         """
         status, agent = self._written(), self._file.agent
-        if status == "running":
+        if status == "unseen" and agent is not None:
+            raise UsageError(f"job {self.id} is of host {self._file.host}, and cannot be seen from here: end it there")
+        if status in ("running", "unseen"):
             self._file.ask_to_stop()
         if agent is not None and agent.is_anothers():
             raise UsageError(
@@ -95,9 +104,9 @@ class Reattached(Handle):
             time.sleep(0.1)
         end_marked(self._file.mark or "")
         deadline = time.monotonic() + PATIENCE
-        while self._written() == "running":
+        while self._written() in ("running", "unseen"):
             if time.monotonic() > deadline:
-                raise UsageError(f"job {self.id}: its session, process {self._file.session.pid}, has not ended it")
+                raise UsageError(f"job {self.id}: its session, {self._leader}, has not ended it")
             time.sleep(0.1)
 
     def facts(self) -> dict[str, Any]:
@@ -123,7 +132,7 @@ class ReattachedAtService(Reattached):
             UsageError: the job's file is there no more, or damaged.
         """
         written = self._written()
-        running = self._running() if written == "lost" else None
+        running = self._running() if written in ("lost", "unseen") else None
         if running is None:
             return written
         view = running.look()
@@ -147,11 +156,15 @@ class ReattachedAtService(Reattached):
 
         Raises:
             ServiceError: it can't be ended, or the service can't be asked.
-            UsageError: its session does not answer.
+            UsageError: its session does not answer; or whether there is such a job is in doubt.
         """
         if self._written() == "running":
             super().stop()
-        if self._written() in ("succeeded", "stopped") or (running := self._running()) is None:
+        if self._written() in ("succeeded", "stopped"):
+            return
+        if (running := self._running()) is None:
+            if self._file.ended is None and (at := self._file.service):
+                raise UsageError(f"job {self.id}: {in_doubt(at.name)}; nothing was ended: ask again in a minute")
             return
         view = running.look()
         if not view.ended:

@@ -121,6 +121,10 @@ def test_what_is_missing_or_wrong_is_told(contained: Contained, engine: Engine) 
     elsewhere = (engine.image, "--container-engine", "/no/engine")
     refused(contained.run(*look, *elsewhere, scale="1x1"), "/no/engine: No such file")
     refused(contained.run(*look, engine.image, python="/no/python", scale="1x1"), "/no/python")
+    absent = contained.house.root / "absent"
+    mounts = [*contained.mounts, f"{absent}:/srv:ro"]
+    refused(contained.run(*look, engine.image, mounts=mounts, scale="1x1"), f"not for the user to see: {absent};")
+    assert not absent.exists()
     contained.give(mounts=["here:there"], shm_size="much", privileged="yes", device=["/dev/x"])
     told = ("mounts.0: ", "shm_size: ", "privileged: ", "device: unknown key")
     refused(contained.run(*look, engine.image, scale="1x1"), *told)

@@ -126,8 +126,15 @@ def test_a_creation_in_doubt_stays_in_the_journal(
     stand_in.faults["search"].extend([503] * 50)
     status, job = bench.run(error_budget=0.3)
     assert status == "failed" and read_job(job._file.path).status == "lost"
-    assert "503" in reasons(job)[0] and f"may still run: `python -m proofmark.jobs stop {job.id}`" in reasons(job)[1]
+    name = stand_in.job.body["metadata"]["name"]
+    doubt = f"whether it was created is in doubt: look for {name} among the service's jobs"
+    way_out = f"`python -m proofmark.jobs stop {job.id}`"
+    assert "503" in reasons(job)[0] and f"may still run ({doubt}): {way_out}" in reasons(job)[1]
     stand_in.faults["search"].clear()
+    with monkeypatch.context() as unseen:
+        lagging(stand_in, unseen, 1)
+        assert jobs.main(["--cache-dir", str(bench.cache), "stop", job.id]) == 4
+    assert capsys.readouterr().err == f"ERROR: job {job.id}: {doubt}; nothing was ended: ask again in a minute\n"
     assert stop_by_id(bench, job, capsys) == f"{job.id}  stopped\n"
     assert stand_in.asked["stop"] == 1 and stand_in.job.phase == "Terminated"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import io
 import json
 import socket
 import ssl
@@ -13,6 +14,8 @@ import threading
 import time
 import tomllib
 import types
+import zipfile
+import zlib
 from calendar import timegm
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -22,6 +25,7 @@ from typing import Any
 import pytest
 
 from proofmark.errors import UsageError
+from proofmark.launch.cluster.code_tree import CodeTree
 from proofmark.launch.launchers.modelarts import sdk, triplet, wire
 from proofmark.launch.launchers.modelarts.boot import channels, packed_code
 from proofmark.launch.launchers.modelarts.cloud_file import Cloud
@@ -33,6 +37,7 @@ from proofmark.launch.rank_result import RankResult, rank_results
 from proofmark.launch.service.contract import ServiceError
 from proofmark.launch.service.platform import NodeVariables, Place
 from proofmark.launch.service.ticket import filled
+from proofmark.launch.service.transfer import packed
 from tests.services import program
 
 OTHERS = NodeVariables(node="RANK", nodes="WORLD_SIZE", devices="NPROC_PER_NODE", master="MASTER_ADDR")
@@ -312,6 +317,18 @@ def test_code_that_is_not_what_was_sent(tmp_path: Path) -> None:
     ticket.write_text("{}")
     with pytest.raises(ValueError, match="is not what was sent"):
         packed_code(tmp_path, tmp_path)
+
+
+def test_packed_code_is_the_same_whatever_machine_packs_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two zlibs may write one content differently, and a node unpacks no archive but the one that its job knows."""
+    (tmp_path / "p").mkdir()
+    (tmp_path / "p" / "m.py").write_text("x = 0\n" * 100)
+    code, plain = CodeTree.of(tmp_path, ("p",)), zlib.compressobj
+    here = packed(code)
+    monkeypatch.setattr(zlib, "compressobj", lambda _, *how: plain(0, *how))
+    assert packed(code) == here
+    with zipfile.ZipFile(io.BytesIO(here)) as pack:
+        assert pack.read("p/m.py") == (tmp_path / "p" / "m.py").read_bytes()
 
 
 def test_an_access_key_of_the_keyring(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from proofmark.errors import ConfigurationError, UsageError
 from proofmark.launch.cluster.cluster_file import Cluster, load_cluster
 from proofmark.launch.cluster.connection import HostError
-from proofmark.launch.cluster.container import ContainerImage, _without_disks, container_of
+from proofmark.launch.cluster.container import ContainerImage, _all_there, _without_disks, container_of
 from proofmark.launch.cluster.container_file import ContainerSettings, device_files
 from proofmark.launch.cluster.link import HostLink, environment_on
 from proofmark.launch.cluster.node import Node
@@ -49,7 +49,17 @@ def test_a_full_file(tmp_path: Path) -> None:
     }
     cluster = load(tmp_path, yaml.safe_dump(content))
     assert [host.address for host in cluster.hosts] == ["one", "10.0.0.2", "fe80::1%eth0"]
-    assert (cluster.hosts[1].port, cluster.port, cluster.slurm_options) == (2222, 22, ("--gres=gpu:8",))
+    assert (cluster.hosts[1].port, cluster.port, cluster.slurm_options) == (2222, None, ("--gres=gpu:8",))
+
+
+@pytest.mark.parametrize("hosts", [["::1"], ["fd00::2", "::ffff:10.0.0.1"], ["fe80::1%eth0"]])
+def test_addresses_of_ipv6(tmp_path: Path, hosts: list[str]) -> None:
+    assert [host.address for host in load(tmp_path, yaml.safe_dump({**GOOD, "hosts": hosts})).hosts] == hosts
+
+
+@pytest.mark.parametrize("user", ["you", "y_o.u-2", "host$", "you@example.org", "CORP\\you"])
+def test_users_as_directories_have_them(tmp_path: Path, user: str) -> None:
+    assert load(tmp_path, yaml.safe_dump({**GOOD, "user": user})).user == user
 
 
 @pytest.mark.parametrize(
@@ -63,7 +73,16 @@ def test_a_full_file(tmp_path: Path) -> None:
         ({"hosts": ["one", "one"]}, "hosts: named more than once: one"),
         ({"hosts": ["-oProxyCommand=x"]}, "hosts.0.address: '-oProxyCommand=x' is no host's name or address"),
         ({"hosts": ["a b"]}, "is no host's name or address"),
+        ({"hosts": ["fe80::1%eth0", "fe80::2%eth0"]}, "hosts: ranks meet on the first one, and torch takes no address"),
         ({"hosts": [{"address": "a", "user": "-x"}]}, "hosts.0.user: '-x' is no user's name"),
+        ({"user": "-oProxyCommand=x"}, "user: '-oProxyCommand=x' is no user's name"),
+        ({"user": "you -x"}, "user: 'you -x' is no user's name"),
+        ({"user": "you\n"}, "user: 'you\\n' is no user's name"),
+        ({"user": "you\\"}, "is no user's name"),
+        ({"user": ""}, "user: '' is no user's name"),
+        ({"python": "--task-prolog=x"}, "python: expected a program's name or path, found '--task-prolog=x'"),
+        ({"python": ""}, "python: expected a program's name or path"),
+        ({"python": "python3\n"}, "python: expected a program's name or path"),
         ({"hosts": [{"port": 22}]}, "hosts.0.address: is required and missing"),
         ({"hosts": [7]}, "hosts.0: "),
         ({"port": 0}, "port: "),
@@ -208,6 +227,12 @@ def test_an_image_of_the_vendors_is_named_after_its_containerfile(tmp_path: Path
     assert names[0] == names[2] != names[1]
 
 
+@pytest.mark.parametrize("image, engine", [("--volume=/:/host", "docker"), ("image", "-x")])
+def test_neither_image_nor_engine_is_an_option(tmp_path: Path, image: str, engine: str) -> None:
+    with pytest.raises(UsageError, match="expected a name, found '-"):
+        container_of(vendor(tmp_path), image, engine)
+
+
 def test_a_containers_command_line() -> None:
     given = ContainerSettings(
         devices=("/dev/x",), mounts=("/opt/x:/opt/x:ro",), shm_size="16g", options=("--gpus", "all")
@@ -239,6 +264,15 @@ def test_a_disk_by_any_name_is_not_given(tmp_path: Path) -> None:
             asyncio.run(_without_disks(node, [str(device)]))
     with pytest.raises(HostError, match="looking at the devices: .*gone"):
         asyncio.run(_without_disks(node, [str(tmp_path / "gone")]))
+
+
+def test_what_is_to_be_mounted_is_there(tmp_path: Path) -> None:
+    (tmp_path / "it's there").touch()
+    asyncio.run(_all_there(Node("here", "localhost"), []))
+    asyncio.run(_all_there(Node("here", "localhost"), [str(tmp_path / "it's there")]))
+    lacking = [str(tmp_path / name) for name in ("one", "an other")]
+    with pytest.raises(HostError, match=f"not there, or not for the user to see: {', '.join(lacking)};"):
+        asyncio.run(_all_there(Node("far", "far", ("/bin/sh", "-c"), through_shell=True), [*lacking, str(tmp_path)]))
 
 
 def test_device_files_stand_under_either_key() -> None:
@@ -295,6 +329,14 @@ def test_a_command_line_over_ssh(tmp_path: Path) -> None:
     assert "StrictHostKeyChecking=yes" in command and command[-5:-3] == ["-l", "you"]
     with pytest.raises(UsageError, match="key: no such file: /no"):
         Ssh(cluster.model_copy(update={"key": "/no"}), "cluster.yaml")
+
+
+def test_a_port_that_no_file_names_is_sshs_own_to_choose() -> None:
+    cluster = Cluster.model_validate({**GOOD, "hosts": ["one", {"address": "two", "port": 2222}]})
+    assert ["-p" in node.lead for node in Ssh(cluster, "cluster.yaml").all] == [False, True]
+    everywhere = cluster.model_copy(update={"port": 2200})
+    ports = [node.lead[node.lead.index("-p") + 1] for node in Ssh(everywhere, "cluster.yaml").all]
+    assert ports == ["2200", "2222"]
 
 
 def test_slurm_must_be_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

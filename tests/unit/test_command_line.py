@@ -17,11 +17,12 @@ PROGRAMS = sorted(
     for path in (ROOT / room).rglob("*.py")
     if "    command(main)" in path.read_text(encoding="utf-8")
 )
+FROM_ORIGINAL = "proofmark.launch.launchers.modelarts.original"
 
 
 def test_they_are_all_that_a_user_types() -> None:
     typed = {"proofmark", "proofmark.jobs", "proofmark.flagperf", "proofmark.affected", "reports.site"}
-    assert typed | {"suites.automl.from_config_yml"} <= set(PROGRAMS)
+    assert typed | {"suites.automl.from_config_yml", FROM_ORIGINAL} <= set(PROGRAMS)
 
 
 def ran(*words: str, unread: tuple[str, ...] = ()) -> tuple[int, str]:
@@ -61,7 +62,7 @@ def test_nor_is_it_where_an_error_would_be_told(lines: int) -> None:
     assert ran("-c", program) == (4, "")
 
 
-@pytest.mark.parametrize("program", ["proofmark", "suites.automl.from_config_yml"])
+@pytest.mark.parametrize("program", ["proofmark", "suites.automl.from_config_yml", FROM_ORIGINAL])
 def test_a_command_line_that_cannot_be_understood_is_one_line_and_exit_code_4(program: str) -> None:
     code, told = ran("-m", program, "--no-such-option")
     assert code == 4 and told.startswith("ERROR: ") and told.count("\n") == 1

@@ -127,6 +127,37 @@ def test_what_is_left_of_a_session_that_crashed_is_ended(
     assert sleeper.wait() == -9
 
 
+def test_a_job_of_another_host_is_neither_lost_nor_ended(
+    job: JobFile,
+    sleeper: subprocess.Popen[bytes],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Login nodes share a home: what of it only the other one can see is not judged here."""
+    there = ProcessIdentity(1, 7, "the boot of another machine")
+    job = job.note(session=there, agent=there, host="login2")
+    code, output, _ = told(job, capsys, "list")
+    assert code == 0 and "unseen" in output and "; of host login2, cannot be seen from here\n" in output
+    code, output, errors = told(job, capsys, "stop", job.id)
+    assert code == 4 and output == "" and "is of host login2, and cannot be seen from here: end it there" in errors
+    assert not job.is_asked_to_stop() and sleeper.poll() is None
+    monkeypatch.setattr(job_file, "MOST", 0)
+    known = index_in(str(Path(job.directory).parent))
+    job_file._forget(known / str(job.user))
+    assert [each.id for each in known_jobs(known)[0]] == [job.id]
+
+
+def test_a_session_of_another_host_is_asked_to_end_its_job_on_hosts(
+    job: JobFile, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    there = ProcessIdentity(1, 7, "the boot of another machine")
+    job = job.note(session=there, agent=None, mark=None, hosts=("a",), host="login2")
+    monkeypatch.setattr(reattached, "PATIENCE", 0.2)
+    code, _, errors = told(job, capsys, "stop", job.id)
+    assert code == 4 and "its session, process 1 of host login2, has not ended it" in errors
+    assert job.is_asked_to_stop()
+
+
 def test_a_process_of_somebody_else_is_not_touched(
     job: JobFile, sleeper: subprocess.Popen[bytes], capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -9,18 +9,24 @@ import re
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from proofmark.launch.cluster.cluster_file import Cluster
 from proofmark.launch.cluster.connection import Connection, HostError
+from proofmark.launch.cluster.controller import Controller
 from proofmark.launch.cluster.link import Described
+from proofmark.launch.cluster.node import Node
 from proofmark.launch.cluster.node_logs import NodeLogs
 from proofmark.launch.cluster.preflight import HostReport, HostRequirements, compare, question, table
-from proofmark.launch.cluster.program import PROGRAM
+from proofmark.launch.cluster.program import OLDEST, PROGRAM
+from proofmark.launch.cluster.program import far_end as started_with
 from proofmark.launch.hosts.describe import facts
 from proofmark.rules.scale import Scale
 from proofmark.training.job import LEAVES
+from tests.services import program
 
 FACTS: dict[str, Any] = {
     "hostname": "a",
@@ -267,3 +273,59 @@ def test_a_host_that_does_not_do_for_a_scale(scale: str, known: dict[str, Any], 
     host = {"chip": {"name": "H100 80GB"}, "devices": 8, "busy": []} | known
     assert Described("x", "fp32", "", Scale.parse(scale), True).problems(host) == [told]
     assert Described("x", "fp32", "", Scale.parse("H100x2x8"), True).problems(host | {"busy": []}) == []
+
+
+def test_how_long_a_host_may_take_is_the_cluster_files_to_say(tmp_path: Path) -> None:
+    setup: Any = SimpleNamespace(cluster=Cluster(work_dir=str(tmp_path), answer_timeout=0.3))
+
+    async def ask() -> None:
+        (link,) = await Controller().links(setup, [Node("busy", "busy")], None)
+        try:
+            await link.connection.open(started_with(sys.executable), 30)
+            await link.connection.ask("open", timeout=30, work_dir=str(tmp_path))
+            slow: dict[str, Any] = {"command": ["sleep", "5"], "environment": {}, "seconds": 5.0, "mark": "M=me"}
+            with pytest.raises(HostError, match="^no answer to 'ask' within 0.3 s, `answer_timeout`$"):
+                await link.connection.ask("ask", **slow)
+        finally:
+            await link.connection.close()
+
+    asyncio.run(ask())
+
+
+def opened(command: list[str]) -> None:
+    """Open a connection by a command, and close it."""
+
+    async def open_and_close() -> None:
+        connection = Connection()
+        try:
+            await connection.open(command, 30)
+        finally:
+            await connection.close()
+
+    asyncio.run(open_and_close())
+
+
+@pytest.mark.parametrize("shell", ["sh", "tcsh"])
+def test_a_far_end_starts_by_whatever_shell_its_user_has(shell: str) -> None:
+    """csh ends a word at a line's end, within quotes too, and takes what comes then for commands."""
+    lead = (program(shell, "apt-get install tcsh"), "-c")
+    assert not {*"\n!\\'"} & {*started_with("python3")[-1]}
+    opened(Node("far", "far", lead, through_shell=True).command(started_with(sys.executable)))
+    with pytest.raises(HostError, match="/no/python3: .*not found"):
+        opened(Node("far", "far", lead, through_shell=True).command(started_with("/no/python3")))
+
+
+def test_an_older_python_says_what_it_is(tmp_path: Path) -> None:
+    assert f">={'.'.join(map(str, OLDEST))}" in (Path(__file__).parents[2] / "pyproject.toml").read_text()
+    older = tmp_path / "python3.6"
+    source = "import sys; sys.version_info = (3, 6, 9); exec(sys.argv.pop(3))"
+    older.write_text(f"#!/bin/sh\nexec {sys.executable} -c '{source}' \"$@\"\n")
+    older.chmod(0o755)
+    with pytest.raises(HostError, match=r"is Python 3\.6, older than 3\.11$"):
+        opened(started_with(str(older)))
+
+
+def test_a_shell_that_repeats_the_whole_command_is_told_by_its_beginning() -> None:
+    complaint = ["sh", "-c", 'echo "fish: Unknown command: $*" >&2; exit 127', "sh"]
+    with pytest.raises(HostError, match="^fish: Unknown command: python9 -u -c .{,200}$"):
+        opened([*complaint, *started_with("python9")])

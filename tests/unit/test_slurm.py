@@ -30,7 +30,8 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
 
     monkeypatch.setattr("shutil.which", lambda name: f"/usr/bin/{name}")
     monkeypatch.setattr(slurm, "_output", output)
-    monkeypatch.setattr(slurm, "POLL", 0.0)
+    monkeypatch.setattr(slurm, "POLL", 0.02)
+    monkeypatch.setattr(slurm, "HEED", 0.01, raising=False)
     monkeypatch.setattr(Slurm, "_allocate", lambda self, count: [sys.executable, "-c", SALLOC])
     return commands
 
@@ -46,6 +47,22 @@ async def taken(count: int) -> list[Any]:
 def test_an_allocation_outlives_answers_that_do_not_come(asked: list[tuple[str, ...]]) -> None:
     assert [node.name for node in asyncio.run(taken(2))] == ["n1", "n2"]
     assert [command[-1] for command in asked].count("%N") == 3
+
+
+WAITING = """
+import sys, time
+print("salloc: Pending job allocation 7", file=sys.stderr, flush=True)
+time.sleep(1)
+print("salloc: Granted job allocation 7", file=sys.stderr, flush=True)
+sys.stdin.read()
+"""
+
+
+def test_a_queue_is_asked_ever_less_often(asked: list[tuple[str, ...]], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every few hundredths of a second it would be 50 times; the grant is told by salloc, and not by the queue."""
+    monkeypatch.setattr(Slurm, "_allocate", lambda self, count: [sys.executable, "-c", WAITING])
+    assert len(asyncio.run(taken(2))) == 2
+    assert 1 <= [command[-1] for command in asked].count("%T (%r)") <= 12
 
 
 def test_nodes_that_stay_too_few_are_told(asked: list[tuple[str, ...]]) -> None:

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from proofmark.errors import ConfigurationError, Problem
 from proofmark.rules.foreign import load_no_python
@@ -14,7 +14,10 @@ from proofmark.rules.foreign import load_no_python
 Port = Annotated[int, Field(ge=1, le=65535)]
 Mount = Annotated[str, Field(pattern=r"^/[^:]*:/[^:]*(:[A-Za-z,]+)?$")]
 
-_HOST = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_.:%-]*[A-Za-z0-9_])?")
+SSH_PORT = 22
+"""Where an sshd listens of which nothing else is said."""
+
+_HOST = re.compile(r"(::)?[A-Za-z0-9_]([A-Za-z0-9_.:%-]*[A-Za-z0-9_])?")
 
 _OWN_OPTIONS = (
     "--nodes",
@@ -29,7 +32,16 @@ _OWN_OPTIONS = (
 """Options of salloc that decide how many nodes there are, whose, how long they are held, and whether it says so."""
 
 _FILE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*(/[A-Za-z0-9_][A-Za-z0-9_.-]*)*")
-_USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*\$?")
+_USER = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_.@+\\-]*[A-Za-z0-9_.-])?\$?")
+
+
+def _is_a_user(user: str) -> str:
+    if not _USER.fullmatch(user):
+        raise ValueError(f"{user!r} is no user's name")
+    return user
+
+
+User = Annotated[str, AfterValidator(_is_a_user)]
 
 
 class _Part(BaseModel):
@@ -41,7 +53,7 @@ class ClusterHost(_Part):
 
     address: str = Field(description="name or address, as ssh takes it, and as the other hosts reach it")
     port: Port | None = None
-    user: str | None = None
+    user: User | None = None
 
     @field_validator("address")
     @classmethod
@@ -50,13 +62,6 @@ class ClusterHost(_Part):
             raise ValueError(f"{address!r} is no host's name or address")
         return address
 
-    @field_validator("user")
-    @classmethod
-    def _is_a_user(cls, user: str | None) -> str | None:
-        if user is not None and not _USER.fullmatch(user):
-            raise ValueError(f"{user!r} is no user's name")
-        return user
-
 
 class Cluster(_Part):
     """The keys of cluster.yaml."""
@@ -64,8 +69,8 @@ class Cluster(_Part):
     hosts: tuple[ClusterHost, ...] = Field(
         default=(), description="in the order of their node numbers; Slurm chooses its own"
     )
-    port: Port = 22
-    user: str | None = Field(default=None, description="who logs in; null: as ssh's own configuration has it")
+    port: Port | None = Field(default=None, description="null: as ssh's own configuration has it")
+    user: User | None = Field(default=None, description="who logs in; null: as ssh's own configuration has it")
     key: str | None = Field(default=None, description="a private key's file; null: ssh's own choice")
     known_hosts: str | None = Field(default=None, description="a file of pinned host keys; null: ssh's own")
     work_dir: str = Field(description="an absolute path on each host, for code and runs")
@@ -81,6 +86,9 @@ class Cluster(_Part):
     )
     checkpoints: str | None = Field(default=None, description="a directory that all hosts share, for checkpoints")
     clear_caches: bool = Field(default=False, description="have the kernel drop its caches before each run")
+    answer_timeout: Annotated[float, Field(gt=0, le=86_400)] = Field(
+        default=60.0, description="seconds in which a host that is reached begins to answer, and answers each order"
+    )
     environment: dict[str, str] = Field(
         default_factory=dict, description="variables of all that runs on the hosts, such as NCCL's"
     )
@@ -102,10 +110,20 @@ class Cluster(_Part):
 
     @model_validator(mode="after")
     def _are_different(self) -> Self:
-        places = [(host.address, host.port or self.port) for host in self.hosts]
+        places = [(host.address, host.port or self.port or SSH_PORT) for host in self.hosts]
         twice = sorted({address for address, port in places if places.count((address, port)) > 1})
         if twice:
             raise ValueError(f"hosts: named more than once: {', '.join(twice)}")
+        return self
+
+    @model_validator(mode="after")
+    def _meet_without_a_zone(self) -> Self:
+        first, *others = [host.address for host in self.hosts] or [""]
+        if others and "%" in first:
+            raise ValueError(
+                f"hosts: ranks meet on the first one, and torch takes no address with a zone, as {first}: "
+                "name it, or write an address that all hosts reach without one; the others may have zones"
+            )
         return self
 
     @field_validator("environment", mode="before")
@@ -124,6 +142,13 @@ class Cluster(_Part):
             if not isinstance(file, str) or not _FILE.fullmatch(file):
                 raise ValueError(f"expected a file's path relative to the suite's root, found {file!r}")
         return tuple(files)
+
+    @field_validator("python")
+    @classmethod
+    def _is_a_program(cls, program: str) -> str:
+        if not re.fullmatch(r"[^-\s]\S*( \S+)*", program) or not program.isprintable():
+            raise ValueError(f"expected a program's name or path, found {program!r}")
+        return program
 
     @field_validator("work_dir", "data_dir", "checkpoints")
     @classmethod

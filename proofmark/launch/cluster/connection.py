@@ -18,7 +18,10 @@ SILENCE = 15.0
 """Seconds without a heartbeat after which a host has stopped answering; its own far end has given up before."""
 
 MOST_CHATTER = 64 * 1024
-"""Bytes that a login may print before the far end speaks."""
+"""Bytes that a login may print before the far end speaks, and that are kept of errors."""
+
+LONGEST = 200
+"""Characters that are told of a line of errors: fish repeats a whole command, of which the program is part."""
 
 NO_FAR_END = "something else answers: no far end spoke up"
 
@@ -33,8 +36,9 @@ class HostError(ProofmarkError):
 class Connection:
     """A far end, and the process on this machine that leads to it. Used within one event loop."""
 
-    def __init__(self, logs: NodeLogs | None = None) -> None:
-        """Prepare; `logs` take what the far end sends of a job."""
+    def __init__(self, logs: NodeLogs | None = None, patience: float = 60.0) -> None:
+        """Prepare; `logs` take what the far end sends of a job, `patience` is in seconds, of one order."""
+        self._patience = patience
         self.logs = logs or NodeLogs(None)
         """Of the job that it is used for now."""
         self._process: asyncio.subprocess.Process | None = None
@@ -73,7 +77,7 @@ class Connection:
         try:
             await asyncio.wait_for(self._greeting(), timeout)
         except TimeoutError:
-            self.lost = f"no answer within {timeout:.0f} s"
+            self.lost = f"no answer within {timeout:g} s, `answer_timeout`"
         except HostError as error:
             self.lost = str(error)
         except ValueError:  # a line without an end
@@ -84,8 +88,10 @@ class Connection:
         self._heard = time.monotonic()
         self._tasks += [asyncio.create_task(self._listen()), asyncio.create_task(self._heartbeat())]
 
-    async def ask(self, order: str, body: bytes | None = None, timeout: float = 60.0, **fields: Any) -> dict[str, Any]:
-        """Give an order and wait for its answer.
+    async def ask(
+        self, order: str, body: bytes | None = None, timeout: float | None = None, **fields: Any
+    ) -> dict[str, Any]:
+        """Give an order and wait for its answer, for `timeout` seconds where it has a time of its own.
 
         Raises:
             HostError: it refused, or was lost meanwhile.
@@ -93,15 +99,19 @@ class Connection:
         async with self._asking:
             return await self._ask(order, body, timeout, fields)
 
-    async def _ask(self, order: str, body: bytes | None, timeout: float, fields: dict[str, Any]) -> dict[str, Any]:
+    async def _ask(
+        self, order: str, body: bytes | None, timeout: float | None, fields: dict[str, Any]
+    ) -> dict[str, Any]:
+        seconds, key = (timeout, "") if timeout else (self._patience, ", `answer_timeout`")
         size = {} if body is None else {"size": len(body)}
         await self._write(json.dumps({"order": order, **fields, **size}).encode() + b"\n" + (body or b""))
-        deadline = time.monotonic() + timeout
+        deadline = time.monotonic() + seconds
         answer = asyncio.ensure_future(self._answers.get())
         try:
             while not answer.done():
                 if time.monotonic() > deadline:
-                    self._lose(f"no answer to '{order}' within {timeout:.0f} s")  # one that came now would be mistaken
+                    # one that came later would be taken for another order's
+                    self._lose(f"no answer to '{order}' within {seconds:g} s{key}")
                 if self.lost:
                     raise HostError(self.lost)
                 await asyncio.wait([answer], timeout=0.5)
@@ -202,7 +212,7 @@ class Connection:
     async def _listen_to_errors(self) -> None:
         assert self._process and self._process.stderr
         while chunk := await self._process.stderr.read(4096):
-            self._errors = (self._errors + chunk)[-4096:]
+            self._errors = (self._errors + chunk)[-MOST_CHATTER:]
 
     async def _why_ended(self) -> str:
         """What the process that led to the far end complained of, else its exit code, where it passes one on."""
@@ -229,7 +239,7 @@ class Connection:
         """What the process that led to the far end complained of, in one line."""
         lines = [line.strip() for line in self._errors.decode("utf-8", "replace").splitlines()]
         kept = [line for line in lines if line.strip("@ ") and not line.startswith("debug")]
-        return harmless("; ".join(dict.fromkeys(kept))[-600:])
+        return harmless("; ".join(dict.fromkeys(line[:LONGEST] for line in kept))[-600:])
 
 
 def _checked(answer: dict[str, Any]) -> dict[str, Any]:

@@ -71,12 +71,15 @@ class ContainerImage:
         Returns the command that runs a program there but for the program itself, and what a record should say.
 
         Raises:
-            HostError: there is no engine, no image, or it can't be built; a device is not there, or is a disk.
+            HostError: there is no engine, no image, or it can't be built; a device is not there, or is a disk; what is
+                to be mounted is not there.
         """
         user = re.search(r"uid=(\d+).*? gid=(\d+)", await _run(node, ["id"], "who the user is"))
         if user is None:
             raise HostError("`id` does not tell who the user is")
         await _without_disks(node, device_files(self.settings))
+        shown = [mount.split(":")[0] for mount in (*cluster.mounts, *self.settings.mounts)]
+        await _all_there(node, [*filter(None, [cluster.checkpoints]), *read, *shown])
         await _run(node, ["mkdir", "-p", cluster.work_dir], "making work_dir")  # else the engine would, as root
         facts: dict[str, Any] = {
             "engine": self.engine,
@@ -123,6 +126,17 @@ async def _without_disks(node: Node, devices: Sequence[str]) -> None:
         raise HostError(f"{disks[0]} is a disk, and no accelerator: no container is given it (container.yaml, devices)")
 
 
+async def _all_there(node: Node, paths: Sequence[str]) -> None:
+    """What is not there docker would make, as root and empty, where podman refuses."""
+    look = 'for path; do [ -e "$path" ] || echo "$path"; done'
+    lacking = await _run(node, ["sh", "-c", look, "sh", *paths], "looking at what is mounted")
+    if lacking:
+        raise HostError(
+            f"not there, or not for the user to see: {', '.join(lacking.splitlines())}; a container would be given it "
+            "(data directory, --weights, `checkpoints`, `mounts`): make it, or name what is there"
+        )
+
+
 class _Refused(HostError):
     """A command that ran and failed."""
 
@@ -164,9 +178,12 @@ def container_of(found: FoundVendor, image: str, engine: str) -> ContainerImage:
         engine: docker, podman, or a path.
 
     Raises:
-        UsageError: there is no Containerfile.
+        UsageError: there is no Containerfile; or what should be an image's or an engine's name is an option.
         ConfigurationError: what the vendor wants for it is no container's to have.
     """
+    for option, name in (("--container", image), ("--container-engine", engine)):
+        if name.startswith("-"):
+            raise UsageError(f"{option}: expected a name, found {name!r}, which the engine would take as an option")
     settings = settings_of(found)
     if image != "vendor":
         return ContainerImage(engine, image, settings)

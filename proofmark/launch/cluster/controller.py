@@ -81,7 +81,7 @@ class Controller:
             return HostLink(node, kept.connection, report, kept.python)
         if kept:
             await setup.part_from(kept)
-        return HostLink(node, Connection(logs), report, setup.cluster.python)
+        return HostLink(node, Connection(logs, setup.cluster.answer_timeout), report, setup.cluster.python)
 
     async def release(self, setup: HostSetup, link: HostLink, well: bool) -> None:
         """Let go of a host, or have it wait for the session's next job, if all has gone `well` and it can."""

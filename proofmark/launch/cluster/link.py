@@ -11,7 +11,7 @@ from proofmark.launch.cluster.connection import Connection
 from proofmark.launch.cluster.container import ContainerImage
 from proofmark.launch.cluster.node import Node, Nodes
 from proofmark.launch.cluster.preflight import HostReport
-from proofmark.launch.cluster.program import PROGRAM
+from proofmark.launch.cluster.program import far_end
 from proofmark.process.environment import handed_on
 from proofmark.rules.scale import Scale
 
@@ -70,7 +70,7 @@ class HostSetup:
         Raises:
             HostError: the container's image is not to be had there.
         """
-        program = [python, "-u", "-c", PROGRAM]
+        program = far_end(python)
         if self.container is None:
             return node.command(program), {}
         read = [path for path in (self.data_dir, self.weights) if path]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import zlib
+from base64 import b64encode
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -24,3 +26,18 @@ def _joined() -> str:
 
 
 PROGRAM = _joined()
+
+
+OLDEST = (3, 11)
+"""The first Python that runs it, and all else."""
+
+
+def far_end(python: str) -> list[str]:
+    """The command that starts it with an interpreter. An older one says so, whose syntax lacks much of what comes then.
+
+    It is one line, without `'`, `!` and backslashes: csh takes only that for one word, and fish and sh do too.
+    """
+    packed = b64encode(zlib.compress(PROGRAM.encode())).decode()
+    told = '"%s is Python %d.%d, older than %d.%d" % ((sys.executable,) + sys.version_info[:2] + ' + f"{OLDEST})"
+    look = f"import base64, sys, zlib; sys.version_info >= {OLDEST} or sys.exit({told})"
+    return [python, "-u", "-c", f'{look}; exec(zlib.decompress(base64.b64decode("{packed}")))']

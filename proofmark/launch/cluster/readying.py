@@ -13,8 +13,9 @@ from typing import Any
 from proofmark.launch.cluster.code_tree import CodeTree
 from proofmark.launch.cluster.connection import Connection, HostError
 from proofmark.launch.cluster.link import CONSTRAINTS, HostLink, HostSetup, environment_on
-from proofmark.launch.cluster.node import CONNECT_TIMEOUT, Tell
+from proofmark.launch.cluster.node import Tell
 from proofmark.launch.cluster.preflight import HostRequirements, compare, question
+from proofmark.launch.cluster.program import OLDEST
 from proofmark.launch.hosts import describe
 from proofmark.process.lifetime import MARK
 
@@ -105,7 +106,7 @@ async def _make_one_ready(setup: HostSetup, link: HostLink, required: HostRequir
             python = await _installed(setup, link, tell)
             if python != link.python:
                 await setup.part_from(link)
-                link.python, link.connection = python, Connection(link.connection.logs)
+                link.python, link.connection = python, _another(setup, link)
                 await _reach(setup, link)
         await question(link.connection, report, required)
         if not report.problems and (setup.described.devices or report.node == 0):
@@ -129,13 +130,21 @@ async def _reach(setup: HostSetup, link: HostLink) -> None:
             if link.connection.lost is None:
                 raise
         await setup.part_from(link)
-        link.connection = Connection(link.connection.logs)
+        link.connection = _another(setup, link)
     command, link.container = await setup.far_end(link.node, link.python)
     try:
-        await link.connection.open(command, CONNECT_TIMEOUT + 10)
+        await link.connection.open(command, setup.cluster.answer_timeout)
     except HostError as error:
-        raise HostError(f"`python`: {error}" if link.python in str(error) else str(error)) from None
+        if link.python not in str(error):
+            raise
+        oldest = ".".join(map(str, OLDEST))
+        raise HostError(f"`python`: {error}; expected the name or path there of Python {oldest} or newer") from None
     await _furnish(setup, link)
+
+
+def _another(setup: HostSetup, link: HostLink) -> Connection:
+    """In the place of one that is done with."""
+    return Connection(link.connection.logs, setup.cluster.answer_timeout)
 
 
 async def _furnish(setup: HostSetup, link: HostLink) -> None:
@@ -209,7 +218,7 @@ async def _describe(setup: HostSetup, link: HostLink) -> None:
     arguments = [asked.vendor, f"{link.code}/vendors", asked.precision, asked.device, asked.isolation]
     command = [link.python, "-m", "proofmark.launch.hosts.describe", *arguments]
     try:
-        ran = await _command_on(setup, link, command, 55.0)
+        ran = await _command_on(setup, link, command, setup.cluster.answer_timeout)
         report.facts |= describe.facts(ran["output"]) if ran["code"] == 0 else {}
     except (HostError, ValueError, LookupError) as error:
         report.problems.append(f"its devices cannot be described: {error}")

@@ -12,6 +12,7 @@ import os
 import re
 import shutil
 import signal
+import time
 
 from proofmark.errors import UsageError
 from proofmark.launch.cluster.cluster_file import Cluster
@@ -26,8 +27,14 @@ END = signal.SIGHUP
 """What ends `salloc`, in the queue as well as after. A SIGTERM after the grant has it give the allocation back in its
 signal handler, while its other thread may reap `cat`: then `salloc` waits for `cat` forever, on a whole core."""
 
-POLL, TRIES = 2.0, 5
-"""Seconds between two looks at the queue, and how often it is asked which nodes a job has got."""
+POLL, LONGEST, GROWTH = 2.0, 15.0, 1.5
+"""Seconds between two looks at the queue, which is the whole site's: the first two, the last ones, and the factor."""
+
+HEED = 0.2
+"""Seconds until it is noticed what `salloc` says."""
+
+TRIES = 5
+"""How often it is asked which nodes a job has got."""
 
 _GRANTED = re.compile(r"Granted job allocation (\d+)")
 _PENDING = re.compile(r"Pending job allocation (\d+)")
@@ -70,19 +77,7 @@ class Slurm:
             preexec_fn=die_with_parent(END),
         )
         self._reader = asyncio.create_task(self._listen(self._holder))
-        shown = ""
-        while not (granted := _GRANTED.search(self._said)):
-            if self._holder.returncode is not None:
-                await self._reader
-                raise HostError(f"Slurm gives no nodes: {_short(self._said)}")
-            if pending := _PENDING.search(self._said):
-                self._job = pending[1]
-                state = await _output("squeue", "-h", "-j", self._job, "-o", "%T (%r)")
-                if state and state != shown:
-                    tell(f"Slurm job {self._job}: {state}")
-                    shown = state
-            await asyncio.sleep(POLL if self._job else 0.05)
-        self._job = granted[1]
+        self._job = await self._granted(self._holder, self._reader, tell)
         for _ in range(TRIES):  # after hours in the queue a controller that is slow once is no reason
             names = await _output("squeue", "-h", "-j", self._job, "-o", "%N")
             nodes = (await _output("scontrol", "show", "hostnames", names)).split() if names else []
@@ -93,6 +88,23 @@ class Slurm:
             raise HostError(f"Slurm gives {len(nodes)} nodes where {count} are wanted: {names}")
         tell(f"Slurm job {self._job} runs on {', '.join(nodes)}")
         return [await self._node(name) for name in nodes]
+
+    async def _granted(self, holder: asyncio.subprocess.Process, reader: asyncio.Task[None], tell: Tell) -> str:
+        """The job's number, once it has its nodes; meanwhile it is told how it stands in the queue."""
+        shown, pause, due = "", POLL, time.monotonic()
+        while not (granted := _GRANTED.search(self._said)):
+            if holder.returncode is not None:
+                await reader
+                raise HostError(f"Slurm gives no nodes: {_short(self._said)}")
+            if (pending := _PENDING.search(self._said)) and time.monotonic() >= due:
+                self._job = pending[1]
+                state = await _output("squeue", "-h", "-j", self._job, "-o", "%T (%r)")
+                if state and state != shown:
+                    tell(f"Slurm job {self._job}: {state}")
+                    shown = state
+                due, pause = time.monotonic() + pause, min(pause * GROWTH, LONGEST)
+            await asyncio.sleep(HEED)
+        return granted[1]
 
     async def give_back(self) -> None:
         """Close the pipe; a job that is still in the queue is cancelled."""

@@ -60,7 +60,8 @@ def _over_ssh(cluster: Cluster, host: ClusterHost) -> Node:
         settings["UserKnownHostsFile"] = shlex.quote(cluster.known_hosts)
         settings["GlobalKnownHostsFile"] = os.devnull
     options = ["ssh", "-T", *(part for key, value in settings.items() for part in ("-o", f"{key}={value}"))]
-    options += ["-p", str(host.port or cluster.port)]
+    if port := host.port or cluster.port:
+        options += ["-p", str(port)]
     if cluster.key:
         options += ["-i", cluster.key, "-o", "IdentitiesOnly=yes"]
     if user := host.user or cluster.user:

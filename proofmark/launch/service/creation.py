@@ -12,6 +12,11 @@ LAST_LOOK = 15.0
 """Seconds that a service's search may lag behind what the service has created."""
 
 
+def in_doubt(name: str) -> str:
+    """What a user is told of a job that nobody knows to have been created, nor the contrary."""
+    return f"whether it was created is in doubt: look for {name} among the service's jobs"
+
+
 class Creation:
     """Of one job, under a name that no other has.
 

@@ -15,7 +15,7 @@ from proofmark.launch.cluster.code_tree import CodeTree
 from proofmark.launch.job import Handle, HostLayout, Job
 from proofmark.launch.job_file import AtService, JobFile, Status
 from proofmark.launch.service.contract import Ended, Places, Service, ServiceError, View
-from proofmark.launch.service.creation import Creation
+from proofmark.launch.service.creation import Creation, in_doubt
 from proofmark.launch.service.gathering import Gathered, gather
 from proofmark.launch.service.patience import Patience, Stopped
 from proofmark.launch.service.running import ENDING, RunningJob
@@ -119,7 +119,8 @@ class ServiceHandle(Handle):
         except Exception as error:  # noqa: BLE001 (it would be lost)
             self._lose(None, _told(error))
         if self._may_run:
-            self._lose(None, f"job {self._called} may still run: {self._way_out}")
+            doubt = "" if self._at.id else f" ({in_doubt(self._at.name)})"
+            self._lose(None, f"job {self._called} may still run{doubt}: {self._way_out}")
         self._file = self._file.note(status="lost") if self._may_run else self._file.end(status)
         self._status = status
 

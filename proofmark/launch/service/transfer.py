@@ -26,11 +26,14 @@ COARSE = 1.0
 
 
 def packed(code: CodeTree) -> bytes:
-    """A code tree as one file: a store is asked once, and not for each of its files."""
+    """A code tree as one file: a store is asked once, and not for each of its files.
+
+    Uncompressed: what a deflated one has for bytes is for this machine's zlib to say, and another's would be none.
+    """
     archive = io.BytesIO()
-    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as pack:
+    with zipfile.ZipFile(archive, "w") as pack:
         for name, (sha, _) in sorted(code.files.items()):
-            pack.writestr(zipfile.ZipInfo(name, EARLIEST), code.contents[sha], zipfile.ZIP_DEFLATED)
+            pack.writestr(zipfile.ZipInfo(name, EARLIEST), code.contents[sha])
     return archive.getvalue()
 
 

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import argparse
 import ast
 import sys
 from collections.abc import Mapping, Sequence
@@ -16,6 +15,7 @@ import yaml
 
 from proofmark.errors import ConfigurationError, Problem, ProofmarkError, UsageError
 from proofmark.launch.launchers.modelarts.cloud_file import load_cloud
+from proofmark.process.command_line import USAGE, Parser, command
 
 ACCESS, SESSIONS = "access_config", ("session_config_v2", "session_config")
 LARGEST = 1 << 20
@@ -125,9 +125,7 @@ def _folder(path: Any) -> str | None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Do what the command line says; the exit code, 4 for what can't be read."""
-    parser = argparse.ArgumentParser(
-        prog="python -m proofmark.launch.launchers.modelarts.original", description=__doc__
-    )
+    parser = Parser(prog="python -m proofmark.launch.launchers.modelarts.original", description=__doc__)
     parser.add_argument("original", type=Path, metavar="modelarts_config.py")
     parser.add_argument("cloud", type=Path, metavar="cloud.yaml", help="is written, and must not be there")
     parser.add_argument("--single-server-mode", action="store_true", help="as SINGLESERVER_MODE=True in its config.sh")
@@ -140,10 +138,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         load_cloud(options.cloud)
     except (ProofmarkError, OSError) as error:
         print(f"ERROR: {error}", file=sys.stderr)
-        return 4
+        return USAGE
     print("\n".join([f"{options.cloud} is written", *left]))
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    command(main)
