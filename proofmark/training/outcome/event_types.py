@@ -141,6 +141,8 @@ class _Replayed(Fields):
     gradient: Seconds | None
     noise: Seconds
     update: Seconds | None
+    unseen: NotRequired[Text | None]
+    state: NotRequired[Text | None]
     seeded: bool | None
     misfits: list[Text]
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import os
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby, zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,10 +15,12 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from proofmark.errors import StepError
 from proofmark.training.outside.left import is_plain, read_left
 from proofmark.training.outside.metric import shown
+from proofmark.training.outside.updates import Updates
+from proofmark.training.outside.vectors import Tensors, apart, fill, finite
 from proofmark.training.ranks.batches import GlobalBatches, Share
 from proofmark.training.ranks.loading import RankLoader
-from proofmark.training.ranks.model.own import LOWER, make_fresh, named_gradients, named_weights, print_of
-from proofmark.training.spec import AFTER, BEFORE, GRADIENTS, RANDOM, STEP, WHICH, TrainingSpec
+from proofmark.training.ranks.model.own import LOWER, Fresh, make_fresh, named_gradients, named_weights, print_of
+from proofmark.training.spec import AFTER, BEFORE, GRADIENTS, RANDOM, STATE, STEP, WHICH, TrainingSpec
 
 if TYPE_CHECKING:
     from proofmark.case import Batch
@@ -29,8 +33,6 @@ REPLAYS = 6
 
 CLOSE = 0.01
 """As far as float32 on another processor comes."""
-
-Tensors = Mapping[str, torch.Tensor]
 
 
 class _Which(BaseModel):
@@ -51,7 +53,9 @@ class Replayed:
         gradient: of the recorded gradients' difference; None: they are no finite numbers.
         noise: by which a replay differs from the mean of several, which draw their dropout anew: one standard
             deviation.
-        update: of the difference in what the optimizer made of the recorded gradients, for the first step alone.
+        update: of the difference in what the optimizer made of the recorded gradients.
+        unseen: why that was not looked at; None where it was.
+        state: what of the optimizer's state, as a rank claims it, can't be.
         seeded: whether the first step began from the weights that the case makes from the seed.
         misfits: tensors that the case's model has not, or in another shape.
     """
@@ -60,6 +64,8 @@ class Replayed:
     gradient: float | None = None
     noise: float = 0.0
     update: float | None = None
+    unseen: str | None = None
+    state: str | None = None
     seeded: bool | None = None
     misfits: tuple[str, ...] = ()
 
@@ -78,6 +84,7 @@ class Replay:
         self._loader, self._world = RankLoader(data, workers=0), spec.nnodes * spec.nproc
         accumulation = config.gradient_accumulation_steps
         self._batches = GlobalBatches(len(data), config.global_batch_size, self._world, accumulation, spec.seed)
+        self._steps = self._batches.steps(config.max_epoch, config.get("max_samples_termination"))
 
     def all(self, directory: Path) -> Iterator[Replayed]:
         """Every step that was recorded there.
@@ -85,34 +92,48 @@ class Replay:
         Raises:
             StepError: one is not whole, isn't of this training, or comes to no finite numbers.
         """
-        for folder in sorted(directory.glob(STEP.format("*"))):
-            yield self._again(folder)
+        recorded = sorted(self._which(folder / WHICH).step for folder in directory.glob(STEP.format("*")))
+        for _, run in groupby(enumerate(recorded), lambda at: at[1] - at[0]):
+            yield from self._run([directory / STEP.format(step) for _, step in run])
 
-    def _again(self, folder: Path) -> Replayed:
-        which = self._which(folder / WHICH)
+    def _run(self, folders: Sequence[Path]) -> Iterator[Replayed]:
+        """Consecutive steps."""
         fresh = make_fresh(self._case, self._config, self._spec.seed)
-        model, prints = fresh.model, fresh.prints
+        first = self._which(folders[0] / WHICH).step
+        updates = Updates(self._case, self._config, fresh.model, self._steps, first)
+        for folder, following in zip_longest(folders, folders[1:]):
+            if folder == folders[0] and first > 1:
+                state = folder / STATE
+                updates.begin(read_left(state) if os.path.lexists(state) else None, read_left(folder / GRADIENTS))
+            yield self._again(folder, following, fresh, updates)
+
+    def _again(self, folder: Path, following: Path | None, fresh: Fresh, updates: Updates) -> Replayed:
+        which, model = self._which(folder / WHICH), fresh.model
         before, recorded, after = (read_left(folder / name) for name in (BEFORE, GRADIENTS, AFTER))
         own = named_weights(model)
         wrong = [name for name in own if name not in before or before[name].shape != own[name].shape]
         shapes = {name: parameter.shape for name, parameter in model.named_parameters() if parameter.requires_grad}
         wrong += [name for name, tensor in recorded.items() if shapes.get(name) != tensor.shape]
-        if wrong or not after.keys() >= shapes.keys():
+        ends = [after, read_left(following / BEFORE)] if following else [after]
+        if wrong or any(end[name].shape != shapes[name] if name in end else True for end in ends for name in shapes):
+            updates.unseen = f"step {which.step} was of another model"
             return Replayed(which.step, misfits=shown(wrong) or ("after the step",))
-        first = which.step == 1
-        if not _finite({name: before[name] for name in shapes}):
+        if not finite({name: before[name] for name in shapes}):
             raise StepError(f"{folder.name}: the weights that it begins with are no finite numbers")
         lower = LOWER.get(self._config.precision)
-        seeded = all(prints[name].allows(print_of(before[name], None)) for name in own) if first else None
-        batches = list(self._data(which))
-        if not _finite(recorded) and lower is not None:  # a loss scaler skips such a step
-            return Replayed(which.step, seeded=seeded)
+        seeded = None
+        if which.step == 1:
+            seeded = all(fresh.prints[name].allows(print_of(before[name], None)) for name in own)
+        if not finite(recorded) and lower is not None:  # a loss scaler skips such a step
+            updates.skip()
+            return Replayed(which.step, seeded=seeded, unseen="its gradients are no finite numbers")
         state = read_left(folder / RANDOM).get(RANDOM)
-        distance, noise = self._distance(model, before, batches, recorded, state)
+        distance, noise = self._distance(model, before, list(self._data(which)), recorded, state)
         # steps between numbers of a lower precision are larger than training's
-        rounded = lower is not None and any(after[name].dtype in LOWER.values() for name in shapes)
-        update = self._update(model, before, recorded, after) if first and not rounded else None
-        return Replayed(which.step, distance, noise, update, seeded)
+        if lower is not None and any(end[name].dtype in LOWER.values() for end in ends for name in shapes):
+            updates.unseen = "its weights are of a lower precision than its steps"
+        update = None if updates.unseen else updates.off(before, recorded, ends)
+        return Replayed(which.step, distance, noise, update, updates.unseen, updates.wrong, seeded)
 
     def _which(self, path: Path) -> _Which:
         try:
@@ -121,7 +142,8 @@ class Replay:
             which = _Which.model_validate_json(path.read_bytes())
         except (OSError, ValidationError) as error:
             raise StepError(f"{path.parent.name}/{path.name} does not say which step it is: {error}") from None
-        if which.batch >= len(self._batches) or which.step != which.epoch * len(self._batches) + which.batch + 1:
+        step = which.epoch * len(self._batches) + which.batch + 1
+        if which.batch >= len(self._batches) or not path.parent.name == STEP.format(which.step) == STEP.format(step):
             raise StepError(f"{path.parent.name}/{path.name}: {which} is no step of this training")
         return which
 
@@ -146,13 +168,13 @@ class Replay:
         if state is not None and state.shape == torch.get_rng_state().shape and state.dtype == torch.uint8:
             torch.set_rng_state(state)
         drawn = [self._gradients(model, before, batches) for _ in range(2)]
-        distance = _apart(recorded, drawn[0], drawn[0])
-        if distance <= CLOSE or _apart(drawn[0], drawn[1], drawn[0]) <= CLOSE:
+        distance = apart(recorded, drawn[0], drawn[0])
+        if distance <= CLOSE or apart(drawn[0], drawn[1], drawn[0]) <= CLOSE:
             return distance, 0.0
         drawn = [drawn[1], *(self._gradients(model, before, batches) for _ in range(REPLAYS - 1))]
         mean = {name: torch.stack([each[name] for each in drawn]).mean(0) for name in drawn[0]}
-        noise = (sum(_apart(each, mean, mean) ** 2 for each in drawn) / (REPLAYS - 1)) ** 0.5
-        return _apart(recorded, mean, mean), noise
+        noise = (sum(apart(each, mean, mean) ** 2 for each in drawn) / (REPLAYS - 1)) ** 0.5
+        return apart(recorded, mean, mean), noise
 
     def _gradients(
         self, model: torch.nn.Module, before: Tensors, batches: list[tuple[Share, Batch]]
@@ -162,7 +184,7 @@ class Replay:
         Raises:
             StepError: they are no finite numbers.
         """
-        _fill(model, before)
+        fill(model, before)
         model.train()
         model.zero_grad(set_to_none=True)
         counts = [
@@ -173,48 +195,8 @@ class Replay:
                 loss = self._case.train_step(model, inputs, targets) * (count / sum(counts))
                 loss.backward()  # type: ignore[no-untyped-call]
         gradients = {name: gradient.clone() for name, gradient in named_gradients(model).items()}
-        if not _finite(gradients):
+        if not finite(gradients):
             raise StepError(
                 "a recorded step, done again in the case's own model, has gradients that are no finite numbers"
             )
         return gradients
-
-    def _update(
-        self,
-        model: torch.nn.Module,
-        before: Tensors,
-        recorded: Tensors,
-        after: Tensors,
-    ) -> float:
-        """How far what became of the weights is from what the case's optimizer makes of the recorded gradients."""
-        _fill(model, before)
-        parameters = dict(model.named_parameters())
-        optimizer = self._case.create_optimizer(model, self._config)
-        steps = self._batches.steps(self._config.max_epoch, self._config.get("max_samples_termination"))
-        self._case.create_scheduler(optimizer, self._config, steps)
-        for name, parameter in parameters.items():
-            parameter.grad = recorded[name].to(parameter.dtype) if name in recorded else None
-        optimizer.step()
-        wanted = {name: parameter.detach().double() - before[name].double() for name, parameter in parameters.items()}
-        return _apart({name: after[name].double() - before[name].double() for name in parameters}, wanted, wanted)
-
-
-def _fill(model: torch.nn.Module, weights: Tensors) -> None:
-    with torch.no_grad():
-        for name, tensor in named_weights(model).items():
-            tensor.copy_(weights[name])
-
-
-def _finite(tensors: Tensors) -> bool:
-    return all(bool(tensor.isfinite().all()) for tensor in tensors.values())
-
-
-def _apart(one: Tensors, other: Tensors, unit: Tensors) -> float:
-    """The length of the difference, in lengths of `unit`; what one lacks is 0 there. 1e9 at most."""
-    names = one.keys() | other.keys()
-    nothing = torch.zeros(())
-    squares = sum(float((one.get(n, nothing).double() - other.get(n, nothing).double()).square().sum()) for n in names)
-    length = sum(float(tensor.double().square().sum()) for tensor in unit.values())
-    if not squares < 1e300:
-        return 1e9
-    return min(1e9, (squares / length) ** 0.5) if length else (0.0 if not squares else 1e9)
