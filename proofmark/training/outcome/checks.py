@@ -111,7 +111,11 @@ NOISIEST = 1.0
 """Standard deviations of replays beyond which they tell of the dropout and no more of the step: no more is allowed."""
 
 UPDATE = 0.05
-"""How far what an optimizer made of recorded gradients may be from what the case's does, as a share of its length."""
+"""How far what an optimizer made of recorded gradients may be from what the case's does, as a share of its length.
+
+Embedded cases on a processor, first steps and those at a schedule's end: less than a rounding of the weights is off,
+with the case's optimizers, a fused one, DDP and FSDP, fp32 and bf16.
+"""
 
 
 def takes_steps(replayed: Sequence[Mapping[str, Any]], precision: str, trained: int | None = None) -> Iterator[Check]:
