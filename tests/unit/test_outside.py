@@ -44,7 +44,13 @@ pytestmark = pytest.mark.usefixtures("warm")
 IMPORTED = ("tests.unit.tokens",)
 
 HERE = Place(0, 0, 1, torch.device("cpu"))
-SETTINGS = {"eval_batch_size": 4, "precision": "fp32", "gradient_accumulation_steps": 1, "global_batch_size": 5}
+SETTINGS = {
+    "eval_batch_size": 4,
+    "precision": "fp32",
+    "gradient_accumulation_steps": 1,
+    "global_batch_size": 5,
+    "channels_last": False,
+}
 CONFIG = EffectiveConfig("training", "tokens", "embedded", "acme", {"schedule": "constant", "max_epoch": 2}, SETTINGS)
 
 
@@ -217,6 +223,9 @@ def step(**changes: Any) -> dict[str, Any]:
     [
         ({}, "fp32", []),
         ({"gradient": 0.02}, "fp32", [REPLAYED]),
+        ({"gradient": 0.02, "rounding": 0.003}, "fp32", []),
+        ({"gradient": 0.04, "rounding": 0.003}, "fp32", [REPLAYED]),
+        ({"gradient": 0.6, "rounding": 7.0}, "fp32", [REPLAYED]),
         ({"gradient": 0.02}, "bf16", []),
         ({"gradient": 0.2, "noise": 0.18}, "fp32", []),
         ({"gradient": 0.6, "noise": 0.18}, "fp32", [REPLAYED]),
@@ -299,6 +308,10 @@ def test_recorded_steps_are_done_again(tmp_path: Path, monkeypatch: pytest.Monke
     assert all(each.gradient is not None and each.gradient < 1e-9 and each.noise == 0 for each in found)
     assert [each.seeded for each in found] == [True, *[None] * (len(found) - 1)]
     assert all(each.update is not None and each.update < 1e-9 for each in found)
+
+    assert not any(each.rounding for each in found), "nobody asks where gradients are near"
+    monkeypatch.setattr("proofmark.training.outside.replay.ROUNDED", -1.0)
+    assert all(0 < each.rounding < 1e-4 for each in replay.all(folder))
 
     which = folder / STEP.format(2) / WHICH
     for content in (json.dumps(RECORDED | {"batch": 2}), json.dumps(RECORDED | {"epoch": -1}), "[]", "rubbish"):

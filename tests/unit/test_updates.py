@@ -30,6 +30,7 @@ IMPORTED = ("tests.unit.tokens",)
 HERE = Place(0, 0, 1, torch.device("cpu"))
 TASK = {"schedule": "linear", "max_epoch": 2}
 SETTINGS = {
+    "channels_last": False,
     "precision": "fp32",
     "gradient_accumulation_steps": 1,
     "global_batch_size": 5,

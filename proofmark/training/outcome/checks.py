@@ -110,6 +110,16 @@ parameters a replay is hardly nearer to the mean of others than one, nor farther
 NOISIEST = 1.0
 """Standard deviations of replays beyond which they tell of the dropout and no more of the step: no more is allowed."""
 
+ROUNDINGS = 10
+"""By how many times what roundings make of them they may be further off, to ROUNDED_MOST.
+
+ResNet-50 in another memory layout, its schedule squeezed into seven steps: up to 5.6e-2 of their length off, and up to
+5.6 times what roundings make of them; in most steps less than that.
+"""
+
+ROUNDED_MOST = 0.5
+"""Beyond that a step's gradients tell nothing."""
+
 UPDATE = 0.05
 """How far what an optimizer made of recorded gradients may be from what the case's does, as a share of its length.
 
@@ -131,7 +141,8 @@ def takes_steps(replayed: Sequence[Mapping[str, Any]], precision: str, trained: 
         ratios.append(math.inf)
         wrong.append(gap)
     for step in replayed:
-        bound, number = REPLAY[precision] + NOISE * min(step["noise"], NOISIEST), step["step"]
+        number, rounded = step["step"], min(ROUNDINGS * step.get("rounding", 0.0), ROUNDED_MOST)
+        bound = REPLAY[precision] + NOISE * min(step["noise"], NOISIEST) + rounded
         if step["misfits"]:
             ratios.append(math.inf)
             wrong.append(f"step {number} was of another model ({', '.join(step['misfits'][:3])})")

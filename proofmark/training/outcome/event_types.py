@@ -140,6 +140,7 @@ class _Replayed(Fields):
     step: Count
     gradient: Seconds | None
     noise: Seconds
+    rounding: NotRequired[Seconds]
     update: Seconds | None
     unseen: NotRequired[Text | None]
     state: NotRequired[Text | None]

@@ -20,6 +20,7 @@ from proofmark.training.outside.vectors import Tensors, apart, fill, finite
 from proofmark.training.ranks.batches import GlobalBatches, Share
 from proofmark.training.ranks.loading import RankLoader
 from proofmark.training.ranks.model.own import LOWER, Fresh, make_fresh, named_gradients, named_weights, print_of
+from proofmark.training.ranks.model.strategy import Place, on_device
 from proofmark.training.spec import AFTER, BEFORE, GRADIENTS, RANDOM, STATE, STEP, WHICH, TrainingSpec
 
 if TYPE_CHECKING:
@@ -33,6 +34,14 @@ REPLAYS = 6
 
 CLOSE = 0.01
 """As far as float32 on another processor comes."""
+
+ROUNDED = 1e-3
+"""As far as roundings come in most steps: where gradients are further off, what they make in this one is looked at."""
+
+MOVED, MOVE = 4, 2.0**-20
+"""How often they are tried, and a few of them: what another algorithm's sums are off by."""
+
+HERE = Place(0, 0, 1, torch.device("cpu"))
 
 
 class _Which(BaseModel):
@@ -53,6 +62,8 @@ class Replayed:
         gradient: of the recorded gradients' difference; None: they are no finite numbers.
         noise: by which a replay differs from the mean of several, which draw their dropout anew: one standard
             deviation.
+        rounding: of what roundings make of the gradients, at most, where a training is of float32 and those are further
+            off than roundings come in most steps; 0 elsewhere.
         update: of the difference in what the optimizer made of the recorded gradients.
         unseen: why that was not looked at; None where it was.
         state: what of the optimizer's state, as a rank claims it, can't be.
@@ -63,11 +74,19 @@ class Replayed:
     step: int
     gradient: float | None = None
     noise: float = 0.0
+    rounding: float = 0.0
     update: float | None = None
     unseen: str | None = None
     state: str | None = None
     seeded: bool | None = None
     misfits: tuple[str, ...] = ()
+
+
+def _moved(tensor: torch.Tensor, chance: torch.Generator) -> torch.Tensor:
+    if not tensor.is_floating_point():
+        return tensor
+    sides = torch.randint(0, 2, tensor.shape, generator=chance) * 2 - 1
+    return tensor * (1 + sides * MOVE)
 
 
 class Replay:
@@ -99,6 +118,8 @@ class Replay:
     def _run(self, folders: Sequence[Path]) -> Iterator[Replayed]:
         """Consecutive steps."""
         fresh = make_fresh(self._case, self._config, self._spec.seed)
+        if self._config.channels_last:
+            fresh.model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         first = self._which(folders[0] / WHICH).step
         updates = Updates(self._case, self._config, fresh.model, self._steps, first)
         for folder, following in zip_longest(folders, folders[1:]):
@@ -132,8 +153,11 @@ class Replay:
         # steps between numbers of a lower precision are larger than training's
         if lower is not None and any(end[name].dtype in LOWER.values() for end in ends for name in shapes):
             updates.unseen = "its weights are of a lower precision than its steps"
+        rounding = 0.0
+        if lower is None and not noise and distance > ROUNDED:
+            rounding = self._rounding(model, before, list(self._data(which)))
         update = None if updates.unseen else updates.off(before, recorded, ends)
-        return Replayed(which.step, distance, noise, update, updates.unseen, updates.wrong, seeded)
+        return Replayed(which.step, distance, noise, rounding, update, updates.unseen, updates.wrong, seeded)
 
     def _which(self, path: Path) -> _Which:
         try:
@@ -151,7 +175,8 @@ class Replay:
         """What all ranks together had in the step."""
         for rank in range(self._world):
             shares = next(self._batches.shares(which.epoch, rank, which.batch))
-            yield from zip(shares, self._loader.load([share.indices for share in shares], which.epoch), strict=True)
+            batches = self._loader.load([share.indices for share in shares], which.epoch)
+            yield from zip(shares, (on_device(batch, self._config, HERE) for batch in batches), strict=True)
 
     def _distance(
         self,
@@ -175,6 +200,16 @@ class Replay:
         mean = {name: torch.stack([each[name] for each in drawn]).mean(0) for name in drawn[0]}
         noise = (sum(apart(each, mean, mean) ** 2 for each in drawn) / (REPLAYS - 1)) ** 0.5
         return apart(recorded, mean, mean), noise
+
+    def _rounding(self, model: torch.nn.Module, before: Tensors, batches: list[tuple[Share, Batch]]) -> float:
+        """The furthest that gradients come by weights that are some of float32's roundings off, each to a side that is
+        drawn, and so by another order of summing up: where many activations lie at an edge, they fall to one side
+        together."""
+        chance, drawn = torch.Generator().manual_seed(0), []
+        for moved in (before, *({name: _moved(each, chance) for name, each in before.items()} for _ in range(MOVED))):
+            torch.manual_seed(0)  # the same dropout
+            drawn.append(self._gradients(model, moved, batches))
+        return max(apart(each, drawn[0], drawn[0]) for each in drawn[1:])
 
     def _gradients(
         self, model: torch.nn.Module, before: Tensors, batches: list[tuple[Share, Batch]]
