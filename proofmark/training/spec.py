@@ -21,8 +21,12 @@ WEIGHTS = "final.safetensors"
 
 STEP, WHICH = "recorded-{}", "which.json"
 BEFORE, GRADIENTS, AFTER = "before.safetensors", "gradients.safetensors", "after.safetensors"
-RANDOM = "random.safetensors"
+RANDOM, STATE = "random.safetensors", "state.safetensors"
 """The folder of a step that was recorded for the audit, beside those weights, and the files in it."""
+
+RUN = 3
+"""Consecutive steps that are recorded at a place. A state of the optimizer that was made up to explain one update has
+a value or two to choose for each weight: it can't explain three."""
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,11 @@ class TrainingAdapter:
     def create_optimizer(
         self, case: TrainedCase, model: torch.nn.Module, config: EffectiveConfig
     ) -> torch.optim.Optimizer:
-        """The case's optimizer, or one that does the same."""
+        """The case's optimizer, or one that does the same.
+
+        Some of its updates are made again by the case's. In later steps they can be where its `state` has of each
+        parameter what the case's has, by the same keys and in the same shapes; it is read between steps.
+        """
         return case.create_optimizer(model, config)
 
     def autocast(self, config: EffectiveConfig, device: torch.device) -> AbstractContextManager[Any]:

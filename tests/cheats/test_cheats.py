@@ -39,6 +39,7 @@ def sessions(tmp_path_factory: pytest.TempPathFactory) -> dict[bool, Ran]:
     found = {}
     for walled in (True, False):
         house = House(tmp_path_factory.mktemp("cheats") / "house")
+        house.has_a_device_apart()  # what comes ahead is seen by an engine that computes beside the loader
         package = house.root / "vendors" / "fake"
         paths = [path for path in ENGINES if ("WALL" not in named(path)) == walled]
         names = [path.stem for path in paths]

@@ -34,7 +34,6 @@ from proofmark.training.outside.examination import examine
 from proofmark.training.outside.left import digest_of, last_weights, leave_weights, read_left
 from proofmark.training.outside.metric import evaluated, filled
 from proofmark.training.outside.replay import Replay
-from proofmark.training.ranks import recording
 from proofmark.training.ranks.model.own import named_weights
 from proofmark.training.ranks.model.strategy import Place
 from proofmark.training.spec import BEFORE, STEP, WEIGHTS, WHICH, TrainingSpec
@@ -45,7 +44,13 @@ pytestmark = pytest.mark.usefixtures("warm")
 IMPORTED = ("tests.unit.tokens",)
 
 HERE = Place(0, 0, 1, torch.device("cpu"))
-SETTINGS = {"eval_batch_size": 4, "precision": "fp32", "gradient_accumulation_steps": 1, "global_batch_size": 5}
+SETTINGS = {
+    "eval_batch_size": 4,
+    "precision": "fp32",
+    "gradient_accumulation_steps": 1,
+    "global_batch_size": 5,
+    "channels_last": False,
+}
 CONFIG = EffectiveConfig("training", "tokens", "embedded", "acme", {"schedule": "constant", "max_epoch": 2}, SETTINGS)
 
 
@@ -118,7 +123,6 @@ def test_what_is_no_plain_file_is_not_waited_for(tmp_path: Path, monkeypatch: py
     os.mkfifo(tmp_path / WEIGHTS)
     with pytest.raises(StepError, match="final.safetensors, which rank 0 left, is no plain file"):
         read_left(tmp_path / WEIGHTS)
-    monkeypatch.setattr(recording, "SHARE", 1.0)
     replay, which = recorded(tmp_path), tmp_path / "noderank0" / "own0" / STEP.format(2) / WHICH
     which.unlink()
     os.mkfifo(which)
@@ -219,12 +223,17 @@ def step(**changes: Any) -> dict[str, Any]:
     [
         ({}, "fp32", []),
         ({"gradient": 0.02}, "fp32", [REPLAYED]),
+        ({"gradient": 0.02, "rounding": 0.003}, "fp32", []),
+        ({"gradient": 0.04, "rounding": 0.003}, "fp32", [REPLAYED]),
+        ({"gradient": 0.6, "rounding": 7.0}, "fp32", [REPLAYED]),
         ({"gradient": 0.02}, "bf16", []),
         ({"gradient": 0.2, "noise": 0.18}, "fp32", []),
         ({"gradient": 0.6, "noise": 0.18}, "fp32", [REPLAYED]),
         ({"gradient": 3.0, "noise": 1.1e9}, "fp32", [REPLAYED]),
         ({"update": 1.0}, "fp32", [REPLAYED]),
         ({"update": None, "seeded": None, "step": 7}, "fp32", []),
+        ({"update": None, "seeded": None, "step": 7, "unseen": "it has another"}, "fp32", []),
+        ({"update": None, "seeded": None, "step": 7, "state": "it counts none"}, "fp32", [REPLAYED]),
         ({"seeded": False}, "fp32", [SEEDED]),
         ({"misfits": ["few"]}, "fp32", [REPLAYED]),
     ],
@@ -234,6 +243,30 @@ def test_recorded_steps_are_held_against_their_replay(
 ) -> None:
     checks = list(takes_steps([step(step=2), step(**changes)], precision))
     assert {check.name for check in checks if not check.passed} == set(failed)
+
+
+@pytest.mark.parametrize(
+    "steps, trained, whole",
+    [
+        ([1, 2, 3, 40, 41, 42], 90, True),
+        ([1, 2, 3, 4, 5, 6, 89, 90], 90, True),
+        ([1, 2], 2, True),
+        ([1, 2, 3, 4], 4, True),
+        ([7, 8, 9, 40, 41, 42], 90, True),  # a resumed training
+        ([1], 90, False),
+        ([1, 2, 3], 90, False),
+        ([1, 40, 41, 42], 90, False),
+        ([1, 2, 3, 40, 42], 90, False),
+        ([1, 2, 3, 40, 41], 90, False),
+    ],
+)
+def test_no_recorded_step_is_missing(steps: list[int], trained: int, whole: bool) -> None:
+    found = [step(step=each, seeded=None) for each in steps]
+    (old,) = takes_steps(found, "fp32", trained)
+    assert old.passed, "nobody knew of runs when it was examined"
+    (check,) = takes_steps([each | {"unseen": None} for each in found], "fp32", trained)
+    assert check.passed == whole
+    assert whole or f"of its {trained} steps only {steps[0]}" in check.meaning
 
 
 def test_steps_that_a_loss_scaler_skipped_show_nothing() -> None:
@@ -268,14 +301,17 @@ def recorded(folder: Path) -> Replay:
 
 
 def test_recorded_steps_are_done_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recording, "SHARE", 1.0)
     folder = tmp_path / "noderank0" / "own0"
     replay = recorded(tmp_path)
     found = list(replay.all(folder))
-    assert [each.step for each in found] == [1, 2, 3, 4], "the first, and as many as may be drawn"
+    assert [each.step for each in found] == [1, 2, 3, 4, 5, 6]
     assert all(each.gradient is not None and each.gradient < 1e-9 and each.noise == 0 for each in found)
-    assert [each.seeded for each in found] == [True, None, None, None]
-    assert found[0].update is not None and found[0].update < 1e-9
+    assert [each.seeded for each in found] == [True, *[None] * (len(found) - 1)]
+    assert all(each.update is not None and each.update < 1e-9 for each in found)
+
+    assert not any(each.rounding for each in found), "nobody asks where gradients are near"
+    monkeypatch.setattr("proofmark.training.outside.replay.ROUNDED", -1.0)
+    assert all(0 < each.rounding < 1e-4 for each in replay.all(folder))
 
     which = folder / STEP.format(2) / WHICH
     for content in (json.dumps(RECORDED | {"batch": 2}), json.dumps(RECORDED | {"epoch": -1}), "[]", "rubbish"):
@@ -297,7 +333,6 @@ def test_recorded_steps_are_done_again(tmp_path: Path, monkeypatch: pytest.Monke
 def test_a_step_of_no_finite_numbers_shows_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: slice | None, told: str
 ) -> None:
-    monkeypatch.setattr(recording, "SHARE", 1.0)
     folder = tmp_path / "noderank0" / "own0"
     replay = recorded(tmp_path)
     path = folder / STEP.format(2) / BEFORE
@@ -306,6 +341,19 @@ def test_a_step_of_no_finite_numbers_shows_nothing(
     save_file(before, path)
     with pytest.raises(StepError, match=told):
         list(replay.all(folder))
+
+
+def test_a_record_says_what_was_not_looked_at() -> None:
+    seen, unseen = step(), step(step=2, update=None, unseen="it keeps other things")
+    event = {"event": "examined", "metric": 0.95, "error": 0.0, "weight": 50.0, "samples": 50, "of": 50}
+    found = [examination_of([{**event, "steps": steps}], {"metric": 0.95}) for steps in ([seen, unseen], [seen], [])]
+    assert [each and (each.updates, each.unseen) for each in found] == [
+        (1, "it keeps other things"),
+        (1, None),
+        (None, None),
+    ]
+    told = {each.what: each.by for each in standing([passed(REPLAYED)], found[0])}
+    assert told["steps"].endswith("by some that were recorded; updates of some were not: it keeps other things")
 
 
 def test_every_value_that_is_judged_is_held_against_the_weights() -> None:

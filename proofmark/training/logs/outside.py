@@ -41,7 +41,7 @@ def outside_checks(
     yield from clock_checks(first, agent, end)
     if config is not None:
         yield from planned(agent, first, config)
-        yield from replayed(agent, config.precision)
+        yield from replayed(agent, first, config.precision)
         yield from examined(examination, judged(aims_of(config.parameters)), config.precision)
 
 
@@ -75,7 +75,9 @@ def examination_of(agent: Sequence[Event], claimed: Event) -> Examination | None
     if event is None:
         return None
     known = {key: event[key] for key in Examination.model_fields if key in event}
-    said = claimed.get("others", {})
+    said, steps = claimed.get("others", {}), event.get("steps", ())
+    known["updates"] = sum(each["update"] is not None for each in steps) if steps else None
+    known["unseen"] = next((why for each in steps if (why := each.get("unseen"))), None)
     known["others"] = {
         name: Examined(claimed=said.get(name), **{key: each[key] for key in ("metric", "error", "weight")})
         for name, each in event.get("others", {}).items()
@@ -111,10 +113,10 @@ def planned(agent: Sequence[Event], first: RankLog, config: EffectiveConfig) -> 
         yield keeps_the_plan(end["step"], end["samples"], event["items"], config.global_batch_size)
 
 
-def replayed(agent: Sequence[Event], precision: str) -> Iterator[Check]:
+def replayed(agent: Sequence[Event], first: RankLog, precision: str) -> Iterator[Check]:
     """What came of the recorded steps; nothing where none were."""
-    event = _last(agent, EXAMINED) or {}
-    yield from takes_steps(event.get("steps", ()), precision)
+    event, end = _last(agent, EXAMINED) or {}, first.last.get("train_end")
+    yield from takes_steps(event.get("steps", ()), precision, end["step"] if end else None)
 
 
 def standing(
@@ -139,6 +141,7 @@ def standing(
     held = {check.name for check in made} - {check.name for check in made if not check.passed}
     of = "on all validation data" if found and found.whole else f"on {found.samples if found else 0} samples drawn"
     counted = walled and taken is not None and taken.wrong is None
+    unseen = f"; updates of some were not: {found.unseen}" if found and found.unseen else ""
     claimed = "the ranks, as the plan has it for their steps" if PLAN in held else "the ranks"
     verified = {
         "time": (CLOCK in held, "the agent's clock"),
@@ -146,7 +149,7 @@ def standing(
         **({"tokens": (counted, FEEDERS)} if text else {}),
         "metric": (OUTSIDE in held, f"the referee's process, from the last weights, {of}"),
         "initial weights": (SEEDED in held, "the referee's process, from the seed"),
-        "steps": (REPLAYED in held, "the referee's process, by some that were recorded"),
+        "steps": (REPLAYED in held, f"the referee's process, by some that were recorded{unseen}"),
     }
     return tuple(
         Standing.model_validate(

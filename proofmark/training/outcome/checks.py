@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 from proofmark.record.parts import Check
+from proofmark.training.spec import RUN
 
 PARAMETERS = "keeps the case's parameters"
 WEIGHTS = "starts from the case's weights"
@@ -108,15 +110,39 @@ parameters a replay is hardly nearer to the mean of others than one, nor farther
 NOISIEST = 1.0
 """Standard deviations of replays beyond which they tell of the dropout and no more of the step: no more is allowed."""
 
+ROUNDINGS = 10
+"""By how many times what roundings make of them they may be further off, to ROUNDED_MOST.
+
+ResNet-50 in another memory layout, its schedule squeezed into seven steps: up to 5.6e-2 of their length off, and up to
+5.6 times what roundings make of them; in most steps less than that.
+"""
+
+ROUNDED_MOST = 0.5
+"""Beyond that a step's gradients tell nothing."""
+
 UPDATE = 0.05
-"""How far what an optimizer made of its first gradients may be from what the case's does, as a share of its length."""
+"""How far what an optimizer made of recorded gradients may be from what the case's does, as a share of its length.
+
+Embedded cases on a processor, first steps and those at a schedule's end: less than a rounding of the weights is off,
+with the case's optimizers, a fused one, DDP and FSDP, fp32 and bf16.
+"""
 
 
-def takes_steps(replayed: Sequence[Mapping[str, Any]], precision: str) -> Iterator[Check]:
-    """Hold recorded steps against what came of them when they were done again, as `Replayed` has it."""
+def takes_steps(replayed: Sequence[Mapping[str, Any]], precision: str, trained: int | None = None) -> Iterator[Check]:
+    """Hold recorded steps against what came of them when they were done again, as `Replayed` has it.
+
+    Args:
+        replayed: in the order of their numbers.
+        precision: that of the training.
+        trained: the number of its last step; None where that is not known.
+    """
     ratios, wrong = [], []
+    if trained is not None and (gap := _gap([step["step"] for step in replayed if "unseen" in step], trained)):
+        ratios.append(math.inf)
+        wrong.append(gap)
     for step in replayed:
-        bound, number = REPLAY[precision] + NOISE * min(step["noise"], NOISIEST), step["step"]
+        number, rounded = step["step"], min(ROUNDINGS * step.get("rounding", 0.0), ROUNDED_MOST)
+        bound = REPLAY[precision] + NOISE * min(step["noise"], NOISIEST) + rounded
         if step["misfits"]:
             ratios.append(math.inf)
             wrong.append(f"step {number} was of another model ({', '.join(step['misfits'][:3])})")
@@ -128,6 +154,9 @@ def takes_steps(replayed: Sequence[Mapping[str, Any]], precision: str) -> Iterat
             ratios.append(step["update"] / UPDATE)
             if ratios[-1] > 1:
                 wrong.append(f"step {number} changed the weights otherwise by {step['update']:.3g} of its length")
+        if step.get("state"):
+            ratios.append(math.inf)
+            wrong.append(f"before step {step['step']} {step['state']}")
         if step["seeded"] is not None:
             what = "the first step does not begin with the weights that the case makes from the seed"
             yield Check(SEEDED, step["seeded"], float(not step["seeded"]), 0.0, what)
@@ -136,6 +165,16 @@ def takes_steps(replayed: Sequence[Mapping[str, Any]], precision: str) -> Iterat
         shown = ": " + "; ".join(wrong[:3]) if wrong else ""
         what = f"recorded steps, done again in the case's own model, come out otherwise{shown}"
         yield Check(REPLAYED, worst <= 1, worst if math.isfinite(worst) else None, 1.0, what)
+
+
+def _gap(recorded: Sequence[int], trained: int) -> str | None:
+    """What lacks of recorded steps: each is one of RUN in a row, and after the first of them there are others."""
+    ends = [step for step, then in pairwise([*recorded, math.inf]) if then != step + 1]
+    starts = [step for before, step in pairwise([-math.inf, *recorded]) if step != before + 1]
+    short = any(end - start + 1 < RUN and end < trained for start, end in zip(starts, ends, strict=True))
+    if recorded and (short or len(recorded) < min(RUN + 1, trained - recorded[0] + 1)):
+        return f"of its {trained} steps only {', '.join(map(str, recorded))} are there of those that were recorded"
+    return None
 
 
 CLOCK_SECONDS, CLOCK_SHARE = 1.0, 0.01

@@ -140,7 +140,10 @@ class _Replayed(Fields):
     step: Count
     gradient: Seconds | None
     noise: Seconds
+    rounding: NotRequired[Seconds]
     update: Seconds | None
+    unseen: NotRequired[Text | None]
+    state: NotRequired[Text | None]
     seeded: bool | None
     misfits: list[Text]
 

@@ -26,6 +26,10 @@ class Examination(Examined):
     of: int = Field(default=0, description="that the validation data has")
     others: dict[str, Examined] = Field(default_factory=dict, description="values but the headline, by name")
     misfits: tuple[str, ...] = Field(default=(), description="tensors in which the weights don't fit the case's model")
+    updates: int | None = Field(
+        default=None, description="recorded steps whose update was made again; null: none were recorded"
+    )
+    unseen: str | None = Field(default=None, description="why that of the others was not; null: it was, of all")
     seconds: float | None = Field(default=None, description="that it took, outside of training")
     reason: str | None = Field(default=None, description="why there is none")
 

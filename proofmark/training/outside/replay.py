@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import os
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby, zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,10 +15,13 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from proofmark.errors import StepError
 from proofmark.training.outside.left import is_plain, read_left
 from proofmark.training.outside.metric import shown
+from proofmark.training.outside.updates import Updates
+from proofmark.training.outside.vectors import Tensors, apart, fill, finite
 from proofmark.training.ranks.batches import GlobalBatches, Share
 from proofmark.training.ranks.loading import RankLoader
-from proofmark.training.ranks.model.own import LOWER, make_fresh, named_gradients, named_weights, print_of
-from proofmark.training.spec import AFTER, BEFORE, GRADIENTS, RANDOM, STEP, WHICH, TrainingSpec
+from proofmark.training.ranks.model.own import LOWER, Fresh, make_fresh, named_gradients, named_weights, print_of
+from proofmark.training.ranks.model.strategy import Place, on_device
+from proofmark.training.spec import AFTER, BEFORE, GRADIENTS, RANDOM, STATE, STEP, WHICH, TrainingSpec
 
 if TYPE_CHECKING:
     from proofmark.case import Batch
@@ -30,7 +35,13 @@ REPLAYS = 6
 CLOSE = 0.01
 """As far as float32 on another processor comes."""
 
-Tensors = Mapping[str, torch.Tensor]
+ROUNDED = 1e-3
+"""As far as roundings come in most steps: where gradients are further off, what they make in this one is looked at."""
+
+MOVED, MOVE = 4, 2.0**-20
+"""How often they are tried, and a few of them: what another algorithm's sums are off by."""
+
+HERE = Place(0, 0, 1, torch.device("cpu"))
 
 
 class _Which(BaseModel):
@@ -51,7 +62,11 @@ class Replayed:
         gradient: of the recorded gradients' difference; None: they are no finite numbers.
         noise: by which a replay differs from the mean of several, which draw their dropout anew: one standard
             deviation.
-        update: of the difference in what the optimizer made of the recorded gradients, for the first step alone.
+        rounding: of what roundings make of the gradients, at most, where a training is of float32 and those are further
+            off than roundings come in most steps; 0 elsewhere.
+        update: of the difference in what the optimizer made of the recorded gradients.
+        unseen: why that was not looked at; None where it was.
+        state: what of the optimizer's state, as a rank claims it, can't be.
         seeded: whether the first step began from the weights that the case makes from the seed.
         misfits: tensors that the case's model has not, or in another shape.
     """
@@ -59,9 +74,19 @@ class Replayed:
     step: int
     gradient: float | None = None
     noise: float = 0.0
+    rounding: float = 0.0
     update: float | None = None
+    unseen: str | None = None
+    state: str | None = None
     seeded: bool | None = None
     misfits: tuple[str, ...] = ()
+
+
+def _moved(tensor: torch.Tensor, chance: torch.Generator) -> torch.Tensor:
+    if not tensor.is_floating_point():
+        return tensor
+    sides = torch.randint(0, 2, tensor.shape, generator=chance) * 2 - 1
+    return tensor * (1 + sides * MOVE)
 
 
 class Replay:
@@ -78,6 +103,7 @@ class Replay:
         self._loader, self._world = RankLoader(data, workers=0), spec.nnodes * spec.nproc
         accumulation = config.gradient_accumulation_steps
         self._batches = GlobalBatches(len(data), config.global_batch_size, self._world, accumulation, spec.seed)
+        self._steps = self._batches.steps(config.max_epoch, config.get("max_samples_termination"))
 
     def all(self, directory: Path) -> Iterator[Replayed]:
         """Every step that was recorded there.
@@ -85,34 +111,53 @@ class Replay:
         Raises:
             StepError: one is not whole, isn't of this training, or comes to no finite numbers.
         """
-        for folder in sorted(directory.glob(STEP.format("*"))):
-            yield self._again(folder)
+        recorded = sorted(self._which(folder / WHICH).step for folder in directory.glob(STEP.format("*")))
+        for _, run in groupby(enumerate(recorded), lambda at: at[1] - at[0]):
+            yield from self._run([directory / STEP.format(step) for _, step in run])
 
-    def _again(self, folder: Path) -> Replayed:
-        which = self._which(folder / WHICH)
+    def _run(self, folders: Sequence[Path]) -> Iterator[Replayed]:
+        """Consecutive steps."""
         fresh = make_fresh(self._case, self._config, self._spec.seed)
-        model, prints = fresh.model, fresh.prints
+        if self._config.channels_last:
+            fresh.model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        first = self._which(folders[0] / WHICH).step
+        updates = Updates(self._case, self._config, fresh.model, self._steps, first)
+        for folder, following in zip_longest(folders, folders[1:]):
+            if folder == folders[0] and first > 1:
+                state = folder / STATE
+                updates.begin(read_left(state) if os.path.lexists(state) else None, read_left(folder / GRADIENTS))
+            yield self._again(folder, following, fresh, updates)
+
+    def _again(self, folder: Path, following: Path | None, fresh: Fresh, updates: Updates) -> Replayed:
+        which, model = self._which(folder / WHICH), fresh.model
         before, recorded, after = (read_left(folder / name) for name in (BEFORE, GRADIENTS, AFTER))
         own = named_weights(model)
         wrong = [name for name in own if name not in before or before[name].shape != own[name].shape]
         shapes = {name: parameter.shape for name, parameter in model.named_parameters() if parameter.requires_grad}
         wrong += [name for name, tensor in recorded.items() if shapes.get(name) != tensor.shape]
-        if wrong or not after.keys() >= shapes.keys():
+        ends = [after, read_left(following / BEFORE)] if following else [after]
+        if wrong or any(end[name].shape != shapes[name] if name in end else True for end in ends for name in shapes):
+            updates.unseen = f"step {which.step} was of another model"
             return Replayed(which.step, misfits=shown(wrong) or ("after the step",))
-        first = which.step == 1
-        if not _finite({name: before[name] for name in shapes}):
+        if not finite({name: before[name] for name in shapes}):
             raise StepError(f"{folder.name}: the weights that it begins with are no finite numbers")
         lower = LOWER.get(self._config.precision)
-        seeded = all(prints[name].allows(print_of(before[name], None)) for name in own) if first else None
-        batches = list(self._data(which))
-        if not _finite(recorded) and lower is not None:  # a loss scaler skips such a step
-            return Replayed(which.step, seeded=seeded)
+        seeded = None
+        if which.step == 1:
+            seeded = all(fresh.prints[name].allows(print_of(before[name], None)) for name in own)
+        if not finite(recorded) and lower is not None:  # a loss scaler skips such a step
+            updates.skip()
+            return Replayed(which.step, seeded=seeded, unseen="its gradients are no finite numbers")
         state = read_left(folder / RANDOM).get(RANDOM)
-        distance, noise = self._distance(model, before, batches, recorded, state)
+        distance, noise = self._distance(model, before, list(self._data(which)), recorded, state)
         # steps between numbers of a lower precision are larger than training's
-        rounded = lower is not None and any(after[name].dtype in LOWER.values() for name in shapes)
-        update = self._update(model, before, recorded, after) if first and not rounded else None
-        return Replayed(which.step, distance, noise, update, seeded)
+        if lower is not None and any(end[name].dtype in LOWER.values() for end in ends for name in shapes):
+            updates.unseen = "its weights are of a lower precision than its steps"
+        rounding = 0.0
+        if lower is None and not noise and distance > ROUNDED:
+            rounding = self._rounding(model, before, list(self._data(which)))
+        update = None if updates.unseen else updates.off(before, recorded, ends)
+        return Replayed(which.step, distance, noise, rounding, update, updates.unseen, updates.wrong, seeded)
 
     def _which(self, path: Path) -> _Which:
         try:
@@ -121,7 +166,8 @@ class Replay:
             which = _Which.model_validate_json(path.read_bytes())
         except (OSError, ValidationError) as error:
             raise StepError(f"{path.parent.name}/{path.name} does not say which step it is: {error}") from None
-        if which.batch >= len(self._batches) or which.step != which.epoch * len(self._batches) + which.batch + 1:
+        step = which.epoch * len(self._batches) + which.batch + 1
+        if which.batch >= len(self._batches) or not path.parent.name == STEP.format(which.step) == STEP.format(step):
             raise StepError(f"{path.parent.name}/{path.name}: {which} is no step of this training")
         return which
 
@@ -129,7 +175,8 @@ class Replay:
         """What all ranks together had in the step."""
         for rank in range(self._world):
             shares = next(self._batches.shares(which.epoch, rank, which.batch))
-            yield from zip(shares, self._loader.load([share.indices for share in shares], which.epoch), strict=True)
+            batches = self._loader.load([share.indices for share in shares], which.epoch)
+            yield from zip(shares, (on_device(batch, self._config, HERE) for batch in batches), strict=True)
 
     def _distance(
         self,
@@ -146,13 +193,23 @@ class Replay:
         if state is not None and state.shape == torch.get_rng_state().shape and state.dtype == torch.uint8:
             torch.set_rng_state(state)
         drawn = [self._gradients(model, before, batches) for _ in range(2)]
-        distance = _apart(recorded, drawn[0], drawn[0])
-        if distance <= CLOSE or _apart(drawn[0], drawn[1], drawn[0]) <= CLOSE:
+        distance = apart(recorded, drawn[0], drawn[0])
+        if distance <= CLOSE or apart(drawn[0], drawn[1], drawn[0]) <= CLOSE:
             return distance, 0.0
         drawn = [drawn[1], *(self._gradients(model, before, batches) for _ in range(REPLAYS - 1))]
         mean = {name: torch.stack([each[name] for each in drawn]).mean(0) for name in drawn[0]}
-        noise = (sum(_apart(each, mean, mean) ** 2 for each in drawn) / (REPLAYS - 1)) ** 0.5
-        return _apart(recorded, mean, mean), noise
+        noise = (sum(apart(each, mean, mean) ** 2 for each in drawn) / (REPLAYS - 1)) ** 0.5
+        return apart(recorded, mean, mean), noise
+
+    def _rounding(self, model: torch.nn.Module, before: Tensors, batches: list[tuple[Share, Batch]]) -> float:
+        """The furthest that gradients come by weights that are some of float32's roundings off, each to a side that is
+        drawn, and so by another order of summing up: where many activations lie at an edge, they fall to one side
+        together."""
+        chance, drawn = torch.Generator().manual_seed(0), []
+        for moved in (before, *({name: _moved(each, chance) for name, each in before.items()} for _ in range(MOVED))):
+            torch.manual_seed(0)  # the same dropout
+            drawn.append(self._gradients(model, moved, batches))
+        return max(apart(each, drawn[0], drawn[0]) for each in drawn[1:])
 
     def _gradients(
         self, model: torch.nn.Module, before: Tensors, batches: list[tuple[Share, Batch]]
@@ -162,7 +219,7 @@ class Replay:
         Raises:
             StepError: they are no finite numbers.
         """
-        _fill(model, before)
+        fill(model, before)
         model.train()
         model.zero_grad(set_to_none=True)
         counts = [
@@ -173,48 +230,8 @@ class Replay:
                 loss = self._case.train_step(model, inputs, targets) * (count / sum(counts))
                 loss.backward()  # type: ignore[no-untyped-call]
         gradients = {name: gradient.clone() for name, gradient in named_gradients(model).items()}
-        if not _finite(gradients):
+        if not finite(gradients):
             raise StepError(
                 "a recorded step, done again in the case's own model, has gradients that are no finite numbers"
             )
         return gradients
-
-    def _update(
-        self,
-        model: torch.nn.Module,
-        before: Tensors,
-        recorded: Tensors,
-        after: Tensors,
-    ) -> float:
-        """How far what became of the weights is from what the case's optimizer makes of the recorded gradients."""
-        _fill(model, before)
-        parameters = dict(model.named_parameters())
-        optimizer = self._case.create_optimizer(model, self._config)
-        steps = self._batches.steps(self._config.max_epoch, self._config.get("max_samples_termination"))
-        self._case.create_scheduler(optimizer, self._config, steps)
-        for name, parameter in parameters.items():
-            parameter.grad = recorded[name].to(parameter.dtype) if name in recorded else None
-        optimizer.step()
-        wanted = {name: parameter.detach().double() - before[name].double() for name, parameter in parameters.items()}
-        return _apart({name: after[name].double() - before[name].double() for name in parameters}, wanted, wanted)
-
-
-def _fill(model: torch.nn.Module, weights: Tensors) -> None:
-    with torch.no_grad():
-        for name, tensor in named_weights(model).items():
-            tensor.copy_(weights[name])
-
-
-def _finite(tensors: Tensors) -> bool:
-    return all(bool(tensor.isfinite().all()) for tensor in tensors.values())
-
-
-def _apart(one: Tensors, other: Tensors, unit: Tensors) -> float:
-    """The length of the difference, in lengths of `unit`; what one lacks is 0 there. 1e9 at most."""
-    names = one.keys() | other.keys()
-    nothing = torch.zeros(())
-    squares = sum(float((one.get(n, nothing).double() - other.get(n, nothing).double()).square().sum()) for n in names)
-    length = sum(float(tensor.double().square().sum()) for tensor in unit.values())
-    if not squares < 1e300:
-        return 1e9
-    return min(1e9, (squares / length) ** 0.5) if length else (0.0 if not squares else 1e9)

@@ -1,57 +1,65 @@
-"""Steps that a rank records for the audit: weights before and after, and the gradients between."""
+"""Steps that a rank records for the audit: weights before and after, the gradients between, the optimizer's state."""
 
 from __future__ import annotations
 
 import json
 import random
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import torch
 
 from proofmark.training.outside.left import save_whole
-from proofmark.training.ranks.model.own import named_gradients, named_weights
-from proofmark.training.ranks.model.strategy import Place, largest, unwrapped
-from proofmark.training.spec import AFTER, BEFORE, GRADIENTS, RANDOM, STEP, WHICH
+from proofmark.training.ranks.model.gathering import from_rank_0
+from proofmark.training.ranks.model.own import named_gradients, named_state, named_weights
+from proofmark.training.ranks.model.strategy import Place, unwrapped
+from proofmark.training.spec import AFTER, BEFORE, GRADIENTS, RANDOM, RUN, STATE, STEP, WHICH
 
 if TYPE_CHECKING:
     from proofmark.training.ranks.account import Position
 
-FURTHER, SHARE = 3, 0.125
-"""Steps that are recorded after the first at most, and the share of steps that is drawn until then."""
-
 
 class Recorder:
-    """Of one rank; every rank calls every method. The first step is recorded, and some that are drawn by chance."""
+    """Of one rank; every rank calls every method. A run of steps is recorded from the first on, and one from a step
+    that is drawn by chance: each of a training, however long it lasts, is about as likely as any other."""
 
     def __init__(self, directory: Path, place: Place) -> None:
         self._directory, self._place = directory, place
-        self._left: int | None = None
+        self._left = RUN
+        self._seen, self._next = 0, 1  # steps that a drawn run could have begun with, and the one that does
         self._gradients: dict[str, torch.Tensor] = {}
         self._folder = directory
+        self._drawn: list[Path] = []
 
     def due(self) -> bool:
         """Whether the next step is to be recorded; rank 0 decides for all."""
-        if self._left is None:
-            self._left = FURTHER
-            return True
-        drawn = self._left > 0 and largest(random.SystemRandom().random() < SHARE * (not self._place.rank), self._place)
-        self._left -= bool(drawn)
-        return bool(drawn)
+        if not self._left:
+            self._seen += 1
+            if self._seen == self._next:
+                self._left = RUN
+                chance = 1 - random.SystemRandom().random()
+                self._next = int(from_rank_0([self._seen / chance], self._place)[0]) + 1  # none until n: seen / n
+        return self._left > 0
 
-    def begin(self, model: torch.nn.Module, at: Position) -> None:
-        """Before the step after `at`: its weights.
+    def begin(self, model: torch.nn.Module, optimizer: torch.optim.Optimizer, at: Position) -> None:
+        """Before the step after `at`: its weights; and before the first of a run, which is not the training's, what the
+        optimizer keeps.
 
         Raises:
             OSError: no space, no permission.
         """
         self._folder = self._directory / STEP.format(at.steps + 1)
         if self._place.rank == 0:
+            self._drawn += [self._folder] if self._seen else []
             self._folder.mkdir(parents=True, exist_ok=True)
             which = {"step": at.steps + 1, "epoch": at.epoch, "batch": at.batch}
             (self._folder / WHICH).write_text(json.dumps(which), encoding="utf-8")
         self._save(named_weights(unwrapped(model)), BEFORE)
         self._save({RANDOM: torch.get_rng_state()}, RANDOM)
+        if self._left == RUN and at.steps:
+            self._save(named_state(unwrapped(model), optimizer), STATE)
+        self._left -= 1
 
     def hold(self, model: torch.nn.Module) -> None:
         """Between its backward pass and the optimizer's step: the gradients, kept for `end`."""
@@ -66,6 +74,10 @@ class Recorder:
         self._save(self._gradients, GRADIENTS)
         self._save(named_weights(unwrapped(model)), AFTER)
         self._gradients = {}
+        if not self._left:  # the run that was drawn before gives way to a whole one: training may end within it
+            for folder in self._drawn[:-RUN]:
+                shutil.rmtree(folder, ignore_errors=True)
+            self._drawn = self._drawn[-RUN:]
 
     def _save(self, tensors: dict[str, torch.Tensor], name: str) -> None:
         save_whole(tensors, self._place, self._folder / name)

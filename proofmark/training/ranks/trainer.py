@@ -206,7 +206,7 @@ class Trainer:
                 batches.append(next(loader))
         recorder = self._recorder if self._recorder and self._recorder.due() else None
         if recorder is not None:
-            recorder.begin(self.model, at)
+            recorder.begin(self.model, self.stepper.optimizer, at)
         with account.part("compute"):
             loss = self.stepper.step(shares, batches, lambda: account.alive("compute"), recorder)
         if recorder is not None:

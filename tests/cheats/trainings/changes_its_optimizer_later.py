@@ -8,8 +8,7 @@ import torch
 
 from proofmark.vendor import EffectiveConfig, TrainingAdapter
 
-VERDICT, TOLD = "FAIL_HONESTY", "changed the weights otherwise"
-STILL = "what an optimizer made of gradients is done again where its state is the case's own: in the first step alone"
+VERDICT, TOLD = "FAIL_HONESTY", "step 2 changed the weights otherwise"
 
 
 class Adapter(TrainingAdapter):

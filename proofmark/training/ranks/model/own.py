@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 import torch.distributed as dist
@@ -94,6 +94,19 @@ def named_gradients(model: torch.nn.Module) -> dict[str, torch.Tensor]:
     return {_plain(name): p.grad.detach() for name, p in model.named_parameters() if p.grad is not None}
 
 
+def named_state(model: torch.nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, torch.Tensor]:
+    """What an optimizer keeps of a model's parameters, as `name.key`: numbers and plain tensors, and nothing else."""
+    names = {parameter: _plain(name) for name, parameter in model.named_parameters()}
+    kept = getattr(optimizer, "state", None)
+    found = {
+        f"{names[parameter]}.{key}": torch.tensor(value, dtype=torch.float64) if _is_number(value) else value
+        for parameter, entries in (kept.items() if isinstance(kept, Mapping) else ())
+        if parameter in names and isinstance(entries, Mapping)
+        for key, value in entries.items()
+    }
+    return {name: value for name, value in found.items() if _is_plain(value)}
+
+
 def print_of(tensor: torch.Tensor, lower: torch.dtype | None = None) -> Print:
     """The print of a tensor that is whole, in its dtype and, of a floating-point one, rounded to a `lower` one."""
     dtypes = {tensor.dtype} | ({lower} if lower and tensor.is_floating_point() else set())
@@ -108,6 +121,16 @@ def trainable(model: torch.nn.Module) -> int:
 def _digest(tensor: torch.Tensor) -> str:
     """Of a tensor's values, whatever its layout in memory."""
     return str(xxhash.xxh3_128(tensor.cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data).hexdigest())
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float)
+
+
+def _is_plain(value: object) -> bool:
+    """Whether it is a tensor, sharded perhaps, that any reader knows: one of a class of its own may not be written."""
+    local: Any = getattr(value, "_local_tensor", value)
+    return type(local) in (torch.Tensor, torch.nn.Parameter) and not local.is_complex()
 
 
 def _plain(name: str) -> str:

@@ -1,0 +1,153 @@
+"""What the case's own optimizer makes of recorded gradients, step after step of a run of them.
+
+Its learning rate follows from the step's number, and its state from the steps before: in a run that begins with the
+first step of a training nothing of it is a rank's word. Elsewhere what a rank says that it was is where the run begins,
+and from there on the state is the referee's: one that was made up to explain the first update must explain the next.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from proofmark.training.outside.metric import shown
+from proofmark.training.outside.vectors import Tensors, apart, fill, length
+
+if TYPE_CHECKING:
+    from proofmark.rules.config import EffectiveConfig
+    from proofmark.training.case import TrainingCase
+
+ROUNDING = torch.finfo(torch.float32).eps
+"""Of the weights' length, by which an update may be off: late in a schedule it is hardly longer than that."""
+
+COUNTER = "step"
+"""The key under which torch's optimizers count the steps that a parameter was in."""
+
+
+class Updates:
+    """Of one run.
+
+    Attributes:
+        unseen: why the updates from now on can't be done again; None where they can.
+        wrong: what the state that the rank claims can't be; None where it can.
+    """
+
+    def __init__(
+        self, case: TrainingCase, config: EffectiveConfig, model: torch.nn.Module, steps: int, first: int
+    ) -> None:
+        """The case's optimizer, and its schedule as it is at a step.
+
+        Args:
+            case: what is trained.
+            config: the settings.
+            model: the case's own, whose weights are changed.
+            steps: of the whole training.
+            first: the step that the run begins with, from 1.
+        """
+        self._model, self._parameters = model, dict(model.named_parameters())
+        self._optimizer = case.create_optimizer(model, config)
+        self._schedule = case.create_scheduler(self._optimizer, config, steps)
+        self._first, self._skips = first, config.precision == "fp16"
+        self.unseen: str | None = None
+        self.wrong: str | None = None
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # that the optimizer took no step before its schedule's
+            for _ in range(first - 1):
+                self._schedule.step()
+
+    def begin(self, claimed: Tensors | None, changed: Iterable[str]) -> None:
+        """Take what the rank claims that the optimizer kept before the run.
+
+        Args:
+            claimed: by `name.key`; None where nothing was recorded.
+            changed: names of the parameters that have gradients in its first step.
+        """
+        if claimed is None:
+            self.unseen = "what its optimizer kept was not recorded"
+            return
+        state: dict[str, dict[str, torch.Tensor]] = defaultdict(dict)
+        for name, tensor in claimed.items():
+            owner, _, key = name.rpartition(".")
+            state[owner][key] = tensor
+        own = self._kept()
+        others = [name for name in state if _form(state[name]) != _form(own.get(name, {}))]
+        others += [name for name in changed if name not in state and own.get(name)]
+        if others:
+            self.unseen = f"its optimizer does not keep what the case's does ({', '.join(shown(others)[:3])})"
+            return
+        self.wrong = _wrong(claimed, self._first - 1, self._skips)
+        if self.wrong:
+            self.unseen = "what its optimizer is said to have kept can't be"
+            return
+        for name, parameter in self._parameters.items():
+            if name in state:
+                _take(own[name], state[name])
+            elif parameter in self._optimizer.state:
+                del self._optimizer.state[parameter]
+
+    def skip(self) -> None:
+        """A step that a loss scaler left out: the schedule goes on without it."""
+        self._schedule.step()
+
+    def off(self, before: Tensors, gradients: Tensors, ends: Sequence[Tensors]) -> float:
+        """How far what became of the weights is from what the case's optimizer makes of a step's gradients.
+
+        Args:
+            before: weights with which it began.
+            gradients: as recorded; unclipped.
+            ends: weights with which it ended, each as it was recorded: the furthest counts.
+
+        Returns:
+            The difference as a share of the length of what it makes, without a rounding of the weights.
+        """
+        fill(self._model, before)
+        for name, parameter in self._parameters.items():
+            parameter.grad = gradients[name].to(parameter.dtype, copy=True) if name in gradients else None
+        self._optimizer.step()
+        self._schedule.step()
+        wanted = {name: each.detach().double() - before[name].double() for name, each in self._parameters.items()}
+        spare = ROUNDING * length({name: before[name] for name in wanted})
+        made = ({name: end[name].double() - before[name].double() for name in wanted} for end in ends)
+        return max(apart(each, wanted, wanted, spare) for each in made)
+
+    def _kept(self) -> dict[str, Any]:
+        """What the optimizer keeps of each parameter, by its name, in the form that it has after a step."""
+        for parameter in self._parameters.values():
+            parameter.grad = torch.zeros_like(parameter) if parameter.requires_grad else None
+        self._optimizer.step()
+        return {name: self._optimizer.state.get(each, {}) for name, each in self._parameters.items()}
+
+
+def _form(kept: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
+    return {key: tuple(getattr(value, "shape", ())) for key, value in kept.items() if value is not None}
+
+
+def _take(own: dict[str, Any], claimed: Tensors) -> None:
+    for key, tensor in claimed.items():
+        if isinstance(own[key], torch.Tensor):
+            own[key].copy_(tensor)
+        else:
+            own[key] = type(own[key])(tensor.item())
+
+
+def _wrong(claimed: Tensors, steps: int, skips: bool) -> str | None:
+    """What a state after so many steps can't be.
+
+    Args:
+        claimed: it, in the form of the case's own.
+        steps: before it.
+        skips: whether a loss scaler may have left some of them out.
+    """
+    broken = [name for name, tensor in claimed.items() if not tensor.isfinite().all()]
+    broken += [name for name, tensor in claimed.items() if name.endswith("_sq") and (tensor < 0).any()]
+    if broken:
+        return f"its optimizer is said to have kept what no step leaves ({', '.join(shown(broken)[:3])})"
+    counts = [float(tensor.max()) for name, tensor in claimed.items() if name.rpartition(".")[2] == COUNTER]
+    most = max(counts, default=float(steps))
+    if most > steps or (most < steps and not skips):
+        return f"its optimizer is said to have counted {most:g} steps, and there were {steps}"
+    return None

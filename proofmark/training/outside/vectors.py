@@ -1,0 +1,38 @@
+"""Tensors by their names, as one long vector."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import torch
+
+from proofmark.training.ranks.model.own import named_weights
+
+Tensors = Mapping[str, torch.Tensor]
+
+
+def fill(model: torch.nn.Module, weights: Tensors) -> None:
+    """Copy weights into a model."""
+    with torch.no_grad():
+        for name, tensor in named_weights(model).items():
+            tensor.copy_(weights[name])
+
+
+def finite(tensors: Tensors) -> bool:
+    """Whether all are finite numbers."""
+    return all(bool(tensor.isfinite().all()) for tensor in tensors.values())
+
+
+def length(tensors: Tensors) -> float:
+    """Of the vector."""
+    return float(sum(float(tensor.double().square().sum()) for tensor in tensors.values()) ** 0.5)
+
+
+def apart(one: Tensors, other: Tensors, unit: Tensors, spare: float = 0.0) -> float:
+    """The length of the difference without `spare`, in lengths of `unit`; what one lacks is 0 there. 1e9 at most."""
+    names, nothing = one.keys() | other.keys(), torch.zeros(())
+    off = length({name: one.get(name, nothing).double() - other.get(name, nothing).double() for name in names})
+    if not off < 1e150:
+        return 1e9
+    off, whole = max(0.0, off - spare), length(unit)
+    return min(1e9, off / whole) if whole else (0.0 if not off else 1e9)
