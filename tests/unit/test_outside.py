@@ -36,7 +36,7 @@ from proofmark.training.outside.metric import evaluated, filled
 from proofmark.training.outside.replay import Replay
 from proofmark.training.ranks.model.own import named_weights
 from proofmark.training.ranks.model.strategy import Place
-from proofmark.training.spec import BEFORE, STEP, WEIGHTS, WHICH, TrainingSpec
+from proofmark.training.spec import BEFORE, RANDOM, STEP, WEIGHTS, WHICH, TrainingSpec
 from tests.training_records import passed
 from tests.unit.tokens import Tokens, trained
 
@@ -243,6 +243,29 @@ def test_recorded_steps_are_held_against_their_replay(
 ) -> None:
     checks = list(takes_steps([step(step=2), step(**changes)], precision))
     assert {check.name for check in checks if not check.passed} == set(failed)
+
+
+class Dropping(Tokens):
+    """With a dropout that no tensor's name tells of."""
+
+    def create_model(self, config: EffectiveConfig) -> torch.nn.Module:
+        model = super().create_model(config)
+        next(iter(model.children())).register_forward_hook(
+            lambda module, _, output: torch.nn.functional.dropout(output, 0.2, module.training)
+        )
+        return model
+
+
+@pytest.mark.parametrize("case, passes", [(Dropping(), True), (Tokens(), False)], ids=["drawn", "left out"])
+def test_a_training_without_its_dropout_is_told(tmp_path: Path, case: Tokens, passes: bool) -> None:
+    trained(tmp_path, HERE, audited=True, case=case)
+    for path in tmp_path.rglob(RANDOM):
+        save_file({RANDOM: torch.zeros(1)}, path)  # as of a device, whose dropout can't be drawn again
+    replay = Replay(Dropping(), CONFIG, TrainingSpec(("", ""), "", "", {}, str(tmp_path), ()))
+    found = [vars(each) for each in replay.all(tmp_path / "noderank0" / "own0")]
+    *_, check = takes_steps(found, "fp32")
+    assert check.passed == passes, check.meaning
+    assert passes or "they drew less" in check.meaning
 
 
 @pytest.mark.parametrize(
