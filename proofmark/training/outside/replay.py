@@ -148,14 +148,14 @@ class Replay:
         if not finite(recorded) and lower is not None:  # a loss scaler skips such a step
             updates.skip()
             return Replayed(which.step, seeded=seeded, unseen="its gradients are no finite numbers")
-        state = read_left(folder / RANDOM).get(RANDOM)
-        distance, noise = self._distance(model, before, list(self._data(which)), recorded, state)
+        state, batches = read_left(folder / RANDOM).get(RANDOM), list(self._data(which))
+        distance, noise = self._distance(model, before, batches, recorded, state)
         # steps between numbers of a lower precision are larger than training's
         if lower is not None and any(end[name].dtype in LOWER.values() for end in ends for name in shapes):
             updates.unseen = "its weights are of a lower precision than its steps"
         rounding = 0.0
         if lower is None and not noise and distance > ROUNDED:
-            rounding = self._rounding(model, before, list(self._data(which)))
+            rounding = self._rounding(model, before, batches)
         update = None if updates.unseen else updates.off(before, recorded, ends)
         return Replayed(which.step, distance, noise, rounding, update, updates.unseen, updates.wrong, seeded)
 

@@ -1,0 +1,42 @@
+"""What is not trained at all, and why."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from proofmark.training.logged_run import _unsupported
+from proofmark.vendor.contract import lacks_torch
+
+WHY = "torch_device() says 'cpu'"
+
+
+def vendor(device: str, on_processor: bool = False, devices: int = 1) -> Any:
+    return SimpleNamespace(
+        torch_device=lambda: device,
+        runs_on_processor=on_processor,
+        devices=lambda: [None] * devices,
+        training_precisions=frozenset({"fp32"}),
+    )
+
+
+@pytest.mark.parametrize(
+    "device, on_processor, lacks",
+    [("cpu", False, True), ("cpu:0", False, True), ("cpu", True, False), ("cuda", False, False)],
+)
+def test_torch_must_know_a_device_that_is_no_processor(device: str, on_processor: bool, lacks: bool) -> None:
+    why = lacks_torch(vendor(device, on_processor))
+    assert (why is not None) == lacks and (why is None or WHY in why)
+
+
+def test_nothing_is_trained_on_a_processor_in_a_chips_place() -> None:
+    told = _unsupported("fp32", SimpleNamespace(name="acme", vendor=vendor("cpu")))  # type: ignore[arg-type]
+    assert told is not None and told.startswith("vendor acme does not train: ") and WHY in told
+
+
+def test_where_there_is_no_device_those_of_other_hosts_are_asked_there() -> None:
+    login_node = SimpleNamespace(name="acme", vendor=vendor("cpu", devices=0))
+    assert _unsupported("fp32", login_node) is None  # type: ignore[arg-type]
+    assert "does not train at bf16" in str(_unsupported("bf16", login_node))  # type: ignore[arg-type]
