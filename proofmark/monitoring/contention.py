@@ -79,7 +79,9 @@ def clock_mhz(sys: Path = Path("/sys")) -> float | None:
 
 
 def _share(seconds: float, capacity: float) -> float:
-    return min(1.0, max(0.0, seconds / capacity))
+    """Of differences of the kernel's counters, whose ticks are hundredths: what is left below a microsecond is rounding
+    of theirs."""
+    return min(1.0, max(0.0, round(seconds, 6) / capacity))
 
 
 def _cores_of(process: int) -> list[int]:

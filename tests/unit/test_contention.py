@@ -56,6 +56,15 @@ def test_a_child_of_this_process_is_none_of_the_others_alive_or_waited_for(monke
     assert alive < 0.1 and meter.seen().others < 0.1
 
 
+def test_what_is_left_of_counters_is_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(contention, "_machine", lambda _: (100.3, 0.0))
+    monkeypatch.setattr(contention, "_of_tree", lambda _: 0.0)
+    meter = ContentionMeter()
+    monkeypatch.setattr(contention, "_machine", lambda _: (100.3 + 0.3, 0.0))
+    monkeypatch.setattr(contention, "_of_tree", lambda _: 0.1 + 0.2 - 1e-12)
+    assert meter.seen().others == 0.0
+
+
 def test_others_are() -> None:
     with subprocess.Popen([sys.executable, "-c", ALONE], stdout=subprocess.PIPE, text=True) as started:
         assert started.stdout is not None
