@@ -28,6 +28,10 @@ PATIENCE = 60.0
 Message = dict[str, Any]
 
 
+class WentAway(AssertionError):
+    """The page that was asked was left for another before it answered."""
+
+
 class Chromium:
     """One browser with one page. What the page says, and asks of the network, is kept."""
 
@@ -64,7 +68,9 @@ class Chromium:
         while True:
             answer = self._next()
             if answer.get("id") == self._number:
-                assert "error" not in answer, f"{method}: {answer['error']}"
+                if "navigated" in (error := answer.get("error", {})).get("message", ""):
+                    raise WentAway(f"{method}: {error}")
+                assert not error, f"{method}: {error}"
                 return answer["result"]
 
     def open(self, page: Path, width: int = 1280, height: int = 900) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 from benchmarks.simulated.records import VENDORS, synthetic
 from reports.site.build import build
 from reports.site.reading import Seen
-from tests.browser.chromium import Chromium
+from tests.browser.chromium import Chromium, WentAway
 from tests.browser.conftest import EVIL
 from tests.browser.test_report_in_chromium import TOO_WIDE
 from tests.reports.records import make_record, watched_record
@@ -66,12 +67,14 @@ def show(browser: Chromium, page: Path, view: str = "", width: int = 1280) -> No
 
 
 def until(browser: Chromium, script: str) -> Any:
-    """What an expression is, once it is true."""
+    """What an expression is, once it is true; while one page gives way to another it isn't."""
     deadline = time.monotonic() + 20
-    while not (value := browser.value(script)):
-        assert time.monotonic() < deadline, f"{script}: {browser.said}"
+    while time.monotonic() < deadline:
+        with suppress(WentAway):
+            if value := browser.value(script):
+                return value
         time.sleep(0.02)
-    return value
+    raise AssertionError(f"{script}: {browser.said}")
 
 
 def press(browser: Chromium, key: str, code: int = 0, text: str = "") -> None:
