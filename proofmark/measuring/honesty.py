@@ -67,21 +67,8 @@ def probe(
         precision: the tested one; it decides how far answers may be apart.
         remainder: size of the data's last short batch, which is answered anew too; 0 if there is none.
     """
-    answers, full = Answers(), list[float]()
-    memorised, cached = Paces(), Paces()
-    chance = random.SystemRandom()
-    for data, other in pairs(loader, chance):
-        known, new = chains(data, other, chance)
-        order = [("known", known), ("new", new)]
-        chance.shuffle(order)
-        ran = {kind: [timed_call(engine, inputs, synchronize) for inputs in chain] for kind, chain in order}
-        answers.hold([*ran["known"], *ran["new"]])
-        (_, settled), (begun, first, again) = ran["known"], ran["new"]
-        full += [begun.seconds, first.seconds]
-        memorised.add(first.seconds, settled.seconds)
-        cached.add(first.seconds, again.seconds)
-        if memorised.clear and cached.clear:
-            break
+    answers, memorised, cached = Answers(), Paces(), Paces()
+    full, new = _full_batches(loader, engine, synchronize, answers, memorised, cached)
     last = [[tensor[-remainder:].clone() for tensor in inputs] for inputs in new[:2]] if remainder else []
     short = [timed_call(engine, inputs, synchronize) for inputs in last]
     answers.hold(short)
@@ -99,6 +86,27 @@ def probe(
         _none("leaves its inputs alone", answers.written, "it wrote into its inputs"),
     ]
     return checks, _brisk(full), _brisk([call.seconds for call in short])
+
+
+def _full_batches(
+    loader: Loader, engine: Compute, synchronize: Synchronize, answers: Answers, memorised: Paces, cached: Paces
+) -> tuple[list[float], list[list[torch.Tensor]]]:
+    """Ask for known and for new batches until their paces are clear: what new ones took, and the last of them."""
+    full = list[float]()
+    chance = random.SystemRandom()
+    for data, other in pairs(loader, chance):
+        known, new = chains(data, other, chance)
+        order = [("known", known), ("new", new)]
+        chance.shuffle(order)
+        ran = {kind: [timed_call(engine, inputs, synchronize) for inputs in chain] for kind, chain in order}
+        answers.hold([*ran["known"], *ran["new"]])
+        (_, settled), (begun, first, again) = ran["known"], ran["new"]
+        full += [begun.seconds, first.seconds]
+        memorised.add(first.seconds, settled.seconds)
+        cached.add(first.seconds, again.seconds)
+        if memorised.clear and cached.clear:
+            break
+    return full, new
 
 
 def _brisk(seconds: list[float]) -> float:

@@ -9,7 +9,7 @@ from itertools import islice
 from pathlib import Path
 
 from proofmark.record.parts import Monitoring, Series
-from proofmark.vendor.monitor_log import DeviceSample, Sample, devices_of, read_samples
+from proofmark.vendor.monitor_log import DeviceSample, Rubbish, Sample, devices_of, read_samples
 
 Window = tuple[float, float]
 Points = Sequence[tuple[float, float]]
@@ -58,11 +58,7 @@ def summarise(
     lines, rubbish = read_samples(path, seen.take)
     isolation = lines[0].isolation if lines else None
     samples = lines[1:] if isolation else lines
-    problems = list(failures)
-    if rubbish.lines:
-        problems.append(f"{rubbish.lines} lines of the monitor's log are no samples ({rubbish.first})")
-    problems += _some(f"devices could not be read: {s.failure}" for s in samples if s.failure)
-    problems += _some(f"device {d.device} could not be read: {d.error}" for d in devices_of(samples) if d.error)
+    problems = [*failures, *_complaints(samples, rubbish)]
     readings = _by_device(samples)
     if window and from_first and samples and samples[0].time - window[0] <= LATE * (window[1] - window[0]):
         window = max(window[0], samples[0].time), window[1]
@@ -101,6 +97,14 @@ class _Seen:
             for device in sample.devices:
                 self.throttled = sorted({*self.throttled, *(device.throttled or ())})[:TOLD]
                 self.foreign = sorted({*self.foreign, *(device.foreign or ())})[:TOLD]
+
+
+def _complaints(samples: Sequence[Sample], rubbish: Rubbish) -> Iterator[str]:
+    """What the log says that could not be read, and what of it can't be."""
+    if rubbish.lines:
+        yield f"{rubbish.lines} lines of the monitor's log are no samples ({rubbish.first})"
+    yield from _some(f"devices could not be read: {s.failure}" for s in samples if s.failure)
+    yield from _some(f"device {d.device} could not be read: {d.error}" for d in devices_of(samples) if d.error)
 
 
 def _some(complaints: Iterable[str]) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -51,9 +51,8 @@ def collect(
         raise ValueError(f"{run_dir / 'events.jsonl'} does not say what was run")
     config = EffectiveConfig.from_dict(begin["config"])
     told = Path(last["search"]["folder"]) if "search" in last else None
-    journal = (
-        _journal_of(run_dir, told, its_own=begun is not None or not last["search"].get("resumed")) if told else None
-    )
+    its_own = begun is not None or not last["search"].get("resumed") if told else False
+    journal = _journal_of(run_dir, told, its_own) if told else None
     if journal and going_on:
         journal.look()
     damaged = [event["what"] for event in read if event["event"] == CORRUPT]
@@ -67,10 +66,7 @@ def collect(
         as_of=now() if going_on else None,
         unsupported=begin.get("unsupported"),
         flops=None,
-        interrupted=last["interrupted"]["step"] if "interrupted" in last else None,
-        partial="partial" in last,
-        stopped="stopped" in last,
-        failure=last["search_failed"]["reason"] if "search_failed" in last else None,
+        **_how_far(last),
         contention=_contention(last.get("contention")),
         log=seal,
         changed=tuple(changes(run_dir / "events.jsonl", seal)) if seal else (),
@@ -85,6 +81,16 @@ def collect(
         record = record.model_copy(update=found)
     verdict = judged_so_far(record) if going_on else judge(record)
     return record.model_copy(update={"verdict": verdict}).with_figures(figures(record))
+
+
+def _how_far(last: Mapping[str, Event]) -> dict[str, Any]:
+    """How far the session came with it."""
+    return {
+        "interrupted": last["interrupted"]["step"] if "interrupted" in last else None,
+        "partial": "partial" in last,
+        "stopped": "stopped" in last,
+        "failure": last["search_failed"]["reason"] if "search_failed" in last else None,
+    }
 
 
 def _journal_of(run_dir: Path, told: Path, its_own: bool) -> _Journal:

@@ -91,19 +91,24 @@ class ProcessesHere:
         if index is not None:
             child = self._worker.child
             self._job = JobFile.begin(index, spec.name, "local", directory, agent=child.identity, mark=child.mark)
-        self._monitor: MonitorProcess | None = None
-        if spec.monitor_interval is not None:
-            self._monitor = MonitorProcess(
-                spec.vendor,
-                Path(spec.vendors_dir),
-                self._worker.child.pid,
-                None if device.index is None else [device.index],
-                directory / "monitor.jsonl",
-                spec.monitor_interval,
-                host["device"],
-                environment_of(spec.config["host"]),
-                host["isolation"] == "wall",
-            )
+        self._monitor = self._monitor_of(spec, directory / "monitor.jsonl", device)
+
+    def _monitor_of(self, spec: CaseSpec, log: Path, device: Assignment) -> MonitorProcess | None:
+        """What watches the case's device and processes, where that is asked for."""
+        if spec.monitor_interval is None:
+            return None
+        host = spec.config["host"]
+        return MonitorProcess(
+            spec.vendor,
+            Path(spec.vendors_dir),
+            self._worker.child.pid,
+            None if device.index is None else [device.index],
+            log,
+            spec.monitor_interval,
+            host["device"],
+            environment_of(host),
+            host["isolation"] == "wall",
+        )
 
     def run(self, step: str, on_progress: Progress) -> dict[str, Any]:
         """Run one step."""

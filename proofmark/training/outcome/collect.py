@@ -48,8 +48,7 @@ def collect(run_dir: Path, begun: Event | None = None, seal: Seal | None = None)
     begin = begin | _of_hosts(events)  # first: the chip there decides over utilisation
     config = EffectiveConfig.from_dict(begin["config"])
     runs, firsts, kept, damaged = _rounds(run_dir, events, begin["nnodes"], config)
-    ranks = weakest(kept)
-    begin |= {"isolation": begin.get("isolation", {}) | ({"ranks": ranks.model_dump()} if ranks else {})}
+    begin |= {"isolation": begin.get("isolation", {}) | _isolation(kept)}
     damaged = [*(event["what"] for event in read if event["event"] == CORRUPT), *damaged, *_damaged_agents(run_dir)]
     first = firsts[0] if firsts else RankLog(0)
     processes = begin["nnodes"] * begin["nproc"] * config.gradient_accumulation_steps
@@ -62,11 +61,8 @@ def collect(run_dir: Path, begun: Event | None = None, seal: Seal | None = None)
         **_figures(runs, begin, config, firsts),
         adapted=tuple(dict.fromkeys([*begin["adapted"], *_adapted(firsts)])),
         seconds=seconds_between(begin, [begin, *events][-1]),
-        dataset=_identity(first, "dataset"),
-        weights=_identity(first, "weights"),
+        **_said_by(first),
         weights_given=config.host.weights is not None,
-        validation_items=first.last.get("dataset", {}).get("validation_items"),
-        optimizer=first.last.get("optimizer", {}).get("name"),
         global_batch_size=config.global_batch_size,
         train_batch_size=-(-config.global_batch_size // processes),
         runs=tuple(runs),
@@ -80,6 +76,22 @@ def collect(run_dir: Path, begun: Event | None = None, seal: Seal | None = None)
         changed=tuple(_changed(run_dir, events, seal)[:NAMED]),
     )
     return record.model_copy(update={"verdict": judge(record)}).with_figures(figures(record))
+
+
+def _isolation(kept: Iterable[Isolation]) -> Event:
+    """How ranks were kept, by the least kept."""
+    ranks = weakest(kept)
+    return {"ranks": ranks.model_dump()} if ranks else {}
+
+
+def _said_by(first: RankLog) -> dict[str, Any]:
+    """What a run's first rank alone says of it."""
+    return {
+        "dataset": _identity(first, "dataset"),
+        "weights": _identity(first, "weights"),
+        "validation_items": first.last.get("dataset", {}).get("validation_items"),
+        "optimizer": first.last.get("optimizer", {}).get("name"),
+    }
 
 
 def _how_far(events: Sequence[Event]) -> dict[str, Any]:

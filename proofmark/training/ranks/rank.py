@@ -14,7 +14,7 @@ import traceback
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from proofmark.errors import ProofmarkError, StepError, in_a_line
 from proofmark.process.lifetime import end_with
@@ -26,10 +26,15 @@ from proofmark.training.logs.rank_log import ISOLATED
 from proofmark.training.ranks.heartbeat import HeartbeatWriter
 from proofmark.training.ranks.walled import close_in, dictated, wall_of_rank
 from proofmark.training.spec import AGENT, EVENTS, OUTPUTS, TrainingSpec
-from proofmark.vendor.contract import lacks_torch
+from proofmark.vendor.contract import Vendor, lacks_torch
 from proofmark.vendor.environment import require
 from proofmark.vendor.registry import find_vendor
 from proofmark.wall.isolation import Isolation
+
+if TYPE_CHECKING:
+    import torch
+
+    from proofmark.training.ranks.model.strategy import Place
 
 PATIENCE = timedelta(days=1)
 """For what another rank is late with: who hangs is found by heartbeats, and named. torch's own ten minutes would end
@@ -77,7 +82,6 @@ def _train(spec: TrainingSpec, rank: int, log: EventLog, heartbeat: HeartbeatWri
     heartbeat(0, "init")
     isolation = _close_in(spec, config, own)
     log.write(ISOLATED, isolation=isolation.model_dump(mode="json"))
-    import torch
     import torch.distributed as dist
 
     from proofmark.measuring.precision import use_tf32
@@ -86,7 +90,6 @@ def _train(spec: TrainingSpec, rank: int, log: EventLog, heartbeat: HeartbeatWri
     from proofmark.training.outside.left import leave_weights
     from proofmark.training.ranks.loading import Data
     from proofmark.training.ranks.model.own import make_fresh
-    from proofmark.training.ranks.model.strategy import Place
     from proofmark.training.ranks.trainer import Trainer
 
     case = getattr(importlib.import_module(spec.case[0]), spec.case[1])()
@@ -95,25 +98,16 @@ def _train(spec: TrainingSpec, rank: int, log: EventLog, heartbeat: HeartbeatWri
     name, vendor = f"{config.suite}/{config.case}", found.vendor
     require(found.directory, name)
     adapter = found.training_adapter(name)
-    local_rank = int(os.environ["LOCAL_RANK"])
     if why := lacks_torch(vendor):
         raise StepError(f"vendor {spec.vendor} does not train: {why}")
-    device = torch.device(vendor.torch_device())
-    if device.type != "cpu":
-        device = torch.device(device.type, local_rank)
-        torch.accelerator.set_device_index(local_rank)
+    device = _device_of(vendor)
     use_tf32(config.precision == "tf32")
     world, pin = spec.nnodes * spec.nproc, device.type != "cpu"
     feeder, requests = (socket.socket(fileno=int(number)) for number in sys.argv[3:5])
     for end in (feeder, requests):
         end.set_inheritable(False)
     data = Data(Fed(feeder, config, world, spec.seed, pin), Requested(requests, AHEAD, pin))
-    alone: dict[str, Any] = {}
-    if world == 1:  # it needs to meet nobody
-        alone = {"store": dist.HashStore(), "rank": 0, "world_size": 1}  # type: ignore[attr-defined]
-    accelerator = None if device.type == "cpu" else device
-    dist.init_process_group(spec.backend, timeout=PATIENCE, device_id=accelerator, **alone)
-    place = Place(rank, local_rank, dist.get_world_size(), device)
+    place = _meet(spec, rank, device)
     trainer = Trainer(case, data, config, spec, vendor, place, log, heartbeat, fresh, adapter=adapter)
     if trainer.run() and place.rank == 0:
         leave_weights(trainer.left, spec.own_directory(0, 0))
@@ -122,6 +116,32 @@ def _train(spec: TrainingSpec, rank: int, log: EventLog, heartbeat: HeartbeatWri
     log.write("memory", host_peak_bytes=host, device_peak_bytes=used, device_total_bytes=total)
     log.write("rank_end", rank=rank)
     dist.destroy_process_group()
+
+
+def _device_of(vendor: Vendor) -> torch.device:
+    """The rank's own; the processor is all ranks'."""
+    import torch
+
+    device = torch.device(vendor.torch_device())
+    if device.type == "cpu":
+        return device
+    device = torch.device(device.type, int(os.environ["LOCAL_RANK"]))
+    torch.accelerator.set_device_index(device.index)
+    return device
+
+
+def _meet(spec: TrainingSpec, rank: int, device: torch.device) -> Place:
+    """The others that train, once all are there, and the rank's place among them."""
+    import torch.distributed as dist
+
+    from proofmark.training.ranks.model.strategy import Place
+
+    alone: dict[str, Any] = {}
+    if spec.nnodes * spec.nproc == 1:  # it needs to meet nobody
+        alone = {"store": dist.HashStore(), "rank": 0, "world_size": 1}  # type: ignore[attr-defined]
+    accelerator = None if device.type == "cpu" else device
+    dist.init_process_group(spec.backend, timeout=PATIENCE, device_id=accelerator, **alone)
+    return Place(rank, int(os.environ["LOCAL_RANK"]), dist.get_world_size(), device)
 
 
 def _leave(code: int) -> NoReturn:
