@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import subprocess
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -17,7 +18,7 @@ from hypothesis import strategies as st
 from proofmark.errors import ConfigurationError, UsageError
 from proofmark.launch.cluster.cluster_file import Cluster, load_cluster
 from proofmark.launch.cluster.connection import HostError
-from proofmark.launch.cluster.container import ContainerImage, _all_there, _without_disks, container_of
+from proofmark.launch.cluster.container import Ask, ContainerImage, _all_there, _run, _without_disks, container_of
 from proofmark.launch.cluster.container_file import ContainerSettings, device_files
 from proofmark.launch.cluster.link import HostLink, environment_on
 from proofmark.launch.cluster.node import Node
@@ -251,12 +252,16 @@ def test_a_containers_command_line() -> None:
     assert "--privileged" in privileged.around([], cluster, [], "7:8", "me")
 
 
+def asked(node: Node) -> Ask:
+    return partial(_run, node, 60.0)
+
+
 def test_a_disk_by_any_name_is_not_given(tmp_path: Path) -> None:
     disk = next((path for path in Path("/dev").iterdir() if path.is_block_device()), None)
     if disk is None:
         pytest.skip("no block device below /dev")
     (tmp_path / "ctl").touch()
-    node = Node("here", "localhost")
+    node = asked(Node("here", "localhost"))
     asyncio.run(_without_disks(node, [str(tmp_path)]))
     (tmp_path / "npu0").symlink_to(disk)
     for device in (tmp_path / "npu0", tmp_path):
@@ -268,11 +273,23 @@ def test_a_disk_by_any_name_is_not_given(tmp_path: Path) -> None:
 
 def test_what_is_to_be_mounted_is_there(tmp_path: Path) -> None:
     (tmp_path / "it's there").touch()
-    asyncio.run(_all_there(Node("here", "localhost"), []))
-    asyncio.run(_all_there(Node("here", "localhost"), [str(tmp_path / "it's there")]))
+    here = asked(Node("here", "localhost"))
+    asyncio.run(_all_there(here, []))
+    asyncio.run(_all_there(here, [str(tmp_path / "it's there")]))
     lacking = [str(tmp_path / name) for name in ("one", "an other")]
+    far = asked(Node("far", "far", ("/bin/sh", "-c"), through_shell=True))
     with pytest.raises(HostError, match=f"not there, or not for the user to see: {', '.join(lacking)};"):
-        asyncio.run(_all_there(Node("far", "far", ("/bin/sh", "-c"), through_shell=True), [*lacking, str(tmp_path)]))
+        asyncio.run(_all_there(far, [*lacking, str(tmp_path)]))
+
+
+def test_a_slow_container_engine_is_waited_for_as_long_as_a_host_is(tmp_path: Path) -> None:
+    engine = tmp_path / "docker"
+    engine.write_text("#!/bin/sh\nexec sleep 60\n")
+    engine.chmod(0o755)
+    image = ContainerImage(str(engine), "some", ContainerSettings())
+    cluster = Cluster(work_dir=str(tmp_path / "work"), answer_timeout=0.5)
+    with pytest.raises(HostError, match="no answer within 0.5 s, `answer_timeout`"):
+        asyncio.run(image.prepare(Node("here", "localhost"), cluster, []))
 
 
 def test_device_files_stand_under_either_key() -> None:

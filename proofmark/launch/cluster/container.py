@@ -7,8 +7,9 @@ import contextlib
 import hashlib
 import re
 import secrets
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from proofmark.errors import UsageError
@@ -18,7 +19,11 @@ from proofmark.launch.cluster.container_file import ContainerSettings, device_fi
 from proofmark.launch.cluster.node import Node
 from proofmark.vendor.registry import FoundVendor
 
-BUILD_TIMEOUT = 3600.0
+BUILD_TIMEOUT, REMOVING = 3600.0, 15.0
+"""Seconds in which an image is built, and a container removed."""
+
+Ask = Callable[..., Awaitable[str]]
+"""Runs a command on a node and returns its output: `_run` with its first arguments given."""
 
 CONTAINERFILE = "Containerfile"
 
@@ -74,62 +79,63 @@ class ContainerImage:
             HostError: there is no engine, no image, or it can't be built; a device is not there, or is a disk; what is
                 to be mounted is not there.
         """
-        user = re.search(r"uid=(\d+).*? gid=(\d+)", await _run(node, ["id"], "who the user is"))
+        ask = partial(_run, node, cluster.answer_timeout)
+        user = re.search(r"uid=(\d+).*? gid=(\d+)", await ask(["id"], "who the user is"))
         if user is None:
             raise HostError("`id` does not tell who the user is")
-        await _without_disks(node, device_files(self.settings))
+        await _without_disks(ask, device_files(self.settings))
         shown = [mount.split(":")[0] for mount in (*cluster.mounts, *self.settings.mounts)]
-        await _all_there(node, [*filter(None, [cluster.checkpoints]), *read, *shown])
-        await _run(node, ["mkdir", "-p", cluster.work_dir], "making work_dir")  # else the engine would, as root
+        await _all_there(ask, [*filter(None, [cluster.checkpoints]), *read, *shown])
+        await ask(["mkdir", "-p", cluster.work_dir], "making work_dir")  # else the engine would, as root
         facts: dict[str, Any] = {
             "engine": self.engine,
             "image": self.image,
-            "id": await self._image_id(node),
+            "id": await self._image_id(ask),
             "name": f"proofmark-{secrets.token_hex(8)}",
             "user": f"{user[1]}:{user[2]}",
-            "rootless": user[1] != "0" and await self._is_rootless_podman(node),
+            "rootless": user[1] != "0" and await self._is_rootless_podman(ask),
             "privileged": self.settings.privileged,
         }
         command = self.around([], cluster, read, facts["user"], facts["name"], facts["rootless"])
         return command, {**facts, "command": command}
 
-    async def _is_rootless_podman(self, node: Node) -> bool:
+    async def _is_rootless_podman(self, ask: Ask) -> bool:
         command = [self.engine, "info", "--format", "{{.Host.Security.Rootless}}"]
         try:
-            return (await _run(node, command, "asking the engine whether it is rootless")).strip() == "true"
+            return (await ask(command, "asking the engine whether it is rootless")).strip() == "true"
         except _Refused:  # docker, which does not know the field
             return False
 
     async def remove(self, node: Node, name: str) -> None:
         """Have a container gone that may have outlived the connection to it."""
         with contextlib.suppress(HostError):
-            await _run(node, [self.engine, "rm", "-f", name], "removing the container", timeout=15)
+            await _run(node, REMOVING, [self.engine, "rm", "-f", name], "removing the container")
 
-    async def _image_id(self, node: Node) -> str:
+    async def _image_id(self, ask: Ask) -> str:
         command = [self.engine, "image", "inspect", "--format", "{{.Id}}", self.image]
         try:
-            return (await _run(node, command, "looking for the image")).strip()
+            return (await ask(command, "looking for the image")).strip()
         except _Refused as error:
             if self.containerfile is None:
                 raise HostError(f"{error}; have {self.engine} pull or load {self.image} there") from None
         build = [self.engine, "build", "-q", "-t", self.image, "-"]
-        await _run(node, build, f"building {self.image}", self.containerfile, BUILD_TIMEOUT)
-        return (await _run(node, command, "looking for the image")).strip()
+        await ask(build, f"building {self.image}", self.containerfile, BUILD_TIMEOUT)
+        return (await ask(command, "looking for the image")).strip()
 
 
-async def _without_disks(node: Node, devices: Sequence[str]) -> None:
+async def _without_disks(ask: Ask, devices: Sequence[str]) -> None:
     """A disk may have any name below /dev, and lie in a folder of which an engine gives all: only its host can tell."""
     if not devices:
         return
-    found = await _run(node, ["find", "-L", *devices, "-maxdepth", "3", "-type", "b"], "looking at the devices")
+    found = await ask(["find", "-L", *devices, "-maxdepth", "3", "-type", "b"], "looking at the devices")
     if disks := found.split():
         raise HostError(f"{disks[0]} is a disk, and no accelerator: no container is given it (container.yaml, devices)")
 
 
-async def _all_there(node: Node, paths: Sequence[str]) -> None:
+async def _all_there(ask: Ask, paths: Sequence[str]) -> None:
     """What is not there docker would make, as root and empty, where podman refuses."""
     look = 'for path; do [ -e "$path" ] || echo "$path"; done'
-    lacking = await _run(node, ["sh", "-c", look, "sh", *paths], "looking at what is mounted")
+    lacking = await ask(["sh", "-c", look, "sh", *paths], "looking at what is mounted")
     if lacking:
         raise HostError(
             f"not there, or not for the user to see: {', '.join(lacking.splitlines())}; a container would be given it "
@@ -141,8 +147,10 @@ class _Refused(HostError):
     """A command that ran and failed."""
 
 
-async def _run(node: Node, command: list[str], what: str, given: bytes = b"", timeout: float = 60.0) -> str:
-    """The output of a command on a node.
+async def _run(
+    node: Node, patience: float, command: list[str], what: str, given: bytes = b"", timeout: float | None = None
+) -> str:
+    """The output of a command on a node, which is given what nodes are given for any answer, or a time of its own.
 
     Raises:
         HostError: it can't be run, fails, or takes too long.
@@ -155,9 +163,10 @@ async def _run(node: Node, command: list[str], what: str, given: bytes = b"", ti
     except OSError as error:
         raise HostError(f"{what}: {command[0]}: {error.strerror}") from None
     try:
-        output, errors = await asyncio.wait_for(ran.communicate(given), timeout)
+        output, errors = await asyncio.wait_for(ran.communicate(given), timeout or patience)
     except TimeoutError:
-        raise HostError(f"{what}: no answer within {timeout:.0f} s") from None
+        key = "" if timeout else ", `answer_timeout`"
+        raise HostError(f"{what}: no answer within {timeout or patience:g} s{key}") from None
     finally:
         if ran.returncode is None:
             ran.kill()
