@@ -31,6 +31,7 @@ from proofmark.training.outcome.event_types import AGENT_EVENTS
 from proofmark.training.outcome.examined import Examination
 from proofmark.training.outside import examination, metric
 from proofmark.training.outside.examination import examine
+from proofmark.training.outside.gradients import Compared
 from proofmark.training.outside.left import digest_of, last_weights, leave_weights, read_left
 from proofmark.training.outside.metric import evaluated, filled
 from proofmark.training.outside.replay import Replay
@@ -230,6 +231,12 @@ def step(**changes: Any) -> dict[str, Any]:
         ({"gradient": 0.2, "noise": 0.18}, "fp32", []),
         ({"gradient": 0.6, "noise": 0.18}, "fp32", [REPLAYED]),
         ({"gradient": 3.0, "noise": 1.1e9}, "fp32", [REPLAYED]),
+        ({"gradient": 0.9, "rounding": 0.5}, "bf16", []),
+        ({"gradient": 0.9, "rounding": 0.01}, "bf16", [REPLAYED]),
+        ({"astray": 0.4, "stray": "a"}, "fp32", []),
+        ({"astray": 0.6, "stray": "a"}, "fp32", [REPLAYED]),
+        ({"astray": 0.6, "stray": "a"}, "bf16", []),
+        ({"astray": 1.0, "stray": "a"}, "bf16", [REPLAYED]),
         ({"update": 1.0}, "fp32", [REPLAYED]),
         ({"update": None, "seeded": None, "step": 7}, "fp32", []),
         ({"update": None, "seeded": None, "step": 7, "unseen": "it has another"}, "fp32", []),
@@ -243,6 +250,32 @@ def test_recorded_steps_are_held_against_their_replay(
 ) -> None:
     checks = list(takes_steps([step(step=2), step(**changes)], precision))
     assert {check.name for check in checks if not check.passed} == set(failed)
+
+
+def matrices(**lengths: float) -> dict[str, torch.Tensor]:
+    """Of nine numbers each, of these lengths."""
+    return {name: torch.arange(1.0, 10).reshape(3, 3) * length for name, length in lengths.items()}
+
+
+def test_gradients_are_compared_matrix_by_matrix() -> None:
+    """However much longer one of them is than all others."""
+    trunk = {f"layer{number}": 1.0 for number in range(19)}
+    wanted = matrices(head=4096.0, **trunk) | {"bias": torch.ones(3) * 1e-9}
+    assert Compared.of(wanted, [wanted]).astray == 0
+    alone = Compared.of(matrices(head=4096.0), [wanted])
+    assert alone.gradient < 2e-3
+    assert (alone.astray, alone.stray) == (1.0, "layer9")
+    assert Compared.of(matrices(head=4096.0, **trunk | {"layer3": 0.0}), [wanted]).astray == 0, "one of twenty"
+    assert Compared.of(wanted | {"layer3": -wanted["layer3"], "layer4": torch.zeros(3, 3)}, [wanted]).astray == 1.0
+    across = wanted | {"layer3": wanted["layer3"] + torch.tensor([[50.0, -25, 0], [0, 0, 0], [0, 0, 0]])}
+    assert Compared.of(across, [{"layer3": wanted["layer3"]}]).astray < 1e-6, "roundings go all ways"
+
+
+def test_a_matrix_whose_replays_are_noise_tells_nothing() -> None:
+    replays = [matrices(loud=share, still=1.0 + share / 100) for share in (9.0, -9.0, 8.0, -8.0, 1.0, 2.0)]
+    still = matrices(loud=-3.0, still=1.0)
+    assert Compared.of(still, replays).astray < 0.01
+    assert Compared.of(still | {"still": torch.zeros(3, 3)}, replays).astray == 1.0
 
 
 class Dropping(Tokens):
@@ -333,7 +366,7 @@ def test_recorded_steps_are_done_again(tmp_path: Path, monkeypatch: pytest.Monke
     assert all(each.update is not None and each.update < 1e-9 for each in found)
 
     assert not any(each.rounding for each in found), "nobody asks where gradients are near"
-    monkeypatch.setattr("proofmark.training.outside.replay.ROUNDED", -1.0)
+    monkeypatch.setattr("proofmark.training.outside.replay.ROUNDED", {"fp32": -1.0})
     assert all(0 < each.rounding < 1e-4 for each in replay.all(folder))
 
     which = folder / STEP.format(2) / WHICH

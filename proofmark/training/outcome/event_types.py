@@ -146,6 +146,8 @@ class _Replayed(Fields):
     state: NotRequired[Text | None]
     seeded: bool | None
     misfits: list[Text]
+    astray: NotRequired[Seconds]
+    stray: NotRequired[Text | None]
 
 
 class _Value(Fields):

@@ -13,6 +13,7 @@ import torch
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from proofmark.errors import StepError
+from proofmark.training.outside.gradients import Compared
 from proofmark.training.outside.left import is_plain, read_left
 from proofmark.training.outside.metric import shown
 from proofmark.training.outside.updates import Updates
@@ -35,11 +36,11 @@ REPLAYS = 6
 CLOSE = 0.01
 """As far as float32 on another processor comes."""
 
-ROUNDED = 1e-3
+ROUNDED = {"fp32": 1e-3, "tf32": 0.1, "fp16": 0.1, "bf16": 0.5}
 """As far as roundings come in most steps: where gradients are further off, what they make in this one is looked at."""
 
-MOVED, MOVE = 4, 2.0**-20
-"""How often they are tried, and a few of them: what another algorithm's sums are off by."""
+MOVED, MOVES = 4, {"fp32": 2.0**-20, "tf32": 2.0**-12, "fp16": 2.0**-12, "bf16": 2.0**-9}
+"""How often they are tried; and at fp32 a few of them, what another algorithm's sums are off by, elsewhere one."""
 
 HERE = Place(0, 0, 1, torch.device("cpu"))
 
@@ -62,13 +63,17 @@ class Replayed:
         gradient: of the recorded gradients' difference; None: they are no finite numbers.
         noise: by which a replay differs from the mean of several, which draw their dropout anew: one standard
             deviation.
-        rounding: of what roundings make of the gradients, at most, where a training is of float32 and those are further
-            off than roundings come in most steps; 0 elsewhere.
+        rounding: of what roundings make of the gradients, at most, where those are further off than roundings come in
+            most steps; 0 elsewhere.
         update: of the difference in what the optimizer made of the recorded gradients.
         unseen: why that was not looked at; None where it was.
         state: what of the optimizer's state, as a rank claims it, can't be.
         seeded: whether the first step began from the weights that the case makes from the seed.
         misfits: tensors that the case's model has not, or in another shape.
+        astray: how much of its replayed gradient's length a matrix's recorded one lacks, or has too much of it, in the
+            worst of all but a twentieth of them. One that is far longer than all others hides them in the vector of
+            all, and by how much one is longer is a matter of how a function is written down.
+        stray: the worst of all.
     """
 
     step: int
@@ -80,13 +85,15 @@ class Replayed:
     state: str | None = None
     seeded: bool | None = None
     misfits: tuple[str, ...] = ()
+    astray: float = 0.0
+    stray: str | None = None
 
 
-def _moved(tensor: torch.Tensor, chance: torch.Generator) -> torch.Tensor:
+def _moved(tensor: torch.Tensor, move: float, chance: torch.Generator) -> torch.Tensor:
     if not tensor.is_floating_point():
         return tensor
     sides = torch.randint(0, 2, tensor.shape, generator=chance) * 2 - 1
-    return tensor * (1 + sides * MOVE)
+    return tensor * (1 + sides * move)
 
 
 class Replay:
@@ -149,15 +156,26 @@ class Replay:
             updates.skip()
             return Replayed(which.step, seeded=seeded, unseen="its gradients are no finite numbers")
         state, batches = read_left(folder / RANDOM).get(RANDOM), list(self._data(which))
-        distance, noise = self._distance(model, before, batches, recorded, state)
+        found = self._compared(model, before, batches, recorded, state)
         # steps between numbers of a lower precision are larger than training's
         if lower is not None and any(end[name].dtype in LOWER.values() for end in ends for name in shapes):
             updates.unseen = "its weights are of a lower precision than its steps"
         rounding = 0.0
-        if lower is None and not noise and distance > ROUNDED:
+        if not found.noise and found.gradient > ROUNDED[self._config.precision]:
             rounding = self._rounding(model, before, batches)
         update = None if updates.unseen else updates.off(before, recorded, ends)
-        return Replayed(which.step, distance, noise, rounding, update, updates.unseen, updates.wrong, seeded)
+        return Replayed(
+            which.step,
+            gradient=found.gradient,
+            noise=found.noise,
+            rounding=rounding,
+            update=update,
+            unseen=updates.unseen,
+            state=updates.wrong,
+            seeded=seeded,
+            astray=found.astray,
+            stray=found.stray,
+        )
 
     def _which(self, path: Path) -> _Which:
         try:
@@ -178,35 +196,33 @@ class Replay:
             batches = self._loader.load([share.indices for share in shares], which.epoch)
             yield from zip(shares, (on_device(batch, self._config, HERE) for batch in batches), strict=True)
 
-    def _distance(
+    def _compared(
         self,
         model: torch.nn.Module,
         before: Tensors,
         batches: list[tuple[Share, Batch]],
         recorded: Tensors,
         state: torch.Tensor | None,
-    ) -> tuple[float, float]:
-        """Of the recorded gradients from the replayed ones, and the noise of those.
+    ) -> Compared:
+        """The recorded gradients with the replayed ones.
 
         One process on a processor draws the same dropout again; otherwise the mean of several replays is the measure.
         """
         if state is not None and state.shape == torch.get_rng_state().shape and state.dtype == torch.uint8:
             torch.set_rng_state(state)
         drawn = [self._gradients(model, before, batches) for _ in range(2)]
-        distance = apart(recorded, drawn[0], drawn[0])
-        if distance <= CLOSE or apart(drawn[0], drawn[1], drawn[0]) <= CLOSE:
-            return distance, 0.0
+        if min(apart(each, drawn[0], drawn[0]) for each in (recorded, drawn[1])) <= CLOSE:
+            return Compared.of(recorded, drawn[:1])
         drawn = [drawn[1], *(self._gradients(model, before, batches) for _ in range(REPLAYS - 1))]
-        mean = {name: torch.stack([each[name] for each in drawn]).mean(0) for name in drawn[0]}
-        noise = (sum(apart(each, mean, mean) ** 2 for each in drawn) / (REPLAYS - 1)) ** 0.5
-        return apart(recorded, mean, mean), noise
+        return Compared.of(recorded, drawn)
 
     def _rounding(self, model: torch.nn.Module, before: Tensors, batches: list[tuple[Share, Batch]]) -> float:
-        """The furthest that gradients come by weights that are some of float32's roundings off, each to a side that is
+        """The furthest that gradients come by weights that are roundings of the precision off, each to a side that is
         drawn, and so by another order of summing up: where many activations lie at an edge, they fall to one side
         together."""
-        chance, drawn = torch.Generator().manual_seed(0), []
-        for moved in (before, *({name: _moved(each, chance) for name, each in before.items()} for _ in range(MOVED))):
+        chance, move, drawn = torch.Generator().manual_seed(0), MOVES[self._config.precision], []
+        tried = ({name: _moved(each, move, chance) for name, each in before.items()} for _ in range(MOVED))
+        for moved in (before, *tried):
             torch.manual_seed(0)  # the same dropout
             drawn.append(self._gradients(model, moved, batches))
         return max(apart(each, drawn[0], drawn[0]) for each in drawn[1:])

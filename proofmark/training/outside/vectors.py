@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import torch
 
@@ -36,3 +36,17 @@ def apart(one: Tensors, other: Tensors, unit: Tensors, spare: float = 0.0) -> fl
         return 1e9
     off, whole = max(0.0, off - spare), length(unit)
     return min(1e9, off / whole) if whole else (0.0 if not off else 1e9)
+
+
+def along(one: Tensors, other: Tensors) -> Iterator[tuple[str, float]]:
+    """Of each matrix of `other` that is not nothing, and each tensor of more dimensions, how much of it is in its
+    namesake: 1 in one that differs across to it, however far, 0 in one that has nothing to do with it, or is not there.
+
+    A vector may be nothing but roundings (the gradient of a bias whose effect a normalisation takes away), and what is
+    along of those is by chance.
+    """
+    for name, tensor in other.items():
+        unit = float(tensor.double().square().sum())
+        if tensor.dim() > 1 and unit:
+            found = float((one[name].double() * tensor.double()).sum()) if name in one else 0.0
+            yield name, found / unit
