@@ -9,6 +9,7 @@ TESTS = {
     "proofmark/measuring/statistics.py": ("test_statistics.py",),
     "proofmark/inference/outcome/verdict.py": VERDICTS,
     "proofmark/inference/outcome/validated.py": ("test_validated.py",),
+    "proofmark/inference/outcome/surplus.py": ("test_surplus.py",),
     "proofmark/verdict/engine.py": VERDICTS,
     "proofmark/verdict/noise.py": ("test_noise.py",),
     "proofmark/verdict/stages.py": VERDICTS,
