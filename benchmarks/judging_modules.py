@@ -9,6 +9,7 @@ TESTS = {
     "proofmark/measuring/statistics.py": ("test_statistics.py",),
     "proofmark/inference/outcome/verdict.py": VERDICTS,
     "proofmark/inference/outcome/validated.py": ("test_validated.py",),
+    "proofmark/inference/outcome/surplus.py": ("test_surplus.py",),
     "proofmark/verdict/engine.py": VERDICTS,
     "proofmark/verdict/noise.py": ("test_noise.py",),
     "proofmark/verdict/stages.py": VERDICTS,
@@ -18,6 +19,7 @@ TESTS = {
     "proofmark/measuring/pace.py": ("test_pace.py",),
     "proofmark/measuring/fresh_pace.py": ("test_fresh_pace.py",),
     "proofmark/measuring/agreement.py": ("test_agreement.py",),
+    "proofmark/measuring/names.py": ("test_names.py",),
     "proofmark/measuring/honesty.py": ("test_honesty_checks.py",),
 }
 """The unit tests of each module, under tests/unit; one that is not there is left out."""
@@ -61,11 +63,11 @@ EQUIVALENT: dict[str, frozenset[tuple[str, str]]] = {
             ),
             ("among = [torch.cat(column) for column in zip(*others, strict=True)]", "True -> False"),
             (
-                "wanted = ask([torch.cat(column) for column in zip(*(self._inputs[row] for row in rows), "
-                "strict=True)])",
+                "inputs = [torch.cat(column) for column in zip(*(self._inputs[row] for row in rows), strict=True)]",
                 "True -> False",
             ),
-            ("columns = (torch.cat(column) for column in zip(*answers, strict=True))", "True -> False"),
+            ("return [torch.cat(column) for column in zip(*answers, strict=True)]", "True -> False"),
+            ("each = zip(answer, wanted, among, strict=True)", "True -> False"),
             ("pairs = zip(now, then, strict=True)", "True -> False"),
             ("return False", "return False -> return None"),
         }

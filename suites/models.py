@@ -70,6 +70,17 @@ class LikeliestTokens(torch.nn.Module):
         highest, tokens = logits.max(-1)
         return highest, tokens
 
+    def shortfall(self, input_ids: torch.Tensor, attention_mask: torch.Tensor, tokens: torch.Tensor) -> torch.Tensor:
+        """By how much each of `tokens` is less likely than the likeliest: of its logit, in deviations of all words'.
+
+        Infinite for what is no word. The forward pass has no part of it, so that no engine computes it.
+        """
+        logits: torch.Tensor = self.model(input_ids=input_ids, attention_mask=attention_mask).logits
+        tokens, words = tokens.long(), logits.shape[-1]
+        given = logits.gather(-1, tokens.clamp(0, words - 1).unsqueeze(-1)).squeeze(-1)
+        spread = logits.std(-1).clamp(min=torch.finfo(logits.dtype).tiny)
+        return ((logits.amax(-1) - given) / spread).masked_fill((tokens < 0) | (tokens >= words), torch.inf)
+
 
 class LogitsAndEmbeddings(torch.nn.Module):
     """Returns a causal model's logits, (batch, tokens, words), and its words' embeddings, (words, features)."""

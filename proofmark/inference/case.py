@@ -12,6 +12,8 @@ from proofmark.inference.recipe import Recipe
 from proofmark.rules.case_file import Parameters
 
 if TYPE_CHECKING:
+    import torch
+
     from proofmark.rules.config import EffectiveConfig
 
 
@@ -36,6 +38,25 @@ class InferenceCase(Case):
 
     output_names: tuple[str, ...] = ("logits",)
     """Names of its outputs."""
+
+    def shortfall(
+        self, model: torch.nn.Module, inputs: list[torch.Tensor], outputs: list[torch.Tensor]
+    ) -> list[torch.Tensor]:
+        """How near to being chosen was what an answer names, by `model`, which is the case's own in float32.
+
+        An answer of whole numbers says what has the highest score, and not by how little: without this a name is known
+        to differ, and no more. Only the referee calls it, never an engine.
+
+        Args:
+            inputs: the model's.
+            outputs: an answer to them, whoever gave it; a name in it may be no name at all.
+
+        Returns:
+            of each output of whole numbers, in its shape: by how much the score of what it names is less than the
+            highest, in standard deviations of the scores that it was chosen among; infinite for what is no name.
+            Nothing, where the case has no such outputs, or cannot say: then the names are counted that differ.
+        """
+        return []
 
     @abstractmethod
     def build_dataloader(self, config: EffectiveConfig, split: str = "validation") -> Loader:

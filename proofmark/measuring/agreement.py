@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from itertools import cycle, islice
 from typing import TYPE_CHECKING
 
+from proofmark.measuring.names import Names, Shortfall
 from proofmark.measuring.probes import Call
 from proofmark.process.threads import one_thread
 
@@ -26,15 +27,6 @@ row of each call."""
 
 AT_ONCE = 16
 """Rows that are compared at once: enough to tell how far samples lie apart."""
-
-
-TIES = 0.5
-"""Whole numbers are names, of which those whose scores are nearly equal change places at any precision: as long as
-fewer differ than this share of those in which samples do, nothing is said. Of an answer that ignores its input as many
-differ at least, since of two samples that differ in a place one is unlike it there.
-
-Seen in a language model's likeliest tokens: 0.1 % where it was computed in float16, 1 % in bfloat16, 2 % with weights
-of int8, 5 % of float8 (e4m3); before it was trained 1 %, 2 %, 9 % and 21 %."""
 
 
 class Answers:
@@ -84,7 +76,13 @@ class Answers:
         elif (place := self._chance.randrange(self.taken)) < self._most:
             self._inputs[place], self._answers[place] = inputs, answer
 
-    def worst(self, ask: Ask, batch: int | None, company: Sequence[list[torch.Tensor]] = ()) -> float:
+    def worst(
+        self,
+        ask: Ask,
+        batch: int | None,
+        company: Sequence[list[torch.Tensor]] = (),
+        shortfall: Shortfall | None = None,
+    ) -> float:
         """The largest distance of any row's answer from what another answers to the same inputs.
 
         Args:
@@ -92,6 +90,7 @@ class Answers:
             batch: rows that it must be asked at once; None if any number will do.
             company: full batches of other inputs, by which is told how far samples lie apart where there are fewer
                 rows than AT_ONCE.
+            shortfall: says of what an answer names how near it was to being chosen; None if nobody can.
         """
         import torch
 
@@ -99,36 +98,49 @@ class Answers:
         size, worst = batch or AT_ONCE, 0.0
         others = [ask(inputs) for inputs in company] if len(order) < AT_ONCE else []
         among = [torch.cat(column) for column in zip(*others, strict=True)]
+        names = Names(shortfall)
         for start in range(0, len(order), size):
             rows = list(islice(cycle(order), start, start + size))
-            wanted = ask([torch.cat(column) for column in zip(*(self._inputs[row] for row in rows), strict=True)])
-            worst = max(worst, _worst([self._answers[row] for row in rows], wanted, among or wanted))
-        return worst
+            inputs = [torch.cat(column) for column in zip(*(self._inputs[row] for row in rows), strict=True)]
+            wanted = ask(inputs)
+            answer = _of_form([self._answers[row] for row in rows], wanted)
+            if answer is None:
+                return float("inf")
+            worst = max(worst, farthest(answer, wanted, among or wanted))
+            names.add(inputs, answer, wanted, among or wanted)
+        return max(worst, names.distance())
 
 
-def _worst(answers: list[list[torch.Tensor]], wanted: list[torch.Tensor], among: list[torch.Tensor]) -> float:
-    """The largest distance over rows and outputs."""
+def _of_form(answers: list[list[torch.Tensor]], wanted: list[torch.Tensor]) -> list[torch.Tensor] | None:
+    """All rows together; None where one has another form than is wanted."""
     import torch
 
-    forms = [tensor.shape[1:] for tensor in wanted]
-    if any([tensor.shape[1:] for tensor in row] != forms for row in answers):
-        return float("inf")
-    columns = (torch.cat(column) for column in zip(*answers, strict=True))
-    return max(map(distance, columns, wanted, among))
+    forms = [(tensor.shape[1:], _kind(tensor)) for tensor in wanted]
+    if any([(tensor.shape[1:], _kind(tensor)) for tensor in row] != forms for row in answers):
+        return None
+    return [torch.cat(column) for column in zip(*answers, strict=True)]
+
+
+def _kind(tensor: torch.Tensor) -> tuple[bool, bool]:
+    return tensor.is_floating_point(), tensor.is_complex()
+
+
+def farthest(answer: list[torch.Tensor], wanted: list[torch.Tensor], among: list[torch.Tensor]) -> float:
+    """The largest distance over outputs that are no names."""
+    each = zip(answer, wanted, among, strict=True)
+    return max((distance(*three) for three in each if three[1].is_floating_point()), default=0.0)
 
 
 def distance(answer: torch.Tensor, wanted: torch.Tensor, among: torch.Tensor | None = None) -> float:
     """How far the worst row of `answer` is from `wanted`, in units of how far rows of `among` are from their mean.
 
     Those are `wanted` if none are given. Where they are all alike, in units of their length. Infinite for another shape
-    or for what is not a number. Whole numbers are names, with no distance but that they differ: see TIES.
+    or for what is not a number.
     """
     import torch
 
-    if answer.shape != wanted.shape or answer.is_floating_point() != wanted.is_floating_point():
+    if answer.shape != wanted.shape or not answer.is_floating_point():
         return float("inf")
-    if not wanted.is_floating_point():
-        return _misnamed(answer, wanted, wanted if among is None else among)
     got, want = (tensor.to(torch.float64).reshape(len(tensor), -1) for tensor in (answer, wanted))
     rows = want if among is None else among.to(torch.float64).reshape(len(among), -1)
     spread = float((rows - rows.mean(0)).norm(dim=1).mean()) or float(rows.norm(dim=1).mean())
@@ -136,13 +148,6 @@ def distance(answer: torch.Tensor, wanted: torch.Tensor, among: torch.Tensor | N
     if worst == 0:
         return 0.0
     return worst / spread if spread > 0 and worst == worst else float("inf")
-
-
-def _misnamed(answer: torch.Tensor, wanted: torch.Tensor, among: torch.Tensor) -> float:
-    """In how many places all rows of `answer` differ from `wanted`, where one of `among` and the next differ in 1."""
-    wrong = float((answer != wanted).double().mean())
-    share = wrong / (float((among != among.roll(1, 0)).double().mean()) or 1.0)
-    return 0.0 if share < TIES else share
 
 
 def _differing(now: list[torch.Tensor], then: list[torch.Tensor]) -> int:

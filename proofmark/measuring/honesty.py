@@ -22,6 +22,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from proofmark.measuring.agreement import AT_ONCE, Answers, distance
+from proofmark.measuring.names import SaysHowNear
 from proofmark.measuring.pace import GRACE, PACE, Paces
 from proofmark.measuring.probes import chains, full_batches, pairs, timed_call
 from proofmark.measuring.window import Compute, Synchronize, run_window
@@ -202,6 +203,7 @@ def _agreement(
     def ask(inputs: list[torch.Tensor]) -> list[torch.Tensor]:
         return run_window(reference or engine, inputs, synchronize).answer
 
-    worst, bound = answers.worst(ask, None if reference else batch, company), TOLERANCE[precision]
+    near = reference.shortfall if isinstance(reference, SaysHowNear) else None
+    worst, bound = answers.worst(ask, None if reference else batch, company, near), TOLERANCE[precision]
     whose = "the framework's answer to the same inputs" if reference else "its own answer to them in other company"
     return Check("answers new inputs", worst <= bound, worst, bound, f"answers to new inputs differ from {whose}")

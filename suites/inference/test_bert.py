@@ -36,6 +36,16 @@ class TestBert(InferenceContract):
 
         return LikeliestTokens(build_model(BertForMaskedLM, config))
 
+    def shortfall(
+        self, model: torch.nn.Module, inputs: list[torch.Tensor], outputs: list[torch.Tensor]
+    ) -> list[torch.Tensor]:
+        """Of the tokens."""
+        from suites.models import LikeliestTokens
+
+        assert isinstance(model, LikeliestTokens)
+        ids, mask = inputs
+        return [model.shortfall(ids, mask, outputs[1])]
+
     def evaluator(self, outputs: list[torch.Tensor], targets: torch.Tensor) -> tuple[float, float]:
         """Hidden tokens that are guessed right, and hidden tokens."""
         hidden = targets != -100

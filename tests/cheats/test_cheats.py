@@ -4,8 +4,8 @@ An engine is a compiler's module of the house's vendor. It names its VERDICT, wh
 the SESSION says, where a case is not to blame, and AT_MOST how many items a second it may be said to do, where it would
 seem faster. One whose threads a busy machine may give no turn has not cheated where it did no more than HONEST items a
 second, which is its figure then; where they had a turn at times there may be no result. One with WALL = "none" runs
-without a wall, which it would not come past. One that succeeds says why (STILL), and is a failure here on the day on
-which it does not.
+without a wall, which it would not come past. One with a CASE is asked one of those in `cases`, at its PRECISION. One
+that succeeds says why (STILL), and is a failure here on the day on which it does not.
 
 A training is an adapter, a framework what becomes of torch on the vendor's device, with OPTIONS of its session. What
 needs no session is in `test_refused`.
@@ -13,6 +13,7 @@ needs no session is in `test_refused`.
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -30,6 +31,7 @@ from tests.unit.test_wall import has_landlock
 ENGINES, TRAININGS, FRAMEWORKS = map(files, ("engines", "trainings", "frameworks"))
 TOKENS = {"GITHUB_TOKEN": "ghs_a1b2", "CI_JOB_TOKEN": "glcbt-c3d4", "AWS_SECRET_ACCESS_KEY": "wJalr-e5f6"}
 SMALL = ("--own-directory", "0.01")
+PRECISIONS = frozenset({"fp32", "bf16"})
 KEPT = ("wraps_the_referee", "appends_rounds")
 
 
@@ -45,9 +47,9 @@ def sessions(tmp_path_factory: pytest.TempPathFactory) -> dict[bool, Ran]:
         names = [path.stem for path in paths]
         for path in paths:
             (package / path.name).write_text(path.read_text())
-            house.add_case(path.stem, {"compiler": path.stem})
+            add_engines_case(house, path)
         with (package / "__init__.py").open("a") as stream:
-            stream.write(f"\nFake.compilers |= dict.fromkeys({names}, _TAKES_MODEL)\n")
+            stream.write(f"\nFake.compilers |= dict.fromkeys({names}, Compiler({PRECISIONS}, consumes='model'))\n")
         with pytest.MonkeyPatch.context() as environment:
             for name, token in TOKENS.items():
                 environment.setenv(name, token)
@@ -55,6 +57,19 @@ def sessions(tmp_path_factory: pytest.TempPathFactory) -> dict[bool, Ran]:
             found[walled] = house.run("-k", "not Tiny", "--isolation", kind, *SMALL)
         assert house.becomes_empty(5)
     return found
+
+
+def add_engines_case(house: House, path: Path) -> None:
+    """One like the tiny one, or of the cheat's CASE, at its PRECISION."""
+    cheat, how = named(path), {"compiler": path.stem}
+    if "CASE" not in cheat:
+        house.add_case(path.stem, how)
+        return
+    module = f"{cheat['CASE'].partition('.')[0]}.py"
+    shutil.copy(path.parents[1] / "cases" / module, house.case_yaml.with_name(module))
+    how["precision"] = cheat["PRECISION"]
+    house.add_case(path.stem, how, of=cheat["CASE"], target=0.5, flops="2*8*4*12")
+    house.add_case(f"honestly_{path.stem}", of=cheat["CASE"], target=0.5, flops="2*8*4*12")
 
 
 @pytest.mark.parametrize("path", ENGINES, ids=lambda path: path.stem)
@@ -77,6 +92,12 @@ def test_an_engine(sessions: dict[bool, Ran], path: Path, request: pytest.Fixtur
             assert record.engine is not None and record.engine.core.value <= float(cheat["AT_MOST"])
     if "SESSION" in cheat:
         assert cheat["SESSION"] in ran.output.replace("\n", ""), ran.output
+
+
+@pytest.mark.parametrize("path", [path for path in ENGINES if "CASE" in named(path)], ids=lambda path: path.stem)
+def test_an_honest_engine_of_the_same_case(sessions: dict[bool, Ran], path: Path) -> None:
+    ran = sessions["WALL" not in named(path)]
+    assert ran.verdict(f"honestly_{path.stem}") == ("PASS", "")
 
 
 def test_no_token_is_in_any_file_of_the_session(sessions: dict[bool, Ran]) -> None:

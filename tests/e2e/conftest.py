@@ -124,13 +124,13 @@ class House:
         overrides: Mapping[str, Any] | None = None,
         vendor: str = "fake",
         configurations: Mapping[str, Any] | None = None,
+        of: str = "test_tiny.TestTiny",
         **parameters: Any,
     ) -> None:
-        """A second case like the tiny one, with a vendor's overrides, and other configurations and parameters."""
-        module = self.case_yaml.with_name(f"test_{case}.py")
-        module.write_text(
-            f"from suites.inference import test_tiny\n\nclass Test{case.title()}(test_tiny.TestTiny):\n    pass\n"
-        )
+        """A second case like the tiny one, or as another class has it, with a vendor's overrides, and other
+        configurations and parameters."""
+        module, imported = self.case_yaml.with_name(f"test_{case}.py"), of.partition(".")[0]
+        module.write_text(f"from suites.inference import {imported}\n\nclass Test{case.title()}({of}):\n    pass\n")
         content = yaml.safe_load(self.case_yaml.read_text())
         content["parameters"] |= parameters
         content["configurations"] |= configurations or {}

@@ -158,3 +158,17 @@ def test_missing_directory_weights_and_configuration_are_refused(weights: Path, 
     (weights / "model.safetensors").unlink()
     with pytest.raises(StepError, match=r"holds no \.safetensors file"):
         vit(weights)
+
+
+def test_of_a_token_it_is_known_how_much_less_likely_it_is() -> None:
+    model, ids = LikeliestTokens(bert()).eval(), torch.arange(16).view(2, 8)
+    mask = torch.ones_like(ids)
+    with torch.inference_mode():
+        _, words = model(ids, mask)
+        logits = model.model(input_ids=ids, attention_mask=mask).logits
+        second = logits.topk(2).indices[..., 1]
+        least = (logits.topk(2).values[..., 0] - logits.topk(2).values[..., 1]) / logits.std(-1)
+        assert not model.shortfall(ids, mask, words).any()
+        assert torch.allclose(model.shortfall(ids, mask, second.to(torch.uint8)), least)
+        for none in (-1, 40, 2**62):
+            assert model.shortfall(ids, mask, torch.full_like(ids, none)).isinf().all()

@@ -57,7 +57,7 @@ class Played:
     def finish(self) -> None:
         assert self.slept, "an engine that was not waited for gets the time to change its answer"
 
-    def worst(self, ask: Any, size: int | None, company: Sequence[Any] = ()) -> float:
+    def worst(self, ask: Any, size: int | None, company: Sequence[Any] = (), shortfall: Any = None) -> float:
         self.asked.append((ask(batch("data")), size))
         self.company = company
         return self.farthest

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator
 
 from proofmark.inference.outcome.record import Measurement, RunRecord, Score
+from proofmark.inference.outcome.surplus import surplus
 from proofmark.inference.outcome.validated import held_to, unvalidated
 from proofmark.inference.timing.rounds import margin
 from proofmark.literal import literal
@@ -248,8 +249,8 @@ def _longer(measured: Measurement) -> str:
 
 
 def _dishonesty(record: RunRecord) -> list[str]:
-    """What the engine was seen to do, and checks that failed without a word about it."""
-    accusations = list(record.dishonest)
+    """What the engine was seen to do, checks that failed without a word about it, and a metric that is too good."""
+    accusations = [*record.dishonest, *surplus(record)]
     for name, found in (("framework", record.framework), ("engine", record.engine)):
         if not accusations and found is not None and found.foo_seconds and found.foo_time_reason is None:
             accusations.append(f"the {name} reports {found.foo_seconds:.6g} s of foo_time; {FOO_TIME_EXPECTED}")

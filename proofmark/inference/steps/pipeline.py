@@ -20,6 +20,7 @@ from proofmark.inference.engine.remote_engine import RemoteEngine
 from proofmark.inference.failure import LONGEST, short, told
 from proofmark.inference.steps.export import check_onnx, export_onnx
 from proofmark.inference.steps.onnx_file import onnx_compute, onnx_digest
+from proofmark.inference.steps.reference import Reference, framework_reference, rehearse_shortfall
 from proofmark.inference.steps.weights import embedded_weights
 from proofmark.inference.timing.bench import Bench
 from proofmark.inference.timing.measure import measure
@@ -122,6 +123,7 @@ class Pipeline:
         self.first = batch[0]
         if model is not None:
             rehearse(self.case, config, model, batch)
+            rehearse_shortfall(self.case, model, self.first)
             counted = count_flops(model, self.first)
             self.log.write("flops", counted=counted)
             declared_and_counted(self.case, config, counted)
@@ -274,20 +276,15 @@ class Pipeline:
         """What the engine must answer like: the framework, or the ONNX file that an earlier run vouches for."""
         if self.model is not None:
             return self._reference(self.model)
-        return self._patient(onnx_compute(self.onnx_path)) if self.vouched_for and self.onnx_path else None
+        found = self.vouched_for and self.onnx_path
+        return Reference(onnx_compute(found), self._alive) if found else None
 
     def _reference(self, model: torch.nn.Module) -> Compute:
         """The framework in float32 on the processor."""
-        return self._patient(framework_compute(model, "cpu", "fp32"))
+        return framework_reference(self.case, model, self._alive)
 
-    def _patient(self, compute: Compute) -> Compute:
-        """What may take longer than any engine."""
-
-        def patiently(inputs: list[torch.Tensor]) -> tuple[list[torch.Tensor], float]:
-            self.report(alive="setup")
-            return compute(inputs)
-
-        return patiently
+    def _alive(self) -> None:
+        self.report(alive="setup")
 
     def _rounds(self) -> int:
         """`repeat`, or as many as a 99th percentile of latency needs."""

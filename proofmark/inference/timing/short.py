@@ -21,10 +21,11 @@ from proofmark.inference.timing.bench import Bench
 from proofmark.inference.timing.loop import TimedRound, timed_round
 from proofmark.inference.timing.rounds import full_batches as paces_of
 from proofmark.inference.timing.scored import RoundMetric
-from proofmark.measuring.agreement import AT_ONCE, distance
+from proofmark.measuring.agreement import AT_ONCE, farthest
 from proofmark.measuring.fresh_pace import Round, fresh_pace
 from proofmark.measuring.honesty import TOLERANCE
 from proofmark.measuring.mixed import ENOUGH, Mixed
+from proofmark.measuring.names import Names, SaysHowNear
 from proofmark.measuring.probes import full_batches
 from proofmark.measuring.window import Compute, Rests, foo_time_declared, run_window
 from proofmark.metric import Mean
@@ -69,6 +70,8 @@ class ShortRounds:
         self._total = self._weight = 0.0
         self._items = 0
         self._paces: list[Round] = []
+        self._names = Names(reference.shortfall if isinstance(reference, SaysHowNear) else None)
+        """Of all rounds: in the few rows of one a near tie would weigh too much."""
         self._among = self._asked(self._company()) if reference else []
         self._other = next(full_batches(bench.loader, random.SystemRandom()))
         self._batches = ENOUGH
@@ -145,7 +148,9 @@ class ShortRounds:
             return
         chosen = random.SystemRandom().sample(rows, min(COMPARED, len(rows)))
         given, got = ([torch.cat(column) for column in zip(*each, strict=True)] for each in zip(*chosen, strict=True))
-        worst = max(map(distance, got, self._asked(given), self._among))
+        wanted = self._asked(given)
+        self._names.add(given, got, wanted, self._among)
+        worst = max(farthest(got, wanted, self._among), self._names.distance())
         bound = TOLERANCE[str(self._bench.config.effective_precision)]
         if not worst <= bound:
             yield f"answers otherwise than the framework to the same inputs: {worst:.4g} apart, more than {bound:g}"

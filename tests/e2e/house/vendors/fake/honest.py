@@ -27,4 +27,5 @@ class InferModel:
     def __call__(self, inputs: list[torch.Tensor]) -> tuple[list[torch.Tensor], float]:
         trouble.at(self.case, "call")
         assert self.model is not None
-        return [self.model(*inputs)], 0.0
+        answer = self.model(*inputs)
+        return [answer] if isinstance(answer, torch.Tensor) else list(answer), 0.0

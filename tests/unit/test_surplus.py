@@ -1,0 +1,60 @@
+"""A metric that is better than the framework's is held to what chance can add to it."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+
+from proofmark.inference.outcome.surplus import DEVIATIONS, FLIPS
+from proofmark.inference.outcome.verdict import judge
+from proofmark.record.parts import Identity, VerdictKind
+from tests.unit.records import accuracy, record
+
+ITEMS = 800
+
+
+def judged(reference: float, engine: float, items: int = ITEMS, **more: Any) -> tuple[VerdictKind, str]:
+    """The verdict on such figures."""
+    scores = {"framework_fp32": reference, "framework": reference, "engine": engine, "target": 0.0} | more
+    found = record(accuracy=accuracy(**scores))
+    assert found.dataset is not None
+    data = Identity(**{**found.dataset.model_dump(), "items": items})
+    rounds = {
+        name: measured.model_copy(
+            update={"rounds": tuple(each.model_copy(update={"items": items}) for each in measured.rounds)}
+        )
+        for name, measured in (("framework", found.framework), ("engine", found.engine))
+        if measured is not None
+    }
+    verdict = judge(found.model_copy(update={"dataset": data, **rounds}))
+    return verdict.kind, "\n".join(verdict.reasons)
+
+
+def allowed(reference: float, items: int = ITEMS) -> float:
+    return 0.01 * reference + DEVIATIONS * math.sqrt(FLIPS / items)
+
+
+@pytest.mark.parametrize("items", [100, ITEMS, 50_000])
+def test_it_is_bounded_by_how_many_samples_there_are(items: int) -> None:
+    assert judged(0.7, 0.7 + allowed(0.7, items) - 1e-6, items) == (VerdictKind.PASS, "")
+    kind, told = judged(0.7, 0.7 + allowed(0.7, items) + 1e-6, items)
+    assert kind is VerdictKind.FAIL_HONESTY
+    assert f"is better than the fp32 framework's 0.70000 by more than rounding makes of {items} samples" in told
+
+
+def test_labels_by_heart_are_seen() -> None:
+    assert judged(0.83, 1.0)[0] is VerdictKind.FAIL_HONESTY
+
+
+def test_where_less_is_better_it_is_bounded_from_below() -> None:
+    lower: dict[str, Any] = {"target": 1.0, "better": "lower"}
+    assert judged(0.3, 0.3 - allowed(0.3) + 1e-6, **lower)[0] is VerdictKind.PASS
+    assert judged(0.3, 0.3 - allowed(0.3) - 1e-6, **lower)[0] is VerdictKind.FAIL_HONESTY
+
+
+def test_of_another_scale_nothing_is_known() -> None:
+    assert judged(20.0, 10.0, target=30.0, better="lower")[0] is VerdictKind.PASS
+    assert judged(-5.0, -1.0, target=-6.0)[0] is VerdictKind.PASS
+    assert judged(0.5, 2.0)[0] is VerdictKind.PASS
