@@ -281,6 +281,18 @@ def test_a_training_without_its_dropout_is_told(tmp_path: Path, case: Tokens, pa
         ([1, 40, 41, 42], 90, False),
         ([1, 2, 3, 40, 42], 90, False),
         ([1, 2, 3, 40, 41], 90, False),
+        ([1, 2, 3, 4, 5], 5, True),
+        ([1, 2, 3, 4, 5, 6], 90, True),
+        ([1, 2, 3, 4, 5, 6, 7, 8], 8, True),
+        ([1, 2, 3, 4], 5, False),
+        ([1, 2, 3, 6], 6, False),
+        ([1, 2, 3, 90], 90, False),  # one in which training ended, alone
+        ([1, 2, 3, 89, 90], 90, False),
+        ([1, 2, 3, 90, 91, 92], 90, False),
+        ([1, 2, 3, 1000], 100, False),
+        ([1, 2, 3, 40, 41, 42, 60, 61], 90, False),
+        ([1, 2, 3, 40, 41, 42, 60, 61, 62], 90, False),
+        ([1, 2, 3, 40, 41, 42, 88, 89, 90], 90, False),
     ],
 )
 def test_no_recorded_step_is_missing(steps: list[int], trained: int, whole: bool) -> None:

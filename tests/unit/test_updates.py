@@ -200,6 +200,22 @@ def test_weights_between_two_steps_are_those_that_the_first_left(tmp_path: Path)
     assert (replayed(tmp_path)[1].update or 0) > 1
 
 
+@pytest.mark.parametrize("begun", [0, 7])
+@pytest.mark.parametrize("steps", [*range(1, 12), *[30] * 5])
+def test_what_a_recorder_leaves_is_held_to_be_whole(tmp_path: Path, begun: int, steps: int) -> None:
+    model = torch.nn.Linear(1, 1)
+    optimizer = torch.optim.SGD(model.parameters())
+    recorder = Recorder(tmp_path, HERE)
+    for at in range(begun, begun + steps):
+        if recorder.due():
+            recorder.begin(model, optimizer, Position(steps=at))
+            recorder.end(model)
+    left = sorted(int(path.name.removeprefix("recorded-")) for path in tmp_path.iterdir())
+    found = [vars(Replayed(step, gradient=0.0)) for step in left]
+    (check,) = takes_steps(found, "fp32", begun + steps)
+    assert check.passed, check.meaning
+
+
 def test_a_drawn_run_is_any_of_the_training(tmp_path: Path) -> None:
     model = torch.nn.Linear(1, 1)
     optimizer, began, drawn = torch.optim.SGD(model.parameters()), Counter[int](), 0
