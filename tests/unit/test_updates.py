@@ -145,6 +145,10 @@ def each(key: str, made: Callable[[torch.Tensor], torch.Tensor]) -> Callable[[Te
 OTHERWISE = "does not keep what the case's does"
 CLAIMS: list[tuple[Callable[[Tensors], Tensors], str, str]] = [
     (each(".step", lambda kept: kept + 1), "can't be", "counted 5 steps, and there were 4"),
+    (each("1.bias.step", lambda kept: -kept / 4), "can't be", "counted -1 steps, and there were 4"),
+    (each("1.bias.step", lambda kept: kept / 8), "can't be", "counted 0.5 steps, and there were 4"),
+    (each(".step", lambda kept: kept - 1), "can't be", "counted 3 steps, and there were 4"),
+    (each(".exp_avg", lambda kept: kept.to(torch.float8_e5m2)), OTHERWISE, ""),
     (each(".exp_avg", lambda kept: kept * math.nan), "can't be", "what no step leaves"),
     (each(".exp_avg_sq", lambda kept: kept - 1), "can't be", "what no step leaves"),
     (lambda state: {}, OTHERWISE, ""),
@@ -166,13 +170,25 @@ def test_a_state_that_cannot_be_is_told_from_one_of_another_form(
     assert unseen in fifth.unseen and wrong in (fifth.state or "") and bool(fifth.state) == bool(wrong)
 
 
-def test_where_no_state_was_recorded_nothing_is_known(tmp_path: Path) -> None:
+def test_a_parameter_that_had_no_gradient_counts_fewer_steps(tmp_path: Path) -> None:
+    own = recorded(tmp_path)
+    _alone(own)
+    changed(own, each("1.bias.step", lambda kept: kept / 4))
+    *_, fifth, _ = replayed(tmp_path)
+    assert fifth.update is not None and fifth.state is None
+
+
+def test_a_state_that_was_not_recorded_is_refused(tmp_path: Path) -> None:
+    """That of an optimizer that keeps nothing is a file without tensors."""
     own = recorded(tmp_path)
     _alone(own)
     (own / STEP.format(5) / STATE).unlink()
     found = replayed(tmp_path)
     assert worst(found[:3]) < 1e-6
-    assert [(one.update, one.unseen) for one in found[3:]] == [(None, "what its optimizer kept was not recorded")] * 2
+    why = "what its optimizer kept was not recorded"
+    assert [(one.update, one.unseen, one.state) for one in found[3:]] == [(None, why, why)] * 2
+    *_, check = takes_steps([vars(step) for step in found], "fp32")
+    assert not check.passed and f"before step 5 {why}" in check.meaning
 
 
 def test_a_state_that_explains_one_update_does_not_explain_the_next(tmp_path: Path) -> None:

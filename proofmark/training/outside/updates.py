@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from proofmark.training.outside.left import FORMS
 from proofmark.training.outside.metric import shown
 from proofmark.training.outside.vectors import Tensors, apart, fill, length
 
@@ -63,11 +64,11 @@ class Updates:
         """Take what the rank claims that the optimizer kept before the run.
 
         Args:
-            claimed: by `name.key`; None where nothing was recorded.
+            claimed: by `name.key`; None where that was not recorded, though a Recorder does.
             changed: names of the parameters that have gradients in its first step.
         """
-        if claimed is None:
-            self.unseen = "what its optimizer kept was not recorded"
+        if claimed is None:  # a recorder writes what there is, of an optimizer that keeps nothing too
+            self.unseen = self.wrong = "what its optimizer kept was not recorded"
             return
         state: dict[str, dict[str, torch.Tensor]] = defaultdict(dict)
         for name, tensor in claimed.items():
@@ -75,6 +76,7 @@ class Updates:
             state[owner][key] = tensor
         own = self._kept()
         others = [name for name in state if _form(state[name]) != _form(own.get(name, {}))]
+        others += [name for name, tensor in claimed.items() if tensor.dtype not in FORMS]
         others += [name for name in changed if name not in state and own.get(name)]
         if others:
             self.unseen = f"its optimizer does not keep what the case's does ({', '.join(shown(others)[:3])})"
@@ -146,8 +148,12 @@ def _wrong(claimed: Tensors, steps: int, skips: bool) -> str | None:
     broken += [name for name, tensor in claimed.items() if name.endswith("_sq") and (tensor < 0).any()]
     if broken:
         return f"its optimizer is said to have kept what no step leaves ({', '.join(shown(broken)[:3])})"
-    counts = [float(tensor.max()) for name, tensor in claimed.items() if name.rpartition(".")[2] == COUNTER]
-    most = max(counts, default=float(steps))
-    if most > steps or (most < steps and not skips):
-        return f"its optimizer is said to have counted {most:g} steps, and there were {steps}"
+    counters = [tensor for name, tensor in claimed.items() if name.rpartition(".")[2] == COUNTER]
+    counts = [float(count) for tensor in counters for count in tensor.reshape(-1).tolist()]
+    # that of a parameter which had no gradient in some steps may be behind
+    wrong = [count for count in counts if not 0 <= count <= steps or not count.is_integer()]
+    if not wrong and not skips and max(counts, default=steps) < steps:
+        wrong = [max(counts)]
+    if wrong:
+        return f"its optimizer is said to have counted {wrong[0]:g} steps, and there were {steps}"
     return None
