@@ -16,6 +16,7 @@ from proofmark.rules.config import EffectiveConfig
 from proofmark.training.outcome.checks import REPLAYED, UPDATE, takes_steps
 from proofmark.training.outside.left import read_left
 from proofmark.training.outside.replay import Replay, Replayed
+from proofmark.training.outside.updates import _otherwise
 from proofmark.training.ranks.account import Position
 from proofmark.training.ranks.model.own import named_state
 from proofmark.training.ranks.model.strategy import Place
@@ -206,6 +207,42 @@ def test_a_state_that_explains_one_update_does_not_explain_the_next(tmp_path: Pa
     *_, explained, following = replayed(tmp_path)
     assert explained.update is not None and explained.update < UPDATE and explained.state is None
     assert following.update is not None and following.update > 10 * UPDATE
+
+
+def test_an_update_is_not_hidden_by_a_weight_that_outweighs_all_others(tmp_path: Path) -> None:
+    """A weight of 1e9, without a gradient, decays as it should; the others' updates are a fifth longer."""
+
+    def longer(optimizer: torch.optim.Optimizer, taken: int) -> None:
+        optimizer.param_groups[0]["lr"] *= 1.2 if taken > 4 else 1
+
+    own = recorded(tmp_path, With(longer))
+    _alone(own)
+    once = -1e9 * (1 - 0.01 * 2 / 6 * 0.1)
+    for step, values in ((5, (-1e9, 0.0, once)), (6, (once, 0.0, once * (1 - 0.01 / 6 * 0.1)))):
+        for name, value in zip((BEFORE, GRADIENTS, AFTER), values, strict=True):
+            path = own / STEP.format(step) / name
+            tensors = read_left(path)
+            tensors["1.bias"][0] = value
+            save_file(tensors, path)
+    changed(own, each("1.bias.exp_avg", lambda kept: kept * (torch.arange(len(kept)) > 0)))
+    *_, fifth, sixth = replayed(tmp_path)
+    assert fifth.update is not None and sixth.update is not None
+    assert min(fifth.update, sixth.update) == pytest.approx(0.2, rel=0.15)
+
+
+@pytest.mark.parametrize("share, far", [(0.02, True), (0.0005, False)])
+def test_of_a_tensor_hardly_any_weights_may_go_elsewhere(share: float, far: bool) -> None:
+    before = torch.full((100, 100), 1.0)
+    before[0] = 1e9  # long, and so is its decay
+    wanted = before * (1 - 1e-4)
+    end = wanted.clone()
+    end.view(-1)[-round(share * end.numel()) :] -= 0.5
+    gradient = torch.ones_like(before)
+    assert (_otherwise(before, end, wanted, gradient) > UPDATE) == far
+    gradient[:-3] = 0  # of few weights that have one, more must go where they should
+    assert _otherwise(before, end, wanted, gradient) > UPDATE
+    assert _otherwise(before, wanted * (1 + 2e-7), wanted, gradient) == 0
+    assert _otherwise(before, wanted * float("nan"), wanted, None) == 1e9
 
 
 def test_weights_between_two_steps_are_those_that_the_first_left(tmp_path: Path) -> None:
