@@ -26,8 +26,9 @@ ROUNDING = 4 * torch.finfo(torch.float32).eps
 """Of each weight, by which its update may be off: late in a schedule it is hardly more than that, and an optimizer
 rounds a weight once or twice (decay, step).
 
-Embedded cases on a processor, as `_otherwise` has the worst tensor: 7e-7 off without this where a fused optimizer took
-the steps, 5e-9 with one rounding, nothing with four; nothing at all with the case's own (AdamW, LAMB; fp32, bf16).
+Embedded cases on a processor, as `_otherwise` has the worst tensor: 2e-6 off without this where a fused optimizer took
+the steps, nothing with it (5e-9 with one rounding, of language models); nothing at all with the case's own, of language
+models (AdamW, LAMB; fp32, bf16).
 """
 
 COUNTER = "step"
