@@ -97,7 +97,7 @@ class LoggedRun(Run[R]):
 
 def _unsupported(precision: str, found: FoundVendor) -> str | None:
     """Why the vendor does not train, or not at a precision; None if it does."""
-    why = lacks_torch(found.vendor)
+    why = lacks_torch(found.vendor, found.vendor.torch_device())
     if why and found.vendor.devices():  # where there are none, those of other hosts may be torch's
         return f"vendor {found.name} does not train: {why}"
     declared = found.vendor.training_precisions

@@ -69,9 +69,14 @@ def driver_files(*patterns: str) -> list[str]:
     return lines
 
 
-def lacks_torch(vendor: Vendor) -> str | None:
-    """Why torch can't compute on a vendor's devices, None if it can."""
-    if vendor.torch_device().split(":")[0] != "cpu" or vendor.runs_on_processor:
+def lacks_torch(vendor: Vendor, device: str) -> str | None:
+    """Why torch can't compute on a vendor's devices, None if it can.
+
+    Args:
+        vendor: whose.
+        device: what its `torch_device()` said, which is what is computed on: asked again, it might say something else.
+    """
+    if device.split(":")[0] != "cpu" or vendor.runs_on_processor:
         return None
     return (
         "torch_device() says 'cpu', and the figure would be the processor's under the chip's name (a vendor whose "

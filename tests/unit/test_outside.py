@@ -120,6 +120,18 @@ def test_what_is_not_there_or_no_weights_is_said(tmp_path: Path, content: bytes 
         read_left(tmp_path / WEIGHTS)
 
 
+@pytest.mark.parametrize("dtype, name", [(torch.float8_e4m3fn, "float8_e4m3fn"), (torch.uint16, "uint16")])
+def test_numbers_of_a_form_that_no_training_leaves_are_refused(tmp_path: Path, dtype: torch.dtype, name: str) -> None:
+    tensors = {"few": torch.ones(2).to(dtype), "counted": torch.ones(2, dtype=torch.int64)}
+    save_file(tensors, tmp_path / WEIGHTS)
+    with pytest.raises(StepError, match=f"final.safetensors, which rank 0 left, has few as {name}, which no training"):
+        read_left(tmp_path / WEIGHTS)
+    assert read_left(tmp_path / WEIGHTS, any_form=True).keys() == tensors.keys()
+    for each in (torch.bool, torch.int64, torch.bfloat16, torch.float64):
+        save_file({"few": torch.ones(2).to(each)}, tmp_path / WEIGHTS)
+        assert read_left(tmp_path / WEIGHTS)["few"].dtype == each
+
+
 def test_what_is_no_plain_file_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     os.mkfifo(tmp_path / WEIGHTS)
     with pytest.raises(StepError, match="final.safetensors, which rank 0 left, is no plain file"):
@@ -267,6 +279,7 @@ def test_gradients_are_compared_matrix_by_matrix() -> None:
     assert (alone.astray, alone.stray) == (1.0, "layer9")
     assert Compared.of(matrices(head=4096.0, **trunk | {"layer3": 0.0}), [wanted]).astray == 0, "one of twenty"
     assert Compared.of(wanted | {"layer3": -wanted["layer3"], "layer4": torch.zeros(3, 3)}, [wanted]).astray == 1.0
+    assert Compared.of({name: each * math.nan for name, each in wanted.items()}, [wanted]).astray == 1e9
     across = wanted | {"layer3": wanted["layer3"] + torch.tensor([[50.0, -25, 0], [0, 0, 0], [0, 0, 0]])}
     assert Compared.of(across, [{"layer3": wanted["layer3"]}]).astray < 1e-6, "roundings go all ways"
 
@@ -289,11 +302,23 @@ class Dropping(Tokens):
         return model
 
 
-@pytest.mark.parametrize("case, passes", [(Dropping(), True), (Tokens(), False)], ids=["drawn", "left out"])
-def test_a_training_without_its_dropout_is_told(tmp_path: Path, case: Tokens, passes: bool) -> None:
+NONE = torch.zeros(1)
+"""As of a device, whose dropout can't be drawn again."""
+
+NO_STATE = torch.zeros_like(torch.get_rng_state())
+
+
+@pytest.mark.parametrize(
+    "case, state, passes",
+    [(Dropping(), NONE, True), (Dropping(), NO_STATE, True), (Tokens(), NONE, False)],
+    ids=["drawn", "drawn from rubbish", "left out"],
+)
+def test_a_training_without_its_dropout_is_told(
+    tmp_path: Path, case: Tokens, state: torch.Tensor, passes: bool
+) -> None:
     trained(tmp_path, HERE, audited=True, case=case)
     for path in tmp_path.rglob(RANDOM):
-        save_file({RANDOM: torch.zeros(1)}, path)  # as of a device, whose dropout can't be drawn again
+        save_file({RANDOM: state}, path)
     replay = Replay(Dropping(), CONFIG, TrainingSpec(("", ""), "", "", {}, str(tmp_path), ()))
     found = [vars(each) for each in replay.all(tmp_path / "noderank0" / "own0")]
     *_, check = takes_steps(found, "fp32")
@@ -314,6 +339,18 @@ def test_a_training_without_its_dropout_is_told(tmp_path: Path, case: Tokens, pa
         ([1, 40, 41, 42], 90, False),
         ([1, 2, 3, 40, 42], 90, False),
         ([1, 2, 3, 40, 41], 90, False),
+        ([1, 2, 3, 4, 5], 5, True),
+        ([1, 2, 3, 4, 5, 6], 90, True),
+        ([1, 2, 3, 4, 5, 6, 7, 8], 8, True),
+        ([1, 2, 3, 4], 5, False),
+        ([1, 2, 3, 6], 6, False),
+        ([1, 2, 3, 90], 90, False),  # one in which training ended, alone
+        ([1, 2, 3, 89, 90], 90, False),
+        ([1, 2, 3, 90, 91, 92], 90, False),
+        ([1, 2, 3, 1000], 100, False),
+        ([1, 2, 3, 40, 41, 42, 60, 61], 90, False),
+        ([1, 2, 3, 40, 41, 42, 60, 61, 62], 90, False),
+        ([1, 2, 3, 40, 41, 42, 88, 89, 90], 90, False),
     ],
 )
 def test_no_recorded_step_is_missing(steps: list[int], trained: int, whole: bool) -> None:
@@ -375,6 +412,13 @@ def test_recorded_steps_are_done_again(tmp_path: Path, monkeypatch: pytest.Monke
         with pytest.raises(StepError, match="recorded-2/which.json"):
             list(replay.all(folder))
     which.write_text(json.dumps(RECORDED))
+    far = folder / STEP.format(7)
+    far.mkdir()
+    (far / WHICH).write_text(json.dumps({"step": 7, "epoch": 2, "batch": 0}))
+    with pytest.raises(StepError, match="recorded-7/which.json: .* is none of a training's 6 steps"):
+        list(replay.all(folder))
+    (far / WHICH).unlink()
+    far.rmdir()
     save_file({"few": torch.zeros(10)}, folder / STEP.format(2) / BEFORE)
     assert list(replay.all(folder))[1].misfits
 

@@ -16,6 +16,7 @@ from proofmark.rules.config import EffectiveConfig
 from proofmark.training.outcome.checks import REPLAYED, UPDATE, takes_steps
 from proofmark.training.outside.left import read_left
 from proofmark.training.outside.replay import Replay, Replayed
+from proofmark.training.outside.updates import _otherwise
 from proofmark.training.ranks.account import Position
 from proofmark.training.ranks.model.own import named_state
 from proofmark.training.ranks.model.strategy import Place
@@ -145,6 +146,10 @@ def each(key: str, made: Callable[[torch.Tensor], torch.Tensor]) -> Callable[[Te
 OTHERWISE = "does not keep what the case's does"
 CLAIMS: list[tuple[Callable[[Tensors], Tensors], str, str]] = [
     (each(".step", lambda kept: kept + 1), "can't be", "counted 5 steps, and there were 4"),
+    (each("1.bias.step", lambda kept: -kept / 4), "can't be", "counted -1 steps, and there were 4"),
+    (each("1.bias.step", lambda kept: kept / 8), "can't be", "counted 0.5 steps, and there were 4"),
+    (each(".step", lambda kept: kept - 1), "can't be", "counted 3 steps, and there were 4"),
+    (each(".exp_avg", lambda kept: kept.to(torch.float8_e5m2)), OTHERWISE, ""),
     (each(".exp_avg", lambda kept: kept * math.nan), "can't be", "what no step leaves"),
     (each(".exp_avg_sq", lambda kept: kept - 1), "can't be", "what no step leaves"),
     (lambda state: {}, OTHERWISE, ""),
@@ -166,13 +171,25 @@ def test_a_state_that_cannot_be_is_told_from_one_of_another_form(
     assert unseen in fifth.unseen and wrong in (fifth.state or "") and bool(fifth.state) == bool(wrong)
 
 
-def test_where_no_state_was_recorded_nothing_is_known(tmp_path: Path) -> None:
+def test_a_parameter_that_had_no_gradient_counts_fewer_steps(tmp_path: Path) -> None:
+    own = recorded(tmp_path)
+    _alone(own)
+    changed(own, each("1.bias.step", lambda kept: kept / 4))
+    *_, fifth, _ = replayed(tmp_path)
+    assert fifth.update is not None and fifth.state is None
+
+
+def test_a_state_that_was_not_recorded_is_refused(tmp_path: Path) -> None:
+    """That of an optimizer that keeps nothing is a file without tensors."""
     own = recorded(tmp_path)
     _alone(own)
     (own / STEP.format(5) / STATE).unlink()
     found = replayed(tmp_path)
     assert worst(found[:3]) < 1e-6
-    assert [(one.update, one.unseen) for one in found[3:]] == [(None, "what its optimizer kept was not recorded")] * 2
+    why = "what its optimizer kept was not recorded"
+    assert [(one.update, one.unseen, one.state) for one in found[3:]] == [(None, why, why)] * 2
+    *_, check = takes_steps([vars(step) for step in found], "fp32")
+    assert not check.passed and f"before step 5 {why}" in check.meaning
 
 
 def test_a_state_that_explains_one_update_does_not_explain_the_next(tmp_path: Path) -> None:
@@ -192,12 +209,64 @@ def test_a_state_that_explains_one_update_does_not_explain_the_next(tmp_path: Pa
     assert following.update is not None and following.update > 10 * UPDATE
 
 
+def test_an_update_is_not_hidden_by_a_weight_that_outweighs_all_others(tmp_path: Path) -> None:
+    """A weight of 1e9, without a gradient, decays as it should; the others' updates are a fifth longer."""
+
+    def longer(optimizer: torch.optim.Optimizer, taken: int) -> None:
+        optimizer.param_groups[0]["lr"] *= 1.2 if taken > 4 else 1
+
+    own = recorded(tmp_path, With(longer))
+    _alone(own)
+    once = -1e9 * (1 - 0.01 * 2 / 6 * 0.1)
+    for step, values in ((5, (-1e9, 0.0, once)), (6, (once, 0.0, once * (1 - 0.01 / 6 * 0.1)))):
+        for name, value in zip((BEFORE, GRADIENTS, AFTER), values, strict=True):
+            path = own / STEP.format(step) / name
+            tensors = read_left(path)
+            tensors["1.bias"][0] = value
+            save_file(tensors, path)
+    changed(own, each("1.bias.exp_avg", lambda kept: kept * (torch.arange(len(kept)) > 0)))
+    *_, fifth, sixth = replayed(tmp_path)
+    assert fifth.update is not None and sixth.update is not None
+    assert min(fifth.update, sixth.update) == pytest.approx(0.2, rel=0.15)
+
+
+@pytest.mark.parametrize("share, far", [(0.02, True), (0.0005, False)])
+def test_of_a_tensor_hardly_any_weights_may_go_elsewhere(share: float, far: bool) -> None:
+    before = torch.full((100, 100), 1.0)
+    before[0] = 1e9  # long, and so is its decay
+    wanted = before * (1 - 1e-4)
+    end = wanted.clone()
+    end.view(-1)[-round(share * end.numel()) :] -= 0.5
+    gradient = torch.ones_like(before)
+    assert (_otherwise(before, end, wanted, gradient) > UPDATE) == far
+    gradient[:-3] = 0  # of few weights that have one, more must go where they should
+    assert _otherwise(before, end, wanted, gradient) > UPDATE
+    assert _otherwise(before, wanted * (1 + 2e-7), wanted, gradient) == 0
+    assert _otherwise(before, wanted * float("nan"), wanted, None) == 1e9
+
+
 def test_weights_between_two_steps_are_those_that_the_first_left(tmp_path: Path) -> None:
     own = recorded(tmp_path)
     path = own / STEP.format(3) / BEFORE
     before = read_left(path)
     save_file({name: tensor + 0.1 for name, tensor in before.items()}, path)
     assert (replayed(tmp_path)[1].update or 0) > 1
+
+
+@pytest.mark.parametrize("begun", [0, 7])
+@pytest.mark.parametrize("steps", [*range(1, 12), *[30] * 5])
+def test_what_a_recorder_leaves_is_held_to_be_whole(tmp_path: Path, begun: int, steps: int) -> None:
+    model = torch.nn.Linear(1, 1)
+    optimizer = torch.optim.SGD(model.parameters())
+    recorder = Recorder(tmp_path, HERE)
+    for at in range(begun, begun + steps):
+        if recorder.due():
+            recorder.begin(model, optimizer, Position(steps=at))
+            recorder.end(model)
+    left = sorted(int(path.name.removeprefix("recorded-")) for path in tmp_path.iterdir())
+    found = [vars(Replayed(step, gradient=0.0)) for step in left]
+    (check,) = takes_steps(found, "fp32", begun + steps)
+    assert check.passed, check.meaning
 
 
 def test_a_drawn_run_is_any_of_the_training(tmp_path: Path) -> None:

@@ -83,9 +83,10 @@ class Prepared:
         """
         spec, world = self.spec, self.spec.nproc
         vendor, adapter = _computes_on(spec, self.config)
-        if why := lacks_torch(vendor):
+        said = vendor.torch_device()  # asked once
+        if why := lacks_torch(vendor, said):
             raise StepError(f"vendor {spec.vendor} does not train: {why}")
-        device = torch.device(vendor.torch_device())
+        device = torch.device(said)
         if device.type != "cpu":
             device = torch.device(device.type, rank)
             torch.accelerator.set_device_index(rank)

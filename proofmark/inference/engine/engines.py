@@ -57,7 +57,8 @@ class Engines:
         Raises:
             EngineFailed: it can't be.
         """
-        return self._made({"compiler": None, "onnx": None, "precision": precision}, model)
+        device = self.found.vendor.torch_device()
+        return self._made({"compiler": None, "onnx": None, "precision": precision, "device": device}, model)
 
     def rehearse(self, compiler: str | None) -> RemoteEngine:
         """See that torch finds the vendor's device, and that the compiler can be imported.

@@ -229,7 +229,7 @@ class Server:
         declared = None
         if order["compiler"] is None:
             assert model is not None
-            self._compute = framework_compute(model, found.vendor.torch_device(), order["precision"])
+            self._compute = framework_compute(model, _device(found.vendor, order["device"]), order["precision"])
         else:
             make: Callable[..., Compute] = found.infer_model(order["compiler"])
             self._compute = make(config, order["onnx"] and Path(order["onnx"]), model)
@@ -277,6 +277,18 @@ class Server:
                 hidden=tuple(Path(path) for path in order["hidden"]),
             )
         )
+
+
+def _device(vendor: Vendor, introduced: str) -> str:
+    """What the framework runs on.
+
+    Raises:
+        StepError: it is of another kind than the vendor was introduced with, a processor in a chip's place say.
+    """
+    said = vendor.torch_device()
+    if said.split(":")[0] != introduced.split(":")[0]:
+        raise StepError(f"torch_device() says {said!r} here, and said {introduced!r} when the vendor was introduced")
+    return said
 
 
 def _foo_time_reason(infer_model: object) -> str | None:

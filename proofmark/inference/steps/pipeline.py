@@ -111,7 +111,8 @@ class Pipeline:
         weights takes longest, and so comes when all else is known to be right.
         """
         config, model = self.config, None
-        if self.compiler is None and (why := lacks_torch(self.found.vendor)):
+        vendor = self.found.vendor
+        if self.compiler is None and (why := lacks_torch(vendor, vendor.torch_device())):
             raise _Unsupported(f"vendor {self.found.name} runs no framework, and compiler is null: {why}")
         if not config.no_validation:
             self._seed()

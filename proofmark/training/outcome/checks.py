@@ -137,10 +137,12 @@ ROUNDED_MOST = {"fp32": 0.5, "tf32": 0.5, "fp16": 0.5, "bf16": 1.0}
 """Beyond that they tell nothing over all parameters; matrix by matrix (ASTRAY) they still do."""
 
 UPDATE = 0.05
-"""How far what an optimizer made of recorded gradients may be from what the case's does, as a share of its length.
+"""How far what an optimizer made of recorded gradients may be from what the case's does, as a share of that, in the
+worst tensor.
 
-Embedded cases on a processor, first steps and those at a schedule's end: less than a rounding of the weights is off,
-with the case's optimizers, a fused one, DDP and FSDP, fp32 and bf16.
+Embedded cases on a processor, steps at a schedule's beginning, in it and at its end: nothing is off beside roundings of
+each weight, with the case's optimizers and a fused one, fp32 and bf16 (`ROUNDING` in
+`proofmark/training/outside/updates.py`).
 """
 
 
@@ -172,7 +174,7 @@ def takes_steps(replayed: Sequence[Mapping[str, Any]], precision: str, trained: 
         if step["update"] is not None:
             ratios.append(step["update"] / UPDATE)
             if ratios[-1] > 1:
-                wrong.append(f"step {number} changed the weights otherwise by {step['update']:.3g} of its length")
+                wrong.append(f"step {number} changed the weights otherwise by {step['update']:.3g} of what it should")
         if step.get("state"):
             ratios.append(math.inf)
             wrong.append(f"before step {step['step']} {step['state']}")
@@ -191,13 +193,21 @@ def takes_steps(replayed: Sequence[Mapping[str, Any]], precision: str, trained: 
 
 
 def _gap(recorded: Sequence[int], trained: int) -> str | None:
-    """What lacks of recorded steps: each is one of RUN in a row, and after the first of them there are others."""
-    ends = [step for step, then in pairwise([*recorded, math.inf]) if then != step + 1]
-    starts = [step for before, step in pairwise([-math.inf, *recorded]) if step != before + 1]
-    short = any(end - start + 1 < RUN and end < trained for start, end in zip(starts, ends, strict=True))
-    if recorded and (short or len(recorded) < min(RUN + 1, trained - recorded[0] + 1)):
-        return f"of its {trained} steps only {', '.join(map(str, recorded))} are there of those that were recorded"
-    return None
+    """What lacks of recorded steps, or is too much: a recorder leaves the first RUN, and a whole run of later ones as
+    soon as there are so many (the first begins right after those, and gives way to another whole one alone). One in
+    which training ended is beside that."""
+    if not recorded:
+        return None
+    cut = recorded[2 * RUN :]
+    in_runs = all(_in_a_row(steps) for steps in (recorded[:RUN], recorded[RUN : 2 * RUN], cut))
+    enough = len(recorded) >= min(trained - recorded[0] + 1, 2 * RUN)
+    if in_runs and enough and recorded[-1] <= trained and (not cut or (len(cut) < RUN and cut[-1] == trained)):
+        return None
+    return f"of its {trained} steps only {', '.join(map(str, recorded))} are there of those that were recorded"
+
+
+def _in_a_row(steps: Sequence[int]) -> bool:
+    return all(then == step + 1 for step, then in pairwise(steps))
 
 
 CLOCK_SECONDS, CLOCK_SHARE = 1.0, 0.01

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
 
-from proofmark.training.outside.vectors import Tensors, along, apart
+from proofmark.training.outside.vectors import MOST, Tensors, along, apart
 
 FEW = 0.05
 """Of the matrices, which are left out of `astray`: roundings may make a few of them gradients of their own."""
@@ -46,8 +47,12 @@ class Compared:
 def _astray(recorded: Tensors, wanted: Tensors) -> tuple[float, str | None]:
     """By how much of its length a matrix's gradient lacks the replayed one, or has too much of it, at most, but for a
     FEW of them; and the matrix that is worst."""
-    found = sorted(((abs(share - 1), name) for name, share in along(recorded, wanted)), reverse=True)
-    return (min(1e9, found[int(FEW * len(found))][0]), found[0][1]) if found else (0.0, None)
+    found = sorted(((_off(share), name) for name, share in along(recorded, wanted)), reverse=True)
+    return (found[int(FEW * len(found))][0], found[0][1]) if found else (0.0, None)
+
+
+def _off(share: float) -> float:
+    return min(MOST, abs(share - 1)) if math.isfinite(share) else MOST
 
 
 def _noise(replays: Sequence[Tensors], mean: Tensors) -> float:

@@ -20,6 +20,16 @@ from proofmark.training.ranks.model.own import named_weights
 from proofmark.training.ranks.model.strategy import Place, unwrapped
 from proofmark.training.spec import WEIGHTS
 
+FORMS = frozenset(
+    {torch.float64, torch.float32, torch.bfloat16, torch.float16}
+    | {torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8, torch.bool}
+)
+"""The dtypes of what a rank leaves: weights, buffers, gradients, counts. torch computes with no others as with these
+(float8, complex or unsigned numbers of 16 bits, say)."""
+
+LONGEST_NAME = 200
+"""Characters of a tensor's that are told."""
+
 Alive = Callable[[], object]
 """Is called before each tensor, as a sign of life: a large model takes long."""
 
@@ -71,20 +81,29 @@ def _whole(tensors: Mapping[str, torch.Tensor], place: Place, alive: Alive = lam
     return whole
 
 
-def read_left(path: Path) -> dict[str, torch.Tensor]:
+def read_left(path: Path, any_form: bool = False) -> dict[str, torch.Tensor]:
     """What a rank left.
 
+    Args:
+        path: of the file.
+        any_form: whatever its numbers are; otherwise those of FORMS alone.
+
     Raises:
-        StepError: it is not there, or no file of tensors.
+        StepError: it is not there, or no file of tensors, or of numbers of a dtype that no training has.
     """
     try:
         if not is_plain(path):
             raise StepError(f"{path.name}, which rank 0 left, is no plain file")
-        return load_file(path)
+        left = load_file(path)
     except FileNotFoundError:
         raise StepError(f"rank 0 left no {path.name}") from None
     except (OSError, SafetensorError) as error:
         raise StepError(f"{path.name}, which rank 0 left, can't be read: {error}") from None
+    for name, tensor in left.items():
+        if tensor.dtype not in FORMS and not any_form:
+            what = f"has {name[:LONGEST_NAME]} as {str(tensor.dtype).removeprefix('torch.')}, which no training leaves"
+            raise StepError(f"{path.name}, which rank 0 left, {what}")
+    return left
 
 
 def is_plain(path: Path) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -96,6 +97,13 @@ def _moved(tensor: torch.Tensor, move: float, chance: torch.Generator) -> torch.
     return tensor * (1 + sides * move)
 
 
+def _draw_as(state: torch.Tensor | None) -> None:
+    """Have chance go on from a recorded state; from wherever it is where that is none, as a device's is."""
+    if state is not None and state.shape == torch.get_rng_state().shape and state.dtype == torch.uint8:
+        with contextlib.suppress(RuntimeError):  # torch's word of bytes that are no state
+            torch.set_rng_state(state)
+
+
 class Replay:
     """Of one training's steps."""
 
@@ -132,7 +140,8 @@ class Replay:
         for folder, following in zip_longest(folders, folders[1:]):
             if folder == folders[0] and first > 1:
                 state = folder / STATE
-                updates.begin(read_left(state) if os.path.lexists(state) else None, read_left(folder / GRADIENTS))
+                kept = read_left(state, any_form=True) if os.path.lexists(state) else None
+                updates.begin(kept, read_left(folder / GRADIENTS))
             yield self._again(folder, following, fresh, updates)
 
     def _again(self, folder: Path, following: Path | None, fresh: Fresh, updates: Updates) -> Replayed:
@@ -187,6 +196,8 @@ class Replay:
         step = which.epoch * len(self._batches) + which.batch + 1
         if which.batch >= len(self._batches) or not path.parent.name == STEP.format(which.step) == STEP.format(step):
             raise StepError(f"{path.parent.name}/{path.name}: {which} is no step of this training")
+        if which.step > self._steps:  # the schedule is brought to it step by step
+            raise StepError(f"{path.parent.name}/{path.name}: {which} is none of a training's {self._steps} steps")
         return which
 
     def _data(self, which: _Which) -> Iterator[tuple[Share, Batch]]:
@@ -208,8 +219,7 @@ class Replay:
 
         One process on a processor draws the same dropout again; otherwise the mean of several replays is the measure.
         """
-        if state is not None and state.shape == torch.get_rng_state().shape and state.dtype == torch.uint8:
-            torch.set_rng_state(state)
+        _draw_as(state)
         drawn = [self._gradients(model, before, batches) for _ in range(2)]
         if min(apart(each, drawn[0], drawn[0]) for each in (recorded, drawn[1])) <= CLOSE:
             return Compared.of(recorded, drawn[:1])

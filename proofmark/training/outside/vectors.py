@@ -10,6 +10,9 @@ from proofmark.training.ranks.model.own import named_weights
 
 Tensors = Mapping[str, torch.Tensor]
 
+MOST = 1e9
+"""That anything is said to be apart."""
+
 
 def fill(model: torch.nn.Module, weights: Tensors) -> None:
     """Copy weights into a model."""
@@ -28,14 +31,14 @@ def length(tensors: Tensors) -> float:
     return float(sum(float(tensor.double().square().sum()) for tensor in tensors.values()) ** 0.5)
 
 
-def apart(one: Tensors, other: Tensors, unit: Tensors, spare: float = 0.0) -> float:
-    """The length of the difference without `spare`, in lengths of `unit`; what one lacks is 0 there. 1e9 at most."""
+def apart(one: Tensors, other: Tensors, unit: Tensors) -> float:
+    """The length of the difference, in lengths of `unit`; what one lacks is 0 there. MOST at most."""
     names, nothing = one.keys() | other.keys(), torch.zeros(())
     off = length({name: one.get(name, nothing).double() - other.get(name, nothing).double() for name in names})
     if not off < 1e150:
-        return 1e9
-    off, whole = max(0.0, off - spare), length(unit)
-    return min(1e9, off / whole) if whole else (0.0 if not off else 1e9)
+        return MOST
+    whole = length(unit)
+    return min(MOST, off / whole) if whole else (0.0 if not off else MOST)
 
 
 def along(one: Tensors, other: Tensors) -> Iterator[tuple[str, float]]:

@@ -98,9 +98,7 @@ def _train(spec: TrainingSpec, rank: int, log: EventLog, heartbeat: HeartbeatWri
     name, vendor = f"{config.suite}/{config.case}", found.vendor
     require(found.directory, name)
     adapter = found.training_adapter(name)
-    if why := lacks_torch(vendor):
-        raise StepError(f"vendor {spec.vendor} does not train: {why}")
-    device = _device_of(vendor)
+    device = _device_of(vendor, spec.vendor)
     use_tf32(config.precision == "tf32")
     world, pin = spec.nnodes * spec.nproc, device.type != "cpu"
     feeder, requests = (socket.socket(fileno=int(number)) for number in sys.argv[3:5])
@@ -118,11 +116,18 @@ def _train(spec: TrainingSpec, rank: int, log: EventLog, heartbeat: HeartbeatWri
     dist.destroy_process_group()
 
 
-def _device_of(vendor: Vendor) -> torch.device:
-    """The rank's own; the processor is all ranks'."""
+def _device_of(vendor: Vendor, name: str) -> torch.device:
+    """The rank's own; the processor is all ranks'. The vendor is asked once.
+
+    Raises:
+        StepError: torch can't compute on its devices.
+    """
     import torch
 
-    device = torch.device(vendor.torch_device())
+    said = vendor.torch_device()
+    if why := lacks_torch(vendor, said):
+        raise StepError(f"vendor {name} does not train: {why}")
+    device = torch.device(said)
     if device.type == "cpu":
         return device
     device = torch.device(device.type, int(os.environ["LOCAL_RANK"]))
