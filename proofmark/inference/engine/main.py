@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import array
 import faulthandler
-import glob
 import importlib
 import json
 import os
@@ -23,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from proofmark.errors import ProofmarkError, StepError
 from proofmark.inference.engine import protocol
+from proofmark.inference.engine.closing import close_in
 from proofmark.inference.failure import LONGEST, told
 from proofmark.measuring.precision import framework_compute
 from proofmark.measuring.window import Compute, check_answer
@@ -32,16 +32,10 @@ from proofmark.process.memory import give_back_freed, keep_freed
 from proofmark.process.shared_memory.layout import Layout, read_layout, written
 from proofmark.process.shared_memory.slots import Slot
 from proofmark.process.threads import heed_environment, one_thread
-from proofmark.process.warm.main import is_alone
 from proofmark.rules.config import EffectiveConfig
 from proofmark.vendor import torch_extensions
 from proofmark.vendor.contract import Vendor
-from proofmark.vendor.isolation import COMPILED, NOT_ASKED_FOR, VendorPlace
 from proofmark.vendor.registry import FoundVendor, find_vendor
-from proofmark.wall.isolation import Isolation
-from proofmark.wall.other_user import become
-from proofmark.wall.python import imported
-from proofmark.wall.wall import Wall
 
 if TYPE_CHECKING:
     import torch
@@ -242,7 +236,7 @@ class Server:
 
         How that wall holds is told in a message of its own, before code of the vendor's could change what is said.
         """
-        isolation = self._close_in(order, config)
+        isolation = close_in(order, config, self._directory)
         self._behind_a_wall = isolation.landlock > 0
         self._tell(isolation=isolation.model_dump(mode="json"))
         if config.host.artifact_dir:
@@ -254,29 +248,6 @@ class Server:
         self._own.append(found.directory)
         self._vendor = found.vendor
         return found, config
-
-    def _close_in(self, order: dict[str, Any], config: EffectiveConfig) -> Isolation:
-        """Become another user's, and put on the wall, if that is to be: the process has one thread, and has run no code
-        of the vendor's."""
-        is_alone()  # what it asks with ends the threads that an import has left
-        user = config.host.engine_user
-        if user is not None:
-            become(user, self._directory)
-        if user is not None or config.host.isolation == "wall":  # what others have compiled is not theirs
-            os.environ.update(dict.fromkeys(COMPILED, str(self._directory / "compiled")))
-        wall = self._walled(order, config) if config.host.isolation == "wall" else Isolation.none(NOT_ASKED_FOR)
-        return wall.model_copy(update={"user": user})
-
-    def _walled(self, order: dict[str, Any], config: EffectiveConfig) -> Isolation:
-        files = [order["onnx"], config.exist_compiler_path]
-        place = VendorPlace.of(order["vendor"], Path(order["vendors_dir"]))
-        return place.enter(
-            Wall(
-                writable=(self._directory,),
-                readable=(*imported(), *(part for file in files if file for part in _parts(Path(file)))),
-                hidden=tuple(Path(path) for path in order["hidden"]),
-            )
-        )
 
 
 def _device(vendor: Vendor, introduced: str) -> str:
@@ -301,11 +272,6 @@ def _foo_time_reason(infer_model: object) -> str | None:
     if reason is not None and type(reason) is not str:
         raise StepError(f"InferModel.foo_time_reason is of type {type(reason).__name__}; expected a line of text")
     return reason
-
-
-def _parts(file: Path) -> list[Path]:
-    """A model's file, and those beside it that begin with its name: some keep their weights there."""
-    return sorted(file.parent.glob(f"{glob.escape(file.stem)}*"))
 
 
 def _model(order: dict[str, Any], config: EffectiveConfig) -> torch.nn.Module:
