@@ -100,7 +100,8 @@ def _class_folders(root: Path, config: EffectiveConfig) -> Iterator[str]:
             continue
         found = [path for path in _paths(folder) if path.is_dir()]
         if len(found) != config.classes:
-            what = f"{folder} holds {len(found)} class folders: expected {config.classes}, one per class"
+            folders = "class folder" if len(found) == 1 else "class folders"
+            what = f"{folder} holds {len(found)} {folders}: expected {config.classes}, one per class"
             yield f"{what}, each with that class's images{meant(found)}"
 
 

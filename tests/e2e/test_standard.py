@@ -116,13 +116,13 @@ def test_what_lies_in_the_folders_is_looked_at_before_anything_runs(published: H
     assert ran.code == 4 and not ran.results.exists(), ran.output
     weights, data = (line for line in ran.output.splitlines() if published.root.name in line and "holds" in line)
     assert f"--weights: {published.root}/text holds no *.safetensors file: expected a model directory" in weights
-    assert f"--data-dir: {published.root}/images holds 1 class folders: expected {CLASSES}" in data
+    assert f"--data-dir: {published.root}/images holds 1 class folder: expected {CLASSES}" in data
     assert data.endswith(f"; did you mean {published.root}/images/val?")
     clean(ran)
     both = published.run("-k", "resnet50 or bert", *options, vendor="cpu")
     assert [both.output.count(f"folder {case} with these") for case in SMALL] == [1, 1], both.output
     (published.root / "host.yaml").write_text("CASES: {'resnet50:pytorch_1.13': images}\n")
-    told = f"host.yaml: CASES: resnet50:pytorch_1.13: {published.root}/images holds 1 class folders"
+    told = f"host.yaml: CASES: resnet50:pytorch_1.13: {published.root}/images holds 1 class folder"
     one_line_answer(published.run("--host-config=host.yaml", "--weights=weights", vendor="cpu"), told)
 
 

@@ -63,7 +63,7 @@ def test_class_folders_are_counted(tmp_path: Path) -> None:
     laid(tmp_path / "val", "a/1.png", "b/1.png", "stray.txt")
     for root, more in ((tmp_path / "val", ""), (tmp_path, f"; did you mean {tmp_path}/val?")):
         (problem,) = told("resnet50", data_dir=str(root), classes=3)
-        holds = f"--data-dir: {root} holds {2 if not more else 1} class folders: expected 3, one per class"
+        holds = f"--data-dir: {root} holds {'1 class folder' if more else '2 class folders'}: expected 3, one per class"
         assert problem == f"{holds}, each with that class's images{more}"
     assert not told("resnet50", data_dir=str(tmp_path / "val"), classes=2)
 
@@ -75,7 +75,7 @@ def test_a_training_needs_both_splits(tmp_path: Path) -> None:
     assert problems == [f"--data-dir: {root} holds no folder train: {expected}"]
     laid(tmp_path, "train/a/1.png")
     (problem,) = told("resnet50", suite="training", data_dir=root, classes=2)
-    assert problem.startswith(f"--data-dir: {root}/train holds 1 class folders: expected 2")
+    assert problem.startswith(f"--data-dir: {root}/train holds 1 class folder: expected 2")
 
 
 def test_coco_needs_both_folders(tmp_path: Path) -> None:
