@@ -11,10 +11,11 @@ from proofmark.metric import Mean
 from proofmark.rules.case_file import Parameters
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     import torch
 
+    from proofmark.errors import Problem
     from proofmark.metric import Metric
     from proofmark.record.parts import Identity
     from proofmark.rules.config import EffectiveConfig
@@ -67,6 +68,15 @@ class Case(ABC):
     def imported(cls) -> tuple[str, ...]:
         """What its processes import: those, and what it is defined in."""
         return (*cls.imports, cls.__module__)
+
+    @classmethod
+    def host_problems(cls, config: EffectiveConfig) -> Sequence[Problem]:
+        """What one look tells of the user's folders, before anything runs: whether that lies there which it will open.
+
+        Called where it runs on this machine, in pytest's own process: without torch, and without reading files. That
+        the folders are there, and not empty, has been looked at; whoever gives none has been told.
+        """
+        return ()
 
     @abstractmethod
     def create_model(self, config: EffectiveConfig) -> torch.nn.Module:

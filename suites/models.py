@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from proofmark.errors import StepError
+from suites.data.given import SETTINGS, without_weights
 
 if TYPE_CHECKING:
     from transformers import PreTrainedConfig, PreTrainedModel
@@ -199,15 +200,11 @@ def weights_files(directory: Path) -> list[Path]:
     files = sorted(directory.glob("*.safetensors"))
     if files:
         return files
-    pickles = sorted(path.name for suffix in ("bin", "pt", "pth", "ckpt") for path in directory.glob(f"*.{suffix}"))
-    if pickles:
-        what = f"holds pickled weights only ({', '.join(pickles[:_NAMED])}), which can run code when loaded"
-        raise StepError(f"The weights directory {directory} {what}; convert them to safetensors.")
-    raise StepError(f"The weights directory {directory} holds no .safetensors file.")
+    raise StepError(f"The weights directory {without_weights(directory)}.")
 
 
 def _read_settings(directory: Path, architecture: type[PreTrainedModel]) -> Any:
-    path = directory / "config.json"
+    path = directory / SETTINGS
     try:
         kind = json.loads(path.read_text(encoding="utf-8")).get("model_type")
         wanted = _config_class(architecture).model_type

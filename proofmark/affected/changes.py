@@ -26,12 +26,14 @@ class Changes:
         base: the commit where this work left it: the merge base with HEAD.
         files: what differs, each once, in order of path.
         uncommitted: how many of them differ from HEAD too, or are not tracked.
+        untracked: the paths of those that are not tracked.
     """
 
     since: str
     base: str
     files: tuple[Change, ...]
     uncommitted: int = 0
+    untracked: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         count = f"{len(self.files)} file{'' if len(self.files) == 1 else 's'}"

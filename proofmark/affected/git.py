@@ -38,7 +38,8 @@ def changes_since(revision: str, house: Path) -> Changes:
         edited = set(_differing(_git(house, [*_DIFF, "--relative", "HEAD", "--"])))
         outside = _outside(house, [base])
     files = tuple(sorted(differing | untracked | outside))
-    return Changes(revision, base, files, len((edited | untracked) & set(files)))
+    new = tuple(sorted(each.path for each in untracked))
+    return Changes(revision, base, files, len((edited | untracked) & set(files)), new)
 
 
 def changes_between(revision: str, head: str, house: Path) -> Changes:

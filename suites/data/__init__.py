@@ -1,1 +1,1 @@
-"""The data of the cases. The modules import torch: import them inside a case's methods."""
+"""The data of the cases. The modules, but `given`, import torch: import them inside a case's methods."""

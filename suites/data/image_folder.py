@@ -15,6 +15,7 @@ from PIL import Image
 
 from proofmark.errors import StepError
 from proofmark.record.parts import Identity
+from suites.data.given import meant
 from suites.data.loading import Batch, BatchDataset
 
 _SUFFIXES = {".jpeg", ".jpg", ".png", ".bmp", ".webp", ".ppm", ".tif", ".tiff"}
@@ -137,21 +138,13 @@ def _find(root: Path, classes: int) -> list[tuple[Path, int]]:
         raise StepError(what) from error
     empty = [folder.name for folder in folders if not files[folder]]
     if len(empty) == len(folders):
-        raise StepError(f"The data directory {root} holds no images in class folders; {_LAYOUT}{_hint(folders)}.")
+        raise StepError(f"The data directory {root} holds no images in class folders; {_LAYOUT}{meant(folders)}.")
     if len(folders) != classes:
-        what = f"holds {len(folders)} class folders, expected {classes}; {_LAYOUT}{_hint(folders)}"
+        what = f"holds {len(folders)} class folders, expected {classes}; {_LAYOUT}{meant(folders)}"
         raise StepError(f"The data directory {root} {what}.")
     if empty:
         raise StepError(f"These class folders in {root} hold no images: {', '.join(empty)}.")
     return [(path, label) for label, folder in enumerate(folders) for path in files[folder]]
-
-
-def _hint(folders: list[Path]) -> str:
-    """Where the class folders are, for one who gives the folder above them."""
-    for folder in folders:
-        if folder.name in ("val", "validation") and any(path.is_dir() for path in folder.iterdir()):
-            return f"; did you mean {folder}?"
-    return ""
 
 
 def _images(folder: Path) -> list[Path]:

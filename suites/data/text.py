@@ -13,6 +13,7 @@ import torch
 
 from proofmark.errors import StepError
 from suites.data import grammar
+from suites.data.given import TOKENIZERS
 from suites.data.images import data_directory, named_dataset
 from suites.data.lines import Lines
 from suites.data.loading import Batch, BatchDataset, BatchLoader, TensorData, batch_loader
@@ -216,7 +217,7 @@ def _tokenizer_directory(config: EffectiveConfig) -> str:
     if not given:
         raise StepError(f"Case {config.case}, profile {config.profile}, needs --weights: the tokenizer lies there.")
     for path in given.values():
-        if any((Path(path) / name).is_file() for name in ("tokenizer.json", "vocab.txt")):
+        if any((Path(path) / name).is_file() for name in TOKENIZERS):
             return path
     asked = " nor the ".join(f"{kind} {path}" for kind, path in given.items())
     which = f"Neither the {asked}" if len(given) > 1 else f"The {asked}"

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     import torch
 
     from proofmark.case import Loader
+    from proofmark.errors import Problem
     from proofmark.rules.config import EffectiveConfig
 
 
@@ -21,6 +22,13 @@ class TestBert(InferenceContract):
     input_names = ("input_ids", "attention_mask")
 
     output_names = ("highest_logits", "tokens")
+
+    @classmethod
+    def host_problems(cls, config: EffectiveConfig) -> list[Problem]:
+        """Whether text files, a tokenizer, and a model directory, are there."""
+        from suites.data.given import given_problems
+
+        return given_problems(config)
 
     def build_dataloader(self, config: EffectiveConfig, split: str = "validation") -> Loader:
         """Token ids, attention mask and targets (-100 where nothing is hidden), each (batch, max_seq_length)."""

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     import torch
 
     from proofmark.case import Loader
+    from proofmark.errors import Problem
     from proofmark.rules.config import EffectiveConfig
 
 
@@ -17,6 +18,13 @@ class TestSwin(InferenceContract):
     """Top-1 accuracy on scanned digits (embedded) or ImageNet-1k (standard)."""
 
     imports = ("transformers.models.swin.modeling_swin",)
+
+    @classmethod
+    def host_problems(cls, config: EffectiveConfig) -> list[Problem]:
+        """Whether class folders, and a model directory, are there."""
+        from suites.data.given import given_problems
+
+        return given_problems(config)
 
     def build_dataloader(self, config: EffectiveConfig, split: str = "validation") -> Loader:
         """Images of shape (batch, channels, image_size, image_size) and their classes, (batch,)."""

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     import torch
 
     from proofmark.case import Loader
+    from proofmark.errors import Problem
     from proofmark.metric import Metric
     from proofmark.rules.config import EffectiveConfig
 
@@ -22,6 +23,13 @@ class TestYolos(InferenceContract):
     imports = ("transformers.models.yolos.modeling_yolos",)
 
     output_names = ("logits", "pred_boxes")
+
+    @classmethod
+    def host_problems(cls, config: EffectiveConfig) -> list[Problem]:
+        """Whether COCO, and a model directory, are there."""
+        from suites.data.given import given_problems
+
+        return given_problems(config)
 
     def build_dataloader(self, config: EffectiveConfig, split: str = "validation") -> Loader:
         """Images of shape (batch, channels, *image_size) and their objects, (batch, objects, 6)."""

@@ -9,6 +9,7 @@ from suites.training.contract import TrainingContract
 if TYPE_CHECKING:
     import torch
 
+    from proofmark.errors import Problem
     from proofmark.rules.config import EffectiveConfig
     from proofmark.training.case import TrainingData
 
@@ -17,6 +18,13 @@ class TestResNet50(TrainingContract):
     """Top-1 accuracy on scanned digits (embedded) or ImageNet-1k (standard)."""
 
     imports = ("transformers.models.resnet.modeling_resnet",)
+
+    @classmethod
+    def host_problems(cls, config: EffectiveConfig) -> list[Problem]:
+        """Whether class folders are there."""
+        from suites.data.given import given_problems
+
+        return given_problems(config)
 
     def build_dataset(self, config: EffectiveConfig, split: str) -> TrainingData:
         """Images of shape (batch, channels, image_size, image_size) and their classes, (batch,)."""

@@ -110,15 +110,30 @@ def test_cases_of_a_host_file_with_random_weights_go_all_the_way_and_miss_their_
     )
 
 
+def test_what_lies_in_the_folders_is_looked_at_before_anything_runs(published: House) -> None:
+    options = ["--profile=standard", "--data-dir=images", "--weights=text", "--compiler=null"]
+    ran = published.run("-k", "resnet50", *options, vendor="cpu")
+    assert ran.code == 4 and not ran.results.exists(), ran.output
+    weights, data = (line for line in ran.output.splitlines() if published.root.name in line and "holds" in line)
+    assert f"--weights: {published.root}/text holds no *.safetensors file: expected a model directory" in weights
+    assert f"--data-dir: {published.root}/images holds 1 class folder: expected {CLASSES}" in data
+    assert data.endswith(f"; did you mean {published.root}/images/val?")
+    clean(ran)
+    both = published.run("-k", "resnet50 or bert", *options, vendor="cpu")
+    assert [both.output.count(f"folder {case} with these") for case in SMALL] == [1, 1], both.output
+    (published.root / "host.yaml").write_text("CASES: {'resnet50:pytorch_1.13': images}\n")
+    told = f"host.yaml: CASES: resnet50:pytorch_1.13: {published.root}/images holds 1 class folder"
+    one_line_answer(published.run("--host-config=host.yaml", "--weights=weights", vendor="cpu"), told)
+
+
 def test_weights_are_looked_at_before_the_data(published: House) -> None:
-    options = ["-k", "resnet50", "--profile=standard", "--data-dir=images", "--compiler=null"]
-    ran = published.run(*options, "--weights=text", vendor="cpu")
-    kind, reasons = ran.verdict("resnet50")
-    assert kind == "ERROR" and "text holds no .safetensors file" in reasons
-    assert ran.record("resnet50").dataset is None
+    options = ["-k", "resnet50", "--profile=standard", "--data-dir=images/val", "--compiler=null"]
+    shutil.copy(published.root / "weights/bert/config.json", published.root / "weights/resnet50/config.json")
+    (published.root / "images/val/n0/0.JPEG").write_text("no image")
     ran = published.run(*options, "--weights=weights", vendor="cpu")
     kind, reasons = ran.verdict("resnet50")
-    assert kind == "ERROR" and f"did you mean {published.root}/images/val?" in reasons
+    assert kind == "ERROR" and "describes a model of type 'bert'" in reasons
+    assert ran.record("resnet50").dataset is None
 
 
 def test_a_case_without_the_profile_is_skipped_in_one_line(house: House) -> None:

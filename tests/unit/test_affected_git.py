@@ -64,6 +64,7 @@ def test_commits_the_index_edits_and_new_files_count_and_ignored_ones_do_not(hou
     found = changes_since("main", house)
     assert [c.path for c in found.files] == ["b.py", "committed.py", 'new\n"file" é.py', "staged.py"]
     assert found.uncommitted == 3
+    assert found.untracked == ('new\n"file" é.py',)
     assert str(found).startswith("4 files changed since main (merge base ")
     assert git("status", "--porcelain") == git("status", "--porcelain")
 

@@ -82,6 +82,20 @@ def test_nothing_affected_takes_runs_that_were_selected(tmp_path: Path) -> None:
     ]
 
 
+def test_an_untracked_file_that_reaches_everything_is_told_with_what_to_do(tmp_path: Path) -> None:
+    (tmp_path / "vendors/other").mkdir(parents=True)
+    (tmp_path / "vendors/other/__init__.py").touch()
+    files = (*FILES, Change("notes.log"), Change("vendors/acme/new.py"))
+    untracked = ("notes.log", "vendors/acme/new.py")
+    found = Selection(Changes("main", "0" * 40, files, 2, untracked), ROOMS, whose(files, ROOMS))
+    found.kept["training/net/1x1"] = Reach("notes.log")
+    todo = "add to .gitignore or remove what is no part of the change"
+    stray = f"; not tracked by git, and reaching everything: notes.log; {todo}"
+    lines = list(told(found, "cpu", tmp_path))
+    assert lines[0] == f"AFFECTED training/net/1x1: notes.log (everything){stray}"
+    assert lines[-1].startswith("LEFT OUT vendor other: it has changed too") and lines[-1].endswith(f"runs it{stray}")
+
+
 def test_of_a_vendor_whose_files_are_deleted_nothing_can_be_run(tmp_path: Path) -> None:
     compiled = tmp_path / "vendors/other/__pycache__/__init__.cpython-311.pyc"
     compiled.parent.mkdir(parents=True)
