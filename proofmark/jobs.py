@@ -74,7 +74,8 @@ def _list(index: Path, every: bool) -> int:
 
 def _line(job: JobFile, state: Status) -> str:
     begun = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(job.started))
-    where = ", ".join(job.hosts) or (f"process {job.agent.pid}" if job.agent else "no host yet")
+    none = "no host yet" if state in ("running", "unseen") else "no host"
+    where = ", ".join(job.hosts) or (f"process {job.agent.pid}" if job.agent else none)
     where += f"; of host {job.host}, cannot be seen from here" if state == "unseen" else ""
     return harmless(f"{job.id}  {state:<9}  {begun}  {job.launcher:<6}  {job.name}  {where}")
 

@@ -9,13 +9,14 @@ import signal
 import sys
 import tempfile
 import time
+import weakref
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from proofmark.process.capped_log import CappedLog
 from proofmark.process.environment import begun_with
 from proofmark.process.identity import ProcessIdentity
-from proofmark.process.lifetime import end_family, end_marked, marked, temporary_directory, wait_without_reaping
+from proofmark.process.lifetime import end_family, end_marked, marked, temporary_name, wait_without_reaping
 from proofmark.process.own_directory import remove
 from proofmark.process.warm.modules import start_module
 
@@ -66,14 +67,17 @@ class Child:
             OSError: it can't be started, or its log can't be written.
         """
         self.mark = secrets.token_hex(16)
-        self._temporary = temporary_directory() if temporary else None
+        self._temporary = temporary_name() if temporary else None
+        self._cleared = weakref.finalize(self, remove, self._temporary) if self._temporary else None  # at exit too
         self._unnamed = tempfile.TemporaryFile() if log is None else None  # noqa: SIM115 (closed with the child)
         self.log = CappedLog(log or Path(f"/dev/fd/{self._unnamed.fileno()}" if self._unnamed else os.devnull))
         own = {**marked(self.mark), "PYTHONPATH": os.pathsep.join(sys.path if sys_path is None else sys_path)}
-        own |= {"TMPDIR": self._temporary.name} if self._temporary else {}
-        whole = begun_with(environment or {}, own, everything, self._temporary.name if self._temporary else None)
+        own |= {"TMPDIR": str(self._temporary)} if self._temporary else {}
+        whole = begun_with(environment or {}, own, everything, str(self._temporary) if self._temporary else None)
         try:
-            self._process = start_module(module, arguments, passed, self.log.descriptor, whole, imports)
+            self._process = start_module(
+                module, arguments, passed, self.log.descriptor, whole, imports, self._temporary
+            )
         except BaseException:
             self._remove_temporary()
             raise
@@ -152,9 +156,8 @@ class Child:
                 self._process.stdin.close()
 
     def _remove_temporary(self) -> None:
-        if self._temporary:
-            remove(Path(self._temporary.name))
-            self._temporary.cleanup()
+        if self._cleared:
+            self._cleared()
 
 
 def cause_of_death(code: int | None) -> str:

@@ -7,6 +7,7 @@ import contextlib
 import ctypes
 import gc
 import os
+import secrets
 import signal
 import sys
 import tempfile
@@ -100,17 +101,20 @@ def heap_left_alone() -> Iterator[None]:
 
 
 def temporary_directory() -> tempfile.TemporaryDirectory[str]:
-    """A child's own TMPDIR: what is left there by what was killed goes with it.
+    """A child's own TMPDIR: what is left there by what was killed goes with it."""
+    return tempfile.TemporaryDirectory(prefix=TEMPORARY, dir=_temporary_base(), ignore_cleanup_errors=True)
 
-    Not where the path is long: multiprocessing puts sockets there, whose paths have 107 bytes at most.
-    """
+
+def temporary_name() -> Path:
+    """The path of one that is not there yet: a child's is made with the child, which removes it where its parent is
+    gone. One made before would stay when the parent is killed while it waits for the child."""
+    return Path(_temporary_base(), f"{TEMPORARY}{secrets.token_hex(4)}")
+
+
+def _temporary_base() -> str:
+    """Not where the path is long: multiprocessing puts sockets there, whose paths have 107 bytes at most."""
     base = tempfile.gettempdir()
-    fits = len(os.fsencode(base)) <= SOCKET_BASE
-    return tempfile.TemporaryDirectory(
-        prefix=TEMPORARY,
-        dir=base if fits else "/tmp",  # noqa: S108 (its name is random)
-        ignore_cleanup_errors=True,
-    )
+    return base if len(os.fsencode(base)) <= SOCKET_BASE else "/tmp"  # noqa: S108 (names there are random)
 
 
 def remove_own_temporary_directory() -> None:

@@ -20,7 +20,7 @@ from proofmark.errors import ProofmarkError, named
 from proofmark.process.guard import guard
 from proofmark.process.lifetime import leave, tidy_at_exit
 from proofmark.vendor.adapter import adapted_steps
-from proofmark.vendor.contract import Software, Vendor
+from proofmark.vendor.contract import Device, Software, Vendor
 from proofmark.vendor.hardware.provenance import device_software
 from proofmark.vendor.isolation import VendorPlace
 from proofmark.vendor.registry import FoundVendor, find_vendor
@@ -30,6 +30,10 @@ Note = Callable[[str], None]
 
 LARGEST_FILE = 1 << 30
 """Bytes that a file of its may have: it says who it is, and leaves nothing."""
+
+
+class NotAsAsked(ProofmarkError):
+    """A vendor's method gave what the contract does not ask for."""
 
 
 def main() -> None:
@@ -82,14 +86,14 @@ def _declared(found: FoundVendor) -> dict[str, Any]:
 
 
 def _asked(found: FoundVendor, note: Note, cases: Sequence[str]) -> dict[str, Any]:
-    """What the vendor's methods say, each with its failure in its place; and its adapters of cases."""
+    """What the vendor's methods say, each with what follows its name where it failed; and its adapters of cases."""
     vendor = found.vendor
     calls: dict[str, Callable[[], Any]] = {
         "chip": vendor.chip,
         "chip_units": vendor.chip_units,
         "torch_device": vendor.torch_device,
         "training_adapter": lambda: adapted_steps(vendor.training_adapter()),
-        "devices": lambda: [[device.index, device.name] for device in vendor.devices()],
+        "devices": lambda: _devices(vendor),
     }
     answers: dict[str, Any] = {"failures": {}, "case_adapters": {}}
     for case in cases:
@@ -99,14 +103,30 @@ def _asked(found: FoundVendor, note: Note, cases: Sequence[str]) -> dict[str, An
         note(f"{name}()")
         try:
             answers[name] = call()
+        except NotAsAsked as error:
+            answers["failures"][name] = f": {error}"
         except (Exception, SystemExit) as error:  # noqa: BLE001 (a vendor may raise anything)
-            answers["failures"][name] = f"{named(error)}{_where(error, found)}"
+            answers["failures"][name] = f" failed: {named(error)}{_where(error, found)}"
     note("software()")
     answers["software"] = _software(vendor)
     if not answers.get("devices"):
         note("devices_sought()")
         answers["devices_sought"] = _sought(vendor)
     return answers
+
+
+def _devices(vendor: Vendor) -> list[tuple[int, str]]:
+    """Their numbers and names.
+
+    Raises:
+        NotAsAsked: it gave something else than devices.
+    """
+    found: Any = vendor.devices()
+    if not isinstance(found, (list, tuple)):
+        raise NotAsAsked(f"expected a list of Device, found {type(found).__name__}")
+    if others := sorted({type(each).__name__ for each in found if not isinstance(each, Device)}):
+        raise NotAsAsked(f"expected a list of Device, found {', '.join(others)} in it")
+    return [(device.index, device.name) for device in found]
 
 
 def _where(error: BaseException, found: FoundVendor) -> str:

@@ -151,7 +151,7 @@ class IntroducedVendor(Vendor):
             UsageError: it could not tell.
         """
         if failure := self._answers.failures.get("devices"):
-            raise UsageError(f"vendor '{self._name}': devices() failed: {failure} ({self._answers.file})")
+            raise UsageError(f"vendor '{self._name}': devices(){failure} ({self._answers.file})")
         return [Device(*each) for each in self._answers.devices]
 
     def devices_sought(self) -> list[str]:
@@ -200,7 +200,7 @@ def introduce(
     # devices are asked for where they are needed
     failures = {what: failure for what, failure in answers.failures.items() if what != "devices"}
     if failures:
-        failed = "; ".join(f"{what}() failed: {failure}" for what, failure in failures.items())
+        failed = "; ".join(f"{what}(){failure}" for what, failure in failures.items())
         raise UsageError(f"vendor '{name}': {failed} ({answers.file})")
     known = None if distribution is None else distribution.name
     return _of(name, answers.model_copy(update={"distribution": known}), vendors_dir, isolation)

@@ -141,10 +141,9 @@ class FoundVendor:
         """
         resolved = self.vendor.default_compiler if name == "default" else name
         if resolved not in self.vendor.compilers:
-            known = ", ".join(sorted(self.vendor.compilers))
-            raise UsageError(
-                f"unknown compiler '{name}' of vendor {self.name}: it has {known}{hint(name, self.vendor.compilers)}"
-            )
+            known = sorted(self.vendor.compilers)
+            has = f"it has {', '.join(known) or 'none'}, and 'null' ends after framework validation"
+            raise UsageError(f"unknown compiler '{name}' of vendor {self.name}: {has}{hint(name, [*known, 'null'])}")
         return resolved, self.vendor.compilers[resolved]
 
     def infer_model(self, compiler: str) -> Callable[..., InferModel]:
@@ -278,8 +277,11 @@ def _checked(package: ModuleType, name: str, device: str | None) -> Vendor:
         raise UsageError(f"{where}: 'compilers' must be a dict of names to proofmark.vendor.Compiler")
     if texts := _no_sets(candidate):
         raise UsageError("\n".join(f"{where}: {what}" for what in texts))
-    if getattr(candidate, "default_compiler", None) not in compilers:
-        raise UsageError(f"{where}: 'default_compiler' must be one of {', '.join(sorted(compilers)) or '(none)'}")
+    default: object = getattr(candidate, "default_compiler", None)
+    if default not in list(compilers):
+        found = f"found {default!r:.80}{hint(default, compilers)}" if isinstance(default, str) else "found no text"
+        known = ", ".join(sorted(compilers)) or "(none)"
+        raise UsageError(f"{where}: 'default_compiler' must be one of {known}; {found}")
     directory = Path(package.__file__ or ".").parent
     for compiler in compilers:
         if not (directory / f"{compiler}.py").is_file():

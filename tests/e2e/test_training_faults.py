@@ -34,6 +34,9 @@ def test_rank_and_cause_are_named(house: House, trouble: str) -> None:
     (run,) = record.runs
     assert run.failure is not None and run.failure.ranks == ranks and told in run.failure.cause, ran.output
     assert record.verdict is not None and told in "\n".join(record.verdict.reasons)
+    if "raise" in trouble:
+        reasons = "\n".join(record.verdict.reasons)
+        assert f"{told} (trouble.py:" in reasons and f", traceback in rank{ranks[0]}.log)" in reasons
     assert "withheld" in ran.output
     log = f"results/{ran.run_dir.name}/training/tiny/1x2/round1/noderank0/rank{ranks[0]}.log"
     assert f"its whole log: {log}" in ran.output

@@ -16,7 +16,7 @@ import pytest
 
 from proofmark.process import child as child_module
 from proofmark.process.child import Child
-from proofmark.process.lifetime import MARK, WITHIN, end_marked
+from proofmark.process.lifetime import MARK, WITHIN, end_marked, temporary_directory
 
 Start = Callable[..., Child]
 
@@ -163,7 +163,7 @@ import os, sys, time
 from pathlib import Path
 from proofmark.process.child import Child
 child = Child("whatever", sys_path=sys.argv[2:], log=Path(sys.argv[1]))
-print(child.mark, child._temporary.name, flush=True)
+print(child.mark, child._temporary, flush=True)
 time.sleep(600)
 """
 
@@ -195,3 +195,28 @@ def test_one_without_its_parent_leaves_nothing_behind(tmp_path: Path, ends: str)
         parent.kill()
     assert arrives(lambda: not with_mark(mark) and not Path(temporary).exists())
     assert arrives(lambda: not any(process.is_running() for process in left))
+
+
+WAITING = """
+import sys
+from proofmark.process.child import Child
+from proofmark.process.warm.modules import warm_up
+warm_up(["slow"], {})
+print("warming", flush=True)
+Child("whatever")
+"""
+"""One that is killed while its child is about to be made: what that is forked from still imports, as torch for long."""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="there is no warm process")
+def test_one_that_is_killed_while_it_waits_for_a_child_leaves_nothing_behind(tmp_path: Path) -> None:
+    (tmp_path / "slow.py").write_text("import time\ntime.sleep(60)\n")
+    (tmp_path / "parent.py").write_text(WAITING)
+    with temporary_directory() as own:
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path]), "TMPDIR": own}
+        command = [sys.executable, str(tmp_path / "parent.py")]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as parent:
+            assert parent.stdout is not None and parent.stdout.readline() == "warming\n"
+            time.sleep(0.5)
+            parent.kill()
+        assert os.listdir(own) == []

@@ -106,6 +106,7 @@ def test_users_as_directories_have_them(tmp_path: Path, user: str) -> None:
         ({"slurm_options": ["--no-sh"]}, "slurm_options: --no-sh is the suite's to say"),
         ({"clear_caches": "yes"}, "clear_caches: "),
         ({"worker_dir": "/work"}, "worker_dir: unknown key"),
+        ({"hosts": []}, "hosts: expected at least one; leave the key out"),
     ],
 )
 def test_what_a_cluster_file_may_not_say(tmp_path: Path, changes: dict[str, Any], told: str) -> None:
@@ -344,8 +345,17 @@ def test_a_command_line_over_ssh(tmp_path: Path) -> None:
     command = node.command(["echo", "a b"])
     assert command[0] == "ssh" and command[-3:] == ["--", "one", "echo 'a b'"]
     assert "StrictHostKeyChecking=yes" in command and command[-5:-3] == ["-l", "you"]
-    with pytest.raises(UsageError, match="key: no such file: /no"):
-        Ssh(cluster.model_copy(update={"key": "/no"}), "cluster.yaml")
+    with pytest.raises(UsageError) as caught:
+        Ssh(cluster.model_copy(update={"hosts": (), "key": "/no", "known_hosts": "/nor"}), "cluster.yaml")
+    none = "cluster.yaml: hosts: expected at least one for --launcher ssh"
+    files = ["cluster.yaml: key: no such file: /no", "cluster.yaml: known_hosts: no such file: /nor"]
+    assert str(caught.value).splitlines() == [none, *files]
+
+
+def test_no_hosts_are_told_with_what_else_is_wrong(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        load(tmp_path, yaml.safe_dump(GOOD | {"hosts": [], "work_dir": "work"}))
+    assert [problem.key for problem in caught.value.problems] == ["hosts", "work_dir"]
 
 
 def test_a_port_that_no_file_names_is_sshs_own_to_choose() -> None:

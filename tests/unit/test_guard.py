@@ -83,7 +83,7 @@ def test_a_monitor_that_fills_the_disk_is_ended_at_once(vendors: Path, tmp_path:
     directory = process._child._temporary
     assert directory is not None
     try:
-        until(lambda: process._child.has_ended() and not Path(directory.name).exists(), "its end")
+        until(lambda: process._child.has_ended() and not directory.exists(), "its end")
     finally:
         assert "ended by itself with code -9" in (process.stop() or "")
     told = f"it filled its own directory with more than the {guard.MOST >> 30} GiB that it may keep, and was ended\n"
@@ -98,5 +98,5 @@ def test_a_monitor_that_ends_by_itself_tidies_up_before(vendors: Path, tmp_path:
     assert directory is not None
     process._child._hang_up()
     until(process._child.has_ended, "its end")
-    left = Path(directory.name).exists()
+    left = directory.exists()
     assert process.stop() is not None and not left

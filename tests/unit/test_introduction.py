@@ -77,6 +77,15 @@ def test_what_goes_wrong_is_one_line(vendors: Path, text: str, what: str) -> Non
     assert what in told(vendors, text) and "acme" in str(vendors / "acme")
 
 
+@pytest.mark.parametrize("devices, found", [('["a"]', "str in it"), ("7", "int"), ("None", "NoneType")])
+def test_devices_that_are_none_are_told_by_their_type(vendors: Path, devices: str, found: str) -> None:
+    add(vendors, "acme", GOOD.replace('[Device(0, "a")]', devices))
+    with pytest.raises(UsageError) as caught:
+        introduce("acme", vendors).vendor.devices()
+    file = vendors / "acme/__init__.py"
+    assert str(caught.value) == f"vendor 'acme': devices(): expected a list of Device, found {found} ({file})"
+
+
 def test_last_words_are_told(vendors: Path) -> None:
     line = told(vendors, "import os\nprint('looking')\nprint('no card', flush=True)\nos._exit(0)")
     assert line == "vendor 'acme': its import ended with exit code 0: no card"

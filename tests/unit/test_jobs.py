@@ -65,6 +65,14 @@ def test_a_job_that_runs_is_known_to_everybody_else(job: JobFile, capsys: pytest
     assert told(job, capsys, "status", job.id)[0] == 0
 
 
+def test_hosts_are_to_come_only_while_it_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "run").mkdir()
+    job = JobFile.begin(index_in(str(tmp_path)), "training/tiny/1x1", "ssh", tmp_path / "run")
+    assert told(job, capsys, "list")[1].endswith("no host yet\n")
+    job.end("failed")
+    assert told(job, capsys, "list", "--all")[1].endswith("no host\n")
+
+
 def test_logs_come_from_where_they_were_read_to(job: JobFile, capsys: pytest.CaptureFixture[str]) -> None:
     home = Path(job.directory)
     (home / "noderank0").mkdir()

@@ -98,7 +98,11 @@ def test_unknown(vendors: Path, name: str) -> None:
         (GOOD.replace("vendor = Acme()", "vendor = Acme"), "'vendor' is a class"),
         (GOOD.replace("    def synchronize(self): pass\n", ""), "abstract"),
         (GOOD.replace('"engine": Compiler(frozenset({"fp32"}), consumes="onnx")', '"engine": 3'), "'compilers' must"),
-        (GOOD.replace('default_compiler = "engine"', 'default_compiler = "x"'), "'default_compiler' must be one of"),
+        (
+            GOOD.replace('default_compiler = "engine"', 'default_compiler = "engin"'),
+            "one of engine; found 'engin'; did you mean 'engine'?",
+        ),
+        (GOOD.replace('default_compiler = "engine"', 'default_compiler = ["engine"]'), "one of engine; found no text"),
         (GOOD.replace('    default_compiler = "engine"\n', ""), "'default_compiler' must be one of"),
         (GOOD.replace('"engine"', '"missing"'), "compiler 'missing' has no module"),
     ],
@@ -211,7 +215,9 @@ def test_precisions_that_are_text(vendors: Path, change: tuple[str, str], told: 
 def test_unknown_compiler(vendors: Path) -> None:
     add(vendors, "acme")
     with pytest.raises(
-        UsageError, match="unknown compiler 'engin' of vendor acme: it has engine; did you mean 'engine'"
+        UsageError,
+        match="unknown compiler 'engin' of vendor acme: it has engine, and 'null' ends after framework validation; "
+        "did you mean 'engine'",
     ):
         find_vendor("acme", vendors).compiler("engin")
 

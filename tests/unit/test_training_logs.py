@@ -13,13 +13,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from proofmark.errors import StepError
 from proofmark.record.events.log import CORRUPT, EventLog, read_events
 from proofmark.record.parts import Flops
 from proofmark.record.provenance import Chip, Peak
 from proofmark.rules.config import EffectiveConfig
 from proofmark.training.logs.downsampled import POINTS, Downsampled
 from proofmark.training.logs.failure import QUOTED, _hang, _Names, failure_of
-from proofmark.training.logs.gist import gist
+from proofmark.training.logs.gist import gist, raised
 from proofmark.training.logs.outside import clock_checks
 from proofmark.training.logs.rank_log import RankLog
 from proofmark.training.logs.seed_run import _contention, _figures
@@ -163,6 +164,22 @@ def test_a_failure_is_told_by_cause_place_and_log(tmp_path: Path, last_lines: st
         assert seen_from == tmp_path or lines[1:-1] == told
     of_agent = gist(failure.model_copy(update={"ranks": ()}), tmp_path / "round1", tmp_path)
     assert of_agent[-1] == "its whole log: round1/noderank1/agent.log"
+
+
+def test_what_a_rank_raised_names_its_place_and_its_log(tmp_path: Path) -> None:
+    """Below a library's frames: who reads of it can mend what called that."""
+    module = tmp_path / "vendors/acme/anvil.py"
+    found: dict[str, Any] = {}
+    exec(compile("def step():\n    import json\n    json.loads('[')", str(module), "exec"), found)
+    with pytest.raises(ValueError, match="Expecting value") as caught:
+        found["step"]()
+    cause = raised(caught.value, "rank1.log", tmp_path)
+    place = "(vendors/acme/anvil.py:3, traceback in rank1.log)"
+    assert cause == f"JSONDecodeError: Expecting value: line 1 column 2 (char 1) {place}"
+    failure = Failure(ranks=(1,), cause=f"rank 1: {cause}", last_lines=RAISED)
+    assert gist(failure, tmp_path, tmp_path) == [f"rank 1: {cause}"], "the place is told once"
+    assert raised(StepError("no such device"), "rank1.log", tmp_path) == "no such device"
+    assert raised(ValueError(), "rank1.log", tmp_path) == "ValueError (traceback in rank1.log)"
 
 
 def test_a_hang_of_more_loaders_than_cores_says_so_once(tmp_path: Path) -> None:

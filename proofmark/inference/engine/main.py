@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 from proofmark.errors import ProofmarkError, StepError
 from proofmark.inference.engine import protocol
 from proofmark.inference.engine.closing import close_in
-from proofmark.inference.failure import LONGEST, told
+from proofmark.inference.failure import LONGEST, short, told
 from proofmark.measuring.precision import framework_compute
 from proofmark.measuring.window import Compute, check_answer
 from proofmark.process.lifetime import end_with, leave
@@ -84,6 +84,7 @@ class Server:
         self._compute: Compute | None = None
         self._vendor: Vendor | None = None
         self._own: list[Path] = []
+        self._made_in = ""
         self._behind_a_wall = False
         self._unregistered: Exception | None = None
 
@@ -152,7 +153,10 @@ class Server:
         self._check_registered()
         returned = self._compute(inputs)
         self._vendor.synchronize()
-        outputs, foo_seconds = check_answer(returned, batch)
+        try:
+            outputs, foo_seconds = check_answer(returned, batch)
+        except StepError as error:
+            raise StepError(f"{error}{self._made_in}") from None
         form, layout = self._form_of(outputs)
         slot = self._slots[target]
         if layout.size > slot.size:
@@ -226,6 +230,7 @@ class Server:
             self._compute = framework_compute(model, _device(found.vendor, order["device"]), order["precision"])
         else:
             make: Callable[..., Compute] = found.infer_model(order["compiler"])
+            self._made_in = f" ({short(found.directory / order['compiler'], self._root)}.py)"
             self._compute = make(config, order["onnx"] and Path(order["onnx"]), model)
             declared = _foo_time_reason(make)
         give_back_freed()

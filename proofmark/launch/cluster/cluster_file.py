@@ -106,6 +106,8 @@ class Cluster(_Part):
     def _names_are_hosts(cls, hosts: Any) -> Any:
         if not isinstance(hosts, list):
             raise ValueError("expected a list")
+        if not hosts:  # here, so that it is told along with what else is wrong with the file
+            raise ValueError("expected at least one; leave the key out where the launcher chooses hosts, as Slurm does")
         return tuple({"address": host} if isinstance(host, str) else host for host in hosts)
 
     @model_validator(mode="after")

@@ -21,14 +21,13 @@ class Ssh:
         """Take the file's hosts.
 
         Raises:
-            UsageError: there are none, or a file that it names is not there.
+            UsageError: there are none, or files that it names are not there; all of it at once.
         """
-        if not cluster.hosts:
-            raise UsageError(f"{origin}: hosts: expected at least one for --launcher ssh")
-        for key in ("key", "known_hosts"):
-            path = getattr(cluster, key)
-            if path is not None and not Path(path).is_file():
-                raise UsageError(f"{origin}: {key}: no such file: {path}")
+        wrong = [] if cluster.hosts else ["hosts: expected at least one for --launcher ssh"]
+        named = {"key": cluster.key, "known_hosts": cluster.known_hosts}
+        wrong += [f"{key}: no such file: {path}" for key, path in named.items() if path and not Path(path).is_file()]
+        if wrong:
+            raise UsageError("\n".join(f"{origin}: {what}" for what in wrong))
         self.all = [_over_ssh(cluster, host) for host in cluster.hosts]
 
     async def take(self, count: int, tell: Tell) -> list[Node]:

@@ -107,7 +107,8 @@ def _wait_for_birth(control: socket.socket) -> dict[str, Any]:
             os.close(answer_read)
             os.setsid()
             _become(orders, descriptors)
-            os.write(answer_write, str(os.getpid()).encode())
+            with contextlib.suppress(BrokenPipeError):  # the session is gone: as any child, it tidies up and ends
+                os.write(answer_write, str(os.getpid()).encode())
             os.close(answer_write)
             return orders
         for descriptor in (*descriptors, answer_write):
@@ -143,6 +144,8 @@ def _become(orders: Mapping[str, Any], descriptors: Sequence[int]) -> None:
     sys.path[:] = dict.fromkeys(entry for entry in (*path, *sys.path) if entry)
     sys.argv = ["", *orders["arguments"], *map(str, descriptors[3:])]
     tempfile.tempdir = None
+    if orders["temporary"]:  # not before: whoever waits for this fork may be killed, and nobody knew of it then
+        os.mkdir(orders["temporary"], 0o700)
     if "numpy" in sys.modules:  # its chance is not to be that of all the others
         sys.modules["numpy"].random.seed()
 

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from proofmark.finding import installed
 from proofmark.process.environment import begun_with
@@ -51,6 +52,7 @@ def fork_module(
     descriptors: Sequence[int],
     environment: Mapping[str, str],
     imports: Sequence[str] = (),
+    temporary: Path | None = None,
 ) -> Forked | None:
     """`python -m MODULE ARGUMENTS...` without its imports; None where it has to be started from nothing.
 
@@ -58,7 +60,7 @@ def fork_module(
     """
     if _warm is None or not _warm.usable or not _warm.suits(environment):
         return None
-    pid = _warm.fork(module, arguments, descriptors, environment, imports)
+    pid = _warm.fork(module, arguments, descriptors, environment, imports, temporary)
     return None if pid is None else Forked(pid)
 
 
@@ -69,6 +71,7 @@ def start_module(
     output: int,
     environment: Mapping[str, str],
     imports: Sequence[str] = (),
+    temporary: Path | None = None,
 ) -> subprocess.Popen[bytes] | Forked:
     """`python -P -m MODULE ARGUMENTS... PASSED...` in a session of its own, with a pipe as its standard input.
 
@@ -79,11 +82,12 @@ def start_module(
         output: the descriptor that it prints to, and writes its errors.
         environment: all of it.
         imports: modules that it will need, and the next ones too.
+        temporary: a directory of its own that is made with it, so that there is always one of the two to remove it.
     """
     read, write = os.pipe()
     stdin = os.fdopen(write, "wb")
     try:
-        forked = fork_module(module, arguments, (read, output, output, *passed), environment, imports)
+        forked = fork_module(module, arguments, (read, output, output, *passed), environment, imports, temporary)
     except BaseException:
         stdin.close()
         raise
@@ -93,6 +97,8 @@ def start_module(
         forked.stdin = stdin
         return forked
     stdin.close()
+    if temporary:  # there already where it was forked and its answer was lost
+        temporary.mkdir(0o700, exist_ok=True)
     return subprocess.Popen(
         [sys.executable, "-P", "-m", module, *arguments, *map(str, passed)],
         stdin=subprocess.PIPE,

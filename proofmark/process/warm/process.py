@@ -18,6 +18,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import IO, Any
 
 from proofmark.process.environment import begun_with
@@ -156,6 +157,7 @@ class Warm:
         descriptors: Sequence[int],
         environment: Mapping[str, str],
         imports: Sequence[str],
+        temporary: Path | None = None,
     ) -> int | None:
         """The id of a new child of this process, or None, whatever the reason: then one must be started from nothing.
 
@@ -165,12 +167,14 @@ class Warm:
             descriptors: its standard input, output and error, and more.
             environment: all of it.
             imports: what is imported before, for this one and all that follow.
+            temporary: a directory that it makes for itself.
         """
         orders = {
             "module": module,
             "arguments": list(arguments),
             "environment": dict(environment),
             "imports": [*self._modules, *imports],
+            "temporary": str(temporary) if temporary else None,
         }
         pid = 0
         try:

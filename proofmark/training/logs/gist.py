@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+import traceback
 from collections.abc import Iterator
 from pathlib import Path
 
-from proofmark.errors import harmless
+from proofmark.errors import ProofmarkError, harmless, in_a_line
 from proofmark.training.outcome.record import Failure
 
 STACK = re.compile(r"\(most recent call (last|first)\):$")
@@ -16,6 +17,9 @@ FRAME = re.compile(r'^ *File "([^"]+)", line (\d+),? in (.+)$')
 
 LIBRARY = re.compile(r"^<|/python3\.\d+/(?!site-packages/|dist-packages/)|/(site|dist)-packages/torch/")
 """Paths of Python and torch: who reads of a failure can mend what called them."""
+
+TRACED = "traceback in "
+"""What a cause that names its place says before the log."""
 
 LAST = 3
 """Lines of a log without a stack that are told."""
@@ -31,7 +35,20 @@ def gist(failure: Failure, folder: Path, seen_from: Path) -> list[str]:
     """
     logs = sorted(path for name in _logs_of(failure) for path in folder.glob(f"noderank*/{name}"))
     named = (f"its whole log: {_shown(path, seen_from)}" for path in logs[:LAST])
-    return [*failure.cause.splitlines(), *_where(failure.last_lines, seen_from), *named]
+    where = () if TRACED in failure.cause else _where(failure.last_lines, seen_from)
+    return [*failure.cause.splitlines(), *where, *named]
+
+
+def raised(error: BaseException, log: str, seen_from: Path) -> str:
+    """What a rank raised, in a line: a mistake that the user can mend in its own words; all else by its name, with the
+    innermost place that is no library's, and the name of the log that has the rest."""
+    told = in_a_line(error).removesuffix(": ")
+    if isinstance(error, ProofmarkError):
+        return told
+    frames = traceback.extract_tb(error.__traceback__)[::-1]
+    ours = (frame for frame in frames if not LIBRARY.search(frame.filename))
+    place = next((f"{_shown(Path(each.filename), seen_from)}:{each.lineno}, " for each in ours), "")
+    return harmless(f"{told} ({place}{TRACED}{log})")
 
 
 def _shown(path: Path, seen_from: Path) -> Path:

@@ -16,12 +16,13 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from proofmark.errors import ProofmarkError, StepError, in_a_line
+from proofmark.errors import ProofmarkError, StepError
 from proofmark.process.lifetime import end_with
 from proofmark.process.log_level import log_from
 from proofmark.process.memory import keep_freed
 from proofmark.record.events.log import EventLog
 from proofmark.rules.config import EffectiveConfig
+from proofmark.training.logs.gist import raised
 from proofmark.training.logs.rank_log import ISOLATED
 from proofmark.training.ranks.heartbeat import HeartbeatWriter
 from proofmark.training.ranks.walled import close_in, dictated, wall_of_rank
@@ -61,7 +62,7 @@ def main() -> None:
         if not isinstance(error, ProofmarkError):
             traceback.print_exc()
         with contextlib.suppress(OSError):  # a full disk may be what failed; then this process's output says so
-            log.write("rank_failed", rank=rank, reason=in_a_line(error) or type(error).__name__)
+            log.write("rank_failed", rank=rank, reason=raised(error, f"rank{rank}.log", Path(spec.vendors_dir).parent))
         _leave(1)
     _leave(0)
 

@@ -206,10 +206,10 @@ def _move_cluster(moved: Moved, taken: dict[str, _Given]) -> None:
             continue
         given = taken.pop(key)
         value = int(given.value) if ours.endswith("port") and str(given.value).isdecimal() else given.value
+        said = tuple(value) if isinstance(value, list) and ours != "hosts" else value
         try:
-            Cluster.model_validate(
-                {"work_dir": WORK_DIR, ours: tuple(value) if isinstance(value, list) and ours != "hosts" else value}
-            )
+            # no hosts are no mistake there: then no cluster file is written
+            Cluster.model_validate({"work_dir": WORK_DIR} | ({} if value == [] else {ours: said}))
         except ValidationError as error:
             moved.tell(given.file, given.line, key, given.value, "illegal", why=problems_of(error, "")[0].what)
             continue
