@@ -60,6 +60,7 @@ class Names:
     """
 
     def __init__(self, shortfall: Shortfall | None = None) -> None:
+        """Without `shortfall` nobody can say how near a name was."""
         self._shortfall = shortfall
         self._outputs: defaultdict[int, _Output] = defaultdict(_Output)
 

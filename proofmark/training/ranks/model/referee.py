@@ -12,6 +12,7 @@ import torch
 
 from proofmark.errors import StepError
 from proofmark.measuring.agreement import distance
+from proofmark.measuring.names import Names
 from proofmark.record.parts import Check
 from proofmark.rules.aims import judged
 from proofmark.training.outcome.checks import EVENT, FUNCTION, METRIC, PARAMETERS, WEIGHTS, metric_bound
@@ -209,8 +210,11 @@ def apart(found: list[torch.Tensor], wanted: list[torch.Tensor]) -> float:
             masked = want.abs() >= most
             if not torch.equal(got.abs() >= most, masked):
                 return math.inf
-            got, want = (tensor.float().masked_fill(masked, 0.0) for tensor in (got, want))
-        worst = max(worst, distance(got, want))
+            worst = max(worst, distance(*(tensor.float().masked_fill(masked, 0.0) for tensor in (got, want))))
+        else:
+            names = Names()
+            names.add([want], [got], [want], [want])
+            worst = max(worst, names.distance())
     return worst
 
 
