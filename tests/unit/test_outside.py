@@ -291,6 +291,13 @@ def test_a_matrix_whose_replays_are_noise_tells_nothing() -> None:
     assert Compared.of(still | {"still": torch.zeros(3, 3)}, replays).astray == 1.0
 
 
+def test_dropout_is_heard_that_one_matrix_hides_in_the_vector_of_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    draws = iter([matrices(head=4096.0, trunk=share) for share in (1.0, -1.0, 1.1, -0.9, 1.0, -1.0, 1.0)])
+    monkeypatch.setattr(Replay, "_gradients", lambda *_: next(draws))
+    found = Replay.__new__(Replay)._compared(torch.nn.Linear(1, 1), {}, [], matrices(head=4096.0, trunk=-1.0), None)
+    assert (found.gradient < 1e-3, found.astray) == (True, 0.0)
+
+
 class Dropping(Tokens):
     """With a dropout that no tensor's name tells of."""
 

@@ -221,8 +221,9 @@ class Replay:
         """
         _draw_as(state)
         drawn = [self._gradients(model, before, batches) for _ in range(2)]
-        if min(apart(each, drawn[0], drawn[0]) for each in (recorded, drawn[1])) <= CLOSE:
-            return Compared.of(recorded, drawn[:1])
+        found, again = (Compared.of(each, drawn[:1]) for each in (recorded, drawn[1]))
+        if any(max(each.gradient, each.astray) <= CLOSE for each in (found, again)):  # one matrix may hide all noise
+            return found
         drawn = [drawn[1], *(self._gradients(model, before, batches) for _ in range(REPLAYS - 1))]
         return Compared.of(recorded, drawn)
 
