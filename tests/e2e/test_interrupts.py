@@ -40,7 +40,7 @@ def test_interrupt_in_each_step(house: House, step: str, number: signal.Signals)
         os.kill(session.pid, number)
         time.sleep(0.05)
     ran = house.end(session, timeout=60)
-    assert house.becomes_empty(1)
+    assert house.becomes_empty(5)
     assert ran.code == 2, ran.output
     kind, reasons = ran.verdict()
     assert (kind, reasons) == ("ERROR", f"interrupted in step {step}")
@@ -81,7 +81,7 @@ def test_three_interrupts_are_no_worse_than_one(house: House, place: str) -> Non
         session.send_signal(signal.SIGINT)
         time.sleep(0.05)
     ran = house.end(session, timeout=30)
-    assert house.becomes_empty(1)
+    assert house.becomes_empty(5)
     assert ran.code == 2, ran.output
     told_at_its_end(ran, "interrupted in step")
     (suite,) = suites(house.root / "junit.xml").values()
