@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from proofmark.errors import Problem
 
@@ -26,6 +26,18 @@ COCO = ("annotations/instances_val2017.json", "val2017")
 
 _PICKLES = (".bin", ".pt", ".pth", ".ckpt")
 _NAMED = 5
+
+
+class OnGivenFolders:
+    """A case whose weights and data are of the forms that are known here."""
+
+    weights_settings: ClassVar[str | None] = SETTINGS
+    """The file that must describe the weights; None, where none need."""
+
+    @classmethod
+    def host_problems(cls, config: EffectiveConfig) -> list[Problem]:
+        """What one look tells of the user's folders."""
+        return given_problems(config, cls.weights_settings)
 
 
 def given_problems(config: EffectiveConfig, settings: str | None = SETTINGS) -> list[Problem]:

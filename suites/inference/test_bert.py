@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from suites.data.given import OnGivenFolders
 from suites.inference.contract import InferenceContract
 
 if TYPE_CHECKING:
     import torch
 
     from proofmark.case import Loader
-    from proofmark.errors import Problem
     from proofmark.rules.config import EffectiveConfig
 
 
-class TestBert(InferenceContract):
+class TestBert(OnGivenFolders, InferenceContract):
     """Accuracy on hidden words of a seeded grammar (embedded) or hidden tokens of text files (standard)."""
 
     imports = ("transformers.models.bert.modeling_bert",)
@@ -22,13 +22,6 @@ class TestBert(InferenceContract):
     input_names = ("input_ids", "attention_mask")
 
     output_names = ("highest_logits", "tokens")
-
-    @classmethod
-    def host_problems(cls, config: EffectiveConfig) -> list[Problem]:
-        """Whether text files, a tokenizer, and a model directory, are there."""
-        from suites.data.given import given_problems
-
-        return given_problems(config)
 
     def build_dataloader(self, config: EffectiveConfig, split: str = "validation") -> Loader:
         """Token ids, attention mask and targets (-100 where nothing is hidden), each (batch, max_seq_length)."""

@@ -4,27 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from suites.data.given import OnGivenFolders
 from suites.inference.contract import InferenceContract
 
 if TYPE_CHECKING:
     import torch
 
     from proofmark.case import Loader
-    from proofmark.errors import Problem
     from proofmark.rules.config import EffectiveConfig
 
 
-class TestVit(InferenceContract):
+class TestVit(OnGivenFolders, InferenceContract):
     """Top-1 accuracy on scanned digits (embedded) or ImageNet-1k (standard)."""
 
     imports = ("transformers.models.vit.modeling_vit",)
-
-    @classmethod
-    def host_problems(cls, config: EffectiveConfig) -> list[Problem]:
-        """Whether class folders, and a model directory, are there."""
-        from suites.data.given import given_problems
-
-        return given_problems(config)
 
     def build_dataloader(self, config: EffectiveConfig, split: str = "validation") -> Loader:
         """Images of shape (batch, channels, image_size, image_size) and their classes, (batch,)."""

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from suites.data.given import OnGivenFolders
 from suites.inference.contract import InferenceContract
 
 if TYPE_CHECKING:
     import torch
 
     from proofmark.case import Loader
-    from proofmark.errors import Problem
     from proofmark.metric import Metric
     from proofmark.rules.config import EffectiveConfig
 
 
-class TestYolos(InferenceContract):
+class TestYolos(OnGivenFolders, InferenceContract):
     """COCO's mean average precision on generated scenes (embedded) or COCO (standard)."""
 
     packages = (*InferenceContract.packages, "faster-coco-eval")
@@ -23,13 +23,6 @@ class TestYolos(InferenceContract):
     imports = ("transformers.models.yolos.modeling_yolos",)
 
     output_names = ("logits", "pred_boxes")
-
-    @classmethod
-    def host_problems(cls, config: EffectiveConfig) -> list[Problem]:
-        """Whether COCO, and a model directory, are there."""
-        from suites.data.given import given_problems
-
-        return given_problems(config)
 
     def build_dataloader(self, config: EffectiveConfig, split: str = "validation") -> Loader:
         """Images of shape (batch, channels, *image_size) and their objects, (batch, objects, 6)."""

@@ -4,27 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from suites.data.given import OnGivenFolders
 from suites.training.contract import TrainingContract
 
 if TYPE_CHECKING:
     import torch
 
-    from proofmark.errors import Problem
     from proofmark.rules.config import EffectiveConfig
     from proofmark.training.case import TrainingData
 
 
-class TestBert(TrainingContract):
+class TestBert(OnGivenFolders, TrainingContract):
     """Accuracy on hidden words of a seeded grammar (embedded) or hidden tokens of text files (standard)."""
 
     imports = ("transformers.models.bert.modeling_bert",)
-
-    @classmethod
-    def host_problems(cls, config: EffectiveConfig) -> list[Problem]:
-        """Whether text files, a tokenizer, and a model directory, are there."""
-        from suites.data.given import given_problems
-
-        return given_problems(config)
 
     def build_dataset(self, config: EffectiveConfig, split: str) -> TrainingData:
         """Token ids, attention mask and targets (-100 where nothing is hidden), each (batch, max_seq_length)."""

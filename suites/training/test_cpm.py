@@ -4,27 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from suites.data.given import OnGivenFolders
 from suites.training.contract import TrainingContract
 
 if TYPE_CHECKING:
     import torch
 
-    from proofmark.errors import Problem
     from proofmark.rules.config import EffectiveConfig
     from proofmark.training.case import TrainingData
 
 
-class TestCpm(TrainingContract):
+class TestCpm(OnGivenFolders, TrainingContract):
     """Embedding average on sentences of a seeded grammar (embedded) or text files (standard)."""
 
     imports = ("transformers.models.gpt2.modeling_gpt2",)
-
-    @classmethod
-    def host_problems(cls, config: EffectiveConfig) -> list[Problem]:
-        """Whether text files, a tokenizer, and a model directory, are there."""
-        from suites.data.given import given_problems
-
-        return given_problems(config)
 
     def build_dataset(self, config: EffectiveConfig, split: str) -> TrainingData:
         """Token ids and the token after each (-100 for none), both (batch, max_seq_length)."""

@@ -4,25 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from suites.data.given import OnGivenFolders
 from suites.training.contract import TrainingContract
 
 if TYPE_CHECKING:
     import torch
 
-    from proofmark.errors import Problem
     from proofmark.rules.config import EffectiveConfig
     from proofmark.training.case import TrainingData
 
 
-class TestGlm(TrainingContract):
+class TestGlm(OnGivenFolders, TrainingContract):
     """Accuracy on blanks in a seeded grammar's clauses (embedded) or on SuperGLUE's ReCoRD (standard)."""
 
-    @classmethod
-    def host_problems(cls, config: EffectiveConfig) -> list[Problem]:
-        """Whether ReCoRD, a tokenizer and safetensors are there."""
-        from suites.data.given import given_problems
-
-        return given_problems(config, settings=None)
+    weights_settings = None
 
     def build_dataset(self, config: EffectiveConfig, split: str) -> TrainingData:
         """Contexts with a blank, each with its candidates in one sequence, and which candidates are right."""

@@ -4,27 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from suites.data.given import OnGivenFolders
 from suites.training.contract import TrainingContract
 
 if TYPE_CHECKING:
     import torch
 
-    from proofmark.errors import Problem
     from proofmark.rules.config import EffectiveConfig
     from proofmark.training.case import TrainingData
 
 
-class TestResNet50(TrainingContract):
+class TestResNet50(OnGivenFolders, TrainingContract):
     """Top-1 accuracy on scanned digits (embedded) or ImageNet-1k (standard)."""
 
     imports = ("transformers.models.resnet.modeling_resnet",)
-
-    @classmethod
-    def host_problems(cls, config: EffectiveConfig) -> list[Problem]:
-        """Whether class folders are there."""
-        from suites.data.given import given_problems
-
-        return given_problems(config)
 
     def build_dataset(self, config: EffectiveConfig, split: str) -> TrainingData:
         """Images of shape (batch, channels, image_size, image_size) and their classes, (batch,)."""

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import importlib
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from suites.data.given import given_problems
-from tests.suites.conftest import config_of
+from proofmark.case import Case
+from suites.data.given import OnGivenFolders
+from tests.suites.conftest import CASES, PARAMETERS, config_of
+
+SUITES = CASES.parent
 
 MODEL = ("config.json", "model.safetensors")
 TOKENIZER = "tokenizer.json"
@@ -24,8 +28,23 @@ def laid(root: Path, *files: str) -> str:
 
 def told(case: str, *, suite: str = "inference", profile: str = "standard", **given: object) -> list[str]:
     host = {key: given.pop(key) for key in ("data_dir", "weights") if key in given}
-    settings = None if case == "glm" else "config.json"
-    return list(map(str, given_problems(config_of(case, profile, host=host, suite=suite, **given), settings)))
+    config = config_of(case, profile, host=host, suite=suite, **given)
+    return list(map(str, case_class(suite, case).host_problems(config)))
+
+
+def case_class(suite: str, case: str) -> type[Case]:
+    named = vars(importlib.import_module(f"suites.{suite}.test_{case}"))
+    return next(each for name, each in named.items() if name.startswith("Test"))
+
+
+@pytest.mark.parametrize(
+    "path",
+    [path for suite in PARAMETERS for path in sorted(SUITES.glob(f"{suite}/test_*.py"))],
+    ids=lambda path: f"{path.parent.name}/{path.stem}",
+)
+def test_every_case_is_looked_at(path: Path) -> None:
+    """A search is by its own layout."""
+    assert issubclass(case_class(path.parent.name, path.stem.removeprefix("test_")), OnGivenFolders)
 
 
 @pytest.mark.parametrize("profile", ["embedded", "standard"])
