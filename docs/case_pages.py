@@ -15,8 +15,8 @@ from proofmark.record.envelope import CaseRecord
 from proofmark.rules.aims import aims_of
 from proofmark.rules.case_file import CaseFile, CaseLayer, load_case_file, read_case
 from proofmark.rules.published import Published
-from proofmark.rules.strict_yaml import load_mapping
-from proofmark.rules.typed_yaml import problems_of
+from proofmark.rules.yaml.strict import load_mapping
+from proofmark.rules.yaml.typed import problems_of
 from proofmark.suite import Suite
 from reports.content.variant import variant
 from reports.content.view import View

@@ -7,8 +7,8 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from proofmark.errors import ConfigurationError
-from proofmark.rules.strict_yaml import parse
-from proofmark.rules.typed_yaml import problems_of
+from proofmark.rules.yaml.strict import parse
+from proofmark.rules.yaml.typed import problems_of
 
 FILE = "ci/rooms.yaml"
 

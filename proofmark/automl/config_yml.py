@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from proofmark.errors import ConfigurationError, Problem, harmless
-from proofmark.rules.strict_yaml import load_mapping
+from proofmark.rules.yaml.strict import load_mapping
 
 Came = Literal["taken over as", "not needed:", "yours to say:", "unknown"]
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from proofmark.process.lifetime import end_marked
-from proofmark.process.own_directory import remove
+from proofmark.process.scratch.own_directory import remove
 
 PREFIX = "proofmark-gate-"
 PATIENCE = 60.0

@@ -13,7 +13,7 @@ from proofmark.measuring.window import check_outputs
 from proofmark.metric import Mean, Scoring
 from proofmark.record.parts import Flops
 from proofmark.rules.case_file import numbers_of
-from proofmark.rules.strict_yaml import load_mapping
+from proofmark.rules.yaml.strict import load_mapping
 from proofmark.verdict.stages import wrong_flops
 
 if TYPE_CHECKING:

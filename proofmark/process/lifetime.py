@@ -18,7 +18,7 @@ from typing import IO, NoReturn, Protocol
 
 import psutil
 
-from proofmark.process.own_directory import remove
+from proofmark.process.scratch.own_directory import remove
 
 MARK = "PROOFMARK_RUN_ID"
 """The environment variable by which a process that left its group is known: a random value per child."""

@@ -13,8 +13,8 @@ from pydantic import ConfigDict, Field, ValidationError, field_validator
 
 from proofmark.errors import ConfigurationError, Problem
 from proofmark.record.parts import Part, VerdictKind
-from proofmark.rules.strict_yaml import load_mapping
-from proofmark.rules.typed_yaml import problems_of
+from proofmark.rules.yaml.strict import load_mapping
+from proofmark.rules.yaml.typed import problems_of
 
 DEFAULT = Path(__file__).with_suffix(".yaml")
 

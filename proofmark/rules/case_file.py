@@ -23,11 +23,11 @@ from pydantic import (
 from proofmark.errors import ConfigurationError, MissingProfile, Problem
 from proofmark.literal import literal
 from proofmark.rules.aims import JudgedBy
-from proofmark.rules.arithmetic import parse_product
 from proofmark.rules.guide import Guide
 from proofmark.rules.published import Published
-from proofmark.rules.strict_yaml import load_mapping, number_of
-from proofmark.rules.typed_yaml import problems_of
+from proofmark.rules.yaml.arithmetic import parse_product
+from proofmark.rules.yaml.strict import load_mapping, number_of
+from proofmark.rules.yaml.typed import problems_of
 
 SettingType = Literal["bool", "int", "float", "str"]
 LayerType = TypeVar("LayerType", bound="Layer")

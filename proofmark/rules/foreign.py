@@ -10,8 +10,8 @@ from pydantic import BaseModel
 
 from proofmark.errors import ConfigurationError, Problem
 from proofmark.names import BRING
-from proofmark.rules.strict_yaml import text_of
-from proofmark.rules.typed_yaml import load_model
+from proofmark.rules.yaml.strict import text_of
+from proofmark.rules.yaml.typed import load_model
 
 M = TypeVar("M", bound=BaseModel)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from proofmark.rules.arithmetic import parse_product
+from proofmark.rules.yaml.arithmetic import parse_product
 
 
 class Published(BaseModel):

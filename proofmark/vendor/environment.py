@@ -22,7 +22,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from proofmark.errors import ConfigurationError, Problem
 from proofmark.names import hint
 from proofmark.process.lifetime import tidy_environment
-from proofmark.rules.typed_yaml import load_model
+from proofmark.rules.yaml.typed import load_model
 
 FILE = "environment.yaml"
 

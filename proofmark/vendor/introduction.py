@@ -23,7 +23,7 @@ from proofmark.process.answering.pipe import AnswerPipe
 from proofmark.process.child import Child
 from proofmark.process.environment import let_pass
 from proofmark.rules.scale import Scale
-from proofmark.rules.typed_yaml import problems_of
+from proofmark.rules.yaml.typed import problems_of
 from proofmark.vendor.contract import GLOO, Device, Software, Vendor
 from proofmark.vendor.engine import Compiler
 from proofmark.vendor.environment import ASSIGNED, load_environment, may_not_be_set

@@ -23,7 +23,7 @@ from proofmark.finding import imported
 from proofmark.names import hint
 from proofmark.process.environment import holds_password, passes
 from proofmark.rules.device_files import DRIVERS, is_device_file, is_drivers, is_hosts_own
-from proofmark.rules.typed_yaml import load_model
+from proofmark.rules.yaml.typed import load_model
 from proofmark.vendor.registry import target_of
 from proofmark.wall.isolation import Isolation
 from proofmark.wall.wall import Wall, put_on

@@ -13,8 +13,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from proofmark.errors import ConfigurationError, Problem
 from proofmark.names import hint
 from proofmark.rules.config import EffectiveConfig
-from proofmark.rules.strict_yaml import load_mapping
-from proofmark.rules.typed_yaml import problems_of
+from proofmark.rules.yaml.strict import load_mapping
+from proofmark.rules.yaml.typed import problems_of
 from proofmark.vendor.contract import Vendor
 from proofmark.vendor.hardware.chips import Precision
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from PIL import Image
 
-from suites.data.image_folder import ImageFolder, RandomCrops
+from suites.data.images.image_folder import ImageFolder, RandomCrops
 
 
 class CentredCrops(RandomCrops):

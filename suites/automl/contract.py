@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from fixtures.contracts import fail, recorded, skip
+from fixtures.cases.contracts import fail, recorded, skip
 from proofmark.automl.case import AutoMLCase
 from proofmark.automl.outcome.record import AutoMLRecord
 from proofmark.automl.outcome.verdict import rules

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from proofmark.errors import StepError
 from proofmark.record.parts import Identity
-from suites.data.images import named_dataset, needed_directory
+from suites.data.chosen import named_dataset, needed_directory
 from suites.data.loading import Batch, BatchDataset
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def search_dataset(config: EffectiveConfig, split: str) -> BatchDataset:
         StepError: the data directory is not what was expected.
     """
     if named_dataset(config, "digits", "image_folder") == "digits":
-        from suites.data.digits import digits
+        from suites.data.images.digits import digits
 
         if split == "held_out":
             return digits("validation", config.image_size, config.channels)
@@ -65,7 +65,7 @@ def _part(whole: BatchDataset, split: str, every: int) -> Chosen:
 def _of_folder(config: EffectiveConfig, split: str) -> BatchDataset:
     from suites.automl.apart import hold_apart
     from suites.automl.centred import CentredCrops
-    from suites.data.image_folder import ImageFolder, RandomCrops
+    from suites.data.images.image_folder import ImageFolder, RandomCrops
 
     root = Path(needed_directory(config, "the folder with train and val, each with one folder of images per class"))
     folder = root / ("val" if split == "held_out" else "train")

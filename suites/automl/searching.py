@@ -9,17 +9,17 @@ from pathlib import Path
 
 import pytest
 
+from fixtures.cases.collection import CASE_FILES, resolved
+from fixtures.cases.suites import case_of, case_path
 from fixtures.cluster import tasks
-from fixtures.collection import CASE_FILES, resolved
-from fixtures.device_lock import holding
+from fixtures.devices.device_lock import holding
 from fixtures.gate.comparing import finished
 from fixtures.live.page import live_page
 from fixtures.live.progress import TELL
+from fixtures.options.policy import POLICY
+from fixtures.options.settings import SETTINGS, Settings
 from fixtures.outputs.reporting import recorded
-from fixtures.policy import POLICY
 from fixtures.sessions.session import end_session, make_run_dir
-from fixtures.settings import SETTINGS, Settings
-from fixtures.suites import case_of, case_path
 from proofmark.automl.case import AutoMLCase
 from proofmark.automl.outcome.record import AutoMLRecord
 from proofmark.automl.places import Places, places_here, places_of_tasks

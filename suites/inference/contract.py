@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
-from fixtures.contracts import audited, fail, recorded, skip
+from fixtures.cases.contracts import audited, fail, recorded, skip
 from proofmark.inference.case import InferenceCase
 from proofmark.inference.outcome.record import RunRecord
 from proofmark.inference.run import CaseRun

@@ -25,7 +25,7 @@ class TestBert(OnGivenFolders, InferenceContract):
 
     def build_dataloader(self, config: EffectiveConfig, split: str = "validation") -> Loader:
         """Token ids, attention mask and targets (-100 where nothing is hidden), each (batch, max_seq_length)."""
-        from suites.data.text import text_loader
+        from suites.data.text.masked import text_loader
 
         return text_loader(config, split)
 

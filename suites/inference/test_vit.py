@@ -21,7 +21,7 @@ class TestVit(OnGivenFolders, InferenceContract):
 
     def build_dataloader(self, config: EffectiveConfig, split: str = "validation") -> Loader:
         """Images of shape (batch, channels, image_size, image_size) and their classes, (batch,)."""
-        from suites.data.images import image_loader
+        from suites.data.images.loaders import image_loader
 
         return image_loader(config, split)
 

@@ -26,7 +26,7 @@ class TestYolos(OnGivenFolders, InferenceContract):
 
     def build_dataloader(self, config: EffectiveConfig, split: str = "validation") -> Loader:
         """Images of shape (batch, channels, *image_size) and their objects, (batch, objects, 6)."""
-        from suites.data.images import detection_loader
+        from suites.data.images.loaders import detection_loader
 
         return detection_loader(config, split)
 

@@ -6,7 +6,7 @@ import itertools
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from fixtures.contracts import audited, fail, recorded, skip
+from fixtures.cases.contracts import audited, fail, recorded, skip
 from proofmark.record.parts import VerdictKind
 from proofmark.training.case import TrainingCase
 from proofmark.training.logs.gist import gist

@@ -21,7 +21,7 @@ class TestBert(OnGivenFolders, TrainingContract):
 
     def build_dataset(self, config: EffectiveConfig, split: str) -> TrainingData:
         """Token ids, attention mask and targets (-100 where nothing is hidden), each (batch, max_seq_length)."""
-        from suites.data.text import text_dataset
+        from suites.data.text.masked import text_dataset
 
         return text_dataset(config, split)
 

@@ -21,7 +21,7 @@ class TestCpm(OnGivenFolders, TrainingContract):
 
     def build_dataset(self, config: EffectiveConfig, split: str) -> TrainingData:
         """Token ids and the token after each (-100 for none), both (batch, max_seq_length)."""
-        from suites.data.causal import causal_dataset
+        from suites.data.text.causal import causal_dataset
 
         return causal_dataset(config, split)
 

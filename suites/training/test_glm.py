@@ -21,7 +21,7 @@ class TestGlm(OnGivenFolders, TrainingContract):
 
     def build_dataset(self, config: EffectiveConfig, split: str) -> TrainingData:
         """Contexts with a blank, each with its candidates in one sequence, and which candidates are right."""
-        from suites.data.cloze import cloze_dataset
+        from suites.data.text.cloze import cloze_dataset
 
         return cloze_dataset(config, split)
 

@@ -21,7 +21,7 @@ class TestResNet50(OnGivenFolders, TrainingContract):
 
     def build_dataset(self, config: EffectiveConfig, split: str) -> TrainingData:
         """Images of shape (batch, channels, image_size, image_size) and their classes, (batch,)."""
-        from suites.data.images import image_dataset
+        from suites.data.images.loaders import image_dataset
 
         return image_dataset(config, split)
 

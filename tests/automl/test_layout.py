@@ -14,7 +14,7 @@ from proofmark.rules.config import EffectiveConfig, HostSettings
 from suites.automl.apart import hold_apart
 from suites.automl.data import EVERY_OF_FOLDER, search_dataset
 from suites.automl.layout import layout_problems
-from suites.data.image_folder import ImageFolder
+from suites.data.images.image_folder import ImageFolder
 
 GOOD = ("train/cat/1.png", "train/dog/1.png", "val/cat/2.png", "val/dog/2.png")
 EMPTY = "nothing"

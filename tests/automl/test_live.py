@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from fixtures.cases.suites import SUITES
 from fixtures.live import page
 from fixtures.live.progress import TELL
 from fixtures.outputs.reporting import RECORDS
 from fixtures.sessions.session import RUN_DIR
-from fixtures.suites import SUITES
 from proofmark.automl.outcome.figures import figures
 from proofmark.automl.outcome.record import AutoMLRecord
 from proofmark.automl.outcome.trials import Trials

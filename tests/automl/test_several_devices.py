@@ -30,7 +30,7 @@ from proofmark.training.ranks.heartbeat import read_heartbeat
 from proofmark.vendor.registry import find_vendor
 from suites.automl import test_image_search
 from tests.automl.searches import ROOT
-from tests.unit.test_wall import has_landlock
+from tests.unit.wall.test_wall import has_landlock
 from tests.waiting import until
 
 GRAPH = small_network(size=8, channels=1, width=4)

@@ -26,7 +26,7 @@ from proofmark.training.outcome.record import TrainingRecord
 from proofmark.vendor.isolation import NOT_ASKED_FOR
 from tests.cheats.corpus import files, named
 from tests.e2e.conftest import House, Ran
-from tests.unit.test_wall import has_landlock
+from tests.unit.wall.test_wall import has_landlock
 
 ENGINES, TRAININGS, FRAMEWORKS = map(files, ("engines", "trainings", "frameworks"))
 TOKENS = {"GITHUB_TOKEN": "ghs_a1b2", "CI_JOB_TOKEN": "glcbt-c3d4", "AWS_SECRET_ACCESS_KEY": "wJalr-e5f6"}

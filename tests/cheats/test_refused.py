@@ -24,8 +24,8 @@ from proofmark.monitoring.summary import summarise
 from proofmark.record.parts import Utilisation
 from proofmark.rules.config import resolve
 from proofmark.rules.legality import OverrideLayer
-from proofmark.rules.strict_yaml import load_mapping
-from proofmark.rules.typed_yaml import load_model
+from proofmark.rules.yaml.strict import load_mapping
+from proofmark.rules.yaml.typed import load_model
 from proofmark.vendor.environment import load_environment
 from proofmark.vendor.hardware.chips import describe_chip
 from proofmark.vendor.introduction import introduce
@@ -34,9 +34,9 @@ from proofmark.vendor.monitor_log import read_samples
 from proofmark.vendor.unsupported import load_expected
 from proofmark.verdict.stages import impossible_utilisation
 from tests.cheats.corpus import files, named
-from tests.unit.test_legality import case_file
-from tests.unit.test_registry import GOOD, add, vendors
-from tests.unit.test_wall import behind
+from tests.unit.rules.test_legality import case_file
+from tests.unit.vendor.test_registry import GOOD, add, vendors
+from tests.unit.wall.test_wall import behind
 
 __all__ = ["vendors"]
 

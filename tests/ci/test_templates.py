@@ -21,7 +21,7 @@ import yaml
 from proofmark.process.lifetime import end_group
 from tests.e2e.conftest import TEMPLATE, House
 from tests.reports.xunit2 import suites
-from tests.unit.test_affected_git import git_in
+from tests.unit.affected.test_affected_git import git_in
 
 ROOT = Path(__file__).parents[2]
 CI = ROOT / "ci"

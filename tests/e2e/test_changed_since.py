@@ -8,7 +8,7 @@ import pytest
 
 from tests.e2e.conftest import ROOT, House, Ran, clean, one_line_answer
 from tests.reports.xunit2 import suites
-from tests.unit.test_affected_git import Git, git_in
+from tests.unit.affected.test_affected_git import Git, git_in
 
 
 @pytest.fixture

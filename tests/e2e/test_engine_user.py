@@ -14,7 +14,7 @@ import pytest
 
 from proofmark.wall.other_user import OPTION
 from tests.e2e.conftest import House, one_line_answer
-from tests.unit.test_wall import has_landlock
+from tests.unit.wall.test_wall import has_landlock
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a process another user")
 

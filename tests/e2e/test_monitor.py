@@ -6,7 +6,7 @@ import pytest
 
 from proofmark.record.parts import Monitoring
 from tests.e2e.conftest import House
-from tests.unit.test_wall import has_landlock
+from tests.unit.wall.test_wall import has_landlock
 
 INTERVAL = ("--monitor-interval", "0.05", "--repeat", "15")
 

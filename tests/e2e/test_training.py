@@ -14,7 +14,7 @@ from proofmark.training.outcome.record import TrainingRecord
 from proofmark.vendor.hardware.machine import usable_cores
 from tests.e2e.conftest import House, Ran, clean, one_line_answer
 from tests.reports.xunit2 import ended, properties, suites
-from tests.unit.test_wall import behind, has_landlock
+from tests.unit.wall.test_wall import behind, has_landlock
 
 
 def kind(record: TrainingRecord) -> str:

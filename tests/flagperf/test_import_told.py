@@ -10,7 +10,7 @@ import yaml
 from proofmark.flagperf.adaptation.bring import bring
 from proofmark.flagperf.adaptation.fates import Row
 from proofmark.flagperf.adaptation.moved import Moved
-from proofmark.rules.marks import lines_of
+from proofmark.rules.yaml.key_lines import lines_of
 from tests.flagperf.tree import FILES, write
 
 ROOT = Path(__file__).parents[2]

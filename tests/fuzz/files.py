@@ -16,7 +16,7 @@ from proofmark.errors import ProofmarkError
 from proofmark.flagperf.adaptation.bring import bring
 from proofmark.flagperf.monitor_logs import read_monitor_logs
 from proofmark.launch.launchers.modelarts import credentials
-from proofmark.rules.typed_yaml import load_model
+from proofmark.rules.yaml.typed import load_model
 from proofmark.vendor.environment import load_environment
 from proofmark.vendor.isolation import IsolationSettings
 from proofmark.vendor.monitor_log import memory_seen

@@ -36,8 +36,8 @@ from proofmark.record.policy import default_policy, load_policy
 from proofmark.rules.case_file import load_case_file
 from proofmark.rules.config import resolve
 from proofmark.rules.legality import OverrideLayer
-from proofmark.rules.strict_yaml import load_mapping, parse
-from proofmark.rules.typed_yaml import load_model
+from proofmark.rules.yaml.strict import load_mapping, parse
+from proofmark.rules.yaml.typed import load_model
 from proofmark.training.job import LEAVES
 from proofmark.training.outcome.collect import collect as collect_training
 from proofmark.training.outcome.record import TrainingRecord

@@ -8,7 +8,7 @@ from typing import Any
 from proofmark.record.beside import Beside
 from tests.automl import automl_records
 from tests.training_records import make_run, make_training
-from tests.unit import test_collect
+from tests.unit.inference import test_collect
 from tests.unit.records import record
 
 no_beginning = ValueError

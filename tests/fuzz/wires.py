@@ -31,7 +31,7 @@ from proofmark.training.ranks.checkpoint import verify
 from proofmark.training.ranks.heartbeat import read_heartbeat
 from proofmark.vendor import introduction
 from tests.fuzz import inputs, samples
-from tests.unit.test_remote_engine import Peer
+from tests.unit.inference.test_remote_engine import Peer
 
 ISOLATION = {"kind": "wall", "landlock": 6, "network": "closed", "devices": [], "gaps": []}
 NUMBER = b"\x07SECRET\x07"

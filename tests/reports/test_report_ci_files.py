@@ -14,7 +14,7 @@ from markdown_it import MarkdownIt
 
 from proofmark.record.figures import Figure, FigureKind
 from proofmark.record.parts import Verdict, VerdictKind
-from proofmark.rules.marks import line_of
+from proofmark.rules.yaml.key_lines import line_of
 from reports.ci.annotations import Annotation, github, gitlab
 from reports.ci.markdown import LONGEST, MOST, Section, escaped, markdown
 from reports.ci.summary import slower_or_faster, verdicts

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from fractions import Fraction
 from functools import cache
 
-from suites.data import chinese
-from suites.data.grammar import HIDDEN_ROLES, Chain, Clause, chains
+from suites.data.text import chinese
+from suites.data.text.grammar import HIDDEN_ROLES, Chain, Clause, chains
 
 Visible = Callable[[int, int], bool]
 

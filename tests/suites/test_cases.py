@@ -17,7 +17,7 @@ from proofmark.inference.case import InferenceCase
 from proofmark.rules.case_file import load_case_file
 from proofmark.rules.config import EffectiveConfig, OverrideLayer, resolve
 from proofmark.rules.published import Published
-from proofmark.rules.strict_yaml import load_mapping
+from proofmark.rules.yaml.strict import load_mapping
 from suites.inference import test_bert, test_resnet50, test_swin, test_vit, test_yolos
 from tests.suites.conftest import CASES, PARAMETERS, config_of
 

@@ -10,10 +10,10 @@ import pytest
 import torch
 
 from proofmark.errors import StepError
-from suites.data import chinese
-from suites.data.causal import causal_dataset, chinese_text, vocabulary
 from suites.data.loading import BatchDataset
-from suites.data.text import IGNORED
+from suites.data.text import chinese
+from suites.data.text.causal import causal_dataset, chinese_text, vocabulary
+from suites.data.text.masked import IGNORED
 from suites.training.test_cpm import TestCpm as Cpm
 from tests.suites import guessers
 from tests.suites.conftest import config_of

@@ -10,9 +10,9 @@ import torch
 from sklearn.datasets import load_digits
 
 from proofmark.errors import StepError
-from suites.data import digits as module
-from suites.data.digits import digits
-from suites.data.images import image_loader
+from suites.data.images import digits as module
+from suites.data.images.digits import digits
+from suites.data.images.loaders import image_loader
 from tests.suites.conftest import config_of
 
 

@@ -11,7 +11,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from proofmark.errors import StepError
-from suites.data.cloze import Cloze, lay_out
+from suites.data.text.cloze import Cloze, lay_out
 from suites.glm_model import Glm, build_glm
 from tests.suites.conftest import config_of
 

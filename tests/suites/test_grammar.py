@@ -7,9 +7,9 @@ from itertools import islice
 import pytest
 import torch
 
-from suites.data import grammar
 from suites.data.loading import TensorData
-from suites.data.text import IGNORED, grammar_text, text_loader, vocabulary
+from suites.data.text import grammar
+from suites.data.text.masked import IGNORED, grammar_text, text_loader, vocabulary
 from tests.suites import guessers
 from tests.suites.conftest import config_of
 

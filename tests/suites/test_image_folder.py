@@ -13,8 +13,8 @@ from PIL import Image
 
 from proofmark.errors import StepError
 from proofmark.training.ranks.loading import RankLoader
-from suites.data.image_folder import random_box
-from suites.data.images import image_dataset, image_loader
+from suites.data.images.image_folder import random_box
+from suites.data.images.loaders import image_dataset, image_loader
 from suites.data.loading import BatchDataset, BatchLoader
 from tests.suites.conftest import config_of
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proofmark.errors import StepError
-from suites.data.lines import Lines
+from suites.data.text.lines import Lines
 
 TEXT = st.text(st.sampled_from("aé字\u3000 \t\r\n\u2028"), max_size=30)
 

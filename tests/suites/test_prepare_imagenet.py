@@ -14,7 +14,7 @@ import pytest
 from PIL import Image
 from scipy.io import savemat
 
-from suites.data.image_folder import ImageFolder
+from suites.data.images.image_folder import ImageFolder
 from suites.data.prepare_imagenet import META, TRUTH, main
 
 SYNSETS = ["n02000003", "n01000001", "n01500002"]

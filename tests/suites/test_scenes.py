@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from suites.data.scenes import OBJECTS, SHAPES, Scenes
+from suites.data.images.scenes import OBJECTS, SHAPES, Scenes
 
 
 def test_the_seed_decides() -> None:

@@ -11,7 +11,7 @@ import torch
 from proofmark.errors import StepError
 from proofmark.rules.config import EffectiveConfig
 from suites.data.loading import BatchDataset, BatchLoader
-from suites.data.text import IGNORED, load_tokenizer, text_dataset, text_loader
+from suites.data.text.masked import IGNORED, load_tokenizer, text_dataset, text_loader
 from tests.suites.conftest import config_of
 
 

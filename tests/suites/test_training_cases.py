@@ -16,7 +16,7 @@ from proofmark.errors import ConfigurationError
 from proofmark.rules.case_file import load_case_file
 from proofmark.rules.config import EffectiveConfig
 from proofmark.training.case import TrainingCase, TrainingParameters
-from suites.data.cloze import Cloze, lay_out
+from suites.data.text.cloze import Cloze, lay_out
 from suites.training import test_bert, test_cpm, test_glm, test_resnet50
 from tests.suites.conftest import CASES, config_of
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import proofmark.vendor
-from fixtures.options import OPTIONS
+from fixtures.options.common import OPTIONS
 from proofmark.suite import find_suites
 
 ROOT = Path(__file__).parents[2]

@@ -13,7 +13,7 @@ from proofmark.automl.network.layers import MOST_CHANNELS, BadLayer, Channels, D
 from proofmark.errors import ConfigurationError, Problem
 from proofmark.plain_json import read_json
 from proofmark.record.parts import Part
-from proofmark.rules.typed_yaml import problems_of
+from proofmark.rules.yaml.typed import problems_of
 
 IMAGE = "image"
 """The name that nodes know the network's input by."""

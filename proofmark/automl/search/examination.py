@@ -16,7 +16,7 @@ from proofmark.automl.search.state import Trial, hyperparameters
 from proofmark.automl.search.upcoming import MakeSpec
 from proofmark.automl.trial.spec import HELD_OUT, LOG, Parent
 from proofmark.launch.job import Launcher
-from proofmark.process.own_directory import remove
+from proofmark.process.scratch.own_directory import remove
 from proofmark.record.events.log import Event, read_events
 from proofmark.record.parts import Identity
 

@@ -15,7 +15,7 @@ from proofmark.automl.outcome.event_types import TRIAL_EVENTS
 from proofmark.automl.trial.spec import LOG, MOMENTUM, WEIGHTS, Begin, TrialSpec
 from proofmark.launch.job import SPEC, Handle, Job, Launcher
 from proofmark.launch.job_file import index_in
-from proofmark.process.own_directory import remove
+from proofmark.process.scratch.own_directory import remove
 from proofmark.record.events.log import CORRUPT, Event, read_events
 from proofmark.training.logs.rank_log import ISOLATED
 from proofmark.training.ranks.heartbeat import SETUP, Heartbeat, read_heartbeat

@@ -15,7 +15,7 @@ from proofmark.automl.search.study import Study
 from proofmark.automl.trial.spec import Parent, TrialSpec
 from proofmark.errors import ProofmarkError
 from proofmark.launch.job import Launcher
-from proofmark.process.own_directory import remove
+from proofmark.process.scratch.own_directory import remove
 
 OF_JOURNAL = ("event", "time", "clock", "previous", "device")
 """Fields of a `trial_begin` that another attempt does not take over."""

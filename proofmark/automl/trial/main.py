@@ -22,8 +22,8 @@ from proofmark.automl.trial.spec import LOG, MOMENTUM, WEIGHTS, Begin, TrialSpec
 from proofmark.launch.spec import temporary_of
 from proofmark.process.environment import let_pass
 from proofmark.process.lifetime import end_own_group, end_started, leave, tidy_at_exit
-from proofmark.process.own_directory import remove
-from proofmark.process.quota import EVERY, Quota
+from proofmark.process.scratch.own_directory import remove
+from proofmark.process.scratch.quota import EVERY, Quota
 from proofmark.process.wall_clock import now
 from proofmark.process.warm.modules import split_off
 from proofmark.record.events.log import EventLog

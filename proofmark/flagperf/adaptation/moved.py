@@ -14,8 +14,8 @@ from proofmark.flagperf.adaptation.fates import Fate, MutableCheck, Row
 from proofmark.flagperf.adaptation.layout import CaseFolder, Checkout
 from proofmark.flagperf.adaptation.our_cases import OurCases
 from proofmark.flagperf.adaptation.python.source import PythonFile
-from proofmark.rules.marks import lines_of
-from proofmark.rules.strict_yaml import text_of
+from proofmark.rules.yaml.key_lines import lines_of
+from proofmark.rules.yaml.strict import text_of
 
 
 @dataclass

@@ -20,8 +20,8 @@ from proofmark.flagperf.adaptation.python.code import (
 )
 from proofmark.flagperf.adaptation.python.literals import quoted
 from proofmark.flagperf.adaptation.settings.environment_files import lowers_precision
-from proofmark.rules.arithmetic import parse_product
-from proofmark.rules.strict_yaml import text_of
+from proofmark.rules.yaml.arithmetic import parse_product
+from proofmark.rules.yaml.strict import text_of
 from proofmark.vendor.hardware.chips import MOST
 
 SKELETON = '''"""Devices of {vendor}, as torch knows them. Made of an adaptation to FlagPerf; drivers know more."""

@@ -12,7 +12,7 @@ from proofmark.inference.node.spec import OWN_DIRECTORY, CaseSpec
 from proofmark.inference.node.worker import CaseWorker, Progress, WorkerSpec
 from proofmark.launch.job_file import JobFile
 from proofmark.monitoring.monitor import MonitorProcess
-from proofmark.process.own_directory import lay_open
+from proofmark.process.scratch.own_directory import lay_open
 from proofmark.vendor.environment import declared_of, environment_of, referee_environment_of
 from proofmark.vendor.hardware.devices import Assignment
 from proofmark.vendor.introduction import IntroducedVendor

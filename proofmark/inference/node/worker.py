@@ -20,8 +20,8 @@ from proofmark.process.answering.answers import LONGEST, read_answer
 from proofmark.process.answering.pipe import AnswerPipe
 from proofmark.process.answering.silence import Listener, Patience
 from proofmark.process.child import Child
-from proofmark.process.own_directory import remove
-from proofmark.process.quota import Quota
+from proofmark.process.scratch.own_directory import remove
+from proofmark.process.scratch.quota import Quota
 from proofmark.rules.config import HostSettings
 from proofmark.vendor.hardware.machine import too_many_loaders
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from proofmark.inference.node.spec import OWN_DIRECTORY
 from proofmark.inference.outcome.record import RunRecord
-from proofmark.process.own_directory import remove
+from proofmark.process.scratch.own_directory import remove
 from proofmark.record.kept import failed
 from proofmark.record.parts import Kept
 from proofmark.rules.config import EffectiveConfig

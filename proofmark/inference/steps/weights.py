@@ -19,7 +19,7 @@ from proofmark.errors import StepError
 from proofmark.inference.outcome.kept import cached_weights
 from proofmark.inference.recipe import Recipe
 from proofmark.inference.steps.embedded import train
-from proofmark.process.own_directory import remove
+from proofmark.process.scratch.own_directory import remove
 from proofmark.record.identity import identify
 from proofmark.record.integrity.own_key import OwnKey
 from proofmark.record.parts import Identity

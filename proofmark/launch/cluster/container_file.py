@@ -13,7 +13,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from proofmark.errors import ConfigurationError, Problem
 from proofmark.rules.device_files import DRIVERS, is_device_file, is_drivers, is_hosts_own
-from proofmark.rules.typed_yaml import load_model, problems_of
+from proofmark.rules.yaml.typed import load_model, problems_of
 from proofmark.vendor.registry import FoundVendor
 
 FILE = "container.yaml"

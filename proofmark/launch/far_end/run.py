@@ -15,7 +15,7 @@ from typing import Protocol
 from proofmark.launch.far_end.child import Child
 from proofmark.launch.far_end.protocol import PIECE, goes_home
 from proofmark.launch.far_end.store import temporary_directory
-from proofmark.process.own_directory import remove
+from proofmark.process.scratch.own_directory import remove
 
 
 class Send(Protocol):

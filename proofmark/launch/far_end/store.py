@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from proofmark.process.own_directory import remove
+from proofmark.process.scratch.own_directory import remove
 
 TEMPORARY = "proofmark-host-"
 """How the name of a run's temporary directory begins."""

@@ -17,7 +17,7 @@ from typing import Any
 from proofmark.launch.far_end.protocol import goes_home
 from proofmark.launch.far_end.run import Run
 from proofmark.launch.far_end.store import temporary_directory
-from proofmark.process.own_directory import remove
+from proofmark.process.scratch.own_directory import remove
 
 HERE = "/proofmark-here"
 """Stands for the folder that a node gives a job, wherever the job's orders name it."""

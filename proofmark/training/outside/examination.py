@@ -8,7 +8,7 @@ from pathlib import Path
 
 from proofmark.process.answering.pipe import AnswerPipe
 from proofmark.process.child import Child
-from proofmark.process.own_directory import remove
+from proofmark.process.scratch.own_directory import remove
 from proofmark.record.events.log import EventLog
 from proofmark.training.spec import STEP, WEIGHTS, TrainingSpec
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from proofmark.launch.spec import RunSpec, temporary_of
-from proofmark.process.own_directory import remove
+from proofmark.process.scratch.own_directory import remove
 from proofmark.process.threads import heed_environment
 from proofmark.process.warm.main import is_alone
 from proofmark.training.spec import AGENT

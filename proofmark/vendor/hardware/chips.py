@@ -12,9 +12,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from proofmark.errors import ConfigurationError, Problem
 from proofmark.literal import literal
 from proofmark.record.provenance import Chip, Peak
-from proofmark.rules.arithmetic import parse_product
-from proofmark.rules.strict_yaml import load_mapping
-from proofmark.rules.typed_yaml import problems_of
+from proofmark.rules.yaml.arithmetic import parse_product
+from proofmark.rules.yaml.strict import load_mapping
+from proofmark.rules.yaml.typed import problems_of
 from proofmark.vendor.hardware.pattern import LONGEST, MOST_WAYS, ways
 
 MOST = 1e19

@@ -13,13 +13,13 @@ import pytest
 from suites.made_up.agent import Spec
 from suites.made_up.record import PrimesRecord, Share
 
-from fixtures.collection import resolved
+from fixtures.cases.collection import resolved
+from fixtures.cases.suites import case_path, suite_of
 from fixtures.live.progress import TELL
+from fixtures.options.policy import POLICY
+from fixtures.options.settings import SETTINGS
 from fixtures.outputs.reporting import recorded
-from fixtures.policy import POLICY
 from fixtures.sessions.session import make_run_dir
-from fixtures.settings import SETTINGS
-from fixtures.suites import case_path, suite_of
 from proofmark.launch.job import Job, LocalLauncher
 from proofmark.record.policy import Policy
 from proofmark.rules.config import Resolution

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from proofmark.errors import ConfigurationError
 from proofmark.flagperf.adaptation.python.literals import NotLiteral
-from proofmark.rules.strict_yaml import text_of
+from proofmark.rules.yaml.strict import text_of
 
 
 def parsed(text: str) -> ast.Module:

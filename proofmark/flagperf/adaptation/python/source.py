@@ -22,7 +22,7 @@ from proofmark.flagperf.adaptation.python.literals import (
     quoted,
     room_after,
 )
-from proofmark.rules.strict_yaml import text_of
+from proofmark.rules.yaml.strict import text_of
 
 DEEPEST = 8
 """Modules that import each other."""

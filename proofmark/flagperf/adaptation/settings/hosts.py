@@ -19,9 +19,9 @@ from proofmark.flagperf.host_file import HostFile
 from proofmark.launch.cluster.cluster_file import Cluster
 from proofmark.launch.cluster.container_file import ContainerSettings
 from proofmark.process.log_level import LogLevel
-from proofmark.rules.marks import lines_of
-from proofmark.rules.strict_yaml import load_mapping, text_of
-from proofmark.rules.typed_yaml import problems_of
+from proofmark.rules.yaml.key_lines import lines_of
+from proofmark.rules.yaml.strict import load_mapping, text_of
+from proofmark.rules.yaml.typed import problems_of
 
 RUNS, CLUSTER = "runs.yaml", "cluster.yaml"
 WORK_DIR = "/var/tmp/proofmark"  # noqa: S108 (on hosts, for the user to change)

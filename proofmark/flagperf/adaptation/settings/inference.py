@@ -12,7 +12,7 @@ from proofmark.flagperf.adaptation.moved import Moved
 from proofmark.flagperf.adaptation.our_cases import OurCase
 from proofmark.flagperf.adaptation.settings.needs import take_inference_requirements
 from proofmark.flagperf.adaptation.settings.shared_keys import fate_of_shared, same_as_the_task
-from proofmark.rules.strict_yaml import load_mapping
+from proofmark.rules.yaml.strict import load_mapping
 
 SUITE, ENDING = "inference", "configurations.yaml"
 SHARED = (ENDING, "parameters.yaml")

@@ -12,7 +12,7 @@ from proofmark.flagperf.adaptation.layout import CaseFolder
 from proofmark.flagperf.adaptation.moved import CaseNeeds, Moved
 from proofmark.flagperf.adaptation.our_cases import OurCase
 from proofmark.flagperf.adaptation.settings.environment_files import Line, exports, lowers_precision, requirements
-from proofmark.rules.strict_yaml import text_of
+from proofmark.rules.yaml.strict import text_of
 from proofmark.vendor.environment import may_not_be_set
 
 

@@ -13,8 +13,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationIn
 from proofmark.errors import ConfigurationError, Problem, UsageError
 from proofmark.launch.service.contract import PORT
 from proofmark.plain_json import first_of
-from proofmark.rules.strict_yaml import load_mapping
-from proofmark.rules.typed_yaml import problems_of
+from proofmark.rules.yaml.strict import load_mapping
+from proofmark.rules.yaml.typed import problems_of
 
 SECRET = re.compile(
     r"(^|_)(ak|sk|secret|token|password|passwd|passphrase|pass|pwd|credential"

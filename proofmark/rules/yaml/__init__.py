@@ -1,0 +1,1 @@
+"""YAML that people write: read strictly, typed, each problem with its line."""

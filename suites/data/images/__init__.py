@@ -1,0 +1,1 @@
+"""Images, with a class each or with objects in them."""

@@ -1,0 +1,1 @@
+"""Text, made from seeded grammars or read from folders."""

@@ -1,0 +1,716 @@
+"""The speed gate's base, and what two sides must have in common."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import stat
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import ExitStack, nullcontext
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import psutil
+import pytest
+
+from fixtures.cases.suites import SUITES
+from fixtures.gate import comparing
+from fixtures.gate import revision as revision_module
+from fixtures.gate.baseline import Subject, begun_comparison
+from fixtures.gate.comparing import found_baseline
+from fixtures.gate.recorded import RecordedBaseline
+from fixtures.gate.revision import PASSED_ON, Revision
+from fixtures.options.policy import POLICY
+from fixtures.options.settings import SETTINGS
+from fixtures.options.table import _ADDED
+from proofmark.errors import UsageError
+from proofmark.gate import sides as sides_module
+from proofmark.gate.alike import other_settings, other_task, unlike, unsound
+from proofmark.gate.base_tree import Repository, python_of
+from proofmark.gate.decision import Policy
+from proofmark.gate.race import SideLost
+from proofmark.gate.recorded import against
+from proofmark.gate.session import PIPES, Session, Task, Tree
+from proofmark.gate.sides import Sides
+from proofmark.inference.outcome.figures import figures
+from proofmark.inference.outcome.verdict import judge
+from proofmark.process.lifetime import MARK, end_marked
+from proofmark.record.compared import Compared, Outcome
+from proofmark.record.integrity.own_key import KEY, OwnKey
+from proofmark.record.parts import Identity, VerdictKind
+from proofmark.record.policy import default_policy
+from suites.inference import suite
+from tests.unit.records import measurement, record
+
+
+def git(folder: Path, *arguments: str) -> str:
+    command = [
+        "git",
+        "-c",
+        "user.name=a",
+        "-c",
+        "user.email=a@b",
+        "-c",
+        "protocol.file.allow=always",
+        "-C",
+        str(folder),
+    ]
+    return subprocess.run([*command, *arguments], check=True, capture_output=True, text=True).stdout.strip()
+
+
+@pytest.fixture
+def history(tmp_path: Path) -> Path:
+    """A house in a folder of a repository, of two commits, with a file that is not committed."""
+    top = tmp_path / "repository"
+    house = top / "house"
+    house.mkdir(parents=True)
+    git(top, "init", "-q")
+    for number in (1, 2):
+        (house / "conftest.py").write_text(f"# {number}\n")
+        (house / "run.sh").write_text("#!/bin/sh\n")
+        (house / "run.sh").chmod(0o755)
+        (house / "conftest.link").unlink(missing_ok=True)
+        (house / "conftest.link").symlink_to("/nowhere")
+        git(top, "add", "-A")
+        git(top, "commit", "-qm", str(number))
+    return house
+
+
+def test_a_revision_is_checked_out_and_the_repository_is_as_before(history: Path, tmp_path: Path) -> None:
+    (history / "conftest.py").write_text("# mine\n")
+    metadata = history.parent / ".git"
+    before = {path: path.read_bytes() for path in metadata.rglob("*") if path.is_file()}
+    for folder in [metadata, *(path for path in metadata.rglob("*") if path.is_dir())]:
+        folder.chmod(0o555)
+    try:
+        repository = Repository.of(history)
+        assert repository.dirty
+        house = repository.extract(repository.commit("HEAD~1"), tmp_path / "out")
+    finally:
+        for folder in [metadata, *(path for path in metadata.rglob("*") if path.is_dir())]:
+            folder.chmod(0o755)
+    assert (house / "conftest.py").read_text() == "# 1\n"
+    assert (house / "run.sh").stat().st_mode & stat.S_IXUSR and (house / "conftest.link").is_symlink()
+    assert (history / "conftest.py").read_text() == "# mine\n"
+    assert {path: path.read_bytes() for path in metadata.rglob("*") if path.is_file()} == before
+
+
+@pytest.mark.parametrize("revision", ["nowhere", "", "--upload-pack=touch x", "HEAD:house", "\x1b[2J"])
+def test_a_revision_that_is_none_is_refused(history: Path, revision: str) -> None:
+    with pytest.raises(UsageError, match="no such revision and no such file"):
+        Repository.of(history).commit(revision)
+
+
+def test_no_replaced_object_and_no_hook_of_the_configuration_is_between(history: Path, tmp_path: Path) -> None:
+    git(history, "config", "core.fsmonitor", f"touch {tmp_path}/ran; false")
+    git(history, "replace", "HEAD~1", "HEAD")
+    (tmp_path / "ran").unlink(missing_ok=True)
+    repository = Repository.of(history)
+    assert not repository.dirty and not (tmp_path / "ran").exists()
+    house = repository.extract(repository.commit("HEAD~1"), tmp_path / "out")
+    assert (house / "conftest.py").read_text() == "# 1\n"
+
+
+def test_a_shallow_clone_says_what_to_do(history: Path, tmp_path: Path) -> None:
+    git(tmp_path, "clone", "-q", "--depth", "1", f"file://{history.parent}", "shallow")
+    with pytest.raises(UsageError, match="this clone is shallow: git fetch --unshallow"):
+        Repository.of(tmp_path / "shallow/house").commit("HEAD~1")
+
+
+def test_a_tree_that_is_no_house_and_a_place_without_history_are_refused(history: Path, tmp_path: Path) -> None:
+    git(history, "rm", "-q", "conftest.py")
+    git(history, "commit", "-qm", "gone")
+    repository = Repository.of(history)
+    with pytest.raises(UsageError, match="it is no house of cases"):
+        repository.extract(repository.commit("HEAD"), tmp_path / "out")
+    with pytest.raises(UsageError, match="not a git repository"):
+        Repository.of(tmp_path)
+
+
+def test_submodules_come_from_their_clones_or_are_refused(history: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    git(other, "init", "-q")
+    (other / "part.txt").write_text("part\n")
+    git(other, "add", "-A")
+    git(other, "commit", "-qm", "part")
+    git(history, "submodule", "add", "-q", str(other), "part")
+    git(history, "commit", "-qm", "with a part")
+    repository = Repository.of(history)
+    house = repository.extract(repository.commit("HEAD"), tmp_path / "out")
+    assert (house / "part/part.txt").read_text() == "part\n"
+    git(tmp_path, "clone", "-q", str(history.parent), "without")
+    bare = Repository.of(tmp_path / "without/house")
+    with pytest.raises(UsageError, match="submodule part at [0-9a-f]{12} is not in this clone: git submodule update"):
+        bare.extract(bare.commit("HEAD"), tmp_path / "other-out")
+
+
+def test_an_environment_of_its_own_where_requirements_differ(tmp_path: Path) -> None:
+    base, head = tmp_path / "base", tmp_path / "head"
+    for tree in (base, head):
+        tree.mkdir()
+        (tree / "requirements.txt").write_text("# nothing\n")
+    assert python_of(base, head, tmp_path / "environment", "") == sys.executable
+    (base / "requirements.txt").write_text("./no-such-package\n")
+    with pytest.raises(UsageError, match="what the base requires can't be installed: ERROR"):
+        python_of(base, head, tmp_path / "environment", "")
+
+
+BUILDS = """
+import contextlib, os, pathlib, time
+def build_wheel(*_, **__):
+    pathlib.Path("building").touch()
+    for _ in range(60_000):
+        with contextlib.suppress(OSError):
+            os.makedirs({again!r}, exist_ok=True)
+        time.sleep(0.001)
+"""
+"""A package that takes a minute to build, and writes."""
+
+LEADS = """
+import sys
+from pathlib import Path
+from proofmark.gate.base_tree import python_of
+from proofmark.gate.keeper import kept_folder
+with kept_folder() as kept:
+    Path(sys.argv[3]).write_text(f"{kept.folder} {kept.mark}")
+    backend = Path(sys.argv[1], "slow/slow.py")
+    backend.write_text(backend.read_text().format(again=str(kept.folder / "environment/again")))
+    python_of(Path(sys.argv[1]), Path(sys.argv[2]), kept.folder / "environment", kept.mark)
+"""
+
+
+@pytest.mark.parametrize("ending", [signal.SIGKILL, signal.SIGINT])
+def test_an_environment_that_is_being_made_goes_with_a_session_that_is_ended(
+    tmp_path: Path, ending: signal.Signals
+) -> None:
+    base, head, temporary = (tmp_path / name for name in ("base", "head", "temporary"))
+    for folder in (base / "slow", head, temporary):
+        folder.mkdir(parents=True)
+    (base / "requirements.txt").write_text("./slow\n")
+    (base / "slow/slow.py").write_text(BUILDS)
+    project = '[project]\nname = "slow"\nversion = "1"\n'
+    backend = '[build-system]\nrequires = []\nbuild-backend = "slow"\nbackend-path = ["."]\n'
+    (base / "slow/pyproject.toml").write_text(project + backend)
+    command = [sys.executable, "-c", LEADS, str(base), str(head), str(tmp_path / "kept")]
+    environment = {**os.environ, "TMPDIR": str(temporary), "PYTHONPATH": os.pathsep.join(sys.path)}
+    with subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL) as leads:
+        assert became(lambda: (base / "slow/building").exists() or leads.poll() is not None) and leads.poll() is None
+        leads.send_signal(ending)
+    folder, mark = (tmp_path / "kept").read_text().split()
+    try:
+        assert became(lambda: not Path(folder).exists() and not carrying(mark), within=20)
+        time.sleep(0.3)
+        assert list(temporary.iterdir()) == [] and not carrying(mark)
+    finally:
+        end_marked(mark)
+
+
+def became(true: Callable[[], bool], within: float = 60.0) -> bool:
+    deadline = time.monotonic() + within
+    while not true() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return true()
+
+
+def carrying(mark: str) -> list[psutil.Process]:
+    """Processes with a mark."""
+
+    def carries(process: psutil.Process) -> bool:
+        try:
+            return process.environ().get(MARK) == mark
+        except psutil.Error:
+            return False
+
+    return [*filter(carries, psutil.process_iter())]
+
+
+def task(**changes: Any) -> Task:
+    base: dict[str, Any] = {"vendor": "fake", "profile": "embedded", "precision": "fp32", "config_hash": "0"}
+    base |= {"config": {"target": 0.9, "batch_size": 16}, "dataset": {"sha256": "a" * 64}, "verdict": {"kind": "PASS"}}
+    return Task.model_validate({**base, **changes})
+
+
+@pytest.mark.parametrize(
+    "changes, told",
+    [
+        ({"config": {"target": 0.8, "batch_size": 16}}, "target: 0.9 there, 0.8 here"),
+        ({"config": {"target": 0.9, "extra": 1, "batch_size": 16}}, "extra: null there, 1 here"),
+        ({"dataset": {"sha256": "b" * 64}}, 'data set: "aaaaaaaaaaaa" there, "bbbbbbbbbbbb" here'),
+        ({"profile": "standard"}, 'profile: "embedded" there, "standard" here'),
+    ],
+)
+def test_different_tasks_are_not_compared(changes: dict[str, Any], told: str) -> None:
+    assert other_task(task(), task(**changes), {"batch_size"}) == [told]
+
+
+@pytest.mark.parametrize(
+    "parameters, free, told",
+    [
+        (("target",), {"target", "batch_size", "new"}, ["target: 0.9 there, 0.8 here"]),
+        (("target",), (), ["target: 0.9 there, 0.8 here", "new: null there, 1 here"]),
+        ((), {"new"}, []),
+        (None, {"target", "new"}, ["batch_size: 16 there, 64 here"]),
+    ],
+)
+def test_the_base_says_what_of_it_is_the_task(parameters: Any, free: Any, told: list[str]) -> None:
+    """Whatever the head's files have made of its parameters; a key that is new is what they say."""
+    head = task(config={"target": 0.8, "batch_size": 64, "new": 1})
+    assert other_task(task(parameters=parameters), head, free) == told
+
+
+def test_what_a_vendor_may_change_is_told() -> None:
+    faster = task(config={"target": 0.9, "batch_size": 64}, precision="fp16", versions={"torch": "3"})
+    assert other_task(task(), faster, {"batch_size"}) == []
+    found = other_settings(task(), faster, {"batch_size"})
+    assert found == [
+        "batch_size: 16 there, 64 here",
+        'precision: "fp32" there, "fp16" here',
+        'torch: null there, "3" here',
+    ]
+
+
+def test_other_files_of_the_case_are_told_where_the_task_is_the_same() -> None:
+    here, there = task(case_hash="a" * 64), task(case_hash="b" * 64)
+    assert other_task(there, here, ()) == []
+    assert other_settings(there, here, ()) == ["the case's files differ; the task that follows from them is the same"]
+    assert other_settings(here, here, ()) == other_settings(task(), here, ()) == other_settings(here, task(), ()) == []
+    whole = judged(case_hash="a" * 64)
+    assert Task.model_validate(json.loads(whole.text())).case_hash == "a" * 64
+
+
+@pytest.mark.parametrize("config_hash, told", [("0" * 64, 1), ("1" * 64, 0)])
+def test_other_files_of_a_records_case_are_told_where_its_task_is_the_same(
+    tmp_path: Path, config_hash: str, told: int
+) -> None:
+    then, now = judged(case_hash="a" * 64, config_hash=config_hash), judged(case_hash="b" * 64, config_hash="0" * 64)
+    then.save(tmp_path / "record.json")
+    found = object.__new__(RecordedBaseline)
+    vars(found).update(_shown="old", _unlike=True, _records={then.run_name: (tmp_path / "record.json", then)})
+    compared = found.compare(Subject(then.run_name, now, suite, "case.py", (), lambda line: None), Policy(), 0.0)
+    lines = [line for line in compared.differences if line.startswith("the case's files differ")]
+    assert len(lines) == told and ("the task itself" in compared.differences) == (not told)
+
+
+def test_a_side_that_fails_otherwise_has_no_speed() -> None:
+    assert unsound("base", task()) == []
+    assert unsound("base", task(verdict={"kind": "AMBIGUOUS"})) == []
+    assert unsound("base", task(verdict=None)) == ["the base was not judged"]
+    wrong = task(verdict={"kind": "FAIL_ACCURACY", "reasons": ["too low"]})
+    assert unsound("head", wrong) == ["the head has no speed: FAIL_ACCURACY: too low"]
+    assert unsound("head", task(verdict={"kind": "SUPERB"})) == ["the head has no speed: SUPERB: "]
+
+
+def judged(core: float = 1.0, **changes: Any) -> Any:
+    """A record whose rounds take so many seconds of compute."""
+    timed = measurement(*[{"core_seconds": core, "whole_seconds": core + 0.5}] * 3)
+    rate = {"value": 100 / core, "min": 99 / core, "max": 101 / core, "stdev": 0.1 / core}
+    whole = {"value": 100 / (core + 0.5), "min": 1.0, "max": 999.0, "stdev": 0.1}
+    timed = timed.model_validate({**timed.model_dump(), "core": rate, "whole": whole})
+    made = record(engine=timed, **changes)
+    return made.model_copy(update={"verdict": judge(made)}).with_figures(figures(made))
+
+
+def begun() -> Compared:
+    return Compared(
+        baseline="old.json", identity="0" * 64, way="recorded", width=0.02, error=0.01, metrics_of_session=2
+    )
+
+
+def test_a_record_is_held_against_with_what_sessions_may_differ_by() -> None:
+    def core(seconds: float) -> Outcome:
+        return against(begun(), judged(), judged(seconds), suite, Policy()).ratios[0].outcome
+
+    assert core(1.2) is Outcome.REGRESSION
+    assert core(0.8) is Outcome.IMPROVEMENT
+    assert core(1.0) is core(1.05) is core(0.96) is Outcome.AMBIGUOUS
+
+
+@pytest.mark.parametrize(
+    "base, head", [((1e300, 0.1), (1e-30, 0.1)), ((1.0, 900.0), (1.0, 0.1)), ((1e-300, 1e300),) * 2]
+)
+def test_figures_of_a_damaged_record_are_no_end_of_the_comparison(base: Any, head: Any) -> None:
+    def damaged(value: float, spread: float) -> Any:
+        whole = judged()
+        figures = (figure.model_copy(update={"value": value, "spread": spread}) for figure in whole.figures)
+        return whole.with_figures(list(figures))
+
+    found = against(begun(), damaged(*base), damaged(*head), suite, Policy())
+    assert len(found.ratios) == 2 and not found.problems
+
+
+def test_a_metric_that_a_record_lacks_is_an_error() -> None:
+    lacking = judged()
+    lacking = lacking.with_figures([figure for figure in lacking.figures if figure.key != "whole"])
+    found = against(begun(), lacking, judged(), suite, Policy())
+    assert found.problems == ("whole is missing on a side",)
+    assert judge(judged().model_copy(update={"compared": found})).kind is VerdictKind.ERROR
+    failed = judged(dishonest=("it cheats",))
+    assert against(begun(), failed, judged(), suite, Policy()).problems == ("the base has no speed",)
+
+
+def test_an_unlike_record_is_told_by_what_differs() -> None:
+    here = judged()
+    assert unlike(here, judged()) == []
+    other = here.model_copy(update={"chip": here.chip.model_copy(update={"name": "another"}), "precision": "fp16"})
+    other = other.model_copy(update={"dataset": Identity(name="x", sha256="f" * 64), "config_hash": "1"})
+    found = unlike(other, here)
+    assert [line.partition(":")[0] for line in found] == ["precision", "chip", "data set", "the task itself"]
+    newer = here.model_copy(update={"versions": {**here.versions, "torch": "99", "proofmark": "99"}})
+    newer = newer.model_copy(update={"weights": Identity(name="x", sha256="f" * 64)})
+    assert [line.partition(":")[0] for line in unlike(newer, here)] == ["weights", "torch"]
+
+
+def test_beside_a_record_nobody_knows_how_often_there_is_a_false_alarm() -> None:
+    assert begun_comparison("old", None, "recorded", Policy()).error is None
+    assert begun_comparison("old", None, "rounds", Policy()).error == 0.01
+
+
+@pytest.mark.parametrize("short, needed", [(True, Policy().loadings), (False, 1)])
+def test_how_many_loadings_are_needed_is_recorded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, short: bool, needed: int
+) -> None:
+    sides = SimpleNamespace(short_rounds=short, differences=(), loaded=lambda: nullcontext((None, None)))
+    monkeypatch.setattr(revision_module, "Sides", lambda **given: sides)
+    tree = Tree("base", tmp_path, sys.executable, tmp_path)
+    whole = {"_name": "main", "_commit": "0" * 40, "_base": tree, "_head": tree, "_house": tmp_path, "_given": []}
+    revision = object.__new__(Revision)
+    vars(revision).update(whole, _folder=tmp_path, _cache=tmp_path, differences=[])
+    (tmp_path / "case.py").touch()
+    subject = Subject("inference/case", judged(), suite, "case.py", (), lambda line: None)
+    found = revision.compare(subject, Policy(), 0.0)
+    assert (found.loadings_needed, found.way) == (needed, "rounds" if short else "sessions")
+
+
+SIDE = f"""
+import json, os, sys
+hears, tells = map(int, os.environ["{PIPES}"].split())
+def say(**answer): os.write(tells, (json.dumps(answer) + chr(10)).encode())
+commands = os.fdopen(hears)
+"""
+READY = "say(ready=dict(vendor='v', profile='p', precision='fp32', config={}, config_hash='0'))\n"
+
+
+def session(tmp_path: Path, program: str) -> Session:
+    tree = Tree("base", tmp_path, sys.executable, tmp_path)
+    return Session(tree, [sys.executable, "-c", SIDE + program], tree.environment(tmp_path), "a/run", rounds=True)
+
+
+def test_a_side_answers_rounds_until_it_is_ended(tmp_path: Path) -> None:
+    side = session(tmp_path, READY + "for _ in commands: say(rates={'core': 2.0})")
+    assert side.ready().vendor == "v"
+    assert [side.rates(), side.rates()] == [{"core": 2.0}] * 2
+    side.end()
+    side.end()
+
+
+@pytest.mark.parametrize(
+    "program, told",
+    [
+        ("print('ERROR: no device'); sys.exit(4)", "the base's session ended: ERROR: no device"),
+        (READY + "commands.readline(); os.kill(os.getpid(), 9)", "the base's session ended: without a word"),
+        (READY + "commands.readline(); say(lost='its device is gone')", "the base: its device is gone"),
+        (READY + "commands.readline(); os.write(tells, b'rubbish' + b'\\n')", "what is no answer: not JSON"),
+        (READY + "commands.readline(); say(rates={'core': -1})", "what is no answer: rates.core"),
+        (READY + "commands.readline(); say(rates={'core': 'fast'})", "what is no answer: rates.core"),
+        ("say(rates={'core': 1})", "answered out of turn"),
+        ("say(ready={'vendor': 3})", "what is no answer: ready.vendor"),
+    ],
+)
+def test_a_side_that_is_lost_or_says_rubbish_is_told_of(tmp_path: Path, program: str, told: str) -> None:
+    side = session(tmp_path, program)
+    with pytest.raises(SideLost, match=told):
+        assert side.ready() and side.rates()
+    side.end()
+
+
+def test_a_side_that_hangs_is_lost_when_its_time_is_over(tmp_path: Path) -> None:
+    tree = Tree("base", tmp_path, sys.executable, tmp_path)
+
+    def hanging() -> Session:
+        command = [
+            sys.executable,
+            "-c",
+            SIDE + "os.write(tells, b'half'); print('loading', flush=True); sys.stdin = commands.read()",
+        ]
+        return Session(tree, command, tree.environment(tmp_path), "a/run", rounds=True, seconds=0.5)
+
+    for ask in (Session.ready, Session.wait):
+        side = hanging()
+        with pytest.raises(SideLost, match="the base's session hangs: not over after 0 s"):
+            ask(side)
+        side.end()
+
+
+def test_only_the_last_of_what_a_side_printed_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("proofmark.gate.session.LONGEST", 64)
+    side = session(tmp_path, "print('ERROR: an early one'); print('x' * 60); print('the end'); sys.exit(4)")
+    assert side.wait() == "the end"
+    side.end()
+
+
+def option(path: Path, **more: Any) -> Any:
+    given = {"compare": str(path), "compare_unlike": False, "gate_budget": "10m", "gate_width": None} | more
+    options = SimpleNamespace(**given)
+    return SimpleNamespace(option=options, stash={}, invocation_params=SimpleNamespace(dir=path.parent))
+
+
+def test_a_folder_with_two_records_of_a_run_is_refused(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        (tmp_path / "old" / name).mkdir(parents=True)
+        (tmp_path / "old" / name / "record.json").write_text(judged().text())
+    config = option(tmp_path / "old")
+    config.stash[SUITES] = {"inference": suite}
+    with pytest.raises(UsageError, match=r"old: \S*one/record.json and \S*two/record.json are both of inference/"):
+        RecordedBaseline(tmp_path / "old", "old", config)
+
+
+@pytest.mark.parametrize("named", [".", "inference/net", "inference/net/record.json"])
+def test_what_a_vendor_leaves_in_a_runs_folder_is_no_baseline(tmp_path: Path, named: str) -> None:
+    """A session with a run's record, one of the same run below it, and one of a run that came to none itself."""
+    run = judged().run_name
+    laid = {run: judged(), f"{run}/engine-1/{run}": judged(9.0), f"{run}-2/engine-1": judged(9.0)}
+    for folder, made in laid.items():
+        (tmp_path / "old" / folder).mkdir(parents=True)
+        (tmp_path / "old" / folder / "record.json").write_text(made.text())
+    (tmp_path / "old" / run / "engine-1/record.json").write_text("rubbish")
+    (tmp_path / "old/manifest.json").touch()
+    config = option(tmp_path / "old")
+    config.stash[SUITES] = {"inference": suite}
+    found = RecordedBaseline(tmp_path / "old" / named.replace("inference/net", run), "old", config)
+    assert [file for file, _ in found._records.values()] == [tmp_path / "old" / run / "record.json"]
+
+
+@pytest.mark.parametrize(
+    "given", [{"gate_width": 0.03}, {"gate_budget": "5m"}, {"compare_unlike": True}], ids=lambda given: str(*given)
+)
+def test_what_bounds_a_comparison_needs_one(given: dict[str, Any], tmp_path: Path) -> None:
+    config = option(tmp_path, compare=None, **given)
+    with pytest.raises(pytest.UsageError, match=f"--{next(iter(given)).replace('_', '-')} needs --compare"):
+        comparing.pytest_configure(config)
+
+
+def test_a_revision_is_like_the_head_in_all_but_its_files(tmp_path: Path) -> None:
+    config = option(tmp_path / "HEAD", compare_unlike=True)
+    config.stash[SETTINGS] = SimpleNamespace(here=True, engine_user=None)
+    with ExitStack() as stack, pytest.raises(UsageError, match="leave --compare-unlike out"):
+        found_baseline(config, stack)
+
+
+def test_a_revision_is_not_compared_with_by_several_workers(tmp_path: Path) -> None:
+    with pytest.raises(pytest.UsageError, match="--compare with a revision .* leave -n out"):
+        comparing.pytest_configure(option(tmp_path / "HEAD", dist="load"))
+    comparing.pytest_configure(option(tmp_path, dist="load"))
+
+
+@pytest.mark.parametrize("asked, own, width", [(None, None, 0.02), (None, 0.05, 0.05), (0.03, 0.05, 0.03)])
+def test_a_race_is_run_at_the_width_that_the_verdict_will_ask_for(
+    tmp_path: Path, asked: float | None, own: float | None, width: float
+) -> None:
+    config = option(tmp_path)
+    config.option.gate_width = asked
+    config.stash[POLICY] = default_policy().model_copy(update={"gate_width": own})
+    comparing.pytest_configure(config)
+    assert comparing._width(config) == width
+    assert asked is None or config.stash[POLICY].gate_width == width, "by which the record is judged"
+
+
+def test_weights_for_the_base_are_copied_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "weights").mkdir()
+    (tmp_path / "weights/a.pt").write_text("a")
+    OwnKey(tmp_path)
+    revision = Revision.__new__(Revision)
+    revision._cache = tmp_path
+
+    def interrupted(source: Path, target: Path) -> None:
+        target.mkdir(parents=True)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr("fixtures.gate.revision.shutil.copytree", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            revision._base_cache()
+    assert {path.name for path in tmp_path.iterdir()} == {"weights", KEY}
+    assert (revision._base_cache() / "weights/a.pt").read_text() == "a"
+    assert {path.name for path in tmp_path.iterdir()} == {"weights", "base", KEY}
+    assert (tmp_path / "base" / KEY).read_bytes() == (tmp_path / KEY).read_bytes(), "else they would be trained again"
+
+
+def test_a_side_that_cannot_be_started_is_told_of(tmp_path: Path) -> None:
+    tree = Tree("base", tmp_path, "/no/python", tmp_path)
+    with pytest.raises(SideLost, match="the base's session cannot be started: No such file"):
+        Session(tree, ["/no/python"], {}, "a/run", rounds=True)
+
+
+def test_a_side_finds_the_modules_of_its_own_tree_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    house = tmp_path / "house"
+    monkeypatch.setenv("PYTHONPATH", f"{house}:{house}/more:/elsewhere")
+    monkeypatch.setenv("PYTEST_ADDOPTS", "--compare main")
+    environment = Tree("base", tmp_path / "base", sys.executable, tmp_path).environment(house)
+    assert environment["PYTHONPATH"] == f"{tmp_path}/base:/elsewhere"
+    assert "PYTEST_ADDOPTS" not in environment
+
+
+def test_both_sides_are_looked_at_before_any_rate_counts(tmp_path: Path) -> None:
+    base, head = (Tree(name, tmp_path, sys.executable, tmp_path) for name in ("base", "head"))
+
+    def looked(**changes: Any) -> tuple[str, ...]:
+        sides = Sides(
+            trees=(base, head),
+            house=tmp_path,
+            run="a/run",
+            module=Path("test_a.py"),
+            options=[],
+            scale="",
+            short_rounds=False,
+            configurations={"batch_size"},
+            folder=tmp_path,
+            base_cache=tmp_path,
+            tell=lambda _: None,
+            coin=lambda: True,
+        )
+        sides.look_at(base, task())
+        sides.look_at(head, task(**changes))
+        return sides.differences
+
+    assert looked(precision="fp16") == ('precision: "fp32" there, "fp16" here',)
+    with pytest.raises(SideLost, match="base and head are different tasks: target: 0.9 there, 0.8 here"):
+        looked(config={"target": 0.8, "batch_size": 16})
+    with pytest.raises(SideLost, match="the head has no speed: FAIL_HONESTY"):
+        looked(verdict={"kind": "FAIL_HONESTY"})
+    with pytest.raises(SideLost, match="the head has no speed: UNSUPPORTED"):
+        looked(verdict={"kind": "UNSUPPORTED"})
+
+
+def test_of_a_case_that_the_base_does_not_support_nothing_is_compared(
+    history: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    says = {"kind": "UNSUPPORTED", "reasons": ["no fp16 here"]}
+    ready = READY.replace("config_hash", f"verdict={says}, config_hash")
+    program = [sys.executable, "-c", SIDE + ready + "commands.read()"]
+    monkeypatch.setattr(Tree, "command", lambda *_: program)
+    monkeypatch.setattr(revision_module, "_coin", lambda: True)
+    (history / "fixtures/gate").mkdir(parents=True)
+    for name in ("fixtures/gate/side.py", "test_a.py"):
+        (history / name).touch()
+    git(history, "add", "-A")
+    git(history, "commit", "-qm", "a case")
+    folder = tmp_path / "base"
+    revision = Revision.__new__(Revision)
+    revision.__dict__ |= {"_name": "HEAD", "_commit": "0" * 40, "_house": history, "_folder": folder, "differences": []}
+    revision.__dict__ |= {"_base": Tree("base", history, sys.executable, tmp_path), "_given": [], "_cache": tmp_path}
+    revision.__dict__ |= {"_head": Tree("head", history, sys.executable, tmp_path)}
+    subject = Subject("inference/net", judged(), suite, "test_a.py", (), lambda _: None)
+    compared = revision.compare(subject, Policy(), 10.0)
+    assert compared.new == "the base does not support it: no fp16 here; its speed is compared with nothing"
+    assert not compared.ratios and not compared.problems
+    beside = judged().model_copy(update={"compared": compared})
+    assert judge(beside).kind is VerdictKind.PASS
+    assert compared.new in [figure.value for figure in figures(beside)]
+
+
+def sides_in(folder: Path, trees: tuple[Tree, Tree], **changes: Any) -> Sides:
+    """Of short rounds, of which nothing is started yet."""
+    made: dict[str, Any] = {
+        "trees": trees,
+        "house": folder,
+        "run": "a/run",
+        "module": Path("test_a.py"),
+        "options": [],
+        "scale": "",
+        "short_rounds": True,
+        "configurations": (),
+        "folder": folder,
+        "base_cache": folder,
+        "tell": lambda _: None,
+        "coin": lambda: True,
+    }
+    return Sides(**{**made, **changes})
+
+
+def test_a_coin_says_which_side_is_loaded_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    trees = (Tree("base", tmp_path, "python", tmp_path), Tree("head", tmp_path, "python", tmp_path))
+    for base_first in (True, False):
+        started: list[str] = []
+        sides = sides_in(tmp_path, trees, coin=lambda first=base_first: first)
+
+        def start(tree: Tree, started: list[str] = started) -> tuple[Any, Path]:
+            started.append(tree.name)
+            return SimpleNamespace(name=tree.name, ready=task, end=lambda: None), tmp_path
+
+        monkeypatch.setattr(sides, "start", start)
+        with sides.loaded() as loaded:
+            assert [side.name for side in loaded] == ["base", "head"]  # type: ignore[attr-defined]
+        assert started == (["base", "head"] if base_first else ["head", "base"])
+
+
+def test_no_monitor_of_a_side_computes_in_the_others_turns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun: list[list[str]] = []
+    monkeypatch.setattr(sides_module, "Session", lambda tree, command, *_, **__: begun.append(command))
+    tree = Tree("head", tmp_path, "python", tmp_path)
+    for short in (True, False):
+        sides_in(tmp_path, (tree, tree), short_rounds=short, options=["--monitor-interval=1.0"]).start(tree)
+    in_turns, one_after_another = begun
+    last = [option for option in in_turns if option.startswith("--monitor-interval")][-1]
+    assert last == "--monitor-interval=0" and last not in one_after_another
+
+
+def test_each_option_of_the_house_is_both_sides_or_the_sessions_alone() -> None:
+    """One that is forgotten would have both sides run otherwise than asked."""
+    session = {"annotations", "benchmark-tables", "changed-since", "cluster", "compare", "compare-unlike", "container"}
+    session |= {
+        "container-engine",
+        "device-wait",
+        "engine-user",
+        "explain",
+        "flops-convention",
+        "gate-budget",
+        "gate-width",
+    }
+    session |= {"launcher", "preflight-only", "results-dir", "sign", "summary"}
+    options = (option for option in _ADDED.values() if option.whose == "Proofmark")
+    assert {option.name.removeprefix("--") for option in options} == session | {
+        name.removeprefix("--") for name in PASSED_ON
+    }
+
+
+def test_what_a_baseline_lacks_is_told_before_anything_runs(history: Path, tmp_path: Path) -> None:
+    then, revision = judged(), object.__new__(Revision)
+    found = object.__new__(RecordedBaseline)
+    vars(found).update(told="comparing with old", _records={then.run_name: (tmp_path / "record.json", then)})
+    gate = comparing.Gate(found, 0.02, 600.0)
+    gate.look_for({then.run_name: "a.py", "inference/new": "b.py"})
+    assert gate.told == [
+        "comparing with old",
+        "inference/new will be INSUFFICIENT: nothing to compare with: it has no record of inference/new, "
+        f"but of {then.run_name}",
+    ]
+    with pytest.raises(UsageError, match=f"it has no record of inference/new, but of {then.run_name}"):
+        comparing.Gate(found, 0.02, 600.0).look_for({"inference/new": "b.py"})
+
+    (history / "suites").mkdir()
+    for name in ("test_a.py", "test_b.py"):
+        (history / "suites" / name).touch()
+    vars(revision).update(told="comparing with main", _base=Tree("base", history, sys.executable, tmp_path))
+    gate = comparing.Gate(revision, 0.02, 600.0)
+    gate.look_for({"suite/a": "suites/test_a.py", "suite/new": "suites/test_new.py", "none/new": "none/test_new.py"})
+    assert [line.partition("with: ")[2] for line in gate.told[1:]] == [
+        "it has no suites/test_new.py, but test_a.py; test_b.py there",
+        "it has no none/test_new.py, but no cases there",
+    ]
+
+
+def test_what_will_not_be_compared_leaves_its_share_to_the_others() -> None:
+    shares: list[float] = []
+    base: Any = SimpleNamespace(told="", compare=lambda subject, policy, seconds: shares.append(seconds))
+    gate = comparing.Gate(base, 0.02, 600.0)
+    gate.share_among(dict.fromkeys(("one", "two", "three"), 2))
+    for run in ("one", "two"):
+        gate.leave_out(run)
+    gate.compare(SimpleNamespace(run="three"))  # type: ignore[arg-type]
+    assert shares == [600.0]

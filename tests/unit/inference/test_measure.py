@@ -1,0 +1,135 @@
+"""How long a measurement lasts, when it is repeated, and what is measured beside it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+
+from proofmark.inference.timing.bench import Bench
+from proofmark.inference.timing.measure import measure
+from proofmark.inference.timing.rounds import measurement_of
+from proofmark.inference.timing.timing import LEAST_BATCHES
+from proofmark.metric import Mean, Scoring
+from proofmark.record.events.log import Event, EventLog, read_events
+from proofmark.rules.config import EffectiveConfig
+from tests.unit.inference.test_loop import Loader, engine, evaluate
+
+SECONDS = 0.002
+"""That the device takes for a batch."""
+
+
+def slow(inputs: list[torch.Tensor]) -> tuple[list[torch.Tensor], float]:
+    time.sleep(SECONDS)
+    return engine(inputs)
+
+
+class Measured:
+    """A made-up case to measure, and what was written down."""
+
+    def __init__(self, tmp_path: Path, runs_on_processor: bool = True, **configurations: Any) -> None:
+        self.log = EventLog(tmp_path / "events.jsonl")
+        self.notes: list[str] = []
+        self.loader: Any = Loader(40, 4)
+        vendor: Any = SimpleNamespace(
+            synchronize=lambda: None, memory=lambda: (None, None), runs_on_processor=runs_on_processor
+        )
+        config = EffectiveConfig(
+            "inference",
+            "net",
+            "embedded",
+            "fake",
+            {"warmup": 1, "max_noise": 1e6},
+            {"precision": "fp32", "fp16": False, "log_freq": 1000, "min_seconds": 0.0, **configurations},
+        )
+        first = next(iter(self.loader))[0]
+        report: Callable[..., None] = lambda **told: self.notes.append(told.get("note", ""))  # noqa: E731
+        self.bench = Bench(config, self.loader, first, lambda: Scoring(Mean(evaluate)), vendor, self.log, report)
+
+    def events(self, kind: str) -> list[Event]:
+        """Those of a kind."""
+        return [event for event in read_events(self.log.path) if event["event"] == kind]
+
+
+def test_a_round_lasts_by_as_many_passes_as_that_takes(tmp_path: Path) -> None:
+    case = Measured(tmp_path, min_seconds=0.1)
+    measure(case.bench, "engine", slow, 2)
+    rounds = case.events("round")
+    assert [event["number"] for event in rounds] == [1, 2]
+    for event in rounds:
+        assert sum(event["batch_ns"]) >= 0.1e9
+        assert event["items"] == 40 * event["passes"] and len(event["batch_ns"]) == 10 * event["passes"]
+    assert all(event["seconds"] >= 0.1 for event in case.events("loader"))
+
+
+def test_a_round_has_enough_batches_to_hold_fresh_ones_against_others(tmp_path: Path) -> None:
+    """However long one takes: the vendor chooses how large they are."""
+    case = Measured(tmp_path, min_seconds=0.001)
+    measure(case.bench, "engine", slow, 2, reference=engine)
+    for event in case.events("round"):
+        assert event["passes"] == 3 and len(event["batch_ns"]) >= LEAST_BATCHES and len(event["fresh"]) >= 3
+
+
+def test_a_round_that_turns_out_too_short_does_not_count(tmp_path: Path) -> None:
+    """The engine's first calls take a hundred times as long as the later ones: too few passes are planned."""
+    calls: list[int] = []
+
+    def warms_up(inputs: list[torch.Tensor]) -> tuple[list[torch.Tensor], float]:
+        calls.append(1)
+        time.sleep(100 * SECONDS if len(calls) < 2 else SECONDS)
+        return engine(inputs)
+
+    case = Measured(tmp_path, min_seconds=0.1)
+    measure(case.bench, "engine", warms_up, 1)
+    (event,) = case.events("round")
+    assert sum(event["batch_ns"]) >= 0.1e9 and event["passes"] > 1
+    assert len(calls) > 1 + len(event["batch_ns"]), "a shorter round was run and left out"
+
+
+def test_what_the_loader_does_is_measured_before_each_round(tmp_path: Path) -> None:
+    case = Measured(tmp_path)
+    measure(case.bench, "engine", slow, 3)
+    assert [event["items"] for event in case.events("loader")] == [40, 40, 40]
+    order = [event["event"] for event in read_events(case.log.path) if event["event"] in ("loader", "round")]
+    assert order == ["loader", "round"] * 3
+
+
+@pytest.mark.parametrize(
+    "disturbed, ranked, measured", [(1, True, 2), (2, True, 3), (3, True, 3), (3, False, 1), (0, True, 1)]
+)
+def test_a_disturbed_measurement_is_made_anew_and_no_more_than_three_times(
+    disturbed: int, ranked: bool, measured: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left = iter([["rounds scatter"]] * disturbed + [[]] * 3)
+    monkeypatch.setattr("proofmark.inference.timing.measure.noise_of", lambda *_: next(left))
+    case = Measured(tmp_path)
+    measure(case.bench, "engine", slow, 2, ranked=ranked)
+    assert [event["attempt"] for event in case.events("round")] == [0, 0, 1, 1, 2, 2][: 2 * measured]
+    again = [(event["of"], event["what"]) for event in case.events("repeated")]
+    assert again == [("engine", ["rounds scatter"])] * (measured - 1)
+    assert case.notes.count("measuring again: rounds scatter") == measured - 1
+
+
+@pytest.mark.usefixtures("tidied")
+@pytest.mark.parametrize(
+    "on_processor, workers, alone", [(True, 0, False), (True, 1, True), (False, 0, True), (False, 1, True)]
+)
+def test_what_was_loaded_beside_the_core_is_held_against_the_core_alone(
+    on_processor: bool, workers: int, alone: bool, tmp_path: Path
+) -> None:
+    case = Measured(tmp_path, on_processor, num_workers=workers)
+    measure(case.bench, "engine", slow, 2)
+    found = case.events("alone")
+    assert len(found) == alone
+    measured = measurement_of(
+        case.events("round"), case.events("loader"), warmup_batches=0, warmup_seconds=0.0,
+        core_alone=found[0]["items_per_second"] if found else None,
+    )  # fmt: skip
+    assert measured is not None and (measured.core_lost is not None) == alone
+    if alone:
+        assert 0 < found[0]["items_per_second"] <= 4 / SECONDS

@@ -1,0 +1,257 @@
+"""The cache of trained weights: keyed by everything that made them, and never believed unchecked."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import save_file
+
+from proofmark.errors import StepError
+from proofmark.inference.recipe import Recipe
+from proofmark.inference.steps import weights
+from proofmark.inference.steps.weights import embedded_weights
+from proofmark.record.identity import identify
+from proofmark.record.integrity.own_key import KEY, OwnKey
+from proofmark.rules.config import EffectiveConfig, HostSettings
+from tests.unit.automl.net import Net
+
+TRAINING = {"epochs": 1, "batch_size": 8, "learning_rate": 0.1}
+
+
+class Cache:
+    """A cache directory, and what was told of it."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.told: list[str] = []
+
+    @property
+    def entry(self) -> Path:
+        """The weights' file."""
+        return self.directory / "weights/inference/net-embedded.safetensors"
+
+    def get(self, case: Net | None = None, **parameters: Any) -> torch.nn.Module:
+        """A model with the cache's weights; what was told is this call's."""
+        self.told = []
+        values = {"training": TRAINING, "seed": 0} | parameters
+        host = HostSettings(cache_dir=str(self.directory))
+        config = EffectiveConfig("inference", "net", "embedded", "acme", values, {}, host=host)
+        torch.manual_seed(0)
+        model = (case or Net()).create_model(config)
+        embedded_weights(case or Net(), model, config, self.told.append, lambda **figures: None)
+        return model
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cache:
+    monkeypatch.setattr(weights, "train", quickly)
+    return Cache(tmp_path)
+
+
+def quickly(case: Net, config: EffectiveConfig, recipe: Recipe, directory: Path, progress: Any) -> Path:
+    """In place of a training in a process of its own: weights that follow from recipe and data."""
+    case.build_dataloader(config, "train")
+    torch.manual_seed(recipe.epochs)
+    save_file(case.create_model(config).state_dict(), directory / "weights.safetensors")
+    return directory / "weights.safetensors"
+
+
+def test_trained_once(cache: Cache) -> None:
+    first = identify(cache.get(), "")
+    assert cache.told == ["no cached weights for net-embedded: training them"]
+    assert identify(cache.get(), "") == first
+    assert cache.told == []
+
+
+def test_another_recipe_is_stale(cache: Cache) -> None:
+    cache.get()
+    cache.get(training=TRAINING | {"epochs": 2})
+    assert len(cache.told) == 1 and "are stale" in cache.told[0] and str(cache.entry) in cache.told[0]
+    cache.get(training=TRAINING | {"epochs": 2})
+    assert cache.told == []
+
+
+def test_how_a_run_is_judged_makes_no_weights_stale(cache: Cache) -> None:
+    first = identify(cache.get(target=0.9, flops=8.0, warmup=3), "")
+    assert identify(cache.get(target=0.5, flops=9.0, warmup=1), "") == first
+    assert cache.told == []
+
+
+def test_training_does_not_see_how_a_run_is_judged(cache: Cache) -> None:
+    class Peeks(Net):
+        def build_dataloader(self, config: Any, split: str = "validation") -> Any:
+            assert "training" in config and not {"target", "flops", "warmup"} & set(config)
+            return super().build_dataloader(config, split)
+
+    cache.get(Peeks(), target=0.9, flops=8.0, warmup=3)
+
+
+def test_other_data_versions_or_code_are_stale(cache: Cache, monkeypatch: pytest.MonkeyPatch) -> None:
+    cache.get()
+    other = Net()
+    other.data = "1"
+    cache.get(other)
+    assert "are stale" in cache.told[0]
+    monkeypatch.setattr("importlib.metadata.version", lambda name: "99")
+    cache.get(other)
+    assert "are stale" in cache.told[0]
+    monkeypatch.setattr("proofmark.inference.steps.weights._source", lambda module: "other code")
+    cache.get(other)
+    assert "are stale" in cache.told[0]
+
+
+@pytest.mark.parametrize("damage", ["flip", "truncate", "empty", "delete"])
+def test_damaged_weights_are_made_again(cache: Cache, damage: str) -> None:
+    first = identify(cache.get(), "")
+    content = bytearray(cache.entry.read_bytes())
+    content[-1] ^= 1
+    damaged = {"flip": bytes(content), "truncate": bytes(content[:-4]), "empty": b""}
+    cache.entry.unlink() if damage == "delete" else cache.entry.write_bytes(damaged[damage])
+    assert identify(cache.get(), "") == first
+    told = "incomplete" if damage == "delete" else "corrupt (checksum differs)"
+    assert len(cache.told) == 1 and told in cache.told[0]
+    cache.get()
+    assert cache.told == []
+
+
+def test_other_weights_with_a_fitting_manifest_are_made_again(cache: Cache) -> None:
+    """Whoever writes the cache knows how its entries are made, but not the key."""
+    first = identify(cache.get(), "")
+    manifest = cache.entry.with_suffix(".json")
+    made = json.loads(manifest.read_text())
+    torch.manual_seed(99)
+    save_file(Net().create_model(EffectiveConfig("i", "n", "e", "a", {}, {})).state_dict(), cache.entry)
+    forged = made | {"sha256": hashlib.sha256(cache.entry.read_bytes()).hexdigest()}
+    unsigned = {name: value for name, value in forged.items() if name != "signature"}
+    for content in (forged, unsigned, forged | {"signature": None}, forged | {"signature": "é"}):
+        (forgery := cache.entry.with_suffix(".forged")).write_bytes(cache.entry.read_bytes())
+        manifest.write_text(json.dumps(content))
+        assert identify(cache.get(), "") == first
+        assert cache.told == [f"cached weights {cache.entry} are not signed with this cache's key: training again"]
+        forgery.replace(cache.entry)
+
+
+def test_entries_can_not_be_exchanged(cache: Cache) -> None:
+    cache.get()
+    made = json.loads(cache.entry.with_suffix(".json").read_text())
+    own = OwnKey(cache.directory)
+    assert own.signed(made["signature"], "net-embedded", made["key"], made["sha256"])
+    assert not own.signed(made["signature"], "other-embedded", made["key"], made["sha256"])
+
+
+def test_a_key_that_others_can_read_is_refused(cache: Cache) -> None:
+    cache.get()
+    key = cache.directory / KEY
+    assert key.stat().st_mode & 0o777 == 0o600
+    key.chmod(0o640)
+    with pytest.raises(StepError, match=f"{key} can be read or written by others .mode 640.: chmod 600"):
+        cache.get()
+    key.chmod(0o600)
+    key.write_bytes(b"short")
+    with pytest.raises(StepError, match=f"{key} is no key: expected 32 bytes, found 5"):
+        cache.get()
+
+
+@pytest.mark.parametrize("content", [b"", b"{}", b"[]", b"null", b'{"key": 1', b"\xff", None])
+def test_damaged_manifest(cache: Cache, content: bytes | None) -> None:
+    first = identify(cache.get(), "")
+    manifest = cache.entry.with_suffix(".json")
+    manifest.unlink() if content is None else manifest.write_bytes(content)
+    assert identify(cache.get(), "") == first
+    assert len(cache.told) == 1 and "training again" in cache.told[0]
+
+
+def test_broken_off_training_is_no_entry(cache: Cache, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*arguments: Any) -> None:
+        raise KeyboardInterrupt
+
+    cache.get()
+    with monkeypatch.context() as patch:
+        patch.setattr(weights, "train", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            cache.get(training=TRAINING | {"epochs": 2})
+    cache.get()
+    assert cache.told == [], "what was there does for those who made it"
+    cache.get(training=TRAINING | {"epochs": 2})
+    assert "are stale" in cache.told[0]
+
+
+def test_what_a_killed_training_has_left_goes_with_the_next(cache: Cache) -> None:
+    cache.get()
+    left, others = (cache.entry.parent / f"{name}{weights.TRAINING}x1" for name in ("net-embedded", "net-embedded-2"))
+    for folder in (left, others):
+        (folder / "noderank0").mkdir(parents=True)
+    cache.get()
+    assert left.exists()
+    cache.get(training=TRAINING | {"epochs": 2})
+    assert not left.exists() and others.exists()
+
+
+def test_a_cache_that_cannot_be_written_is_used_where_it_is_valid(cache: Cache) -> None:
+    first = identify(cache.get(), "")
+    lock = cache.entry.with_suffix(".lock")
+    lock.unlink()
+    lock.mkdir()  # whoever is root may write everywhere, but to no directory
+    assert identify(cache.get(), "") == first and cache.told == []
+    with pytest.raises(OSError, match=str(lock)):
+        cache.get(training=TRAINING | {"epochs": 2})
+    assert identify(cache.get(), "") == first and cache.told == []
+
+
+def test_two_at_once_train_once(cache: Cache) -> None:
+    trained = []
+
+    def one() -> None:
+        mine = Cache(cache.directory)
+        mine.get()
+        trained.extend(mine.told)
+
+    threads = [threading.Thread(target=one) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert trained == ["no cached weights for net-embedded: training them"]
+
+
+def test_a_profile_without_a_recipe(tmp_path: Path) -> None:
+    config = EffectiveConfig("inference", "net", "standard", "acme", {}, {}, host=HostSettings(cache_dir=str(tmp_path)))
+    with pytest.raises(StepError, match="profile standard of case net has no 'training' parameters"):
+        embedded_weights(Net(), torch.nn.Linear(2, 2), config, print, print)
+    assert not list(tmp_path.iterdir())
+
+
+def test_manifest_names_the_file_that_it_vouches_for(cache: Cache) -> None:
+    cache.get()
+    manifest = json.loads(cache.entry.with_suffix(".json").read_text())
+    assert set(manifest) == {"key", "sha256", "signature"}
+    assert not list(cache.entry.parent.glob("*.draft"))
+
+
+class TestIdentity:
+    def test_follows_every_bit_and_nothing_else(self) -> None:
+        torch.manual_seed(0)
+        model = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.BatchNorm1d(2))
+        first = identify(model, "a").sha256
+        assert identify(model, "b").sha256 == first
+        for change in (
+            lambda: model[0].weight.data.mul_(1.0000001),
+            lambda: model[1].running_mean.add_(1),
+            lambda: model.half(),
+        ):
+            before = identify(model, "").sha256
+            change()
+            assert identify(model, "").sha256 != before
+
+    @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float64, torch.int8, torch.bool])
+    def test_any_type(self, dtype: torch.dtype) -> None:
+        module = torch.nn.Module()
+        module.register_buffer("b", torch.ones(3).to(dtype))
+        module.register_buffer("scalar", torch.tensor(1).to(dtype))
+        assert len(identify(module, "").sha256) == 64

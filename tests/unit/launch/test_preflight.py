@@ -1,0 +1,331 @@
+"""What a look at all hosts finds: every difference and every lack, with the real far end where it can be here."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import sys
+import time
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from proofmark.launch.cluster.cluster_file import Cluster
+from proofmark.launch.cluster.connection import Connection, HostError
+from proofmark.launch.cluster.controller import Controller
+from proofmark.launch.cluster.link import Described
+from proofmark.launch.cluster.node import Node
+from proofmark.launch.cluster.node_logs import NodeLogs
+from proofmark.launch.cluster.preflight import HostReport, HostRequirements, compare, question, table
+from proofmark.launch.cluster.program import OLDEST, PROGRAM
+from proofmark.launch.cluster.program import far_end as started_with
+from proofmark.launch.hosts.describe import facts
+from proofmark.rules.scale import Scale
+from proofmark.training.job import LEAVES
+from tests.services import program
+
+FACTS: dict[str, Any] = {
+    "hostname": "a",
+    "python": "3.11.9",
+    "versions": {"torch": "2.13.0", "numpy": "2.4.6"},
+    "data": "aa",
+    "free_bytes": 1 << 40,
+    "interface": "up",
+    "port_free": True,
+    "shared": None,
+    "clears_caches": None,
+}
+
+
+def reports(**changed: Any) -> list[HostReport]:
+    """Two hosts, the second with other facts."""
+    return [HostReport(0, "first", dict(FACTS)), HostReport(1, "second", FACTS | changed)]
+
+
+@pytest.mark.parametrize(
+    "changed, told",
+    [
+        ({"python": "3.12.1"}, "Python is 3.12.1, on first it is 3.11.9"),
+        ({"versions": FACTS["versions"] | {"torch": "2.12.0"}}, "torch is 2.12.0, on first it is 2.13.0"),
+        ({"data": "bb"}, "the files of the data directory are not those of first"),
+    ],
+)
+def test_hosts_that_differ(changed: dict[str, Any], told: str) -> None:
+    both = reports(**changed)
+    compare(both)
+    assert (both[0].problems, both[1].problems) == ([], [told])
+    assert told in table(both) and "ok" in table(both)
+
+
+def test_hosts_that_are_alike() -> None:
+    both = reports()
+    compare(both)
+    assert not any(report.problems for report in both)
+
+
+def test_chips_that_differ() -> None:
+    both = reports(chip={"name": "Y"})
+    both[0].facts["chip"] = {"name": "X"}
+    compare(both)
+    assert both[1].problems == ["its chip is Y, on first it is X"]
+
+
+def test_a_first_host_that_could_not_be_described_is_no_traceback() -> None:
+    both = reports(chip={"name": "Y"})
+    both[0].problems.append("its clock is behind")
+    compare(both)
+    assert not both[1].problems and "its clock is behind" in table(both)
+
+
+class Answers:
+    """A host that says what a test wants."""
+
+    def __init__(self, ahead: float = 0.0, **changed: Any) -> None:
+        self.ahead, self.changed = ahead, changed
+
+    async def ask(self, order: str, **_: Any) -> dict[str, Any]:
+        """An answer."""
+        return {"time": time.time() + self.ahead} if order == "time" else FACTS | self.changed
+
+
+@pytest.mark.parametrize(
+    "host, told",
+    [
+        (Answers(ahead=3.0), "its clock is 3.0 s ahead of this machine's"),
+        (Answers(ahead=-60.0), "its clock is 60.0 s behind this machine's"),
+        (Answers(versions={"torch": None}), "not installed: torch"),
+        (Answers(free_bytes=5 << 20), "5 MiB are free in work_dir"),
+        (Answers(interface="down"), "interface eth1 is down"),
+        (Answers(port_free=False), "port 29500 (master_port) is taken"),
+        (Answers(clears_caches=False), "`clear_caches`: the user may not write /proc/sys/vm/drop_caches"),
+        (Answers(data=None), "there is no directory /data"),
+    ],
+)
+def test_a_host_that_is_not_ready(host: Any, told: str) -> None:
+    report = HostReport(0, "first")
+    asyncio.run(question(host, report, HostRequirements(("torch",), "eth1", 29500, "/data")))
+    (found,) = report.problems
+    assert told in found
+
+
+def far_end(*orders: tuple[str, dict[str, Any]]) -> list[dict[str, Any]]:
+    """The answers of a real far end."""
+
+    async def all_of_them() -> list[dict[str, Any]]:
+        connection = Connection()
+        await connection.open([sys.executable, "-c", PROGRAM], 30)
+        try:
+            return [await connection.ask(order, **fields) for order, fields in orders]
+        finally:
+            await connection.close()
+
+    return asyncio.run(all_of_them())
+
+
+def test_what_a_real_host_says(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    wanted = {
+        "packages": ["torch", "no-such-package"],
+        "interface": "lo",
+        "port": None,
+        "shared": __file__,
+        "clear_caches": True,
+    }
+    asked = [{**wanted, "data_dir": str(tmp_path / name)} for name in ("data", "none")]
+    _, there, missing = far_end(("open", {"work_dir": str(tmp_path / "work")}), *(("facts", each) for each in asked))
+    assert (
+        there["interface"] == "loopback"
+        and there["shared"] is True
+        and there["clears_caches"] is os.access("/proc/sys/vm/drop_caches", os.W_OK)
+        and there["versions"]["torch"]
+        and there["versions"]["no-such-package"] is None
+    )
+    assert there["data"] and missing["data"] is None
+    assert there["python"] == ".".join(map(str, sys.version_info[:3]))
+
+
+def test_what_a_host_kept_when_it_was_switched_off_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    runs, temporary = tmp_path / "work/runs", tmp_path / "tmp"
+    monkeypatch.setenv("TMPDIR", str(temporary))
+    for folder in (
+        runs / "left",
+        runs / "going_on",
+        temporary / "proofmark-host-left",
+        temporary / "proofmark-host-on",
+    ):
+        (folder / "noderank0").mkdir(parents=True)
+        if "left" in folder.name:
+            os.utime(folder, (1, 1))
+    far_end(("open", {"work_dir": str(tmp_path / "work")}))
+    assert [folder.name for folder in runs.iterdir()] == ["going_on"]
+    assert [folder.name for folder in temporary.iterdir()] == ["proofmark-host-on"]
+
+
+def test_a_fingerprint_is_of_names_and_sizes(tmp_path: Path) -> None:
+    from proofmark.launch.far_end.facts import fingerprint
+
+    (tmp_path / "one").write_text("12")
+    (tmp_path / "link").symlink_to("nowhere")
+    first = fingerprint(tmp_path)
+    (tmp_path / "one").write_text("21")
+    assert fingerprint(tmp_path) == first
+    (tmp_path / "one").write_text("123")
+    assert fingerprint(tmp_path) != first
+
+
+@pytest.mark.parametrize(
+    "order, fields, told",
+    [
+        ("take", {"sizes": {"0" * 64: 1}, "body": b"x"}, "damaged on its way"),
+        ("no_such_order", {}, "no_such_order"),
+        ("facts", {}, "missing"),
+    ],
+)
+def test_a_far_end_refuses(tmp_path: Path, order: str, fields: dict[str, Any], told: str) -> None:
+    with pytest.raises(HostError, match=told):
+        far_end(("open", {"work_dir": str(tmp_path)}), (order, fields))
+
+
+@pytest.mark.parametrize(
+    "program, told",
+    [
+        ("print('Welcome'); import time; time.sleep(99)", "no answer within 2 s"),
+        ("while True: print('x' * 4096)", "no far end spoke up"),
+        ("while True: print('x' * 4096, end='')", "no far end spoke up"),
+        ("import sys; sys.exit('no such account')", "no such account"),
+        ("import sys; sys.exit(3)", "exit code 3"),
+    ],
+)
+def test_what_is_no_far_end(program: str, told: str) -> None:
+    async def tried() -> None:
+        await Connection().open([sys.executable, "-uc", program], 2)
+
+    with pytest.raises(HostError, match=told):
+        asyncio.run(tried())
+
+
+@pytest.mark.parametrize("name", ["../escape.log", "/tmp/escape.log", "a/b.log", "x.sh"])
+def test_a_host_may_only_send_logs(name: str, tmp_path: Path) -> None:
+    hostile = (
+        "import sys, time; sys.stdout.write('proofmark-far-end 1\\n'); sys.stdout.flush(); "
+        f'print(\'{{"frame": "file", "name": "{name}", "offset": 0, "size": 1}}\\nx\', flush=True); time.sleep(9)'
+    )
+
+    async def lost() -> str | None:
+        connection = Connection(NodeLogs(tmp_path / "home", LEAVES))
+        await connection.open([sys.executable, "-uc", hostile], 30)
+        for _ in range(100):
+            if connection.lost:
+                break
+            await asyncio.sleep(0.05)
+        await connection.close()
+        return connection.lost
+
+    (tmp_path / "home").mkdir()
+    assert asyncio.run(lost()) == "it sent what is no frame"
+    assert [path.name for path in tmp_path.rglob("*")] == ["home"]
+
+
+KNOWN: dict[str, Any] = {
+    "chip": {"name": "Acme One", "peak_missing": "nobody knows"},
+    "host": {"name": "h", "system": "Linux", "processor": "p", "cores": 2, "memory_bytes": 1},
+    "devices": 8,
+    "busy": ["device 3\x1b[2J is busy"],
+    "package": {"vendor_version": {"value": "1"}},
+}
+
+
+def test_a_hosts_description_is_its_last_line() -> None:
+    found = facts(f"a library's greeting\n{json.dumps(KNOWN)}\n")
+    assert found["chip"]["name"] == "Acme One" and found["busy"] == ["device 3\\x1b[2J is busy"]
+    assert found["host"]["cores"] == 2 and found["package"]["vendor_version"] == {"value": "1", "reason": None}
+
+
+@pytest.mark.parametrize(
+    "said, told",
+    [
+        ("", "it answers what is no description: nothing"),
+        ("5", "it answers what is no description: Input should be a valid dictionary"),
+        ("[" * 100_000, "it answers what is no description: [[["),
+        (json.dumps(KNOWN | {"work_dir": "/"}), "it answers what is no description: work_dir: Extra inputs"),
+        (json.dumps(KNOWN | {"devices": -1}), "it answers what is no description: devices: Input should be greater"),
+    ],
+)
+def test_what_is_no_description_is_a_line(said: str, told: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(told)) as refused:
+        facts(said)
+    assert str(refused.value).isprintable()
+
+
+@pytest.mark.parametrize(
+    "scale, known, told",
+    [
+        ("A100x2x8", {}, "scale A100x2x8 is for another chip than its H100 80GB"),
+        ("H100x2x9", {}, "scale H100x2x9 needs 9 devices, it has 8"),
+        ("2x8", {"busy": ["device 3 is used by process 7"]}, "device 3 is used by process 7"),
+    ],
+)
+def test_a_host_that_does_not_do_for_a_scale(scale: str, known: dict[str, Any], told: str) -> None:
+    host = {"chip": {"name": "H100 80GB"}, "devices": 8, "busy": []} | known
+    assert Described("x", "fp32", "", Scale.parse(scale), True).problems(host) == [told]
+    assert Described("x", "fp32", "", Scale.parse("H100x2x8"), True).problems(host | {"busy": []}) == []
+
+
+def test_how_long_a_host_may_take_is_the_cluster_files_to_say(tmp_path: Path) -> None:
+    setup: Any = SimpleNamespace(cluster=Cluster(work_dir=str(tmp_path), answer_timeout=0.3))
+
+    async def ask() -> None:
+        (link,) = await Controller().links(setup, [Node("busy", "busy")], None)
+        try:
+            await link.connection.open(started_with(sys.executable), 30)
+            await link.connection.ask("open", timeout=30, work_dir=str(tmp_path))
+            slow: dict[str, Any] = {"command": ["sleep", "5"], "environment": {}, "seconds": 5.0, "mark": "M=me"}
+            with pytest.raises(HostError, match="^no answer to 'ask' within 0.3 s, `answer_timeout`$"):
+                await link.connection.ask("ask", **slow)
+        finally:
+            await link.connection.close()
+
+    asyncio.run(ask())
+
+
+def opened(command: list[str]) -> None:
+    """Open a connection by a command, and close it."""
+
+    async def open_and_close() -> None:
+        connection = Connection()
+        try:
+            await connection.open(command, 30)
+        finally:
+            await connection.close()
+
+    asyncio.run(open_and_close())
+
+
+@pytest.mark.parametrize("shell", ["sh", "tcsh"])
+def test_a_far_end_starts_by_whatever_shell_its_user_has(shell: str) -> None:
+    """csh ends a word at a line's end, within quotes too, and takes what comes then for commands."""
+    lead = (program(shell, "apt-get install tcsh"), "-c")
+    assert not {*"\n!\\'"} & {*started_with("python3")[-1]}
+    opened(Node("far", "far", lead, through_shell=True).command(started_with(sys.executable)))
+    with pytest.raises(HostError, match="/no/python3: .*not found"):
+        opened(Node("far", "far", lead, through_shell=True).command(started_with("/no/python3")))
+
+
+def test_an_older_python_says_what_it_is(tmp_path: Path) -> None:
+    assert f">={'.'.join(map(str, OLDEST))}" in (Path(__file__).parents[3] / "pyproject.toml").read_text()
+    older = tmp_path / "python3.6"
+    source = "import sys; sys.version_info = (3, 6, 9); exec(sys.argv.pop(3))"
+    older.write_text(f"#!/bin/sh\nexec {sys.executable} -c '{source}' \"$@\"\n")
+    older.chmod(0o755)
+    with pytest.raises(HostError, match=r"is Python 3\.6, older than 3\.11$"):
+        opened(started_with(str(older)))
+
+
+def test_a_shell_that_repeats_the_whole_command_is_told_by_its_beginning() -> None:
+    complaint = ["sh", "-c", 'echo "fish: Unknown command: $*" >&2; exit 127', "sh"]
+    with pytest.raises(HostError, match="^fish: Unknown command: python9 -u -c .{,200}$"):
+        opened([*complaint, *started_with("python9")])

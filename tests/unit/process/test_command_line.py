@@ -1,0 +1,68 @@
+"""How the house's programs end: of a mistake with a line and code 4, and without a word where nobody reads on."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+PROGRAMS = sorted(
+    ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__main__")
+    for room in ("proofmark", "reports", "suites")
+    for path in (ROOT / room).rglob("*.py")
+    if "    command(main)" in path.read_text(encoding="utf-8")
+)
+FROM_ORIGINAL = "proofmark.launch.launchers.modelarts.original"
+
+
+def test_they_are_all_that_a_user_types() -> None:
+    typed = {"proofmark", "proofmark.jobs", "proofmark.flagperf", "proofmark.affected", "reports.site"}
+    assert typed | {"suites.automl.from_config_yml", FROM_ORIGINAL} <= set(PROGRAMS)
+
+
+def ran(*words: str, unread: tuple[str, ...] = ()) -> tuple[int, str]:
+    """The exit code, and what was said of mistakes; some of its outputs are pipes that nobody reads any more."""
+    pipe, written = os.pipe()
+    os.close(pipe)
+    given = {name: written if name in unread else subprocess.PIPE for name in ("stdout", "stderr")}
+    try:
+        done = subprocess.run([sys.executable, *words], cwd=ROOT, text=True, timeout=120, check=False, **given)  # type: ignore[call-overload]
+    finally:
+        os.close(written)
+    return done.returncode, done.stderr or ""
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_a_reader_that_has_gone_is_no_error(program: str) -> None:
+    assert ran("-m", program, "--help", unread=("stdout",)) == (128 + signal.SIGPIPE, "")
+
+
+@pytest.mark.parametrize("closed", [1, 2])
+def test_an_output_that_is_closed_is_no_error(closed: int) -> None:
+    program = "import sys\nfrom proofmark.process.command_line import command\ncommand(lambda: print('a line') or 3)"
+    start = f"import os, sys; os.close({closed}); os.execv(sys.executable, [sys.executable, '-c', {program!r}])"
+    assert ran("-c", start) == (3, "")
+
+
+@pytest.mark.parametrize("lines", [1, 20_000], ids=["what is buffered", "more than a buffer"])
+def test_nor_is_it_where_an_error_would_be_told(lines: int) -> None:
+    """The program tells of what the system refuses, as ours do, and must not take the pipe for that."""
+    program = (
+        "import sys\nfrom proofmark.process.command_line import command\n"
+        f"def main():\n    try:\n        for n in range({lines}): print('a line')\n"
+        "    except OSError as error:\n        print(f'ERROR: {error}', file=sys.stderr)\n    return 4\ncommand(main)"
+    )
+    assert ran("-c", program, unread=("stdout",)) == (128 + signal.SIGPIPE, "")
+    assert ran("-c", program.replace("'a line'", "'a line', file=sys.stderr"), unread=("stderr",))[0] != 4
+    assert ran("-c", program) == (4, "")
+
+
+@pytest.mark.parametrize("program", ["proofmark", "suites.automl.from_config_yml", FROM_ORIGINAL])
+def test_a_command_line_that_cannot_be_understood_is_one_line_and_exit_code_4(program: str) -> None:
+    code, told = ran("-m", program, "--no-such-option")
+    assert code == 4 and told.startswith("ERROR: ") and told.count("\n") == 1

@@ -1,0 +1,127 @@
+"""What silence of a case's process is a hang."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any
+
+import pytest
+from torch.utils.data import DataLoader
+
+from proofmark.inference.node.worker_main import _Answers
+from proofmark.measuring.audible_loader import AudibleLoader
+from proofmark.process.answering import silence
+from proofmark.process.answering.answers import read_answer
+from proofmark.process.answering.silence import Listener, Patience
+from tests.unit.automl.net import Net
+
+
+class Time:
+    """A clock that is set by hand."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def monotonic(self) -> float:
+        """Seconds."""
+        return self.now
+
+
+@pytest.fixture
+def time(monkeypatch: pytest.MonkeyPatch) -> Time:
+    clock = Time()
+    monkeypatch.setattr(silence, "time", clock)
+    return clock
+
+
+CALLS, SETUP, WARM = {"alive": "calls"}, {"alive": "setup"}, {"phase": "engine warm-up", "step": 1, "steps": 3}
+
+
+def after(time: Time, *messages: tuple[float, dict[str, Any]]) -> Listener:
+    """A listener that has heard messages, each after some seconds of silence."""
+    listener = Listener(Patience(hang=30, setup=1800))
+    listener.begin()
+    for seconds, message in messages:
+        time.now += seconds
+        listener.hear(message)
+    return listener
+
+
+@pytest.mark.parametrize(
+    "messages, limit",
+    [
+        ([], 1800),
+        ([(5, {"note": "x"})], 1800),
+        ([(5, WARM)], 1800),
+        ([(5, CALLS)], 30),
+        ([(5, CALLS), (5, {"phase": "engine round 1/2", "step": 1, "steps": 9})], 30),
+        ([(50, {"phase": "training", "step": 1, "steps": 9}), (0, CALLS)], 150),
+        ([(5, CALLS), (5, SETUP)], 1800),
+        ([(500, CALLS)], 30),
+        ([(500, WARM), (20, WARM), (0, CALLS)], 1500),
+        ([(5, CALLS), (25, CALLS), (1, CALLS)], 75),
+        ([(5, CALLS), (1000, CALLS)], 1800),
+        ([(5, SETUP), (1000, CALLS)], 30),
+    ],
+)
+def test_limit(time: Time, messages: list[tuple[float, dict[str, Any]]], limit: float) -> None:
+    assert after(time, *messages).limit == limit
+
+
+def test_a_sign_ends_the_silence(time: Time) -> None:
+    listener = after(time, (5, CALLS))
+    time.now += 29
+    assert listener.silence == 29
+    listener.hear({"phase": "engine round 1/2", "step": 2, "steps": 9})
+    assert listener.silence == 0
+
+
+def test_a_step_begins_with_what_may_take_long_and_remembers_how_long_calls_take(time: Time) -> None:
+    listener = after(time, (5, CALLS), (25, CALLS))
+    listener.begin()
+    assert (listener.silence, listener.limit) == (0, 1800)
+    listener.hear(CALLS)
+    assert listener.limit == 75
+
+
+def test_what_was_last_heard_is_told_with_it(time: Time) -> None:
+    listener = after(time, (5, CALLS), (1, {"phase": "engine round 1/2", "step": 3, "steps": 9}))
+    assert listener.verdict().endswith("(--hang-timeout), last heard of in engine round 1/2: 3/9")
+    listener.begin()
+    assert listener.verdict().endswith("(--setup-timeout)")
+
+
+@pytest.mark.parametrize("message, option", [(CALLS, "--hang-timeout"), (SETUP, "--setup-timeout")])
+def test_what_is_told_names_the_option(time: Time, message: dict[str, Any], option: str) -> None:
+    listener = after(time, (5, message))
+    time.now += 42
+    assert listener.verdict() == f"gave no sign of life for 42 s and was ended ({option})"
+
+
+def test_a_loader_gives_a_sign_with_every_batch() -> None:
+    told: list[dict[str, Any]] = []
+    loader: DataLoader[Any] = Net().build_dataloader(None)
+    audible = AudibleLoader(loader, lambda **message: told.append(message))
+    assert len(audible) == 5 and audible.dataset is loader.dataset
+    for number, (inputs, _) in enumerate(audible, 1):
+        assert len(inputs[0]) == 8 and told == [CALLS] * number
+
+
+def test_signs_pass_where_they_turn_and_else_now_and_then(time: Time, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("proofmark.inference.node.worker_main.time", time)
+    read, write = os.pipe()
+    answers, time.now = _Answers(write), 10.0
+    for message in (CALLS, CALLS, SETUP, SETUP, CALLS):
+        answers.progress(**message)
+    time.now += 0.6
+    answers.progress(**CALLS)
+    os.close(write)
+    with os.fdopen(read, "rb") as stream:
+        found = [read_answer(line) for line in stream]
+    assert found == [CALLS, SETUP, CALLS, CALLS]
+
+
+def test_a_sign_of_another_kind_is_no_answer() -> None:
+    with pytest.raises(ValueError):
+        read_answer(json.dumps({"alive": "perhaps"}).encode())

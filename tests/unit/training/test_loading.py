@@ -1,0 +1,48 @@
+"""What a rank loads, in processes of its own or in none."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from proofmark.errors import StepError
+from proofmark.training.ranks.loading import RankLoader
+from tests.unit.training.tokens import Sequences
+
+if TYPE_CHECKING:
+    from proofmark.case import Batch
+
+
+class Differentiable(Sequences):
+    def __getitems__(self, indices: list[int]) -> Batch:
+        inputs, targets = super().__getitems__(indices)
+        return [each.float().requires_grad_() for each in inputs], targets
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_a_batch_that_requires_a_gradient_leaves_a_worker(workers: int) -> None:
+    (batch,) = RankLoader(Differentiable(), workers).load([[0, 1]])
+    assert not any(each.requires_grad for each in (*batch[0], batch[1]))
+
+
+class Unreadable(Sequences):
+    def __getitems__(self, indices: list[int]) -> Batch | StepError:  # type: ignore[override]
+        return StepError("sample 3 can't be read")
+
+
+class Silent(Sequences):
+    def __getitems__(self, indices: list[int]) -> Batch:
+        class Wordless(Exception):
+            def __str__(self) -> str:
+                raise SystemExit(3)
+
+        raise Wordless
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+@pytest.mark.parametrize("data, said", [(Unreadable(), "sample 3 can't be read"), (Silent(), "Wordless: ")])
+def test_what_a_data_set_says_of_its_failure_is_heard(data: Sequences, said: str, workers: int) -> None:
+    with pytest.raises(StepError) as raised:
+        list(RankLoader(data, workers).load([[0, 1]]))
+    assert str(raised.value) == said

@@ -1,0 +1,85 @@
+"""What is told of a device that is not there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from proofmark.vendor.contract import Processor, driver_files
+from proofmark.vendor.hardware.devices import container_kind, no_device
+from proofmark.vendor.introduction import introduce
+from tests.unit.vendor.test_registry import GOOD, add, vendors
+
+__all__ = ["vendors"]
+
+
+class Acme(Processor):
+    visible_devices_variable = "ACME_DEVICES"
+    container_options = ("--device", "acme")
+
+    def devices_sought(self) -> list[str]:
+        return ["/dev/acme0: not there"]
+
+
+def lines(monkeypatch: pytest.MonkeyPatch, chosen: str | None) -> list[str]:
+    monkeypatch.delenv("ACME_DEVICES", raising=False)
+    if chosen is not None:
+        monkeypatch.setenv("ACME_DEVICES", chosen)
+    first, *others = no_device("acme", Acme(), "acme.py: devices()").split("\n  ")
+    assert first == "vendor acme finds no device on this machine (acme.py: devices()). What was looked for:"
+    return others
+
+
+@pytest.mark.parametrize(
+    "chosen, told",
+    [(None, "not set, so it hides none"), ("", "set to ''"), ("7", "set to '7', so that no other device")],
+)
+def test_it_is_told_what_was_looked_for(monkeypatch: pytest.MonkeyPatch, chosen: str | None, told: str) -> None:
+    found = lines(monkeypatch, chosen)
+    assert found[0] == "/dev/acme0: not there"
+    assert found[1].startswith(f"ACME_DEVICES: {told}")
+    assert found[2].startswith("container: ")
+
+
+@pytest.mark.parametrize(
+    "file, content, kind",
+    [
+        (".dockerenv", "", "docker"),
+        ("run/.containerenv", "", "podman"),
+        ("proc/1/cgroup", "0::/kubepods/burstable", "kubepods"),
+        ("proc/1/cgroup", "0::/init.scope", None),
+        ("etc/nothing", "", None),
+    ],
+)
+def test_containers_are_known(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: str, content: str, kind: str | None
+) -> None:
+    monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
+    (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / file).write_text(content)
+    assert container_kind(tmp_path) == kind
+
+
+def test_a_container_is_told_with_what_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
+    assert "it has the devices if it was started with --device acme" in lines(monkeypatch, None)[2]
+
+
+def test_driver_files_are_told_with_who_may_use_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    here, absent = str(tmp_path / "acme*"), str(tmp_path / "none*")
+    (tmp_path / "acme0").touch(mode=0o600)
+    assert driver_files(here, absent) == [f"{tmp_path}/acme0: there, this user may use it", f"{absent}: not there"]
+    monkeypatch.setattr("os.access", lambda path, mode: False)
+    (told,) = driver_files(here)
+    assert "may not read and write it: -rw------- of user" in told
+
+
+def test_what_was_looked_for_comes_from_the_vendors_process(vendors: Path) -> None:
+    none = GOOD.replace('[Device(0, "a")]', "[]")
+    add(vendors, "silent", none)
+    assert introduce("silent", vendors).vendor.devices_sought() == []
+    add(vendors, "telling", none + "Acme.devices_sought = lambda self: ['a driver: none']\n")
+    assert introduce("telling", vendors).vendor.devices_sought() == ["a driver: none"]
+    add(vendors, "raising", none + "Acme.devices_sought = lambda self: 1 / 0\n")
+    assert "ZeroDivisionError" in introduce("raising", vendors).vendor.devices_sought()[0]

@@ -1,0 +1,116 @@
+"""A vendor is imported and asked in a process of its own; what it does there is told, and ends nothing else."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from proofmark.errors import UsageError
+from proofmark.vendor import introduction
+from proofmark.vendor.contract import Device
+from proofmark.vendor.hardware.devices import assign, usable_devices
+from proofmark.vendor.introduction import introduce
+from proofmark.vendor.registry import FoundVendor, find_vendor
+from tests.unit.vendor.test_registry import GOOD, add, vendors
+
+__all__ = ["vendors"]
+
+ROOT = Path(__file__).parents[3]
+
+
+def told(vendors: Path, text: str) -> str:
+    add(vendors, "acme", text)
+    with pytest.raises(UsageError) as caught:
+        introduce("acme", vendors)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def test_the_same_is_known_of_it_as_if_it_were_imported_here(vendors: Path) -> None:
+    add(vendors, "acme")
+    found = introduce("acme", vendors)
+    assert not [name for name in sys.modules if name.startswith("vendors.")]
+    here = find_vendor("acme", vendors)
+    for name in ("compilers", "default_compiler", "framework_precisions", "training_precisions", "container_options"):
+        assert getattr(found.vendor, name) == getattr(here.vendor, name)
+    for name in ("visible_devices_variable", "runs_on_processor", "distributed_backend", "training_scales"):
+        assert getattr(found.vendor, name) == getattr(here.vendor, name)
+    for name in ("chip", "chip_units", "torch_device", "devices"):
+        assert getattr(found.vendor, name)() == getattr(here.vendor, name)()
+    assert found.vendor.devices() == [Device(0, "a")]
+    for name in ("directory", "chips_file", "is_local", "name", "vendors_dir", "distribution"):
+        assert getattr(found, name) == getattr(here, name)
+    assert found.compiler("default") == here.compiler("default")
+    assert found.adapted_in("training/net") == here.adapted_in("training/net") == []
+
+
+@pytest.mark.parametrize("name", sorted(path.parent.name for path in (ROOT / "vendors").glob("*/chips.yaml")))
+def test_every_vendor_introduces_itself(name: str) -> None:
+    found = introduce(name, ROOT / "vendors")
+    assert isinstance(found, FoundVendor) and found.vendor.chip()
+    assert assign(found.vendor, 0).environment.keys() <= {found.vendor.visible_devices_variable}
+    assert usable_devices(found.vendor) is not None
+
+
+@pytest.mark.parametrize(
+    "text, what",
+    [
+        ("import os; os._exit(0)", "its import ended with exit code 0"),
+        ("import os; print('no card'); os._exit(3)", "its import ended with exit code 3"),
+        ("import ctypes; print('no card', flush=True); ctypes.string_at(0)", "its import died of signal 11 (SIGSEGV)"),
+        ("import os; os.kill(os.getpid(), 9)", "its import died of signal 9 (SIGKILL)"),
+        ("raise SystemExit(0)", "cannot be imported: SystemExit"),
+        ("import threading, os, time; threading.Timer(0, os._exit, [0]).start(); time.sleep(60)", "exit code 0"),
+        (GOOD.replace('return "a"', "import os; os._exit(0)"), "chip() ended with exit code 0"),
+        (
+            GOOD.replace('return "a"', "raise RuntimeError('no driver')"),
+            "chip() failed: RuntimeError: no driver, line ",
+        ),
+        (GOOD.replace('return "a"', "return None"), "chip: expected text, found null"),
+        (GOOD.replace('return "a"', "return 3"), "chip: expected text, found 3"),
+        (GOOD.replace('[Device(0, "a")]', "__import__('os')._exit(0)"), "devices() ended with exit code 0"),
+    ],
+)
+def test_what_goes_wrong_is_one_line(vendors: Path, text: str, what: str) -> None:
+    assert what in told(vendors, text) and "acme" in str(vendors / "acme")
+
+
+@pytest.mark.parametrize("devices, found", [('["a"]', "str in it"), ("7", "int"), ("None", "NoneType")])
+def test_devices_that_are_none_are_told_by_their_type(vendors: Path, devices: str, found: str) -> None:
+    add(vendors, "acme", GOOD.replace('[Device(0, "a")]', devices))
+    with pytest.raises(UsageError) as caught:
+        introduce("acme", vendors).vendor.devices()
+    file = vendors / "acme/__init__.py"
+    assert str(caught.value) == f"vendor 'acme': devices(): expected a list of Device, found {found} ({file})"
+
+
+def test_last_words_are_told(vendors: Path) -> None:
+    line = told(vendors, "import os\nprint('looking')\nprint('no card', flush=True)\nos._exit(0)")
+    assert line == "vendor 'acme': its import ended with exit code 0: no card"
+
+
+def test_a_vendor_that_hangs_is_ended(vendors: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(introduction, "PATIENCE", 3.0)
+    line = told(vendors, GOOD.replace('return "a"', "import time; time.sleep(600)"))
+    assert line == "vendor 'acme': chip() did not end within 3 s"
+
+
+def test_all_of_it_ends_however_often_patience_is_renewed(vendors: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(introduction, "ALTOGETHER", 3.0)
+    line = told(vendors, GOOD.replace('return "a"', "import time; time.sleep(600)"))
+    assert line == "vendor 'acme': its introduction did not end within 3 s"
+
+
+def test_devices_that_cannot_be_counted_are_told_where_they_are_needed(vendors: Path) -> None:
+    add(vendors, "acme", GOOD.replace('return [Device(0, "a")]', "raise OSError('no driver')"))
+    found = introduce("acme", vendors)
+    with pytest.raises(UsageError, match=r"vendor 'acme': devices\(\) failed: OSError: no driver"):
+        usable_devices(found.vendor)
+
+
+def test_a_broken_package_is_told_as_ever(vendors: Path) -> None:
+    with pytest.raises(UsageError, match="unknown vendor 'nobody'"):
+        introduce("nobody", vendors)
+    assert "'default_compiler' must be one of" in told(vendors, GOOD.replace('    default_compiler = "engine"\n', ""))
