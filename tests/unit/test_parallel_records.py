@@ -13,7 +13,7 @@ from fixtures.outputs.altered import altered
 from fixtures.outputs.junit import asked_of
 from fixtures.outputs.reporting import ALTERED, FAILURES, NOT_RUN, RECORDS, pytest_sessionfinish
 from fixtures.policy import POLICY
-from fixtures.sessions.parallel import TOLD, TOLD_OF, WANTED, _Controller, _untold
+from fixtures.sessions.parallel import RECORDS_KEY, REPORTED, WANTED, _Controller, _unreported
 from fixtures.sessions.session import RUN_DIR
 from fixtures.suites import SUITES
 from proofmark.inference.outcome.record import RunRecord
@@ -39,7 +39,7 @@ def made(folder: Path, case: str, **changes: Any) -> tuple[RunRecord, Path]:
 class Session:
     """A controller's, with workers that have told of records."""
 
-    def __init__(self, folder: Path, told: list[tuple[str, str]], last: list[tuple[str, str]]) -> None:
+    def __init__(self, folder: Path, reported: list[tuple[str, str]], last: list[tuple[str, str]]) -> None:
         plugins = SimpleNamespace(getplugin=lambda name: None)
         suites = find_suites(Path(__file__).parents[2] / "suites")
         self.stash: dict[Any, Any] = {RUN_DIR: folder, RECORDS: [], FAILURES: [], NOT_RUN: [], SUITES: suites}
@@ -48,8 +48,8 @@ class Session:
         config: Any = SimpleNamespace(pluginmanager=plugins, stash=self.stash, option=option)
         session: Any = SimpleNamespace(config=config, exitstatus=0)
         controller = _Controller(config)
-        controller.pytest_runtest_logreport(SimpleNamespace(**{TOLD: told}))  # type: ignore[arg-type]
-        controller._nodes.append(SimpleNamespace(workeroutput={TOLD: last}))
+        controller.pytest_runtest_logreport(SimpleNamespace(**{RECORDS_KEY: reported}))  # type: ignore[arg-type]
+        controller._nodes.append(SimpleNamespace(workeroutput={RECORDS_KEY: last}))
         next(controller.pytest_sessionfinish(session))
         pytest_sessionfinish(session, 0)
         self.exit_code = int(session.exitstatus)
@@ -64,8 +64,8 @@ def test_a_damaged_record_is_told_and_the_others_are_kept(tmp_path: Path) -> Non
     broken = (str(tmp_path / "inference" / "two"), '{"schema_version": 1')
     session = Session(tmp_path, [(str(here), one.text()), broken], [(str(there), three.text())])
     assert session.cases == ["one", "three"]
-    (told,) = session.stash[FAILURES]
-    assert "two/record.json: not a run record" in told and "\n" not in told
+    (message,) = session.stash[FAILURES]
+    assert "two/record.json: not a run record" in message and "\n" not in message
     assert session.exit_code == pytest.ExitCode.INTERNAL_ERROR
     assert (tmp_path / "report.html").is_file()
 
@@ -94,14 +94,14 @@ def test_a_record_that_no_worker_told_of_is_nobodys(tmp_path: Path) -> None:
     (one, here), (_, laid) = made(tmp_path, "one"), made(tmp_path, "laid")
     session = Session(tmp_path, [(str(here), one.text())], [])
     assert session.cases == ["one"]
-    told = f"ERROR {laid}/record.json: it is the record of no case of this session; somebody else laid it there"
-    assert session.stash[ALTERED] == [told] and session.exit_code == VerdictKind.ERROR.exit_code
+    expected = f"ERROR {laid}/record.json: it is the record of no case of this session; somebody else laid it there"
+    assert session.stash[ALTERED] == [expected] and session.exit_code == VerdictKind.ERROR.exit_code
 
 
 def test_a_worker_tells_of_each_record_once(tmp_path: Path) -> None:
     one, here = made(tmp_path, "one")
-    config: Any = SimpleNamespace(stash={RECORDS: [(one, here)], TOLD_OF: set()})
-    assert _untold(config) == [(str(here), one.text())] and _untold(config) == []
+    config: Any = SimpleNamespace(stash={RECORDS: [(one, here)], REPORTED: set()})
+    assert _unreported(config) == [(str(here), one.text())] and _unreported(config) == []
 
 
 class TestAltered:
@@ -122,8 +122,8 @@ class TestAltered:
             f"ERROR {path}: it was changed by somebody else than the session"
         ]
         path.unlink()
-        (told,) = altered([(one, here)], tmp_path)
-        assert told == f"ERROR {path}: it cannot be read any more: No such file or directory"
+        (message,) = altered([(one, here)], tmp_path)
+        assert message == f"ERROR {path}: it cannot be read any more: No such file or directory"
 
     def test_a_log_that_was_edited_since(self, tmp_path: Path) -> None:
         log = ChainedLog(tmp_path / "events.jsonl")
@@ -131,33 +131,34 @@ class TestAltered:
         one, here = made(tmp_path, "one", log=log.seal)
         log.write("round")
         (tmp_path / "events.jsonl").rename(here / "events.jsonl")
-        (told,) = altered([(one, here)], tmp_path)
+        (message,) = altered([(one, here)], tmp_path)
         assert (
-            "events.jsonl: it was changed since the record was made: events.jsonl has 2 events, 1 were written" in told
+            "events.jsonl: it was changed since the record was made: events.jsonl has 2 events, 1 were written"
+            in message
         )
 
     def test_a_pipe_in_place_of_a_record_is_told_and_not_waited_for(self, tmp_path: Path) -> None:
         one, here = made(tmp_path, "one")
         (here / "record.json").unlink()
         os.mkfifo(here / "record.json")
-        (told,) = altered([(one, here)], tmp_path)
-        assert str(here / "record.json") in told
+        (message,) = altered([(one, here)], tmp_path)
+        assert str(here / "record.json") in message
 
     def test_a_folder_whose_name_is_no_text_is_told_all_the_same(self, tmp_path: Path) -> None:
         laid = tmp_path / "inference" / os.fsdecode(b"\xff")
         laid.mkdir(parents=True)
         (laid / "record.json").touch()
-        (told,) = altered([], tmp_path)
-        assert told.encode() and "somebody else laid it there" in told
-        write_manifest(tmp_path, [told])
+        (message,) = altered([], tmp_path)
+        assert message.encode() and "somebody else laid it there" in message
+        write_manifest(tmp_path, [message])
 
     @pytest.mark.parametrize("place", ["inference/two", "training/one/1x1"])
     def test_a_record_that_was_laid_there(self, tmp_path: Path, place: str) -> None:
         one, here = made(tmp_path, "one")
         (tmp_path / place).mkdir(parents=True)
         (tmp_path / place / "record.json").write_text(one.text())
-        (told,) = altered([(one, here)], tmp_path)
-        assert told.startswith(f"ERROR {tmp_path / place}/record.json: it is the record of no case of this session")
+        (message,) = altered([(one, here)], tmp_path)
+        assert message.startswith(f"ERROR {tmp_path / place}/record.json: it is the record of no case of this session")
 
 
 def test_what_workers_were_asked_for_is_known_though_it_did_not_run() -> None:
