@@ -54,19 +54,19 @@ def test_a_like_baseline_is_found_among_others() -> None:
 
 
 def test_the_nearest_unlike_baseline_is_told() -> None:
-    told = unlike(entry(task(batch_size=32), chip="B"), entry(task(batch_size=8)))
-    assert told is not None and "batch_size: 8 there, 4 here" in told and "chip" not in told
+    message = unlike(entry(task(batch_size=32), chip="B"), entry(task(batch_size=8)))
+    assert message is not None and "batch_size: 8 there, 4 here" in message and "chip" not in message
 
 
 @pytest.mark.parametrize("key", HERE)
 def test_an_unlike_machine_is_refused(key: str) -> None:
-    told = unlike(entry(task(), **{key: "another"}))
-    assert told is not None and f"{key}: 'another' there, {HERE[key]!r} here" in told
+    message = unlike(entry(task(), **{key: "another"}))
+    assert message is not None and f"{key}: 'another' there, {HERE[key]!r} here" in message
 
 
 def test_a_case_without_a_baseline_is_told() -> None:
-    told = unlike(entry(task(), case="other"))
-    assert told is not None and "inference/tiny is not among the figures of 0001_main.json" in told
+    message = unlike(entry(task(), case="other"))
+    assert message is not None and "inference/tiny is not among the figures of 0001_main.json" in message
 
 
 def test_a_task_of_equal_settings_but_another_hash_is_another() -> None:
@@ -90,16 +90,16 @@ def slower(now: float, *checks: str, name: str = "test_core[tiny] 1a2b") -> list
 
 def test_what_is_slower_than_allowed_is_told() -> None:
     assert slower(1.04, "min:5%") == slower(0.1, "min:5%") == []
-    (told,) = slower(1.06, "min:5%")
-    assert "core: slower than --benchmark-compare-fail allows: min 1.06 s per item against 1 s" in told
-    assert "(+6.0%)" in told
+    (message,) = slower(1.06, "min:5%")
+    assert "core: slower than --benchmark-compare-fail allows: min 1.06 s per item against 1 s" in message
+    assert "(+6.0%)" in message
     assert len(slower(1.6, "min:5%", "min:0.5")) == 2
     assert slower(9.0) == []
 
 
 def test_a_gate_that_has_nothing_to_hold_a_figure_against_does_not_pass_it() -> None:
-    (told,) = slower(1.0, "min:5%", name="another")
-    assert "there is no baseline" in told
+    (message,) = slower(1.0, "min:5%", name="another")
+    assert "there is no baseline" in message
 
 
 @pytest.mark.parametrize("change", [{"stats": None}, {"extra_info": {}}, {"fullname": None}, {"stats": {"min": 1}}])
@@ -109,7 +109,7 @@ def test_an_entry_of_others_or_a_damaged_one_is_no_baseline(change: dict[str, An
 
 
 @pytest.mark.parametrize(
-    "asked, told",
+    "asked, expected",
     [
         (True, "there is no such file"),
         ("0009", "there is no such file"),
@@ -120,7 +120,7 @@ def test_an_entry_of_others_or_a_damaged_one_is_no_baseline(change: dict[str, An
     ],
 )
 def test_a_baseline_that_is_none_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asked: Any, told: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asked: Any, expected: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("damaged.json").write_text("{")
@@ -132,7 +132,7 @@ def test_a_baseline_that_is_none_is_refused(
 
         warnings.warn(text, stacklevel=1)
 
-    assert told in refusal(tmp_path, asked, warn)
+    assert expected in refusal(tmp_path, asked, warn)
 
 
 def refusal(folder: Path, asked: Any, warn: Any = print) -> str:
@@ -151,11 +151,11 @@ def test_a_baseline_that_nothing_is_slower_than_is_refused(
     odd = entry(task())
     odd["stats"]["mean"] = value
     Path("odd.json").write_text(json.dumps({"benchmarks": [entry(task()), odd]}))
-    told = refusal(tmp_path, "odd.json")
-    assert told.startswith(
+    message = refusal(tmp_path, "odd.json")
+    assert message.startswith(
         "--benchmark-compare odd.json: odd.json: benchmarks[1].stats.mean: expected a number from 0 up"
     )
-    assert "found " in told and "--benchmark-save" in told and "\n" not in told and len(told) < 300
+    assert "found " in message and "--benchmark-save" in message and "\n" not in message and len(message) < 300
 
 
 def test_a_gate_without_a_baseline_is_refused() -> None:
@@ -186,8 +186,8 @@ def test_a_run_that_was_to_be_compared_and_was_not_is_told() -> None:
     record = make_record()
     for partial, why in ((True, "only some tests of the case were selected"), (False, "--benchmark-disable")):
         config = finished(record.model_copy(update={"partial": partial}))
-        ((run, told),) = config.stash[NOT_COMPARED]
-        assert run == record.run_name and told.startswith("--benchmark-compare: ") and why in told
+        ((run, message),) = config.stash[NOT_COMPARED]
+        assert run == record.run_name and message.startswith("--benchmark-compare: ") and why in message
     assert NOT_COMPARED in finished(record, **{record.run_name: "of another machine"}).stash
     assert NOT_COMPARED not in finished(record, **{record.run_name: entry(task())["fullname"]}).stash
 

@@ -63,9 +63,9 @@ def test_all_for_which_a_session_is_no_success_is_in_the_junit_file(tmp_path: Pa
     asked.stash |= stash
     assert junit._complete(asked)
     (suite,) = suites(tmp_path / "junit.xml").values()
-    told = [("altered", stash[ALTERED][0]), ("session", stash[FAILURES][0])]
+    failures = [("altered", stash[ALTERED][0]), ("session", stash[FAILURES][0])]
     nothing = [("selected", "nothing was run: all that was selected is skipped")]
-    assert ended(suite, "failure") == told + (nothing if blocks else [])
+    assert ended(suite, "failure") == failures + (nothing if blocks else [])
 
 
 def test_a_file_that_cannot_be_written_is_one_line_and_no_success(

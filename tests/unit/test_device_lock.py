@@ -55,8 +55,8 @@ def test_a_free_device_is_taken_at_once_and_given_back(device: str) -> None:
 
 
 def test_a_device_in_use_is_refused_with_its_user(device: str, other: subprocess.Popen[bytes]) -> None:
-    told = rf"{device} is in use by process {other.pid} of \w+, and two sessions .* --device-wait"
-    with pytest.raises(UsageError, match=told), held([device], 0, silent):
+    expected = rf"{device} is in use by process {other.pid} of \w+, and two sessions .* --device-wait"
+    with pytest.raises(UsageError, match=expected), held([device], 0, silent):
         pass
     with held([f"{device} too"], 0, silent):
         pass
@@ -69,8 +69,10 @@ def test_one_waits_until_the_other_is_killed(
     monkeypatch.setattr(device_lock.time, "sleep", lambda seconds: (other.kill(), other.wait()))
     with held([device], 600, notes.append):
         pass
-    (told,) = notes
-    assert f"is in use by process {other.pid} of " in told and told.endswith(": waiting up to 600 s (--device-wait)")
+    (message,) = notes
+    assert f"is in use by process {other.pid} of " in message and message.endswith(
+        ": waiting up to 600 s (--device-wait)"
+    )
 
 
 def test_all_or_none_are_held(device: str, other: subprocess.Popen[bytes]) -> None:

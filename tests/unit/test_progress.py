@@ -144,12 +144,12 @@ def test_silence_is_told_with_the_place_where_it_began(clock: Clock) -> None:
 def test_the_time_left_is_that_of_all_rounds_and_the_rate_is_the_rounds_own(clock: Clock) -> None:
     out = Terminal()
     show = Show(out)
-    told = []
+    lines = []
     for number, step in ((1, 0), (1, 4), (2, 0), (2, 1)):
         show({"phase": f"engine round {number}/3", "step": step, "steps": 4, "items": 256 * step})
-        told.append(seen(out)[-1])
+        lines.append(seen(out)[-1])
         clock.now += 20
-    assert told == [
+    assert lines == [
         "     … left  net  engine round 1/3: 0/4, 0 s",
         "  40 s left  net  engine round 1/3: 4/4, 51.2 samples/s, 20 s",
         "  80 s left  net  engine round 2/3: 0/4, 40 s",
@@ -167,7 +167,7 @@ def test_a_training_that_may_end_at_its_target_has_at_most_that_time_left(clock:
 
 
 @pytest.mark.parametrize(
-    "known, told",
+    "known, expected",
     [
         ({"left_at_most": 90.0}, "≤ 90 s left"),
         ({"left": 40.0, "left_at_most": 90.0}, "40 s left"),
@@ -175,13 +175,13 @@ def test_a_training_that_may_end_at_its_target_has_at_most_that_time_left(clock:
         ({"left": 40.0, "left_at_most": 0.0}, "… left"),
     ],
 )
-def test_a_bound_is_told_as_one_and_an_estimate_is_none(clock: Clock, known: dict[str, float], told: str) -> None:
+def test_a_bound_is_told_as_one_and_an_estimate_is_none(clock: Clock, known: dict[str, float], expected: str) -> None:
     out = Terminal()
     show = Show(out)
     for step in (1, 2):
         clock.now += 10
         show({"phase": "trials", "step": step, "steps": 12, **known})
-    assert seen(out)[-1].partition("  net")[0].strip() == told
+    assert seen(out)[-1].partition("  net")[0].strip() == expected
 
 
 @pytest.mark.parametrize("width", [20, 40, 80, 200])
