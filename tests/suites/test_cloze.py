@@ -183,7 +183,7 @@ def test_training_draws_candidates_anew_each_epoch(tmp_path: Path, tokenizer_fil
 
 
 @pytest.mark.parametrize(
-    ("bad", "told"),
+    ("bad", "expected"),
     [
         ("{", "line 2: is not JSON"),
         ("[]", "line 2: list indices .*expected ReCoRD's passage.text"),
@@ -196,8 +196,8 @@ def test_training_draws_candidates_anew_each_epoch(tmp_path: Path, tokenizer_fil
         (item(qas=[{"query": "@placeholder"}]), "has no 'answers'"),
     ],
 )
-def test_a_bad_line_is_named(tmp_path: Path, tokenizer_files: Path, bad: Any, told: str) -> None:
-    with pytest.raises(StepError, match=told):
+def test_a_bad_line_is_named(tmp_path: Path, tokenizer_files: Path, bad: Any, expected: str) -> None:
+    with pytest.raises(StepError, match=expected):
         record_of(written(tmp_path, item(), bad), tokenizer_files)
 
 

@@ -120,10 +120,12 @@ REFUSED: dict[str, tuple[Callable[[Any], object], str]] = {
 }
 
 
-@pytest.mark.parametrize("change, told", REFUSED.values(), ids=REFUSED.keys())
-def test_annotations_that_are_not_what_they_should_be(root: Path, change: Callable[[Any], object], told: str) -> None:
+@pytest.mark.parametrize("change, expected", REFUSED.values(), ids=REFUSED.keys())
+def test_annotations_that_are_not_what_they_should_be(
+    root: Path, change: Callable[[Any], object], expected: str
+) -> None:
     changed(root, change)
-    with pytest.raises(StepError, match=told) as refused:
+    with pytest.raises(StepError, match=expected) as refused:
         loader_of(root)
     assert str(file_of(root)) in str(refused.value) and "\n" not in str(refused.value)
 
